@@ -1,0 +1,73 @@
+// The three ways a thing can go wrong: the user is wrong, the world failed, we are wrong.
+// It does not print and does not exit; the command line turns types into exit codes (2, 3, 70).
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+// One fault in what the user wrote.
+struct Problem {
+  std::string key;      // dotted, "model.heads"; empty when no single key is at fault
+  std::string value;    // as written; empty when missing
+  std::string rule;     // what must hold, "must be divisible by mesh.tensor (4)"
+  std::string nearest;  // the nearest valid value or key; empty when there is none
+
+  bool operator==(const Problem&) const = default;
+};
+
+// "model.heads = 6: must be divisible by mesh.tensor (4); nearest valid is 8"
+std::string text(const Problem& problem);
+
+// The user is wrong. Carries every problem found, never only the first. what() has one line per problem. Exit code 2.
+class ConfigError : public std::runtime_error {
+ public:
+  explicit ConfigError(std::vector<Problem> problems);
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+// The world failed: a peer died, a deadline passed, a group was aborted. Exit code 3.
+struct CommFailure {
+  std::string op;              // "all_reduce #17 on tensor"
+  int rank = -1;               // world rank of the first that failed
+  double elapsed_seconds = 0;  // since the operation began
+  std::string why;
+};
+class CommError : public std::runtime_error {
+ public:
+  explicit CommError(CommFailure failure);
+  const CommFailure& failure() const { return failure_; }
+
+ private:
+  CommFailure failure_;
+};
+
+// The world failed: a file. `offset` is the byte at fault, or -1. Exit code 3.
+class IoError : public std::runtime_error {
+ public:
+  IoError(std::string path, int64_t offset, std::string why);
+  const std::string& path() const { return path_; }
+  int64_t offset() const { return offset_; }
+
+ private:
+  std::string path_;
+  int64_t offset_;
+};
+
+// We are wrong. Exit code 70.
+class InternalError : public std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+// Throws InternalError naming file and line when `holds` is false. Never compiled out.
+void check(bool holds, std::string_view what, std::source_location where = std::source_location::current());
+
+}  // namespace braid

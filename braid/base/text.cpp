@@ -1,0 +1,70 @@
+// Plain string work.
+#include "braid/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace braid {
+
+std::string fixed(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string exact(double value) {
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
+}
+
+std::string human_bytes(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (std::abs(bytes) >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return cat(fixed(bytes, unit == 0 ? 0 : 1), " ", units[unit]);
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) all += separator;
+    all += parts[i];
+  }
+  return all;
+}
+
+int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = static_cast<int>(i);
+  for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int replace = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, replace});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  int best_distance = static_cast<int>(std::max<size_t>(word.size() / 2, 2)) + 1;
+  for (const auto& candidate : candidates) {
+    const int distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace braid

@@ -1,0 +1,38 @@
+// Making strings out of values, and finding the nearest of several words.
+// fmt is not used: the LibTorch wheel carries headers of another version than the system's.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+// The values one after another, as operator<< writes them.
+template <class... Values>
+std::string cat(const Values&... values) {
+  std::ostringstream out;
+  (out << ... << values);
+  return out.str();
+}
+
+// `value` with `digits` decimals: fixed(2.5, 2) == "2.50".
+std::string fixed(double value, int digits);
+
+// The shortest decimal that reads back as `value`.
+std::string exact(double value);
+
+// 1536 -> "1.5 KiB".
+std::string human_bytes(double bytes);
+
+// "a, b, c".
+std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
+
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+int edit_distance(std::string_view a, std::string_view b);
+
+// The candidate with the smallest edit distance to `word`, or "" when none is within half of the word's length.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace braid

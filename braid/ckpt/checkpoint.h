@@ -1,0 +1,44 @@
+// Saving and loading the tensors of a run, whatever mesh wrote or reads them. Format: docs/checkpoint_format.md.
+// It deliberately does not know models or optimizers: it sees named tensors with placements.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/mesh/placement.h"
+
+namespace braid {
+
+// One rank's part of one tensor.
+struct PlacedTensor {
+  std::string name;  // "wte.weight", "adamw.first_moment/wte.weight"
+  Placement placement;
+  at::Tensor local;  // placement.local_shape, contiguous
+};
+
+// What a checkpoint says beside its tensors. Kept as text so that this room knows no spec.
+struct CheckpointInfo {
+  int64_t step = 0;
+  std::string config_toml;     // the resolved configuration, in TOML
+  std::string tokenizer;       // DataSpec::tokenizer
+  int64_t next_sample = 0;     // data cursor
+};
+
+// Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under a
+// temporary name and renames it. Global tensors are put together without padding; of copies, the lowest rank's is taken.
+// On every rank: returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing published.
+void save_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors, const CheckpointInfo& info,
+                     Communicator& world);
+
+// Reads what the manifest says. Throws IoError naming file and byte when anything is not as the format demands.
+CheckpointInfo read_checkpoint_info(const std::string& directory);
+
+// Fills every `tensors[i].local` from `directory`; each rank reads just its own boxes. Padding is left as it is. Before
+// anything is written, names, shapes and types of all tensors are compared; ConfigError lists every difference.
+void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
+
+}  // namespace braid

@@ -1,0 +1,95 @@
+// A group of ranks that exchange tensors. A rank is handed its communicators; there is no global group.
+//
+// Order of calls: all ranks of a group issue the same collectives in the same order (each rank from one thread).
+// Point-to-point batches match by (sender, receiver, tag) in issue order and are independent of the collectives.
+// Every call returns before the others have arrived. A Work keeps its tensors alive; they must not be written (inputs:
+// nor read, outputs) until the Work is ordered before the reader or writer.
+// Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and operation).
+// A group of size 1 is the identity.
+// Sums combine in a fixed order, the same for every size of tensor and every timing: a balanced binary tree over ranks,
+//   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
+// left-complete when the count is not a power of two. bfloat16 sums are formed in float32 and rounded once.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "braid/comm/queue.h"
+
+namespace braid {
+
+enum class ReduceOp { Sum, Max, Min };
+
+// An operation in flight. Copies share it. A default Work is done.
+class Work {
+ public:
+  class State {
+   public:
+    virtual ~State() = default;
+    virtual void order_before(Queue& queue) = 0;
+    virtual void wait_host() = 0;
+    virtual bool done() const = 0;
+  };
+
+  Work() = default;
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  // What is enqueued on `queue` from now on sees the result. On a HostQueue this blocks.
+  void order_before(Queue& queue) {
+    if (state_) state_->order_before(queue);
+  }
+  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline or when it is aborted.
+  void wait_host() {
+    if (state_) state_->wait_host();
+  }
+  bool done() const { return !state_ || state_->done(); }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct P2p {
+  enum class Kind { Send, Recv };
+  Kind kind;
+  at::Tensor tensor;  // its storage is read (Send) or written (Recv) until done
+  int peer;            // rank in this communicator
+  int tag;             // messages match by tag, in order within a tag
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
+  // Operations read their inputs after all that is enqueued here before the call.
+  virtual Queue& queue() = 0;
+
+  // In place. On return of the Work, every rank's `tensor` holds the combination of all.
+  virtual Work all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
+  // `in` has size() equal chunks along its flattened elements; `out` receives chunk rank() combined over all ranks.
+  virtual Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) = 0;
+  // `out` has size() equal chunks; chunk r receives rank r's `in`. `in` may be a view of chunk rank() of `out`.
+  virtual Work all_gather(const at::Tensor& out, const at::Tensor& in) = 0;
+  // Chunk r of `in` becomes chunk rank() of rank r's `out`.
+  virtual Work all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
+  virtual Work broadcast(const at::Tensor& tensor, int root) = 0;
+  virtual Work barrier() = 0;
+  // All of them at once, in no order among themselves; done when all are.
+  virtual Work batch(std::span<const P2p> transfers) = 0;
+
+  // Ranks that give the same colour form a group, ordered by key, then by rank. Collective, blocks. `name` is for messages.
+  virtual std::unique_ptr<Communicator> split(int colour, int key, std::string name) = 0;
+
+  // Poisons this group and all groups of the same world: every wait, on every rank, now or later, throws CommError with
+  // the first failure's world rank and reason. The first call wins.
+  virtual void abort(const std::string& why) = 0;
+};
+
+}  // namespace braid

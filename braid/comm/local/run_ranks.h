@@ -1,0 +1,21 @@
+// Ranks as threads of this process.
+#pragma once
+
+#include <functional>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+struct LocalOptions {
+  double deadline_seconds = 300;  // of every wait; a wait that passes it aborts the world
+  // Makes rank `rank`'s queue; null: HostQueue. Owned by the world.
+  std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
+};
+
+// Runs `body` on `num_ranks` threads, each with its own communicator of the world, and joins them. When a body throws,
+// the world is aborted with its message and, after all have ended, the exception of the rank that failed first is
+// rethrown. One rank runs on the calling thread when num_ranks is 1.
+void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const LocalOptions& options = {});
+
+}  // namespace braid

@@ -1,0 +1,76 @@
+// Box arithmetic.
+#include "braid/mesh/placement.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+Box whole(const Index& shape) { return {Index(shape.size(), 0), shape}; }
+
+// The piece of `shape` with indices [begin, end) in `dim`, stored from `local` on in that dim.
+Piece slab(const Index& shape, int dim, int64_t begin, int64_t end, int64_t local) {
+  Piece piece{whole(shape), Index(shape.size(), 0)};
+  piece.global.begin[dim] = begin;
+  piece.global.end[dim] = std::max(begin, end);
+  piece.local_begin[dim] = local;
+  return piece;
+}
+
+}  // namespace
+
+int64_t num_elements(const Index& shape) {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
+int64_t Box::num_elements() const {
+  int64_t n = 1;
+  for (size_t d = 0; d < begin.size(); ++d) n *= std::max<int64_t>(0, end[d] - begin[d]);
+  return n;
+}
+
+Box intersection(const Box& a, const Box& b) {
+  Box both = a;
+  for (size_t d = 0; d < a.begin.size(); ++d) {
+    both.begin[d] = std::max(a.begin[d], b.begin[d]);
+    both.end[d] = std::max(both.begin[d], std::min(a.end[d], b.end[d]));
+  }
+  return both;
+}
+
+Placement replicated(const Index& shape) { return {shape, shape, {{whole(shape), Index(shape.size(), 0)}}, {}}; }
+
+Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part, int parts, Axis axis) {
+  check(padded_extent >= shape[dim] && padded_extent % parts == 0, "a padded extent holds the dim and divides evenly");
+  const int64_t extent = padded_extent / parts;
+  Placement placement{shape, shape, {}, {axis}};
+  placement.local_shape[dim] = extent;
+  const int64_t begin = std::min(shape[dim], part * extent), end = std::min(shape[dim], (part + 1) * extent);
+  if (end > begin) placement.pieces.push_back(slab(shape, dim, begin, end, 0));
+  return placement;
+}
+
+Placement split_segments(const Index& shape, int dim, int segments, int part, int parts, Axis axis) {
+  check(shape[dim] % (int64_t{segments} * parts) == 0, "segments divide evenly over the parts");
+  const int64_t segment = shape[dim] / segments, extent = segment / parts;
+  Placement placement{shape, shape, {}, {axis}};
+  placement.local_shape[dim] = extent * segments;
+  for (int s = 0; s < segments; ++s) {
+    const int64_t begin = s * segment + part * extent;
+    placement.pieces.push_back(slab(shape, dim, begin, begin + extent, s * extent));
+  }
+  return placement;
+}
+
+bool counts_once(const Placement& placement, const Coords& coords) {
+  for (const Axis axis : {Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor}) {
+    if (!placement.sharded.has(axis) && coords[axis] != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace braid

@@ -1,0 +1,59 @@
+// Which boxes of a global tensor a rank holds, and where in its local tensor they lie.
+// Norms, initialisation, checkpoints and sync read it; it knows no torch and no communicator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/mesh/device_mesh.h"
+
+namespace braid {
+
+using Index = std::vector<int64_t>;  // one entry per dim
+
+// Half-open range of indices in every dim.
+struct Box {
+  Index begin, end;
+  int64_t num_elements() const;
+  bool empty() const { return num_elements() == 0; }
+  bool operator==(const Box&) const = default;
+};
+Box intersection(const Box& a, const Box& b);  // empty boxes have end == begin in some dim
+int64_t num_elements(const Index& shape);
+
+// A box of the global tensor, stored in the local tensor from `local_begin` on.
+struct Piece {
+  Box global;
+  Index local_begin;
+  bool operator==(const Piece&) const = default;
+};
+
+// What one rank holds of one parameter. Local elements outside every piece are padding: they stay zero.
+struct Placement {
+  Index global_shape;         // without padding
+  Index local_shape;          // with padding
+  std::vector<Piece> pieces;  // disjoint
+  AxisSet sharded;            // ranks differ along these axes, and hold copies along all others
+
+  bool operator==(const Placement&) const = default;
+};
+
+// Every rank holds all of it.
+Placement replicated(const Index& shape);
+
+// Part `part` of `parts` equal slices of dim `dim`, which is first padded to `padded_extent` (at least the extent,
+// divisible by `parts`).
+Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part, int parts, Axis axis);
+
+// dim `dim` is `segments` equal segments one after another (fused QKV: 3), each split into `parts`; the local tensor
+// holds part `part` of every segment, one after another.
+//
+//   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1
+Placement split_segments(const Index& shape, int dim, int segments, int part, int parts, Axis axis);
+
+// Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when
+// its coordinate is 0 on every axis along which copies lie. The pipe axis is left out: stages hold different parameters.
+bool counts_once(const Placement& placement, const Coords& coords);
+
+}  // namespace braid

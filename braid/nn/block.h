@@ -1,0 +1,43 @@
+// A model is a list of blocks, so it can be cut anywhere. A block maps a hidden state to the next; the first makes it from
+// tokens, the last turns it into a loss or logits.
+//
+// Shapes: b sequences of a microbatch, t tokens, c features, v vocabulary (padded, of this tensor rank: v/n).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/param/rank_generator.h"
+#include "braid/param/weight_grad_queue.h"
+
+namespace braid {
+
+// What a rank's layers share. All outlive the layers.
+struct RankContext {
+  Communicator& tensor;           // the tensor axis; size 1 is the identity
+  WeightGradQueue& weight_grads;  // where backward leaves weight gradients
+  RankGenerator& generator;       // for dropout
+};
+
+// One microbatch on its way through the blocks.
+struct Microbatch {
+  int micro = 0;              // place among this rank's microbatches of the step
+  uint64_t dropout_key = 0;   // same for the same global microbatch and step on every mesh
+  bool training = true;       // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
+  at::Tensor tokens_bt;       // int64
+  at::Tensor targets_bt;      // int64; undefined: the last block returns logits instead of a loss
+};
+
+class Block {
+ public:
+  virtual ~Block() = default;
+  // x_btc: undefined for the first block. Returns btc; the last block returns the mean loss over b x t (a scalar), or
+  // without targets the logits of this tensor rank, b x t x v/n.
+  virtual at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) = 0;
+};
+
+}  // namespace braid

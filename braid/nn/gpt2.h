@@ -1,0 +1,27 @@
+// GPT-2: learned positions, pre-LayerNorm blocks, GELU (tanh form), tied embeddings.
+// Source: Radford et al. 2019; tensor parallel cuts as in Shoeybi et al., "Megatron-LM" (2019), section 3.
+#pragma once
+
+#include <memory>
+
+#include "braid/nn/block.h"
+#include "braid/param/param_spec.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
+// holds them. `spec.vocab` must be resolved (> 0).
+//
+//   embedding: wte.weight [v, c] (use 0 of 2), wpe.weight [t, c]
+//   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [4c, c], mlp.down [c, 4c]
+//   head:      ln_f, wte.weight (use 1 of 2)
+ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+
+// spec.vocab rounded up to a multiple of vocab_multiple * tensor_size.
+int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
+
+// Block `index` of gpt2_params, on the parameters in `store`.
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+
+}  // namespace braid

@@ -1,0 +1,46 @@
+// AdamW over a flat shard in one fused pass: clip, moments, decoupled decay and update read and write each element once.
+// Source: Loshchilov & Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "braid/param/param_store.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// What one step of the optimizer takes from outside.
+struct OptimizerStep {
+  double lr = 0;
+  double grad_scale = 1;  // multiplies every gradient (norm clipping)
+};
+
+class AdamW {
+ public:
+  // State for all of `store`, which must outlive this. Moments have the parameters' type.
+  AdamW(const OptimizerSpec& spec, ParamStore& store);
+
+  // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No.
+  void step(const OptimizerStep& step);
+
+  int64_t num_steps() const { return num_steps_; }
+  void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the moments
+  const at::Tensor& first_moment() const { return first_moment_; }    // flat, parallel to store.flat_data()
+  const at::Tensor& second_moment() const { return second_moment_; }  // flat, parallel to store.flat_data()
+
+ private:
+  struct Segment {
+    int64_t begin, end;  // elements of the flat buffers
+    double decay;
+  };
+  OptimizerSpec spec_;
+  ParamStore& store_;
+  std::vector<Segment> segments_;
+  at::Tensor first_moment_, second_moment_;
+  int64_t num_steps_ = 0;
+};
+
+}  // namespace braid

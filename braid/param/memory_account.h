@@ -1,0 +1,41 @@
+// Bytes in use per rank and category, counted by a tagged CPU allocator: the tag travels in a header of each block, so a
+// block freed on another thread is taken off the rank that allocated it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace braid {
+
+enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Other };
+inline constexpr int kNumMemoryCategories = 6;
+std::string text(MemoryCategory category);
+
+struct MemoryUse {
+  std::array<int64_t, kNumMemoryCategories> bytes{};       // now
+  std::array<int64_t, kNumMemoryCategories> peak_bytes{};  // each category's own peak since reset_memory_peak
+  int64_t peak_total_bytes = 0;                            // peak of the sum
+};
+
+// Installs the allocator under LibTorch, once per process; later calls do nothing. Memory allocated before is not counted.
+void install_memory_accounting();
+
+// From now on this thread allocates for `rank` (0 .. 1023). Returns nothing; threads that never say count nowhere.
+void account_memory_to(int rank);
+
+// While alive, this thread's allocations are of `category`. Nests. The default is Other.
+class MemoryScope {
+ public:
+  explicit MemoryScope(MemoryCategory category);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+
+ private:
+  MemoryCategory before_;
+};
+
+MemoryUse memory_use(int rank);
+void reset_memory_peak(int rank);  // peaks become what is in use now
+
+}  // namespace braid

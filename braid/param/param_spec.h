@@ -1,0 +1,38 @@
+// What a parameter is, before any memory exists: name, placement, initial values, decay.
+// Pure data, so that checkpoints and planners can list a model's parameters without building it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/mesh/placement.h"
+
+namespace braid {
+
+// Initial values. Normal draws number i of stream_key(seed, name) for the element with flattened *global* index i, so they
+// do not depend on the layout.
+struct Init {
+  enum class Kind { Zeros, Ones, Normal } kind = Kind::Zeros;
+  double std = 0;
+  bool operator==(const Init&) const = default;
+};
+
+enum class WeightDecay { Yes, No };
+
+struct ParamSpec {
+  std::string name;  // "blocks.3.attention.qkv.weight"; equal names are one parameter (tied)
+  Placement placement;
+  Init init;
+  WeightDecay decay = WeightDecay::Yes;
+  int use = 0;   // which of the parameter's uses this is: 0 .. uses - 1
+  int uses = 1;  // in the whole model: 2 for a tied embedding
+};
+
+// A block's parameters, in a fixed order. A model is a list of these.
+struct BlockSpec {
+  std::string name;  // "embedding", "blocks.3", "head"
+  std::vector<ParamSpec> params;
+};
+using ModelParams = std::vector<BlockSpec>;
+
+}  // namespace braid

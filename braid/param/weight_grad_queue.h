@@ -1,0 +1,38 @@
+// Weight gradients that backward left for later: run at once (plain), later (zero bubble) or under communication.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "braid/param/grad_sink.h"
+
+namespace braid {
+
+class WeightGradQueue {
+ public:
+  // Writes target = beta * target + gradient.
+  using Compute = std::function<void(const GradSlot& slot)>;
+
+  // `sink` must outlive the queue.
+  explicit WeightGradQueue(GradSink& sink) : sink_(sink) {}
+
+  // Owned by the caller's backward; `compute` keeps what it needs (x, dY) alive.
+  void push(const Parameter& param, int use, int micro, Compute compute);
+  // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
+  void run(int micro);
+  void run_all();
+  int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
+
+ private:
+  struct Entry {
+    const Parameter* param;
+    int use, micro;
+    Compute compute;
+  };
+  void execute(const Entry& entry);
+
+  GradSink& sink_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace braid

@@ -1,0 +1,88 @@
+// What a run is: plain structs with defaults, one per section of the TOML file.
+// It knows nothing of torch, of how values are parsed (fields.h) or of what is legal together (problems.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct ModelSpec {
+  std::string family = "gpt2";
+  int layers = 6;              // transformer blocks
+  int heads = 6;               // attention heads per block
+  int width = 384;             // features of the residual stream
+  int context = 256;           // tokens per sequence
+  int vocab = 0;               // 0: the tokenizer's
+  int vocab_multiple = 64;     // vocabulary is padded to a multiple of this times mesh.tensor
+  double dropout = 0;          // on embeddings and on both residual branches
+  double init_std = 0.02;      // residual projections use init_std / sqrt(2 layers)
+};
+
+struct DataSpec {
+  std::vector<std::string> paths;          // files, or folders searched recursively
+  std::vector<std::string> include = {};   // file name patterns inside folders, "*.py"; empty: all
+  std::string tokenizer = "bytes";
+  double validation_fraction = 0.05;       // share of the documents' bytes held out
+};
+
+struct MeshSpec {
+  int pipe = 1;
+  int data = 1;
+  int context = 1;
+  int expert = 1;
+  int tensor = 1;
+};
+
+struct PipelineSpec {
+  std::string schedule = "1f1b";
+  std::vector<int> layers;  // transformer blocks of each stage; empty: as even as possible
+};
+
+struct SyncSpec {
+  double bucket_mb = 25;       // gradient bucket, in 2^20 bytes
+  double first_bucket_mb = 1;  // the bucket that is ready first in backward
+};
+
+struct OptimizerSpec {
+  double lr = 1e-3;
+  std::string schedule = "cosine";  // cosine, linear or constant, after the warm-up
+  int warmup_steps = 0;
+  double final_lr_fraction = 0.1;  // of lr, at the last step
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;  // decoupled; none on norms and biases
+  double clip_norm = 1.0;     // global gradient norm; 0: no clipping
+};
+
+struct TrainSpec {
+  int steps = 100;
+  int batch = 8;       // sequences per step, over all ranks
+  int microbatch = 4;  // sequences per forward pass of one rank
+  uint64_t seed = 1;
+  std::string reduction = "fast";   // fast or reproducible
+  std::string dtype = "float32";    // float32 or float64
+  int threads = 0;                  // per rank; 0: cores / ranks, at least 1
+  int eval_every = 0;               // steps between evaluations; 0: only at the end
+  int eval_batches = 8;             // batches of train.batch sequences per evaluation
+  int log_every = 1;                // steps between metrics lines
+  int save_every = 0;               // steps between checkpoints; 0: only at the end
+  std::string out = "runs/run";     // folder for metrics, checkpoints, timeline
+  std::string resume;               // checkpoint to continue from
+  std::string sample_prompt;        // generate from this at the end; empty: do not
+  int sample_tokens = 200;
+};
+
+struct RunSpec {
+  ModelSpec model;
+  DataSpec data;
+  MeshSpec mesh;
+  PipelineSpec pipeline;
+  SyncSpec sync;
+  OptimizerSpec optimizer;
+  TrainSpec train;
+};
+
+}  // namespace braid

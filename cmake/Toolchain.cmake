@@ -1,0 +1,23 @@
+# Warnings, linker, compiler cache and sanitizers: everything about the compiler that is not about a room.
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off)
+
+# A portable base; wider paths are chosen at run time from the processor's feature bits.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options(-march=x86-64-v3)
+endif()
+
+find_program(BRAID_CCACHE ccache)
+if(BRAID_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${BRAID_CCACHE})
+endif()
+
+find_program(BRAID_MOLD mold)
+if(BRAID_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(BRAID_SANITIZE)
+  add_compile_options(-fsanitize=${BRAID_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${BRAID_SANITIZE})
+endif()
