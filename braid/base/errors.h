@@ -62,6 +62,11 @@ class IoError : public std::runtime_error {
   int64_t offset_;
 };
 
+// The world failed: training went where it cannot go on (a loss that is not finite). Nothing of it is published. Exit code 3.
+class RunError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // We are wrong. Exit code 70.
 class InternalError : public std::logic_error {
   using std::logic_error::logic_error;

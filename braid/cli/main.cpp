@@ -56,6 +56,9 @@ int main(int argc, char** argv) {
   } catch (const braid::IoError& error) {
     std::cerr << "braid: " << error.what() << "\n";
     return 3;
+  } catch (const braid::RunError& error) {
+    std::cerr << "braid: " << error.what() << "\n";
+    return 3;
   } catch (const std::exception& error) {
     std::cerr << "braid: internal error: " << error.what() << "\n";
     return 70;

@@ -1,6 +1,10 @@
 // Runs one rank's program of a schedule. One switch over Op; it knows no model and no optimizer.
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <vector>
+
 #include "braid/comm/communicator.h"
 #include "braid/pipe/stage_executor.h"
 #include "braid/schedule/schedule.h"
@@ -10,20 +14,30 @@ namespace braid {
 
 class ScheduleRuntime {
  public:
-  // `schedule` has its sends and receives (with_comms) and is valid; rank r of it is rank r of `pipe`. All outlive this.
+  // `schedule` has its sends and receives (with_comms) and is valid; its rank r is rank r of `pipe`. All outlive this.
   ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor);
 
-  // One step. Receives are posted a window ahead and sends complete in the background, so no order of sends deadlocks
-  // that the validator accepts. Returns when all transfers of the step are done. The spans are in seconds of now_seconds().
+  // One step. Sends complete in the background and receives are posted kReceivesAhead actions ahead, so a program that
+  // validates under buffered sends does not deadlock. Returns this rank's spans, in seconds of now_seconds(), when every
+  // transfer of the step is done. Throws what the executor throws, and CommError.
   std::vector<Span> run_step();
 
  private:
-  struct Mailbox;
-  void execute(const Action& action, Mailbox& mailbox);
+  static constexpr size_t kReceivesAhead = 4;
+
+  void execute(const Action& action);
+  void post_receives(const Program& program, size_t from);
+  void post_send(const Action& action, at::Tensor tensor, int peer);
+  void complete_receive(const Action& action);
+  int peer_of(const Action& action) const;
+  int tag_of(const Action& action) const;
 
   const Schedule& schedule_;
   Communicator& pipe_;
   StageExecutor& executor_;
+  std::vector<Work> sends_;
+  std::map<Action, Work> receives_;  // posted, not yet reached by the program
+  size_t posted_until_ = 0;          // actions before this have had their receives posted
 };
 
 }  // namespace braid

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "braid/param/param_store.h"
 
@@ -11,22 +10,20 @@ namespace braid {
 
 enum class Phase { Forward, Backward };
 
-struct SyncTraffic {
-  int64_t bytes_sent = 0;  // what this rank would put on a wire for its collectives, ring algorithm
-};
-
 class Replication {
  public:
   virtual ~Replication() = default;
   // Before and after block `block` of this rank runs; implementations that shard parameters gather and free here.
   virtual void acquire(int block, Phase phase) = 0;
   virtual void release(int block, Phase phase) = 0;
-  // The parameter's gradient is complete on this rank.
+  // The parameter's gradients are complete on this rank. Every replica says so in the same order.
   virtual void ready(const Parameter& param) = 0;
-  // Every parameter's main_grad is final on return: summed over the replicas, tied uses added.
+  // Every parameter of the stage has been ready: whatever has not been launched is launched.
+  virtual void flush() = 0;
+  // Blocks until every parameter's main_grad is final: summed over the replicas, tied uses added.
   virtual void finish() = 0;
-  // Traffic since the object was made.
-  virtual SyncTraffic traffic() const = 0;
+  // What this rank's collectives put on a wire since the object was made, counted as by the ring algorithm.
+  virtual int64_t bytes_sent() const = 0;
 };
 
 }  // namespace braid

@@ -1,0 +1,37 @@
+// Copies token windows into int64 tensors.
+#include "braid/train/batch_source.h"
+
+#include <ATen/ops/empty.h>
+
+#include "braid/base/seeds.h"
+
+namespace braid {
+
+BatchSource::BatchSource(const RunSpec& spec, std::span<const uint16_t> tokens, const RankGroups& groups, uint64_t seed)
+    : sampler_(tokens, spec.model.context, seed),
+      dropout_key_(stream_key(spec.train.seed, "dropout")),
+      batch_(spec.train.batch),
+      microbatch_(spec.train.microbatch),
+      context_(spec.model.context),
+      data_rank_(groups.data->rank()),
+      data_size_(groups.data->size()),
+      num_microbatches_(batch_ / (microbatch_ * data_size_)) {}
+
+Microbatch BatchSource::microbatch(int64_t step, int micro) const {
+  const int64_t first = first_sample(step, batch_, microbatch_, data_rank_, data_size_, micro);
+  auto tokens_bt = at::empty({microbatch_, context_}, at::kLong);
+  auto targets_bt = at::empty({microbatch_, context_}, at::kLong);
+  for (int b = 0; b < microbatch_; ++b) {
+    const auto window = sampler_.sample(first + b);
+    int64_t* tokens = tokens_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_;
+    int64_t* targets = targets_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_;
+    std::copy(window.begin(), window.end() - 1, tokens);
+    std::copy(window.begin() + 1, window.end(), targets);
+  }
+  const uint64_t place = static_cast<uint64_t>(step) * num_global_microbatches() + global_micro(micro);
+  return {micro, random_bits(dropout_key_, place), true, std::move(tokens_bt), std::move(targets_bt)};
+}
+
+uint64_t BatchSource::hash(int64_t step) const { return sampler_.hash(step * batch_, batch_); }
+
+}  // namespace braid

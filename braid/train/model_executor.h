@@ -1,0 +1,55 @@
+// The ops of a schedule carried out on a StageModel: keeps what travels between stages, microbatch by microbatch.
+// It does not know which schedule calls it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "braid/pipe/stage_executor.h"
+#include "braid/train/batch_source.h"
+#include "braid/train/stage_model.h"
+
+namespace braid {
+
+enum class ExecutorMode { Training, Evaluation };
+
+class ModelExecutor final : public StageExecutor {
+ public:
+  // `model`, `batches` outlive this. One stage per rank.
+  ModelExecutor(const ModelSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
+
+  // Before each step. `on_reduce` is called by reduce_grad.
+  void begin_step(int64_t step);
+  std::function<void()> on_reduce;
+  // Of the last step, by this rank's microbatch; empty unless the stage is the last.
+  const std::vector<double>& losses() const { return losses_; }
+
+  void forward(int stage, int micro) override;
+  void full_backward(int stage, int micro) override;
+  void input_grad(int stage, int micro) override;
+  void weight_grad(int stage, int micro) override;
+  void reduce_grad(int stage) override;
+  at::Tensor output(int stage, int micro) override;
+  at::Tensor input_gradient(int stage, int micro) override;
+  at::Tensor input_buffer(int stage, int micro) override;
+  at::Tensor output_gradient_buffer(int stage, int micro) override;
+
+ private:
+  // From forward to the end of the input-gradient pass, of one microbatch.
+  struct InFlight {
+    at::Tensor input, output, output_gradient;
+  };
+  at::Tensor activation_buffer() const;
+
+  StageModel& model_;
+  const BatchSource& batches_;
+  ExecutorMode mode_;
+  std::vector<int64_t> activation_shape_;
+  int64_t step_ = 0;
+  std::map<int, InFlight> in_flight_;
+  std::map<int, at::Tensor> input_gradients_;  // from the backward to its SendBackward
+  std::vector<double> losses_;
+};
+
+}  // namespace braid

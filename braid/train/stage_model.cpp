@@ -1,0 +1,73 @@
+// Cutting the model's list of blocks at stage borders.
+#include "braid/train/stage_model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "braid/base/errors.h"
+#include "braid/nn/gpt2.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/partition.h"
+
+namespace braid {
+namespace {
+
+struct BlockRange {
+  int begin, end;
+};
+
+// Block 0 is the embedding, the last block the head; stage_layers says how many transformer blocks lie between cuts.
+BlockRange blocks_of_stage(const RunSpec& spec, int stage) {
+  const std::vector<int> layers = stage_layers(spec);
+  const int before = std::accumulate(layers.begin(), layers.begin() + stage, 0);
+  const bool last = stage + 1 == static_cast<int>(layers.size());
+  return {stage == 0 ? 0 : 1 + before, 1 + before + layers[stage] + (last ? 1 : 0)};
+}
+
+}  // namespace
+
+ParamOrder param_order(const ModelParams& params) {
+  ParamOrder order;
+  for (const auto& block : params) {
+    for (const auto& param : block.params) {
+      if (std::find(order.begin(), order.end(), param.name) == order.end()) order.push_back(param.name);
+    }
+  }
+  return order;
+}
+
+at::ScalarType scalar_type(const std::string& dtype) {
+  check(dtype == "float32" || dtype == "float64", "the spec's dtype is float32 or float64");
+  return dtype == "float64" ? at::kDouble : at::kFloat;
+}
+
+StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {
+  const ModelParams all = gpt2_params(spec.model, groups.tensor->rank(), groups.tensor->size());
+  order_ = param_order(all);
+  const auto [begin, end] = blocks_of_stage(spec, groups.at[Axis::Pipe]);
+  is_first_ = begin == 0;
+  is_last_ = end == static_cast<int>(all.size());
+
+  const bool reproducible = spec.train.reduction == "reproducible";
+  const std::vector<BlockSpec> mine(all.begin() + begin, all.begin() + end);
+  store_ = std::make_unique<ParamStore>(mine, reproducible ? Reduction::Reproducible : Reduction::Fast,
+                                        scalar_type(spec.train.dtype), spec.train.seed);
+  sink_ = reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
+  weight_grads_ = std::make_unique<WeightGradQueue>(*sink_);
+  const RankContext rank{*groups.tensor, *weight_grads_, generator_};
+  for (int block = begin; block < end; ++block) blocks_.push_back(gpt2_block(spec.model, block, *store_, rank));
+}
+
+at::Tensor StageModel::forward(at::Tensor x_btc, const Microbatch& microbatch) {
+  const MemoryScope scope(MemoryCategory::Activations);
+  for (const auto& block : blocks_) x_btc = block->forward(x_btc, microbatch);
+  return x_btc;
+}
+
+bool StageModel::counts(const Parameter& param) const {
+  Coords in_replica = groups_.at;
+  in_replica[Axis::Data] = 0;
+  return param.local_uses.front() == 0 && counts_once(param.placement, in_replica);
+}
+
+}  // namespace braid

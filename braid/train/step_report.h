@@ -1,0 +1,22 @@
+// What a step says of itself. Plain data; the same on every rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace braid {
+
+struct StepReport {
+  int64_t step = 0;  // counts from 1: this many updates have been made
+  double loss = 0;   // mean over the step's tokens, in nats
+  double learning_rate = 0;
+  double grad_norm = 0;  // before clipping
+  double seconds = 0;
+  double tokens_per_second = 0;
+  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
+  uint64_t sample_hash = 0;    // of the samples of the step
+  int64_t sync_bytes = 0;      // sent by this rank for replication in this step
+  std::vector<int64_t> peak_memory_bytes;  // per world rank, since the run began
+};
+
+}  // namespace braid

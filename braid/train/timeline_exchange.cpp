@@ -1,0 +1,110 @@
+// Rows travel as float64 tensors: an action is three small integers.
+#include "braid/train/timeline_exchange.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace braid {
+namespace {
+
+constexpr int64_t kSpanNumbers = 5;  // op, stage, micro, begin, end
+constexpr int64_t kRowNumbers = 4;
+
+// size() copies of `mine`'s shape, one per rank.
+at::Tensor gathered(const at::Tensor& mine, Communicator& world) {
+  auto all = at::zeros({world.size() * mine.numel()}, at::kDouble);
+  world.all_gather(all, mine).wait_host();
+  return all;
+}
+
+int64_t most_spans(const std::vector<Span>& mine, Communicator& world) {
+  auto count = at::full({1}, static_cast<int64_t>(mine.size()), at::kLong);
+  world.all_reduce(count, ReduceOp::Max).wait_host();
+  return count.item<int64_t>();
+}
+
+at::Tensor encoded(const std::vector<Span>& spans, int64_t capacity) {
+  auto numbers = at::full({capacity * kSpanNumbers}, -1.0, at::kDouble);
+  double* out = numbers.mutable_data_ptr<double>();
+  for (const auto& span : spans) {
+    *out++ = static_cast<double>(span.action.op);
+    *out++ = span.action.stage;
+    *out++ = span.action.micro;
+    *out++ = span.begin;
+    *out++ = span.end;
+  }
+  return numbers;
+}
+
+std::vector<Span> decoded(const double* numbers, int64_t capacity) {
+  std::vector<Span> spans;
+  for (int64_t i = 0; i < capacity && numbers[0] >= 0; ++i, numbers += kSpanNumbers) {
+    const Action action{static_cast<Op>(numbers[0]), static_cast<int>(numbers[1]), static_cast<int>(numbers[2])};
+    spans.push_back({action, numbers[3], numbers[4]});
+  }
+  return spans;
+}
+
+void start_at_zero(Timeline& timeline) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& spans : timeline.ranks) {
+    if (!spans.empty()) first = std::min(first, spans.front().begin);
+  }
+  for (auto& spans : timeline.ranks) {
+    for (auto& span : spans) {
+      span.begin -= first;
+      span.end -= first;
+    }
+  }
+}
+
+}  // namespace
+
+BusyRow busy_row(const std::vector<Span>& spans, int64_t peak_memory_bytes) {
+  BusyRow row;
+  row.peak_memory_bytes = static_cast<double>(peak_memory_bytes);
+  if (spans.empty()) return row;
+  row.begin = spans.front().begin;
+  row.end = spans.back().end;
+  for (const auto& span : spans) row.busy += computes(span.action.op) ? span.end - span.begin : 0;
+  return row;
+}
+
+std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world) {
+  auto row = at::zeros({kRowNumbers}, at::kDouble);
+  double* numbers = row.mutable_data_ptr<double>();
+  numbers[0] = mine.begin, numbers[1] = mine.end, numbers[2] = mine.busy, numbers[3] = mine.peak_memory_bytes;
+  const auto all = gathered(row, world);
+  std::vector<BusyRow> rows;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const double* n = all.const_data_ptr<double>() + rank * kRowNumbers;
+    rows.push_back({n[0], n[1], n[2], n[3]});
+  }
+  return rows;
+}
+
+double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks) {
+  double begin = std::numeric_limits<double>::infinity(), end = -begin, busiest = 0;
+  for (const int rank : ranks) {
+    begin = std::min(begin, rows[rank].begin);
+    end = std::max(end, rows[rank].end);
+    busiest = std::max(busiest, rows[rank].busy);
+  }
+  return end > begin ? 1 - busiest / (end - begin) : 0;
+}
+
+Timeline gathered_timeline(const std::vector<Span>& mine, Communicator& world) {
+  const int64_t capacity = most_spans(mine, world);
+  const auto all = gathered(encoded(mine, capacity), world);
+  Timeline timeline;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    timeline.ranks.push_back(decoded(all.const_data_ptr<double>() + rank * capacity * kSpanNumbers, capacity));
+  }
+  start_at_zero(timeline);
+  return timeline;
+}
+
+}  // namespace braid

@@ -1,0 +1,27 @@
+// Spans of all ranks brought together: a row of sums every step, whole timelines on request.
+#pragma once
+
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/schedule/timeline.h"
+
+namespace braid {
+
+// One rank's step in four numbers; times in seconds of now_seconds(), comparable within a host.
+struct BusyRow {
+  double begin = 0, end = 0, busy = 0;
+  double peak_memory_bytes = 0;
+};
+BusyRow busy_row(const std::vector<Span>& spans, int64_t peak_memory_bytes);
+
+// Row r is rank r's. Collective.
+std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world);
+
+// 1 - busiest / (last end - first begin) over `ranks`.
+double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);
+
+// All ranks' spans, in seconds since the first one began. Collective.
+Timeline gathered_timeline(const std::vector<Span>& mine, Communicator& world);
+
+}  // namespace braid

@@ -1,0 +1,161 @@
+// The step, spelled out once for every layout.
+#include "braid/train/trainer.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/seeds.h"
+#include "braid/base/text.h"
+#include "braid/optim/lr_schedule.h"
+#include "braid/param/memory_account.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "braid/sync/bucketed_all_reduce.h"
+#include "braid/train/timeline_exchange.h"
+
+namespace braid {
+
+struct Trainer::Pass {
+  Pass(const RunSpec& spec, const std::vector<uint16_t>& tokens, Trainer& trainer, ExecutorMode mode)
+      : batches(spec, tokens, *trainer.groups_, stream_key(spec.train.seed, "samples")),
+        schedule(mode == ExecutorMode::Training ? step_schedule(spec) : forward_only(step_schedule(spec))),
+        executor(spec.model, *trainer.model_, batches, mode),
+        runtime(schedule, *trainer.groups_->pipe, executor) {}
+
+  BatchSource batches;
+  Schedule schedule;
+  ModelExecutor executor;
+  ScheduleRuntime runtime;
+};
+
+Schedule step_schedule(const RunSpec& spec) {
+  const int num_microbatches = spec.train.batch / (spec.train.microbatch * spec.mesh.data);
+  return with_grad_sync(with_comms(make_schedule(spec.pipeline.schedule, spec.mesh.pipe, num_microbatches)));
+}
+
+int threads_per_rank(const RunSpec& spec, int cores) {
+  if (spec.train.threads > 0) return spec.train.threads;
+  if (spec.train.reduction == "reproducible") return 1;
+  return std::max(1, cores / DeviceMesh(spec.mesh).num_ranks());
+}
+
+Trainer::Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& world)
+    : spec_(spec),
+      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), world)),
+      model_(std::make_unique<StageModel>(spec_, *groups_)) {
+  replication_ = std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(),
+                                                     ReplicaGroups{*groups_->data, *groups_->tied});
+  model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
+  training_ = std::make_unique<Pass>(spec_, corpus.train, *this, ExecutorMode::Training);
+  evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
+  training_->executor.on_reduce = [this] { replication_->flush(); };
+}
+
+Trainer::~Trainer() = default;
+
+StepReport Trainer::step() {
+  const double begin = now_seconds();
+  const int64_t bytes_before = replication_->bytes_sent();
+  model_->sink().begin_step(training_->batches.num_microbatches());
+  training_->executor.begin_step(num_steps_);
+  spans_ = training_->runtime.run_step();
+  replication_->finish();
+
+  StepReport report;
+  report.loss = mean_loss(*training_);
+  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
+  report.grad_norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->model);
+  report.learning_rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) {
+    throw RunError(cat("step ", num_steps_ + 1, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
+                       ": not finite; the parameters are those of step ", num_steps_));
+  }
+  optimizer_->step({report.learning_rate, clip_scale(report.grad_norm, spec_.optimizer.clip_norm)});
+
+  report.sample_hash = training_->batches.hash(num_steps_);
+  report.step = ++num_steps_;
+  report.seconds = now_seconds() - begin;
+  report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
+  report.sync_bytes = replication_->bytes_sent() - bytes_before;
+  report_timing(report);
+  return report;
+}
+
+double Trainer::evaluate() {
+  const c10::AutoGradMode no_grad(false);
+  double sum = 0;
+  for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {
+    evaluation_->executor.begin_step(batch);
+    evaluation_->runtime.run_step();
+    sum += mean_loss(*evaluation_);
+  }
+  return sum / spec_.train.eval_batches;
+}
+
+// Every rank fills in the microbatches it finished, so the sum over the world only ever adds zeros, and all ranks add the
+// losses in the same order whatever the layout.
+double Trainer::mean_loss(const Pass& pass) const {
+  const int num_global = pass.batches.num_global_microbatches();
+  auto losses = at::zeros({num_global}, at::kDouble);
+  if (groups_->at[Axis::Tensor] == 0) {
+    const auto& mine = pass.executor.losses();
+    for (size_t k = 0; k < mine.size(); ++k) {
+      losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
+    }
+  }
+  groups_->world.all_reduce(losses, ReduceOp::Sum).wait_host();
+  double sum = 0;
+  for (int k = 0; k < num_global; ++k) sum += losses.const_data_ptr<double>()[k];
+  return sum / num_global;
+}
+
+void Trainer::report_timing(StepReport& report) const {
+  const auto rows = gathered_rows(busy_row(spans_, memory_use(groups_->world.rank()).peak_total_bytes), groups_->world);
+  for (const auto& row : rows) report.peak_memory_bytes.push_back(static_cast<int64_t>(row.peak_memory_bytes));
+  for (int rank = 0; rank < groups_->mesh.num_ranks(); ++rank) {
+    report.bubble_fraction =
+        std::max(report.bubble_fraction, bubble_fraction(rows, groups_->mesh.peers(rank, {Axis::Pipe})));
+  }
+}
+
+Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
+
+std::vector<PlacedTensor> Trainer::placed_tensors() const {
+  std::vector<PlacedTensor> tensors;
+  for (const Parameter& param : model_->params().params()) {
+    const auto slice = [&](const at::Tensor& flat) {
+      return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
+    };
+    tensors.push_back({param.name, param.placement, param.data.detach()});
+    tensors.push_back({"adamw.first_moment/" + param.name, param.placement, slice(optimizer_->first_moment())});
+    tensors.push_back({"adamw.second_moment/" + param.name, param.placement, slice(optimizer_->second_moment())});
+  }
+  return tensors;
+}
+
+void Trainer::save(const std::string& directory, const std::string& config_toml) {
+  const CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  save_checkpoint(directory, placed_tensors(), info, groups_->world);
+}
+
+void Trainer::load(const std::string& directory) {
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  if (info.next_sample != info.step * spec_.train.batch) {
+    throw ConfigError({{"train.batch", cat(spec_.train.batch),
+                        cat("must continue the sample order of ", directory, ", which is at sample ", info.next_sample,
+                            " after ", info.step, " steps"),
+                        info.step > 0 ? cat(info.next_sample / info.step) : ""}});
+  }
+  load_checkpoint(directory, placed_tensors());
+  num_steps_ = info.step;
+  optimizer_->set_num_steps(info.step);
+}
+
+}  // namespace braid

@@ -1,0 +1,66 @@
+// One rank of a training run: step, evaluate, checkpoint, report; nothing else. All methods are collective over the world.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/data/text_corpus.h"
+#include "braid/optim/adamw.h"
+#include "braid/pipe/schedule_runtime.h"
+#include "braid/schedule/schedule.h"
+#include "braid/sync/replication.h"
+#include "braid/train/model_executor.h"
+#include "braid/train/stage_model.h"
+#include "braid/train/step_report.h"
+
+namespace braid {
+
+class Trainer {
+ public:
+  // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this.
+  Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& world);
+  ~Trainer();
+
+  // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the gradient
+  // norm is not finite.
+  StepReport step();
+  // Mean loss over eval_batches batches of the validation part, in nats per token.
+  double evaluate();
+  // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
+  Timeline timeline() const;
+
+  // Parameters and moments; the number of steps done and the data cursor travel in the manifest.
+  void save(const std::string& directory, const std::string& config_toml);
+  void load(const std::string& directory);
+
+  int64_t num_steps() const { return num_steps_; }
+  StageModel& model() { return *model_; }
+  const RankGroups& groups() const { return *groups_; }
+
+ private:
+  struct Pass;  // a schedule with what runs it
+
+  double mean_loss(const Pass& pass) const;
+  void report_timing(StepReport& report) const;
+  std::vector<PlacedTensor> placed_tensors() const;
+
+  RunSpec spec_;
+  std::unique_ptr<RankGroups> groups_;
+  std::unique_ptr<StageModel> model_;
+  std::unique_ptr<Replication> replication_;
+  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<Pass> training_, evaluation_;
+  std::vector<Span> spans_;  // of the last step
+  int64_t num_steps_ = 0;
+};
+
+// The complete program of a training step of `spec`: generated, with sends, receives and gradient sync.
+Schedule step_schedule(const RunSpec& spec);
+
+// Threads each rank computes with: train.threads, or the cores shared out evenly; 1 in reproducible mode, so that layouts
+// compare.
+int threads_per_rank(const RunSpec& spec, int cores);
+
+}  // namespace braid
