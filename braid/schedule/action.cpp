@@ -1,0 +1,78 @@
+// The text form of an action, both ways. It does not know which actions make sense together (validate.h).
+#include "braid/schedule/action.h"
+
+#include <charconv>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+struct OpName {
+  Op op;
+  std::string_view name;
+};
+
+constexpr OpName kOpNames[] = {
+    {Op::Forward, "F"},           {Op::FullBackward, "B"},      {Op::InputGrad, "I"},
+    {Op::WeightGrad, "W"},        {Op::SendForward, "SEND_F"},  {Op::RecvForward, "RECV_F"},
+    {Op::SendBackward, "SEND_B"}, {Op::RecvBackward, "RECV_B"}, {Op::ReduceGrad, "REDUCE_GRAD"},
+};
+
+constexpr std::string_view kDigits = "0123456789";
+
+[[noreturn]] void refuse(std::string_view word, std::string rule, std::string nearest_word = "") {
+  throw ConfigError({{"action", std::string(word), std::move(rule), std::move(nearest_word)}});
+}
+
+int number(std::string_view digits, std::string_view word) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) refuse(word, "has a number that does not fit");
+  return value;
+}
+
+std::string nearest_op(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& known : kOpNames) names.emplace_back(known.name);
+  return nearest(name, names);
+}
+
+}  // namespace
+
+std::string text(Op op) {
+  for (const auto& known : kOpNames) {
+    if (known.op == op) return std::string(known.name);
+  }
+  check(false, "an Op without a name");
+  return {};
+}
+
+std::string text(const Action& action) {
+  std::string word = std::to_string(action.stage) + text(action.op);
+  if (action.op != Op::ReduceGrad) word += std::to_string(action.micro);
+  return word;
+}
+
+Action parse_action(std::string_view word) {
+  const size_t name_begin = std::min(word.find_first_not_of(kDigits), word.size());
+  const size_t last_letter = word.find_last_not_of(kDigits);
+  if (name_begin == 0 || last_letter == word.npos || last_letter < name_begin) {
+    refuse(word, "must be a stage, an operation and a microbatch, as in 0F0");
+  }
+  const std::string_view name = word.substr(name_begin, last_letter + 1 - name_begin);
+  const std::string_view micro = word.substr(last_letter + 1);
+  for (const auto& known : kOpNames) {
+    if (known.name != name) continue;
+    const bool whole_stage = known.op == Op::ReduceGrad;
+    if (whole_stage != micro.empty()) {
+      refuse(word, whole_stage ? "is of a whole stage and takes no microbatch" : "lacks its microbatch");
+    }
+    return {known.op, number(word.substr(0, name_begin), word), whole_stage ? -1 : number(micro, word)};
+  }
+  refuse(word, cat("has no known operation: '", name, "'"), nearest_op(name));
+}
+
+}  // namespace braid

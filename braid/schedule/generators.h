@@ -1,0 +1,40 @@
+// Pipeline schedules as pure functions of (ranks, microbatches). They hold compute actions only: transfers and gradient
+// reduction are passes (passes.h). In the pictures a column is a unit of time, F takes one and B one, m = 4, p = 3.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braid/schedule/schedule.h"
+
+namespace braid {
+
+// Every forward, then every backward, microbatches ascending. Holds m activations on every rank.
+//
+//   rank 0  F0 F1 F2 F3 .  .  .  .  B0 B1 B2 B3
+//   rank 1  .  F0 F1 F2 F3 .  .  B0 B1 B2 B3
+//   rank 2  .  .  F0 F1 F2 F3 B0 B1 B2 B3
+//
+// Source: Huang et al., "GPipe" (2019), figure 2; the ascending backward is PyTorch's ScheduleGPipe. Any m >= 1.
+Schedule gpipe(int ranks, int microbatches);
+
+// Rank r warms up with min(m, p-1-r) forwards, then alternates one forward and one backward, then drains.
+// As long as gpipe, but rank r holds only min(m, p-r) activations.
+//
+//   rank 0  F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3
+//   rank 1  .  F0 F1 .  B0 F2 B1 F3 B2 .  B3
+//   rank 2  .  .  F0 B0 F1 B1 F2 B2 F3 B3
+//
+// Source: Narayanan et al., "PipeDream-2BW" (2021), PipeDream-Flush; warm-up of Megatron-LM's
+// forward_backward_pipelining_without_interleaving. Any m >= 1.
+Schedule one_f_one_b(int ranks, int microbatches);
+
+// The schedule of that name. Throws ConfigError with every fault: an unknown name (with the nearest), ranks or
+// microbatches below 1.
+Schedule make_schedule(std::string_view name, int ranks, int microbatches);
+
+// Every name that make_schedule takes, in the order of the table.
+std::vector<std::string> schedule_names();
+
+}  // namespace braid

@@ -1,0 +1,44 @@
+// Times of a step. It does not know who wrote the spans, the runtime or the simulator.
+#include "braid/schedule/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace braid {
+
+bool computes(Op op) {
+  return op == Op::Forward || op == Op::FullBackward || op == Op::InputGrad || op == Op::WeightGrad;
+}
+
+double Timeline::makespan() const {
+  double first = std::numeric_limits<double>::infinity();
+  double last = -first;
+  for (const auto& spans : ranks) {
+    for (const auto& span : spans) {
+      first = std::min(first, span.begin);
+      last = std::max(last, span.end);
+    }
+  }
+  return last > first ? last - first : 0;
+}
+
+double Timeline::busy(int rank) const {
+  double total = 0;
+  for (const auto& span : ranks.at(rank)) {
+    if (computes(span.action.op)) total += span.end - span.begin;
+  }
+  return total;
+}
+
+double Timeline::busiest() const {
+  double most = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) most = std::max(most, busy(static_cast<int>(rank)));
+  return most;
+}
+
+double Timeline::bubble_fraction() const {
+  const double whole = makespan();
+  return whole > 0 ? (whole - busiest()) / whole : 0;
+}
+
+}  // namespace braid
