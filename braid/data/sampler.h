@@ -1,4 +1,5 @@
 // Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
+// It knows no mesh: first_sample() is the arithmetic that hands samples to data ranks.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 
 namespace braid {
 
-// Cuts `tokens` into windows of context + 1 that overlap by one token, and walks them in a new pseudo-random order every
-// epoch (a Feistel permutation: no table, constant memory).
+// Cuts `tokens` into windows of context + 1 that overlap by one token, and walks them in a new pseudo-random order
+// every epoch (a Feistel permutation: no table, constant memory).
 class Sampler {
  public:
-  // `tokens` must outlive the sampler and hold at least one window.
+  // `tokens` must outlive the sampler. Throws ConfigError when they do not fill one window.
   Sampler(std::span<const uint16_t> tokens, int context, uint64_t seed);
 
   int64_t windows_per_epoch() const { return num_windows_; }
@@ -25,7 +26,7 @@ class Sampler {
 
   std::span<const uint16_t> tokens_;
   int context_;
-  uint64_t seed_;
+  uint64_t order_key_;
   int64_t num_windows_;
 };
 

@@ -1,9 +1,8 @@
 // The documents of a run as one array of tokens, split into training and validation parts.
+// It knows no samples and no batches.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "braid/data/tokenizer.h"
@@ -17,12 +16,14 @@ struct TextCorpus {
   int64_t num_documents = 0;
 };
 
-// Reads every file of `spec.paths` (folders recursively, sorted by path, filtered by `include`). Throws ConfigError when
-// nothing is there or all of it is empty, IoError when a file cannot be read.
+// Reads every file of `spec.paths` (order and choice: document_list.h). About `spec.validation_fraction` of the bytes
+// are held out, as whole documents; of a single document, its last part is. Throws ConfigError naming every path that
+// is missing, unreadable, empty or without a match, IoError when a file fails or changes while it is read.
 TextCorpus read_corpus(const DataSpec& spec, const Tokenizer& tokenizer);
 
 // In nats per token: the cross-entropy of a model that knows only the bigram counts of `train`,
-// measured on `validation` with add-one smoothing over `vocab`. The bar a trained model must beat.
+// measured on `validation` with add-one smoothing over `vocab`. The bar a trained model must beat. NaN when nothing was
+// held out.
 double bigram_entropy(const TextCorpus& corpus, int vocab);
 
 }  // namespace braid

@@ -1,0 +1,44 @@
+// The byte tokenizer, and tokenizers by name. It reads no files.
+#include "braid/data/tokenizer.h"
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int kEndOfText = 256;
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  int vocab() const override { return kEndOfText + 1; }
+  int end_of_text() const override { return kEndOfText; }
+
+  std::vector<int> encode(std::string_view text) const override {
+    std::vector<int> tokens;
+    tokens.reserve(text.size());
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+
+  std::string decode(const std::vector<int>& tokens) const override {
+    std::string text;
+    for (const int token : tokens) {
+      check(token >= 0 && token <= kEndOfText, "a token lies inside the tokenizer's vocabulary");
+      if (token != kEndOfText) text.push_back(static_cast<char>(token));
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
+
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
+  if (name == "bytes") return byte_tokenizer();
+  const std::vector<std::string> names = {"bytes"};
+  throw ConfigError({{"data.tokenizer", name, cat("must be one of: ", joined(names)), nearest(name, names)}});
+}
+
+}  // namespace braid

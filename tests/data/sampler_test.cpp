@@ -1,0 +1,165 @@
+// Samples are a pure function of (seed, index), every epoch visits every window once, and every mesh reads the same.
+#include "braid/data/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "braid/base/errors.h"
+#include "braid/data/permutation.h"
+
+namespace braid {
+namespace {
+
+std::vector<uint16_t> counting(int n) {
+  std::vector<uint16_t> tokens(static_cast<size_t>(n));
+  std::iota(tokens.begin(), tokens.end(), uint16_t{0});
+  return tokens;
+}
+
+std::vector<int64_t> epoch_order(const Sampler& sampler, int64_t epoch, int context) {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < sampler.windows_per_epoch(); ++i) {
+    order.push_back(sampler.sample(epoch * sampler.windows_per_epoch() + i)[0] / context);
+  }
+  return order;
+}
+
+TEST(Permutation, VisitsEachPlaceOnce) {
+  for (int64_t size = 1; size <= 300; ++size) {
+    for (uint64_t key : {0u, 1u, 77u}) {
+      const Permutation permutation(size, key);
+      std::vector<bool> seen(static_cast<size_t>(size), false);
+      for (int64_t place = 0; place < size; ++place) {
+        const int64_t to = permutation(place);
+        ASSERT_TRUE(to >= 0 && to < size && !seen[static_cast<size_t>(to)]) << size << " " << place;
+        seen[static_cast<size_t>(to)] = true;
+      }
+    }
+  }
+}
+
+TEST(Permutation, LooksUniform) {
+  // Where place 0 goes under many keys: chi-squared over 16 values, 15 degrees of freedom, far beyond the 99.99 %
+  // point.
+  std::vector<int> count(16, 0);
+  constexpr int kKeys = 16000;
+  for (uint64_t key = 0; key < kKeys; ++key) ++count[static_cast<size_t>(Permutation(16, key)(0))];
+  double chi = 0;
+  for (const int n : count) chi += (n - kKeys / 16.0) * (n - kKeys / 16.0) / (kKeys / 16.0);
+  EXPECT_LT(chi, 60);
+}
+
+TEST(Permutation, RefusesPlacesOutside) {
+  EXPECT_THROW(Permutation(5, 0)(5), InternalError);
+  EXPECT_THROW(Permutation(5, 0)(-1), InternalError);
+  EXPECT_THROW(Permutation(0, 0), InternalError);
+}
+
+TEST(Sampler, WindowsOverlapByOneToken) {
+  const auto tokens = counting(13);  // three windows of 4 + 1, and nothing is left over
+  const Sampler sampler(tokens, 4, 1);
+  ASSERT_EQ(sampler.windows_per_epoch(), 3);
+  std::set<std::vector<uint16_t>> windows;
+  for (int64_t i = 0; i < 3; ++i) windows.insert({sampler.sample(i).begin(), sampler.sample(i).end()});
+  EXPECT_EQ(windows, (std::set<std::vector<uint16_t>>{{0, 1, 2, 3, 4}, {4, 5, 6, 7, 8}, {8, 9, 10, 11, 12}}));
+}
+
+TEST(Sampler, EachEpochVisitsEachWindowOnceInANewOrder) {
+  const int context = 3;
+  const auto tokens = counting(3 * 101 + 1);
+  const Sampler sampler(tokens, context, 5);
+  ASSERT_EQ(sampler.windows_per_epoch(), 101);
+  std::set<std::vector<int64_t>> orders;
+  for (int64_t epoch = 0; epoch < 6; ++epoch) {
+    auto order = epoch_order(sampler, epoch, context);
+    orders.insert(order);
+    std::sort(order.begin(), order.end());
+    for (int64_t i = 0; i < 101; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+  }
+  EXPECT_EQ(orders.size(), 6u);
+}
+
+TEST(Sampler, IsAPureFunctionOfSeedAndIndex) {
+  const auto tokens = counting(2000);
+  const Sampler sampler(tokens, 7, 11), again(tokens, 7, 11), other(tokens, 7, 12);
+  int differ = 0;
+  for (int64_t index = 5000; index >= 0; index -= 37) {
+    EXPECT_EQ(sampler.sample(index).data(), again.sample(index).data());
+    EXPECT_EQ(sampler.sample(index).data(), sampler.sample(index).data());
+    differ += sampler.sample(index).data() != other.sample(index).data();
+  }
+  EXPECT_GT(differ, 120);
+}
+
+TEST(Sampler, HashSaysWhichSamplesInWhichOrder) {
+  const auto tokens = counting(2000);
+  const auto copy = tokens;
+  const Sampler sampler(tokens, 7, 11), other(tokens, 7, 12);
+  EXPECT_EQ(sampler.hash(40, 8), Sampler(copy, 7, 11).hash(40, 8));
+  EXPECT_NE(sampler.hash(40, 8), other.hash(40, 8));
+  std::set<uint64_t> hashes;
+  for (int64_t first = 0; first < 50; ++first) {
+    for (int64_t count = 0; count < 20; ++count) {
+      if (count > 0 || first == 0) hashes.insert(sampler.hash(first, count));
+    }
+  }
+  EXPECT_EQ(hashes.size(), 50u * 19 + 1);
+
+  auto changed = tokens;
+  changed[1234] ^= 1;
+  const Sampler of_changed(changed, 7, 11);
+  const auto n = sampler.windows_per_epoch();
+  EXPECT_NE(sampler.hash(0, n), of_changed.hash(0, n));
+}
+
+TEST(Sampler, RefusesTokensThatDoNotFillAWindow) {
+  const auto tokens = counting(8);
+  EXPECT_EQ(Sampler(tokens, 7, 1).windows_per_epoch(), 1);
+  try {
+    Sampler(tokens, 8, 1);
+    FAIL();
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_EQ(error.problems()[0].key, "model.context");
+    EXPECT_EQ(error.problems()[0].nearest, "7");
+  }
+}
+
+// The samples of a step in the order (data rank, micro), for every way to divide the batch.
+TEST(FirstSample, PartitionsTheStepInTheSameOrderOnEveryMesh) {
+  for (const int batch : {1, 2, 6, 8, 12, 24}) {
+    for (int microbatch = 1; microbatch <= batch; ++microbatch) {
+      for (int data_size = 1; data_size <= batch; ++data_size) {
+        if (batch % (microbatch * data_size) != 0) continue;
+        const int micros = batch / (microbatch * data_size);
+        for (const int64_t step : {0, 1, 1000}) {
+          std::vector<int64_t> samples;
+          for (int rank = 0; rank < data_size; ++rank) {
+            for (int micro = 0; micro < micros; ++micro) {
+              const int64_t first = first_sample(step, batch, microbatch, rank, data_size, micro);
+              for (int i = 0; i < microbatch; ++i) samples.push_back(first + i);
+            }
+          }
+          std::vector<int64_t> expected(static_cast<size_t>(batch));
+          std::iota(expected.begin(), expected.end(), step * batch);
+          EXPECT_EQ(samples, expected) << batch << " " << microbatch << " " << data_size;
+        }
+      }
+    }
+  }
+}
+
+TEST(FirstSample, IsTheBlockOfTheDocumentation) {
+  EXPECT_EQ(first_sample(0, 8, 2, 1, 2, 1), 6);  // rank 1's second microbatch is global microbatch 3
+  EXPECT_EQ(first_sample(10, 8, 2, 0, 2, 1), 82);
+  EXPECT_EQ(first_sample(int64_t{1} << 40, 8, 2, 0, 1, 0), int64_t{1} << 43);
+  EXPECT_THROW(first_sample(0, 8, 3, 0, 2, 0), InternalError);
+  EXPECT_THROW(first_sample(0, 8, 2, 2, 2, 0), InternalError);
+  EXPECT_THROW(first_sample(0, 8, 2, 0, 2, 2), InternalError);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,187 @@
+// Which files become which tokens, in which order, and which are held out.
+#include "braid/data/text_corpus.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/data/document_list.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TextCorpusTest : public testing::Test {
+ protected:
+  TextCorpusTest() : folder_(fs::temp_directory_path() / cat("braid_data_", ::getpid())) {
+    fs::create_directory(folder_);
+  }
+  ~TextCorpusTest() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& content) {
+    const auto path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+  TextCorpus read(DataSpec spec) { return read_corpus(spec, *byte_tokenizer()); }
+  TextCorpus read_all(std::vector<std::string> include = {}, double fraction = 0) {
+    return read({.paths = {folder_.string()}, .include = std::move(include), .validation_fraction = fraction});
+  }
+
+  fs::path folder_;
+};
+
+// Tokens as text, with end-of-text drawn as '|'.
+std::string drawn(const std::vector<uint16_t>& tokens) {
+  std::string text;
+  for (const uint16_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
+  return text;
+}
+
+std::string message(const DataSpec& spec) {
+  try {
+    read_corpus(spec, *byte_tokenizer());
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_F(TextCorpusTest, FoldersAreReadSortedByPathWhateverTheOrderOfWriting) {
+  for (const char* name : {"b.txt", "z/1.txt", "a.txt", "z/0/deep.txt", "m.txt"}) write(name, name);
+  EXPECT_EQ(drawn(read_all().train), "a.txt|b.txt|m.txt|z/0/deep.txt|z/1.txt|");
+  const fs::path moved = folder_.string() + "_moved";
+  fs::create_directory(moved);
+  for (const char* name : {"m.txt", "z/0/deep.txt", "b.txt", "a.txt", "z/1.txt"}) {
+    fs::create_directories((moved / name).parent_path());
+    std::ofstream(moved / name) << name;
+  }
+  const auto same = read({.paths = {moved.string() + "/"}, .validation_fraction = 0});
+  fs::remove_all(moved);
+  EXPECT_EQ(same.train, read_all().train);
+}
+
+TEST_F(TextCorpusTest, PatternsFilterFileNamesInsideFoldersOnly) {
+  write("one.py", "1");
+  write("py/two.txt", "2");
+  write("three.md", "3");
+  const auto named = write("four.bin", "4");
+  EXPECT_EQ(drawn(read_all({"*.py", "t*.m?"}).train), "1|3|");
+  EXPECT_EQ(drawn(read({.paths = {named}, .include = {"*.py"}, .validation_fraction = 0}).train), "4|");
+}
+
+TEST(Matches, StarsAndQuestionMarks) {
+  for (const char* pattern : {"*", "*.py", "a*b*.py", "a?b.py", "axb.py", "**xb*", "*y"})
+    EXPECT_TRUE(matches("axb.py", pattern)) << pattern;
+  for (const char* pattern : {"", "*.pyc", "?.py", "b*", "*x", "axb.p", "axb.pyy"})
+    EXPECT_FALSE(matches("axb.py", pattern)) << pattern;
+  EXPECT_TRUE(matches("aab", "*ab"));
+  EXPECT_TRUE(matches("", "*"));
+}
+
+TEST_F(TextCorpusTest, EmptyFilesAreSkippedAndAFileReachedTwiceCountsOnce) {
+  write("a", "A");
+  write("b", "");
+  write("c", "C");
+  const auto again = folder_ / "." / "a";
+  const auto corpus = read({.paths = {again.string(), folder_.string()}, .validation_fraction = 0});
+  EXPECT_EQ(drawn(corpus.train), "A|C|");
+  EXPECT_EQ(corpus.num_documents, 2);
+}
+
+TEST_F(TextCorpusTest, NamesEveryBadPathAtOnce) {
+  const auto good = write("good", "text");
+  const auto empty = write("empty", "");
+  const auto gone = (folder_ / "gone").string();
+  fs::create_directory(folder_ / "hollow");
+  const auto hollow = (folder_ / "hollow").string();
+  EXPECT_EQ(message({.paths = {good, gone, empty, hollow}}),
+            cat("data.paths = ", gone, ": does not exist\ndata.paths = ", empty, ": is empty\ndata.paths = ", hollow,
+                ": holds no file"));
+  EXPECT_EQ(message({.paths = {folder_.string()}, .include = {"*.py", "*.c"}}),
+            cat("data.paths = ", folder_.string(), ": holds no file that data.include names (*.py, *.c)"));
+  EXPECT_EQ(message({}), "data.paths: must name at least one file or folder");
+  EXPECT_EQ(message({.paths = {"/dev/null"}}), "data.paths = /dev/null: must be a file or a folder");
+}
+
+TEST_F(TextCorpusTest, ASingleDocumentHoldsOutItsEnd) {
+  const auto path = write("only", "0123456789");
+  const auto corpus = read({.paths = {path}, .validation_fraction = 0.3});
+  EXPECT_EQ(drawn(corpus.train), "0123456|");
+  EXPECT_EQ(drawn(corpus.validation), "789|");
+  EXPECT_EQ(drawn(read({.paths = {path}, .validation_fraction = 0.01}).validation), "9|");
+  EXPECT_EQ(drawn(read({.paths = {path}, .validation_fraction = 0}).train), "0123456789|");
+}
+
+TEST_F(TextCorpusTest, WholeDocumentsAreHeldOutAndNoneIsLost) {
+  for (int i = 0; i < 40; ++i)
+    write(cat("doc", 100 + i), std::string(static_cast<size_t>(50 + i), static_cast<char>('A' + i)));
+  const auto corpus = read_all({}, 0.2);
+  EXPECT_EQ(corpus.num_documents, 40);
+  const auto total = corpus.train.size() + corpus.validation.size();
+  EXPECT_EQ(total, 40u * 50 + 39 * 20 + 40);
+  EXPECT_NEAR(static_cast<double>(corpus.validation.size()) / static_cast<double>(total), 0.2, 0.02);
+  for (int i = 0; i < 40; ++i) {
+    const auto in = [&](const std::vector<uint16_t>& part) { return std::count(part.begin(), part.end(), 'A' + i); };
+    EXPECT_EQ(in(corpus.train) + in(corpus.validation), 50 + i);
+    EXPECT_TRUE(in(corpus.train) == 0 || in(corpus.validation) == 0) << i;
+  }
+}
+
+TEST(HeldOut, NearTheFractionNeverNothingNeverAll) {
+  for (const double fraction : {0.01, 0.05, 0.3, 0.5, 0.95}) {
+    for (int n = 2; n <= 60; ++n) {
+      std::vector<Document> documents;
+      int64_t total = 0, largest = 0;
+      for (int i = 0; i < n; ++i) {
+        documents.push_back({"", 1 + (i * 7919 + n * 31) % 1000});
+        total += documents.back().bytes;
+        largest = std::max(largest, documents.back().bytes);
+      }
+      const auto out = held_out(documents, fraction);
+      int64_t held = 0;
+      for (int i = 0; i < n; ++i) held += out[i] ? documents[i].bytes : 0;
+      EXPECT_GT(held, 0) << n;
+      EXPECT_LT(held, total) << n;
+      EXPECT_LE(std::abs(static_cast<double>(held) - fraction * static_cast<double>(total)),
+                static_cast<double>(largest))
+          << n << " " << fraction;
+    }
+  }
+}
+
+TEST(HeldOut, DoesNotFollowTheOrderOfDocuments) {
+  const auto out = held_out(std::vector<Document>(200, {"", 10}), 0.5);
+  const auto first_half = std::count(out.begin(), out.begin() + 100, true);
+  EXPECT_GT(first_half, 30);
+  EXPECT_LT(first_half, 70);
+  EXPECT_EQ(std::count(out.begin(), out.end(), true), 100);
+}
+
+TEST(BigramEntropy, ByHand) {
+  // After 0: twice 1, once 2. After 1: twice 0. After 2: nothing.
+  const TextCorpus corpus{.train = {0, 1, 0, 1, 0, 2}, .validation = {0, 1, 2, 2}};
+  const double expected = -(std::log(3 / 6.0) + std::log(1 / 5.0) + std::log(1 / 3.0)) / 3;
+  EXPECT_NEAR(bigram_entropy(corpus, 3), expected, 1e-12);
+  EXPECT_TRUE(std::isnan(bigram_entropy({.train = {0, 1}, .validation = {}}, 3)));
+}
+
+TEST_F(TextCorpusTest, BigramsOfTextBeatTheUniformModel) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += cat("The number ", i, " is followed by the number ", i + 1, ". ");
+  const auto corpus = read({.paths = {write("text", text)}, .validation_fraction = 0.1});
+  const double nats = bigram_entropy(corpus, 257);
+  EXPECT_GT(nats, 0.5);
+  EXPECT_LT(nats, 0.6 * std::log(257));
+}
+
+}  // namespace
+}  // namespace braid
