@@ -1,7 +1,8 @@
 # braid_room(NAME [ROOMS room...] [TORCH]): one folder, one static library, one test binary.
 #
 # The library braid_NAME is made of braid/NAME/*.cpp and sees only the headers of the rooms it names. Sources in
-# sub-folders (comm/local/*.cpp) belong to it. tests/NAME/*_test.cpp become NAME_test, run by ctest as NAME.
+# sub-folders (comm/local/*.cpp) belong to it. tests/NAME/*.cpp become NAME_test, run by ctest as NAME;
+# planted_*.cpp are programs of their own (tests/CMakeLists.txt).
 
 function(braid_room name)
   cmake_parse_arguments(room "TORCH" "" "ROOMS" ${ARGN})
@@ -31,7 +32,8 @@ function(braid_room name)
 endfunction()
 
 function(braid_room_test name torch)
-  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
+  list(FILTER tests EXCLUDE REGEX "/planted_")
   if(NOT tests)
     return()
   endif()

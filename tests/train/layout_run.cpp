@@ -1,0 +1,117 @@
+// Global tensors are put together from every rank's pieces under a lock.
+#include "tests/train/layout_run.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "braid/base/seeds.h"
+#include "braid/comm/local/run_ranks.h"
+
+namespace braid {
+
+RunSpec tiny_spec(int heads, int batch) {
+  RunSpec spec;
+  spec.model.layers = 8;
+  spec.model.heads = heads;
+  spec.model.width = heads * 4;
+  spec.model.context = 6;
+  spec.model.vocab = 19;
+  spec.model.vocab_multiple = 1;
+  spec.model.init_std = 0.2;
+  spec.sync.bucket_mb = 0.02;
+  spec.sync.first_bucket_mb = 0.01;
+  spec.optimizer.lr = 0.01;
+  spec.optimizer.clip_norm = 0.5;
+  spec.train.steps = 3;
+  spec.train.batch = batch;
+  spec.train.microbatch = 1;
+  spec.train.dtype = "float64";
+  spec.train.eval_batches = 1;
+  return spec;
+}
+
+TextCorpus tiny_corpus() {
+  TextCorpus corpus;
+  for (int i = 0; i < 2000; ++i) {
+    corpus.train.push_back(static_cast<uint16_t>((i * 3 + random_bits(5, static_cast<uint64_t>(i)) % 4) % 19));
+  }
+  corpus.validation.assign(corpus.train.begin(), corpus.train.begin() + 300);
+  corpus.num_documents = 1;
+  return corpus;
+}
+
+void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
+  const TextCorpus corpus = tiny_corpus();
+  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    Trainer trainer(spec, corpus, world);
+    body(trainer);
+  });
+}
+
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, at::Tensor Parameter::*member) {
+  for (Parameter& param : trainer.model().params().params()) {
+    const at::Tensor local = (param.*member).detach();
+    auto found = global.find(param.name);
+    if (found == global.end()) {
+      const double unset = std::numeric_limits<double>::quiet_NaN();
+      found = global.emplace(param.name, at::full(param.placement.global_shape, unset, local.options())).first;
+    }
+    for (const Piece& piece : param.placement.pieces) {
+      at::Tensor to = found->second, from = local;
+      for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
+        const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
+        to = to.narrow(static_cast<int64_t>(dim), piece.global.begin[dim], extent);
+        from = from.narrow(static_cast<int64_t>(dim), piece.local_begin[dim], extent);
+      }
+      to.copy_(from);
+    }
+  }
+}
+
+LayoutResult train_layout(const RunSpec& spec) {
+  LayoutResult result;
+  std::mutex lock;
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const bool first_rank = trainer.groups().world.rank() == 0;
+    for (int step = 0; step < spec.train.steps; ++step) {
+      const StepReport report = trainer.step();
+      const std::scoped_lock hold(lock);
+      if (step == 0) collect(trainer, result.first_gradients, &Parameter::main_grad);
+      if (!first_rank) continue;
+      result.losses.push_back(report.loss);
+      result.grad_norms.push_back(report.grad_norm);
+      result.sample_hashes.push_back(report.sample_hash);
+    }
+    const std::scoped_lock hold(lock);
+    collect(trainer, result.params, &Parameter::data);
+  });
+  return result;
+}
+
+double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b) {
+  double largest = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (const auto& [name, tensor] : a) {
+    const at::Tensor& other = b.at(name);
+    const double scale = std::max(1e-3, other.abs().max().item<double>());
+    const double difference = (tensor - other).abs().max().item<double>() / scale;
+    if (!(difference <= largest)) largest = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+  }
+  return largest;
+}
+
+bool same_bits(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    if (!tensor.equal(b.at(name))) return false;
+  }
+  return true;
+}
+
+}  // namespace braid

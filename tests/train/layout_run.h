@@ -1,0 +1,43 @@
+// Trains a tiny model on some mesh and hands back global tensors, so that layouts can be compared.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "braid/data/text_corpus.h"
+#include "braid/spec/run_spec.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+
+// What must not depend on the layout.
+struct LayoutResult {
+  std::vector<double> losses, grad_norms;
+  std::vector<uint64_t> sample_hashes;
+  std::map<std::string, at::Tensor> first_gradients;  // global, of step 1, before clipping
+  std::map<std::string, at::Tensor> params;           // global, after the last step
+};
+
+// A model with `heads` heads of 4 features, 8 blocks, vocabulary 19, in float64; batch of `batch` sequences.
+RunSpec tiny_spec(int heads, int batch);
+
+// Tokens that a model can learn something from.
+TextCorpus tiny_corpus();
+
+// spec.train.steps steps on thread ranks.
+LayoutResult train_layout(const RunSpec& spec);
+
+// Runs `body` with a trainer on every rank of spec's mesh.
+void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body);
+
+// Copies this rank's pieces of every parameter (or gradient) to `global`. Call between barriers, one rank at a time.
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, at::Tensor Parameter::*member);
+
+// The largest |a - b| relative to the largest |b|, over all tensors; names must be equal.
+double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);
+bool same_bits(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);
+
+}  // namespace braid

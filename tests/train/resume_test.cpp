@@ -1,0 +1,58 @@
+// A checkpoint written on one mesh goes on, on any other, as if nothing had happened.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+class Resume : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_ = testing::TempDir() + "/braid_resume_test";
+};
+
+RunSpec on_mesh(int pipe, int data, int tensor) {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.mesh = {.pipe = pipe, .data = data, .context = 1, .expert = 1, .tensor = tensor};
+  return spec;
+}
+
+TEST_F(Resume, TwoStepsSavedAndOneMoreOnAnotherMeshAreThreeSteps) {
+  const LayoutResult want = train_layout(on_mesh(1, 1, 1));
+  on_every_rank(on_mesh(2, 2, 2), [&](Trainer& trainer) {
+    trainer.step();
+    trainer.step();
+    trainer.save(folder_ + "/step-2", "");
+  });
+  for (const RunSpec& spec : {on_mesh(1, 1, 1), on_mesh(1, 8, 1), on_mesh(3, 1, 2), on_mesh(2, 1, 3)}) {
+    std::map<std::string, at::Tensor> params;
+    std::mutex lock;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.load(folder_ + "/step-2");
+      EXPECT_EQ(trainer.num_steps(), 2);
+      EXPECT_NEAR(trainer.step().loss, want.losses[2], 1e-10);
+      const std::scoped_lock hold(lock);
+      collect(trainer, params, &Parameter::data);
+    });
+    EXPECT_LT(largest_difference(params, want.params), 1e-10);
+  }
+}
+
+TEST_F(Resume, AnotherBatchSizeIsRefusedBecauseSamplesWouldRepeat) {
+  on_every_rank(on_mesh(1, 1, 1), [&](Trainer& trainer) {
+    trainer.step();
+    trainer.save(folder_ + "/step-1", "");
+  });
+  RunSpec spec = on_mesh(1, 1, 1);
+  spec.train.batch = 4;
+  EXPECT_THROW(on_every_rank(spec, [&](Trainer& trainer) { trainer.load(folder_ + "/step-1"); }), ConfigError);
+}
+
+}  // namespace
+}  // namespace braid
