@@ -1,0 +1,101 @@
+// Each token is a forward pass over the last `context` tokens.
+#include "braid/train/generate.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/topk.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "braid/base/errors.h"
+#include "braid/base/seeds.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/data/tokenizer.h"
+#include "braid/spec/parse.h"
+#include "braid/train/stage_model.h"
+
+namespace braid {
+namespace {
+
+RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) {
+  RunSpec spec = parse_run(info.config_toml, directory + "/manifest.json", {});
+  spec.mesh = MeshSpec{};
+  spec.pipeline.layers.clear();
+  spec.train.reduction = "fast";
+  return spec;
+}
+
+void load_weights(const std::string& directory, ParamStore& store) {
+  std::vector<PlacedTensor> weights;
+  for (const Parameter& param : store.params()) {
+    weights.push_back({param.name, param.placement, param.data.detach()});
+  }
+  load_checkpoint(directory, weights);
+}
+
+// Logits of the token after `tokens`, without the vocabulary's padding.
+at::Tensor next_logits(StageModel& model, const RunSpec& spec, const std::vector<int>& tokens) {
+  const size_t length = std::min<size_t>(tokens.size(), spec.model.context);
+  const std::vector<int64_t> window(tokens.end() - static_cast<int64_t>(length), tokens.end());
+  Microbatch microbatch;
+  microbatch.training = false;
+  microbatch.tokens_bt = at::tensor(window, at::kLong).unsqueeze(0);
+  const auto logits_btv = model.forward(at::Tensor(), microbatch);
+  return logits_btv.select(0, 0).select(0, static_cast<int64_t>(length) - 1).narrow(0, 0, spec.model.vocab);
+}
+
+int chosen_token(const at::Tensor& logits, const GenerateOptions& options, double draw) {
+  if (options.temperature <= 0) return static_cast<int>(logits.argmax().item<int64_t>());
+  const int64_t k = options.top_k > 0 ? std::min<int64_t>(options.top_k, logits.numel()) : logits.numel();
+  const auto [values, indices] = at::topk(logits.to(at::kDouble), k);
+  const auto weights = at::softmax(values / options.temperature, 0);
+  const double* p = weights.const_data_ptr<double>();
+  int64_t place = 0;
+  for (double below = p[0]; place + 1 < k && draw >= below; below += p[++place]) {
+  }
+  return static_cast<int>(indices.const_data_ptr<int64_t>()[place]);
+}
+
+std::string continuation(StageModel& model, const RunSpec& spec, const GenerateOptions& options,
+                         const std::function<void(const std::string&)>& on_text) {
+  const auto tokenizer = make_tokenizer(spec.data.tokenizer);
+  std::vector<int> tokens = tokenizer->encode(options.prompt);
+  if (tokens.empty()) tokens.push_back(tokenizer->end_of_text());
+  const uint64_t key = stream_key(options.seed, "generate");
+  std::string text;
+  for (int i = 0; i < options.num_tokens; ++i) {
+    const auto logits = next_logits(model, spec, tokens);
+    const int token = chosen_token(logits, options, uniform(key, static_cast<uint64_t>(i)));
+    if (token == tokenizer->end_of_text() || token >= tokenizer->vocab()) break;
+    tokens.push_back(token);
+    const std::string piece = tokenizer->decode({token});
+    text += piece;
+    if (on_text) on_text(piece);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string generate(const std::string& directory, const GenerateOptions& options,
+                     const std::function<void(const std::string& piece)>& on_text) {
+  const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
+  std::string text;
+  run_ranks(1, [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(options.threads > 0 ? options.threads
+                                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+    const c10::AutoGradMode no_grad(false);
+    const RankGroups groups(DeviceMesh(spec.mesh), world);
+    StageModel model(spec, groups);
+    load_weights(directory, model.params());
+    text = continuation(model, spec, options, on_text);
+  });
+  return text;
+}
+
+}  // namespace braid

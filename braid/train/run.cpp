@@ -1,0 +1,168 @@
+// Preparing a run, starting its ranks, and the loop over steps.
+#include "braid/train/run.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+
+#include <set>
+#include <thread>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/data/tokenizer.h"
+#include "braid/nn/gpt2.h"
+#include "braid/param/memory_account.h"
+#include "braid/schedule/validate.h"
+#include "braid/spec/parse.h"
+#include "braid/spec/problems.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+namespace {
+
+int num_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+void refuse_vocabulary(const RunSpec& spec, const Tokenizer& tokenizer, std::vector<Problem>& found) {
+  if (spec.model.vocab == 0 || spec.model.vocab >= tokenizer.vocab()) return;
+  found.push_back({"model.vocab", cat(spec.model.vocab),
+                   cat("must hold the ", tokenizer.vocab(), " tokens of tokenizer '", spec.data.tokenizer, "'"),
+                   cat(tokenizer.vocab())});
+}
+
+void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus, std::vector<Problem>& found) {
+  const auto refuse = [&](const char* part, size_t tokens) {
+    if (tokens > static_cast<size_t>(spec.model.context)) return;
+    found.push_back({"model.context", cat(spec.model.context),
+                     cat("must be less than the ", tokens, " tokens of the ", part, " text"),
+                     tokens > 1 ? cat(tokens - 1) : ""});
+  };
+  refuse("training", corpus.train.size());
+  refuse("validation", corpus.validation.size());
+}
+
+// Everything that can be known to be wrong before a rank starts.
+void refuse_problems(const RunSpec& spec) {
+  auto found = problems(spec, HostLimits{std::max(16, 4 * num_cores())});
+  if (!found.empty()) throw ConfigError(std::move(found));
+  for (const Fault& fault : validate(step_schedule(spec), SendMode::Buffered)) {
+    found.push_back({"pipeline.schedule", spec.pipeline.schedule, fault.text, ""});
+  }
+  if (!found.empty()) throw ConfigError(std::move(found));
+}
+
+int64_t count_params(const ModelSpec& spec) {
+  std::set<std::string> seen;
+  int64_t count = 0;
+  for (const auto& block : gpt2_params(spec, 0, 1)) {
+    for (const auto& param : block.params) {
+      if (seen.insert(param.name).second) count += num_elements(param.placement.global_shape);
+    }
+  }
+  return count;
+}
+
+RunStart run_start(const RunSpec& spec, const TextCorpus& corpus) {
+  RunStart start;
+  start.spec = spec;
+  start.num_params = count_params(spec.model);
+  start.padded_vocab = padded_vocab(spec.model, spec.mesh.tensor);
+  start.num_documents = corpus.num_documents;
+  start.train_tokens = static_cast<int64_t>(corpus.train.size());
+  start.validation_tokens = static_cast<int64_t>(corpus.validation.size());
+  start.bigram_entropy = bigram_entropy(corpus, spec.model.vocab);
+  start.threads = threads_per_rank(spec, num_cores());
+  return start;
+}
+
+bool any_rank_says(bool yes, Communicator& world) {
+  auto flag = at::full({1}, yes ? 1 : 0, at::kLong);
+  world.all_reduce(flag, ReduceOp::Max).wait_host();
+  return flag.item<int64_t>() != 0;
+}
+
+// What one rank does with its trainer. The observer hears rank 0 only.
+class RankLoop {
+ public:
+  RankLoop(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer)
+      : start_(start), train_(start.spec.train), trainer_(trainer), world_(world), observer_(observer) {}
+
+  RunEnd run(const std::function<bool()>& stop_requested) {
+    RunEnd end;
+    while (trainer_.num_steps() < train_.steps && !end.interrupted) {
+      const StepReport report = trainer_.step();
+      if (due(report.step, train_.log_every)) tell([&] { observer_.on_step(report); });
+      end.interrupted = any_rank_says(stop_requested(), world_);
+      const bool last = report.step == train_.steps || end.interrupted;
+      if (!last && train_.eval_every > 0 && report.step % train_.eval_every == 0) evaluate();
+      if (!last && train_.save_every > 0 && report.step % train_.save_every == 0) save();
+    }
+    end.validation_loss = evaluate();
+    end.checkpoint = save();
+    end.num_steps = trainer_.num_steps();
+    end.bigram_entropy = start_.bigram_entropy;
+    end.schedule = step_schedule(start_.spec);
+    end.timeline = trainer_.timeline();
+    return end;
+  }
+
+ private:
+  template <class Call>
+  void tell(const Call& call) {
+    if (world_.rank() == 0) call();
+  }
+  bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
+
+  double evaluate() {
+    const double loss = trainer_.evaluate();
+    tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
+    return loss;
+  }
+  std::string save() {
+    const std::string directory = cat(train_.out, "/step-", trainer_.num_steps());
+    trainer_.save(directory, resolved_toml(start_.spec));
+    tell([&] { observer_.on_checkpoint(trainer_.num_steps(), directory); });
+    return directory;
+  }
+
+  const RunStart& start_;
+  const TrainSpec& train_;
+  Trainer& trainer_;
+  Communicator& world_;
+  RunObserver& observer_;
+};
+
+}  // namespace
+
+RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
+  RunSpec spec = given;
+  const auto tokenizer = make_tokenizer(spec.data.tokenizer);
+  std::vector<Problem> found;
+  refuse_vocabulary(spec, *tokenizer, found);
+  if (spec.model.vocab == 0) spec.model.vocab = tokenizer->vocab();
+  refuse_problems(spec);
+  const TextCorpus corpus = read_corpus(spec.data, *tokenizer);
+  refuse_short_text(spec, corpus, found);
+  if (!found.empty()) throw ConfigError(std::move(found));
+
+  const RunStart start = run_start(spec, corpus);
+  RunEnd end;
+  install_memory_accounting();
+  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+    at::set_num_threads(start.threads);
+    account_memory_to(world.rank());
+    Trainer trainer(spec, corpus, world);
+    if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
+    if (world.rank() == 0) {
+      RunStart told = start;
+      told.first_step = trainer.num_steps();
+      observer.on_start(told);
+    }
+    RunEnd mine = RankLoop(start, trainer, world, observer).run(stop_requested);
+    if (world.rank() == 0) end = std::move(mine);
+  });
+  return end;
+}
+
+}  // namespace braid

@@ -1,0 +1,49 @@
+// A whole training run: from a spec to weights on disk. It prints nothing; an observer is told what happens.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+#include "braid/spec/run_spec.h"
+#include "braid/train/step_report.h"
+
+namespace braid {
+
+struct RunStart {
+  RunSpec spec;  // resolved: vocabulary filled in
+  int64_t num_params = 0;
+  int64_t padded_vocab = 0;
+  int64_t num_documents = 0, train_tokens = 0, validation_tokens = 0;
+  double bigram_entropy = 0;  // nats per token on the validation part
+  int threads = 1;            // per rank
+  int64_t first_step = 0;     // > 0 when resumed
+};
+
+struct RunEnd {
+  int64_t num_steps = 0;
+  double validation_loss = 0;  // nats per token
+  double bigram_entropy = 0;
+  std::string checkpoint;  // folder of the last one
+  Schedule schedule;
+  Timeline timeline;  // of the last step, one row per world rank; empty when no step ran
+  bool interrupted = false;
+};
+
+// Told from the thread of world rank 0, in order. Exceptions end the run on all ranks.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void on_start(const RunStart& start) = 0;
+  virtual void on_step(const StepReport& report) = 0;
+  virtual void on_evaluation(int64_t step, double validation_loss) = 0;
+  virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
+};
+
+// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after each
+// step; when any rank says yes, all finish that step, evaluate, save and return. Throws ConfigError with every problem
+// before any rank starts, RunError, CommError, IoError.
+RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
+
+}  // namespace braid
