@@ -41,9 +41,9 @@ class RunObserver {
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
 
-// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after each
-// step; when any rank says yes, all finish that step, evaluate, save and return. Throws ConfigError with every problem
-// before any rank starts, RunError, CommError, IoError.
+// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after
+// each step; when any rank says yes, all finish that step, evaluate, save and return. Throws ConfigError with every
+// problem before any rank starts, RunError, CommError, IoError.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 
 }  // namespace braid

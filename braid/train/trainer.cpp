@@ -19,6 +19,19 @@
 #include "braid/train/timeline_exchange.h"
 
 namespace braid {
+namespace {
+
+// Evaluation: the forwards of a training schedule, and what carries them.
+Schedule forward_only(Schedule schedule) {
+  for (Program& program : schedule.programs) {
+    std::erase_if(program, [](const Action& action) {
+      return action.op != Op::Forward && action.op != Op::SendForward && action.op != Op::RecvForward;
+    });
+  }
+  return schedule;
+}
+
+}  // namespace
 
 struct Trainer::Pass {
   Pass(const RunSpec& spec, const std::vector<uint16_t>& tokens, Trainer& trainer, ExecutorMode mode)
@@ -35,7 +48,7 @@ struct Trainer::Pass {
 
 Schedule step_schedule(const RunSpec& spec) {
   const int num_microbatches = spec.train.batch / (spec.train.microbatch * spec.mesh.data);
-  return with_grad_sync(with_comms(make_schedule(spec.pipeline.schedule, spec.mesh.pipe, num_microbatches)));
+  return with_comms(with_grad_sync(make_schedule(spec.pipeline.schedule, spec.mesh.pipe, num_microbatches)));
 }
 
 int threads_per_rank(const RunSpec& spec, int cores) {
@@ -48,8 +61,8 @@ Trainer::Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& wo
     : spec_(spec),
       groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), world)),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
-  replication_ = std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(),
-                                                     ReplicaGroups{*groups_->data, *groups_->tied});
+  replication_ =
+      std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(), ReplicaGroups{*groups_->data, *groups_->tied});
   model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
@@ -99,8 +112,8 @@ double Trainer::evaluate() {
   return sum / spec_.train.eval_batches;
 }
 
-// Every rank fills in the microbatches it finished, so the sum over the world only ever adds zeros, and all ranks add the
-// losses in the same order whatever the layout.
+// Every rank fills in the microbatches it finished, so the sum over the world only ever adds zeros, and all ranks add
+// the losses in the same order whatever the layout.
 double Trainer::mean_loss(const Pass& pass) const {
   const int num_global = pass.batches.num_global_microbatches();
   auto losses = at::zeros({num_global}, at::kDouble);

@@ -1,4 +1,5 @@
-// One rank of a training run: step, evaluate, checkpoint, report; nothing else. All methods are collective over the world.
+// One rank of a training run: step, evaluate, checkpoint, report; nothing else. All methods are collective over the
+// world.
 #pragma once
 
 #include <memory>
@@ -23,8 +24,8 @@ class Trainer {
   Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& world);
   ~Trainer();
 
-  // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the gradient
-  // norm is not finite.
+  // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
+  // gradient norm is not finite.
   StepReport step();
   // Mean loss over eval_batches batches of the validation part, in nats per token.
   double evaluate();
@@ -59,8 +60,8 @@ class Trainer {
 // The complete program of a training step of `spec`: generated, with sends, receives and gradient sync.
 Schedule step_schedule(const RunSpec& spec);
 
-// Threads each rank computes with: train.threads, or the cores shared out evenly; 1 in reproducible mode, so that layouts
-// compare.
+// Threads each rank computes with: train.threads, or the cores shared out evenly; 1 in reproducible mode, so that
+// layouts compare.
 int threads_per_rank(const RunSpec& spec, int cores);
 
 }  // namespace braid

@@ -1,0 +1,136 @@
+// The runtime against fake stages: values, order, failure. Runs under ThreadSanitizer too.
+#include "braid/pipe/schedule_runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "tests/support/fake_stages.h"
+
+namespace braid {
+namespace {
+
+enum class Backward { Full, Split };
+
+Schedule complete(const std::string& name, int ranks, int microbatches, Backward backward) {
+  const Schedule compute = make_schedule(name, ranks, microbatches);
+  return with_comms(with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
+}
+
+Program compute_only(const Program& program) {
+  Program kept;
+  for (const auto& action : program) {
+    if (computes(action.op) || action.op == Op::ReduceGrad) kept.push_back(action);
+  }
+  return kept;
+}
+
+void expect_values_and_order(const Schedule& schedule, int64_t elements) {
+  const int stages = schedule.num_stages;
+  run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
+    FakeStages fake(stages, elements);
+    ScheduleRuntime runtime(schedule, pipe, fake);
+    for (int step = 0; step < 2; ++step) {
+      fake.ran.clear();
+      const auto spans = runtime.run_step();
+      const Program& program = schedule.programs[pipe.rank()];
+      ASSERT_EQ(spans.size(), program.size());
+      for (size_t i = 0; i < spans.size(); ++i) EXPECT_EQ(spans[i].action, program[i]);
+      EXPECT_EQ(fake.ran, compute_only(program));
+      for (const auto& [place, value] : fake.first_gradient) {
+        EXPECT_EQ(value, FakeStages::expected_gradient(stages, place.first, place.second));
+      }
+      EXPECT_EQ(fake.first_gradient.size(), static_cast<size_t>(schedule.num_microbatches));
+    }
+  });
+}
+
+TEST(ScheduleRuntime, EveryScheduleComputesWhatOneRankWould) {
+  for (const auto& name : schedule_names()) {
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+      for (const int microbatches : {1, 2, 5, 8}) {
+        for (const Backward backward : {Backward::Full, Backward::Split}) {
+          SCOPED_TRACE(cat(name, " ", ranks, " ranks ", microbatches, " microbatches"));
+          expect_values_and_order(complete(name, ranks, microbatches, backward), 17);
+        }
+      }
+    }
+  }
+}
+
+TEST(ScheduleRuntime, LargeActivationsTravelWhole) {
+  expect_values_and_order(complete("1f1b", 3, 4, Backward::Full), 200000);
+}
+
+TEST(ScheduleRuntime, SpansDoNotOverlapAndAreInOrder) {
+  const Schedule schedule = complete("1f1b", 2, 4, Backward::Full);
+  run_ranks(2, [&](Communicator& pipe) {
+    FakeStages fake(2, 64);
+    const auto spans = ScheduleRuntime(schedule, pipe, fake).run_step();
+    for (size_t i = 0; i < spans.size(); ++i) {
+      EXPECT_LE(spans[i].begin, spans[i].end);
+      if (i > 0) EXPECT_LE(spans[i - 1].end, spans[i].begin);
+    }
+  });
+}
+
+class FailingStage final : public StageExecutor {
+ public:
+  explicit FailingStage(FakeStages& inner) : inner_(inner) {}
+  void forward(int stage, int micro) override {
+    if (stage == 1 && micro == 2) throw std::runtime_error("stage 1 is out of luck");
+    inner_.forward(stage, micro);
+  }
+  void full_backward(int stage, int micro) override { inner_.full_backward(stage, micro); }
+  void input_grad(int stage, int micro) override { inner_.input_grad(stage, micro); }
+  void weight_grad(int stage, int micro) override { inner_.weight_grad(stage, micro); }
+  void reduce_grad(int stage) override { inner_.reduce_grad(stage); }
+  at::Tensor output(int stage, int micro) override { return inner_.output(stage, micro); }
+  at::Tensor input_gradient(int stage, int micro) override { return inner_.input_gradient(stage, micro); }
+  at::Tensor input_buffer(int stage, int micro) override { return inner_.input_buffer(stage, micro); }
+  at::Tensor output_gradient_buffer(int stage, int micro) override {
+    return inner_.output_gradient_buffer(stage, micro);
+  }
+
+ private:
+  FakeStages& inner_;
+};
+
+TEST(ScheduleRuntime, AFailingStageStopsAllOthersWithItsReason) {
+  const Schedule schedule = complete("1f1b", 3, 8, Backward::Full);
+  std::vector<std::string> heard(3);
+  try {
+    run_ranks(3, [&](Communicator& pipe) {
+      FakeStages fake(3, 16);
+      FailingStage failing(fake);
+      try {
+        ScheduleRuntime(schedule, pipe, failing).run_step();
+      } catch (const std::exception& error) {
+        heard[pipe.rank()] = error.what();
+        throw;
+      }
+    });
+    FAIL() << "the failure must come out of run_ranks";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "stage 1 is out of luck");
+  }
+  for (const auto& words : heard) EXPECT_NE(words.find("stage 1 is out of luck"), std::string::npos) << words;
+}
+
+TEST(ScheduleRuntime, AScheduleForAnotherNumberOfRanksIsRefused) {
+  const Schedule schedule = complete("gpipe", 3, 2, Backward::Full);
+  EXPECT_THROW(run_ranks(2,
+                         [&](Communicator& pipe) {
+                           FakeStages fake(3, 1);
+                           ScheduleRuntime(schedule, pipe, fake);
+                         }),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace braid
