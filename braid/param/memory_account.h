@@ -1,5 +1,5 @@
-// Bytes in use per rank and category, counted by a tagged CPU allocator: the tag travels in a header of each block, so a
-// block freed on another thread is taken off the rank that allocated it.
+// Bytes in use per rank and category, counted by a tagged CPU allocator: the tag travels in a header of each block, so
+// a block freed on another thread is taken off the rank that allocated it.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ struct MemoryUse {
   int64_t peak_total_bytes = 0;                            // peak of the sum
 };
 
-// Installs the allocator under LibTorch, once per process; later calls do nothing. Memory allocated before is not counted.
+// Installs the allocator under LibTorch, once per process; later calls do nothing. Memory allocated before is not
+// counted.
 void install_memory_accounting();
 
 // From now on this thread allocates for `rank` (0 .. 1023). Returns nothing; threads that never say count nowhere.

@@ -9,8 +9,8 @@
 
 namespace braid {
 
-// Initial values. Normal draws number i of stream_key(seed, name) for the element with flattened *global* index i, so they
-// do not depend on the layout.
+// Initial values. Normal draws number i of stream_key(seed, name) for the element with flattened *global* index i, so
+// they do not depend on the layout.
 struct Init {
   enum class Kind { Zeros, Ones, Normal } kind = Kind::Zeros;
   double std = 0;

@@ -29,12 +29,12 @@ struct Parameter {
   Placement placement;
   Init init;
   WeightDecay decay = WeightDecay::Yes;
-  int index = 0;           // place in ParamStore::params()
-  int uses = 1;            // in the whole model
+  int index = 0;                // place in ParamStore::params()
+  int uses = 1;                 // in the whole model
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
-  int64_t offset = 0;      // of `data` and `main_grad` in the flat buffers, in elements
-  at::Tensor data;         // local shape, requires_grad
-  at::Tensor main_grad;    // local shape; the gradient the optimizer reads. Views the slice of the first local use.
+  int64_t offset = 0;           // of `data` and `main_grad` in the flat buffers, in elements
+  at::Tensor data;              // local shape, requires_grad
+  at::Tensor main_grad;  // local shape; the gradient the optimizer reads. Views the slice of the first local use.
   std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
 
   int64_t num_elements() const { return main_grad.numel(); }

@@ -25,8 +25,8 @@ class WeightGradQueue {
 
  private:
   struct Entry {
-    const Parameter* param;
-    int use, micro;
+    const Parameter* param = nullptr;
+    int use = 0, micro = 0;
     Compute compute;
   };
   void execute(const Entry& entry);

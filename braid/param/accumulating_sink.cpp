@@ -1,0 +1,40 @@
+// Gradients summed in order of arrival, straight into main_grad.
+#include <vector>
+
+#include "braid/param/grad_ledger.h"
+#include "braid/param/grad_sink.h"
+
+namespace braid {
+namespace {
+
+class AccumulatingSink final : public GradSink {
+ public:
+  explicit AccumulatingSink(ParamStore& store) : ledger_(store) {}
+
+  void begin_step(int num_microbatches) override {
+    ledger_.begin_step(num_microbatches);
+    started_.assign(ledger_.num_slices(), false);
+  }
+
+  GradSlot open(const Parameter& param, int use, int micro) override {
+    const int place = ledger_.open(param, use, micro);
+    const int slice = ledger_.slice(param, place);
+    const double beta = started_[slice] ? 1 : 0;
+    started_[slice] = true;
+    return {param.use_grads[place].slice, beta};
+  }
+
+  void close(const Parameter& param, int use, int micro) override {
+    if (ledger_.close(param, use, micro) && on_ready) on_ready(param);
+  }
+
+ private:
+  GradLedger ledger_;
+  std::vector<bool> started_;  // by slice: something was written in this step
+};
+
+}  // namespace
+
+std::unique_ptr<GradSink> accumulating_sink(ParamStore& store) { return std::make_unique<AccumulatingSink>(store); }
+
+}  // namespace braid

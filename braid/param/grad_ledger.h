@@ -1,0 +1,45 @@
+// Which (parameter, use, micro) of a step are open and closed, so that a sink hears of each exactly once.
+// It does not know where gradients are written.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "braid/param/param_store.h"
+
+namespace braid {
+
+// One thread. Every broken promise is a check() failure that names parameter, use and microbatch.
+class GradLedger {
+ public:
+  explicit GradLedger(const ParamStore& store);
+
+  void begin_step(int num_microbatches);
+  // Returns the place of `use` in param.use_grads. Two contributions to one slice may not be open at once.
+  int open(const Parameter& param, int use, int micro);
+  // True when it was the last contribution of the step to `param`.
+  bool close(const Parameter& param, int use, int micro);
+
+  // The place of `use` in param.use_grads; check() fails when no block on this rank makes that use.
+  int place(const Parameter& param, int use) const;
+  // The slice of use place `place`, numbered over all slices of the rank.
+  int slice(const Parameter& param, int place) const;
+  int num_slices() const { return num_slices_; }
+
+ private:
+  enum class State : uint8_t { Waiting, Open, Closed };
+  struct Entry {
+    int first_slice = 0;
+    int num_left = 0;           // contributions of the step that are not closed
+    std::vector<State> states;  // use place x micro
+  };
+  State& state(const Parameter& param, int place, int micro);
+
+  const ParamStore& store_;
+  int num_microbatches_ = 0;
+  int num_slices_ = 0;
+  std::vector<Entry> entries_;    // by Parameter::index
+  std::vector<bool> slice_open_;  // by slice
+};
+
+}  // namespace braid

@@ -1,0 +1,77 @@
+// Walks each piece in runs along the last dim, so that four normal numbers are drawn at once.
+#include "braid/param/initial_values.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "braid/base/seeds.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kGrain = 8192;  // elements; a normal number costs some 20 ns
+
+// Consecutive elements, both in the flattened global and in the flattened local tensor.
+struct Run {
+  int64_t global, local, count;
+};
+
+// The run that starts at element `at` of the piece (in the piece's own row-major order) and ends with its row.
+Run run_at(const Placement& placement, const Piece& piece, int64_t at) {
+  const int last = static_cast<int>(placement.global_shape.size()) - 1;
+  Run run{0, 0, 1};
+  int64_t global_stride = 1, local_stride = 1;
+  for (int d = last; d >= 0; --d) {
+    const int64_t extent = piece.global.end[d] - piece.global.begin[d];
+    const int64_t i = at % extent;
+    at /= extent;
+    if (d == last) run.count = extent - i;
+    run.global += (piece.global.begin[d] + i) * global_stride;
+    run.local += (piece.local_begin[d] + i) * local_stride;
+    global_stride *= placement.global_shape[d];
+    local_stride *= placement.local_shape[d];
+  }
+  return run;
+}
+
+template <class T>
+void fill_normal(T* out, const Run& run, uint64_t key, double std) {
+  for (int64_t i = run.global; i < run.global + run.count;) {
+    const auto four = normal4(key, i / 4);
+    const int64_t stop = std::min(run.global + run.count, i / 4 * 4 + 4);
+    for (; i < stop; ++i) out[i - run.global] = static_cast<T>(std * four[i % 4]);
+  }
+}
+
+template <class T>
+void fill(Parameter& param, uint64_t key) {
+  T* data = param.data.mutable_data_ptr<T>();
+  for (const Piece& piece : param.placement.pieces) {
+    at::parallel_for(0, piece.global.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end;) {
+        Run run = run_at(param.placement, piece, at);
+        run.count = std::min(run.count, end - at);
+        if (param.init.kind == Init::Kind::Normal) {
+          fill_normal(data + run.local, run, key, param.init.std);
+        } else {
+          std::fill_n(data + run.local, run.count, param.init.kind == Init::Kind::Ones ? T{1} : T{0});
+        }
+        at += run.count;
+      }
+    });
+  }
+}
+
+}  // namespace
+
+void fill_initial_values(Parameter& param, uint64_t seed) {
+  const uint64_t key = stream_key(seed, param.name);
+  if (param.data.scalar_type() == at::kDouble) {
+    fill<double>(param, key);
+  } else {
+    fill<float>(param, key);
+  }
+}
+
+}  // namespace braid

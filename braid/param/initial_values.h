@@ -1,0 +1,16 @@
+// Writes a parameter's initial values, as its Init asks, into its local tensor.
+// It knows neither flat buffers nor which rank this is: the placement says which global elements are here.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/param/param_store.h"
+
+namespace braid {
+
+// Writes the elements of the placement's pieces of `param.data` (contiguous, float32 or float64). Padding is not
+// touched. The same (seed, name, global index) gives the same value under every placement; float32 is float64 rounded
+// once.
+void fill_initial_values(Parameter& param, uint64_t seed);
+
+}  // namespace braid

@@ -1,0 +1,134 @@
+// A CPU allocator that puts a tag of 64 bytes in front of each block; the block stays aligned to 64 bytes.
+// It asks c10 for memory, so alignment, huge pages and failure are as without it.
+#include "braid/param/memory_account.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxRanks = 1024;
+
+struct Gauge {
+  std::atomic<int64_t> now{0}, peak{0};
+
+  void add(int64_t bytes) {
+    const int64_t value = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    int64_t seen = peak.load(std::memory_order_relaxed);
+    while (value > seen && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+  }
+  void reset_peak() { peak.store(now.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+};
+
+struct alignas(64) RankGauges {
+  std::array<Gauge, kNumMemoryCategories> categories;
+  Gauge total;
+};
+
+RankGauges& gauges(int rank) {
+  check(0 <= rank && rank < kMaxRanks, "memory is accounted to ranks 0 .. 1023");
+  static std::array<RankGauges, kMaxRanks> all;
+  return all[rank];
+}
+
+// What this thread's allocations are tagged with. Rank -1: counted nowhere.
+struct Tag {
+  int rank = -1;
+  MemoryCategory category = MemoryCategory::Other;
+};
+
+Tag& this_thread() {
+  thread_local Tag tag;
+  return tag;
+}
+
+struct alignas(64) Header {
+  int64_t bytes;
+  Tag tag;
+
+  void count(int64_t change) const {
+    if (tag.rank < 0) return;
+    RankGauges& rank = gauges(tag.rank);
+    rank.categories[static_cast<int>(tag.category)].add(change);
+    rank.total.add(change);
+  }
+};
+
+void free_tagged(void* block) {
+  if (block == nullptr) return;
+  Header* header = static_cast<Header*>(block) - 1;
+  header->count(-header->bytes);
+  c10::free_cpu(header);
+}
+
+class TaggedAllocator final : public c10::Allocator {
+ public:
+  // Data and context are the same pointer, as raw_allocate and release_context need.
+  c10::DataPtr allocate(size_t bytes) override {
+    void* block = nullptr;
+    if (bytes > 0) {
+      Header* header = static_cast<Header*>(c10::alloc_cpu(bytes + sizeof(Header)));
+      *header = {static_cast<int64_t>(bytes), this_thread()};
+      header->count(header->bytes);
+      block = header + 1;
+    }
+    return {block, block, &free_tagged, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_tagged; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
+}  // namespace
+
+std::string text(MemoryCategory category) {
+  static constexpr std::array<const char*, kNumMemoryCategories> kNames{"parameters",  "gradients",     "optimizer",
+                                                                        "activations", "communication", "other"};
+  return kNames.at(static_cast<size_t>(category));
+}
+
+void install_memory_accounting() {
+  // Never destroyed: blocks outlive static destruction.
+  static TaggedAllocator* const allocator = [] {
+    auto* made = new TaggedAllocator;
+    c10::SetCPUAllocator(made, 100);
+    return made;
+  }();
+  check(c10::GetCPUAllocator() == allocator, "no other allocator replaced the accounting one");
+}
+
+void account_memory_to(int rank) {
+  gauges(rank);
+  this_thread().rank = rank;
+}
+
+MemoryScope::MemoryScope(MemoryCategory category) : before_(this_thread().category) {
+  this_thread().category = category;
+}
+MemoryScope::~MemoryScope() { this_thread().category = before_; }
+
+MemoryUse memory_use(int rank) {
+  const RankGauges& of = gauges(rank);
+  MemoryUse use;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    use.bytes[c] = of.categories[c].now.load(std::memory_order_relaxed);
+    use.peak_bytes[c] = of.categories[c].peak.load(std::memory_order_relaxed);
+  }
+  use.peak_total_bytes = of.total.peak.load(std::memory_order_relaxed);
+  return use;
+}
+
+void reset_memory_peak(int rank) {
+  RankGauges& of = gauges(rank);
+  for (Gauge& gauge : of.categories) gauge.reset_peak();
+  of.total.reset_peak();
+}
+
+}  // namespace braid

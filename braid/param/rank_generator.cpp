@@ -1,0 +1,21 @@
+// One Mersenne Twister per rank, reseeded for each key.
+#include "braid/param/rank_generator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+
+#include "braid/base/seeds.h"
+
+namespace braid {
+
+RankGenerator::RankGenerator() : generator_(at::detail::createCPUGenerator()) {}
+
+at::Generator& RankGenerator::at_key(uint64_t key) {
+  const std::lock_guard<std::mutex> lock(generator_.mutex());
+  // LibTorch's engine reads the low 32 bits of a seed only: mixed, keys that differ above them differ here too.
+  generator_.set_current_seed(random_bits(key, 0));
+  return generator_;
+}
+
+}  // namespace braid

@@ -1,0 +1,34 @@
+// A list of closures. Each is dropped as soon as it has run, so activations are freed one by one.
+#include "braid/param/weight_grad_queue.h"
+
+#include <utility>
+
+namespace braid {
+
+void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute compute) {
+  entries_.push_back({&param, use, micro, std::move(compute)});
+}
+
+void WeightGradQueue::execute(const Entry& entry) {
+  entry.compute(sink_.open(*entry.param, entry.use, entry.micro));
+  sink_.close(*entry.param, entry.use, entry.micro);
+}
+
+void WeightGradQueue::run(int micro) {
+  for (Entry& waiting : entries_) {
+    if (waiting.micro != micro) continue;
+    const Entry entry = std::exchange(waiting, Entry{});
+    execute(entry);
+  }
+  std::erase_if(entries_, [](const Entry& entry) { return entry.param == nullptr; });
+}
+
+void WeightGradQueue::run_all() {
+  for (Entry& waiting : entries_) {
+    const Entry entry = std::exchange(waiting, Entry{});
+    execute(entry);
+  }
+  entries_.clear();
+}
+
+}  // namespace braid
