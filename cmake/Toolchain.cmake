@@ -1,10 +1,12 @@
 # Warnings, linker, compiler cache and sanitizers: everything about the compiler that is not about a room.
 
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off)
+set(cxx_only $<COMPILE_LANGUAGE:CXX>)
+add_compile_options($<${cxx_only}:-Wall> $<${cxx_only}:-Wextra> $<${cxx_only}:-Wno-unused-parameter>
+  $<${cxx_only}:-Wno-missing-field-initializers> $<${cxx_only}:-fno-math-errno> $<${cxx_only}:-ffp-contract=off>)
 
 # A portable base; wider paths are chosen at run time from the processor's feature bits.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  add_compile_options(-march=x86-64-v3)
+  add_compile_options($<${cxx_only}:-march=x86-64-v3>)
 endif()
 
 find_program(BRAID_CCACHE ccache)
