@@ -8,15 +8,15 @@
 namespace braid {
 
 enum class Op {
-  Forward,        // 0F0
-  FullBackward,   // 0B0   input and weight gradients together
-  InputGrad,      // 0I0
-  WeightGrad,     // 0W0
-  SendForward,    // 0SEND_F0   stage 0 sends its output
-  RecvForward,    // 1RECV_F0   stage 1 receives its input
-  SendBackward,   // 1SEND_B0   stage 1 sends the gradient of its input
-  RecvBackward,   // 0RECV_B0   stage 0 receives the gradient of its output
-  ReduceGrad,     // 0REDUCE_GRAD   the stage's gradients are complete; micro is -1
+  Forward,       // 0F0
+  FullBackward,  // 0B0   input and weight gradients together
+  InputGrad,     // 0I0
+  WeightGrad,    // 0W0
+  SendForward,   // 0SEND_F0   stage 0 sends its output
+  RecvForward,   // 1RECV_F0   stage 1 receives its input
+  SendBackward,  // 1SEND_B0   stage 1 sends the gradient of its input
+  RecvBackward,  // 0RECV_B0   stage 0 receives the gradient of its output
+  ReduceGrad,    // 0REDUCE_GRAD   the stage's gradients are complete; micro is -1
 };
 
 struct Action {

@@ -16,10 +16,10 @@ struct Span {
 struct Timeline {
   std::vector<std::vector<Span>> ranks;  // in the order they ran
 
-  double makespan() const;             // last end minus first begin, over all ranks
-  double busy(int rank) const;         // compute spans only: F, B, I, W
-  double busiest() const;              // the largest busy()
-  double bubble_fraction() const;      // (makespan - busiest) / makespan, 0 when empty
+  double makespan() const;         // last end minus first begin, over all ranks
+  double busy(int rank) const;     // compute spans only: F, B, I, W
+  double busiest() const;          // the largest busy()
+  double bubble_fraction() const;  // (makespan - busiest) / makespan, 0 when empty
 };
 
 // True for ops that compute (F, B, I, W), false for those that communicate.

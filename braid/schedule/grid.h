@@ -1,0 +1,29 @@
+// The printed schedule: one row per rank, one column per slot of time. It makes strings; it does not know terminals.
+#pragma once
+
+#include <string>
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+
+namespace braid {
+
+enum class Ink { Plain, Ansi };  // Ansi: coloured backgrounds by escape sequences of 256 colours
+
+struct GridStyle {
+  int width = 0;    // most visible characters per line; 0: no limit. The middle of a longer grid gives way to "...".
+  double slot = 0;  // time of one column; 0: the shortest compute span
+  Ink ink = Ink::Plain;
+};
+
+// Compute spans only. A cell holds operation and microbatch, and the stage too when a rank has several; a span longer
+// than a slot is drawn out with dashes, idle time is dots.
+//
+//   rank 0  F0 F1 .  B0--- .  B1---
+//   rank 1  .  F0 B0--- F1 B1---
+std::string grid(const Timeline& timeline, const GridStyle& style = {});
+
+// The schedule on the clock of unit_time().
+std::string grid(const Schedule& schedule, const GridStyle& style = {});
+
+}  // namespace braid

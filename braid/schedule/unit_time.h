@@ -1,0 +1,13 @@
+// A schedule on the plainest clock: every compute action takes one slot, transfers take none. For pictures and tables;
+// it does not know real costs (sim).
+#pragma once
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+
+namespace braid {
+
+// When each action of the schedule runs, in slots from 0; sends are buffered. Actions that can never run are left out.
+Timeline unit_time(const Schedule& schedule);
+
+}  // namespace braid

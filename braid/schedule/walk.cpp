@@ -1,0 +1,177 @@
+// The walk: each rank runs until it waits, and is woken by the action it waits for. No clock, no judgement.
+#include "braid/schedule/walk.h"
+
+#include <array>
+
+#include "braid/base/errors.h"
+#include "braid/schedule/passes.h"
+
+namespace braid {
+namespace {
+
+constexpr int kNever = -1;
+constexpr int kElsewhere = -2;  // ran, but on a rank that does not own the stage: a fault, and no place to wait for
+
+class Walker {
+ public:
+  Walker(const Schedule& schedule, SendMode mode, const std::function<void(const Visit&)>& visit)
+      : schedule_(schedule), mode_(mode), visit_(visit), comms_(has_comms(schedule)) {
+    const size_t pairs = static_cast<size_t>(schedule.num_stages) * schedule.num_microbatches;
+    for (Op op : {Op::Forward, Op::InputGrad}) done_[slot(op)].assign(pairs, kNever);
+    if (comms_) {
+      for (Op op : {Op::SendForward, Op::RecvForward, Op::SendBackward, Op::RecvBackward}) {
+        done_[slot(op)].assign(pairs, kNever);
+      }
+    }
+    next_.assign(schedule.num_ranks(), 0);
+  }
+
+  std::vector<int> run() {
+    for (int rank = schedule_.num_ranks() - 1; rank >= 0; --rank) ready_.push_back(rank);
+    do {
+      while (!ready_.empty()) {
+        const int rank = ready_.back();
+        ready_.pop_back();
+        while (step(rank)) {
+        }
+      }
+    } while (swept());
+    return next_;
+  }
+
+ private:
+  // B and I both make the gradient of the input, so they share a slot.
+  static size_t slot(Op op) { return static_cast<size_t>(op == Op::FullBackward ? Op::InputGrad : op); }
+
+  bool at_end(int rank) const { return next_[rank] == static_cast<int>(schedule_.programs[rank].size()); }
+  const Action& next_action(int rank) const { return schedule_.programs[rank][next_[rank]]; }
+  bool inside(int stage) const { return stage >= 0 && stage < schedule_.num_stages; }
+  size_t pair(int stage, int micro) const { return static_cast<size_t>(stage) * schedule_.num_microbatches + micro; }
+  int done(Op op, int stage, int micro) const { return done_[slot(op)][pair(stage, micro)]; }
+
+  // A well-formed schedule wakes every rank through wake(). This finds those that a fault kept out of it.
+  bool swept() {
+    bool moved = false;
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) moved |= step(rank);
+    return moved;
+  }
+
+  void wake(int stage, int micro) {
+    if (inside(stage)) ready_.push_back(schedule_.rank_of(stage, micro));
+  }
+
+  void complete(const Visit& visit) {
+    const Action& action = schedule_.programs[visit.rank][visit.index];
+    next_[visit.rank] = visit.index + 1;
+    if (action.op != Op::WeightGrad && action.op != Op::ReduceGrad) {
+      const bool owned = schedule_.rank_of(action.stage, action.micro) == visit.rank;
+      done_[slot(action.op)][pair(action.stage, action.micro)] = owned ? visit.index : kElsewhere;
+    }
+    visit_(visit);
+  }
+
+  // Runs the rank's next action if it can.
+  bool step(int rank) {
+    if (at_end(rank)) return false;
+    const Action& action = next_action(rank);
+    switch (action.op) {
+      case Op::Forward:
+        return compute(rank, action.stage - 1, Op::RecvForward) && woke(action, +1);
+      case Op::FullBackward:
+      case Op::InputGrad:
+        if (done(Op::Forward, action.stage, action.micro) == kNever) return false;
+        return compute(rank, action.stage + 1, Op::RecvBackward) && woke(action, -1);
+      case Op::WeightGrad:
+        if (done(Op::InputGrad, action.stage, action.micro) == kNever) return false;
+        break;
+      case Op::SendForward:
+        return send(rank, Op::Forward, +1) && woke(action, +1);
+      case Op::SendBackward:
+        return send(rank, Op::InputGrad, -1) && woke(action, -1);
+      case Op::RecvForward:
+        return receive(rank, Op::SendForward, -1);
+      case Op::RecvBackward:
+        return receive(rank, Op::SendBackward, +1);
+      case Op::ReduceGrad:
+        break;
+    }
+    complete({rank, next_[rank]});
+    return true;
+  }
+
+  bool woke(const Action& action, int offset) {
+    wake(action.stage + offset, action.micro);
+    return true;
+  }
+
+  // F, B or I, whose tensor comes from stage `source`: by the receive `through` when that is elsewhere.
+  bool compute(int rank, int source, Op through) {
+    const Action& action = next_action(rank);
+    Visit visit{rank, next_[rank]};
+    if (inside(source)) {
+      const int source_rank = schedule_.rank_of(source, action.micro);
+      const bool transferred = comms_ && source_rank != rank;
+      const int index = transferred ? done(through, action.stage, action.micro) : done(action.op, source, action.micro);
+      if (index == kNever) return false;
+      if (!transferred && source_rank != rank && index >= 0) {
+        visit.after_rank = source_rank;
+        visit.after_index = index;
+      }
+    }
+    complete(visit);
+    return true;
+  }
+
+  bool send(int rank, Op made_by, int offset) {
+    const Action& action = next_action(rank);
+    const int stage = action.stage + offset;
+    if (!inside(stage) || done(made_by, action.stage, action.micro) == kNever) return false;
+    Visit visit{rank, next_[rank]};
+    if (mode_ == SendMode::Buffered) {
+      complete(visit);
+      return true;
+    }
+    const int peer = schedule_.rank_of(stage, action.micro);
+    const Op wanted = action.op == Op::SendForward ? Op::RecvForward : Op::RecvBackward;
+    if (peer == rank || at_end(peer) || next_action(peer) != Action{wanted, stage, action.micro}) return false;
+    visit.after_rank = peer;
+    visit.after_index = next_[peer];
+    complete(visit);
+    complete({peer, visit.after_index, rank, visit.index});
+    return true;
+  }
+
+  bool receive(int rank, Op sent_by, int offset) {
+    const Action& action = next_action(rank);
+    const int stage = action.stage + offset;
+    if (!inside(stage)) return false;
+    const int peer = schedule_.rank_of(stage, action.micro);
+    if (mode_ == SendMode::Rendezvous) {
+      // The sender runs the pair, so let it try now that this receive is reached.
+      const Action match{sent_by, stage, action.micro};
+      if (peer == rank || at_end(peer) || next_action(peer) != match || !step(peer)) return false;
+      ready_.push_back(peer);
+      return true;
+    }
+    const int index = done(sent_by, stage, action.micro);
+    if (index == kNever) return false;
+    complete(index >= 0 ? Visit{rank, next_[rank], peer, index} : Visit{rank, next_[rank]});
+    return true;
+  }
+
+  const Schedule& schedule_;
+  const SendMode mode_;
+  const std::function<void(const Visit&)>& visit_;
+  const bool comms_;
+  std::array<std::vector<int>, 9> done_;  // by op, then stage and microbatch: the index in the program that ran it
+  std::vector<int> next_;                 // by rank
+  std::vector<int> ready_;                // ranks that may be able to move
+};
+
+}  // namespace
+
+std::vector<int> walk(const Schedule& schedule, SendMode mode, const std::function<void(const Visit&)>& visit) {
+  return Walker(schedule, mode, visit).run();
+}
+
+}  // namespace braid

@@ -1,0 +1,24 @@
+// Plays a schedule on a virtual clock. It knows no threads and no tensors; the runtime's Timeline has the same form.
+#pragma once
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+#include "braid/schedule/walk.h"
+#include "braid/sim/cost_model.h"
+
+namespace braid {
+
+// The times of every action, in units of the cost model from 0. Every rank runs its program in order, each action as
+// soon as the rank is free and what it needs is there.
+//
+// Buffered: a send begins its transfer and the rank goes on at once; its span ends when the tensor arrives. A receive
+// spans the wait for it, or nothing when the tensor is there. Rendezvous: both ranks wait for each other, then for the
+// transfer. A schedule without transfers is simulated as if with_comms() had been applied, but its timeline holds no
+// transfer spans when sends are buffered (half the memory; a rank waits between spans instead).
+// Reductions take no time.
+//
+// Throws ConfigError with what stops each rank when the schedule cannot run to its end. Time and memory are linear in
+// the number of actions: about 50 bytes for each.
+Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode = SendMode::Buffered);
+
+}  // namespace braid

@@ -1,0 +1,28 @@
+// What a timeline is worth: bubbles, peaks. It does not know where the timeline came from.
+#pragma once
+
+#include <vector>
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+
+namespace braid {
+
+// Times are in the timeline's unit. Busy time is compute only (F, B, I, W); the span of a rank goes from the start of
+// its first compute action to the end of its last.
+struct Summary {
+  double makespan = 0;
+  double bubble_time = 0;      // makespan - busy time of the busiest rank
+  double bubble_fraction = 0;  // bubble_time / makespan; 0 when empty
+  double span_bubble = 0;      // largest over ranks of (span - busy time)
+  double bubble_rate =
+      0;  // (longest span - busy time of the busiest rank) / longest span (Qi et al., "Zero Bubble", 2023)
+  std::vector<int> peak_activations;           // per rank, see schedule/peaks.h
+  std::vector<int> peak_pending_weight_grads;  // per rank
+  int weight_versions = 1;                     // 1: every schedule so far ends its step with a flush
+};
+
+// Of `schedule` as `timeline` shows it.
+Summary summary(const Schedule& schedule, const Timeline& timeline);
+
+}  // namespace braid

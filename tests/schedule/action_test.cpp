@@ -1,0 +1,54 @@
+// The text form of actions, both ways.
+#include "braid/schedule/action.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+constexpr Op kOps[] = {Op::Forward,     Op::FullBackward, Op::InputGrad,    Op::WeightGrad, Op::SendForward,
+                       Op::RecvForward, Op::SendBackward, Op::RecvBackward, Op::ReduceGrad};
+
+std::string fault_of(std::string_view word) {
+  try {
+    parse_action(word);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Action, TextIsPyTorchs) {
+  EXPECT_EQ(text({Op::Forward, 0, 3}), "0F3");
+  EXPECT_EQ(text({Op::FullBackward, 12, 0}), "12B0");
+  EXPECT_EQ(text({Op::InputGrad, 1, 2}), "1I2");
+  EXPECT_EQ(text({Op::WeightGrad, 1, 2}), "1W2");
+  EXPECT_EQ(text({Op::SendForward, 0, 10}), "0SEND_F10");
+  EXPECT_EQ(text({Op::RecvBackward, 7, 1}), "7RECV_B1");
+  EXPECT_EQ(text({Op::ReduceGrad, 3, -1}), "3REDUCE_GRAD");
+}
+
+TEST(Action, ReadsWhatItWrites) {
+  for (Op op : kOps) {
+    for (int stage : {0, 1, 10, 4095}) {
+      for (int micro : {0, 9, 123456}) {
+        const Action action{op, stage, op == Op::ReduceGrad ? -1 : micro};
+        EXPECT_EQ(parse_action(text(action)), action) << text(action);
+      }
+    }
+  }
+}
+
+TEST(Action, FaultsNameTheWord) {
+  for (const char* word : {"", "F0", "0F", "00", "0", "x", "0REDUCE_GRAD1", "0F-1", "0F0 ", "0F99999999999", "-1F0",
+                           "(0F7;7B3)OVERLAP_F_B", "0f0"}) {
+    EXPECT_NE(fault_of(word), "") << word;
+    EXPECT_NE(fault_of(word).find(word), std::string::npos) << fault_of(word);
+  }
+  EXPECT_NE(fault_of("0SEN_F1").find("nearest valid is SEND_F"), std::string::npos) << fault_of("0SEN_F1");
+}
+
+}  // namespace
+}  // namespace braid
