@@ -1,0 +1,148 @@
+// The work of each collective as a line of units that any thread may do any stretch of. For chunked collectives the
+// line runs over the chunks one after another:
+//
+//   kind            units           unit i
+//   all_reduce      chunk           element i of every tensor
+//   reduce_scatter  n * chunk       element i of every `in`, to rank i / chunk
+//   all_gather      n * chunk       element i of every `out`, from rank i / chunk
+//   all_to_all      n * n * chunk   from rank i / (n * chunk), to rank i / chunk % n
+//   broadcast       chunk           element i of every tensor
+//   barrier, split  0
+#include "braid/comm/local/collective.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+// Calls body(chunk, first, count) for each chunk that [begin, end) touches; `first` counts from the chunk's start.
+template <class Body>
+void for_chunks(int64_t begin, int64_t end, int64_t chunk, const Body& body) {
+  while (begin < end) {
+    int64_t index = begin / chunk, first = begin % chunk;
+    int64_t count = std::min(chunk - first, end - begin);
+    body(index, first, count);
+    begin += count;
+  }
+}
+
+const char* text(ReduceOp op) { return op == ReduceOp::Sum ? "sum" : op == ReduceOp::Max ? "max" : "min"; }
+
+}  // namespace
+
+std::string name_of(Kind kind) {
+  switch (kind) {
+    case Kind::AllReduce:
+      return "all_reduce";
+    case Kind::ReduceScatter:
+      return "reduce_scatter";
+    case Kind::AllGather:
+      return "all_gather";
+    case Kind::AllToAll:
+      return "all_to_all";
+    case Kind::Broadcast:
+      return "broadcast";
+    case Kind::Barrier:
+      return "barrier";
+    case Kind::Split:
+      return "split";
+  }
+  return "?";
+}
+
+std::string text(const Call& call) {
+  std::string line = name_of(call.kind);
+  if (call.kind == Kind::Barrier || call.kind == Kind::Split) return line + "()";
+  bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
+  line += cat("(", chunked ? "chunks of " : "", c10::toString(call.type), "[", call.chunk, "]");
+  if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter) line += cat(", ", text(call.op));
+  if (call.kind == Kind::Broadcast) line += cat(", root ", call.root);
+  return line + ")";
+}
+
+Collective::Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number)
+    : Operation(members->fate, members->size()),
+      members_(std::move(members)),
+      call_(call),
+      number_(number),
+      element_bytes_(static_cast<int64_t>(c10::elementSize(call.type))),
+      combine_(combine_of(call.type, call.op)),
+      tensors_(2 * members_->size()),
+      in_(members_->size()),
+      out_(members_->size()) {
+  int64_t n = members_->size();
+  bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
+  int64_t units = call.chunk * (call.kind == Kind::AllToAll ? n * n : chunked ? n : 1);
+  int64_t touched = call.kind == Kind::AllToAll ? 2 : call.kind == Kind::AllReduce ? 2 * n : n + 1;
+  if (units > 0) set_work(units, touched * element_bytes_);
+}
+
+void Collective::attach(int rank, const at::Tensor& in, const at::Tensor& out) {
+  tensors_[2 * rank] = in;
+  tensors_[2 * rank + 1] = out;
+  out_[rank] = out.defined() ? out.mutable_data_ptr() : nullptr;
+  in_[rank] = in.defined() ? in.const_data_ptr() : nullptr;
+}
+
+std::string Collective::label() const { return cat(name_of(call_.kind), " #", number_, " on ", members_->name); }
+
+void Collective::finish() {
+  for (at::Tensor& tensor : tensors_) tensor.reset();
+}
+
+void Collective::run(int64_t begin, int64_t end) {
+  switch (call_.kind) {
+    case Kind::AllReduce:
+      return combine_all(begin, end);
+    case Kind::ReduceScatter:
+      return scatter(begin, end);
+    case Kind::AllGather:
+      return gather(begin, end);
+    case Kind::AllToAll:
+      return exchange(begin, end);
+    case Kind::Broadcast:
+      return spread(begin, end);
+    case Kind::Barrier:
+    case Kind::Split:
+      return;
+  }
+}
+
+void Collective::combine_all(int64_t begin, int64_t end) const { combine_({in_, begin, out_, begin, end - begin}); }
+
+void Collective::scatter(int64_t begin, int64_t end) const {
+  for_chunks(begin, end, call_.chunk, [&](int64_t to, int64_t first, int64_t count) {
+    combine_({in_, to * call_.chunk + first, {&out_[to], 1}, first, count});
+  });
+}
+
+void Collective::gather(int64_t begin, int64_t end) const {
+  for_chunks(begin, end, call_.chunk, [&](int64_t from, int64_t first, int64_t count) {
+    for (int to = 0; to < members_->size(); ++to) copy(to, from * call_.chunk + first, from, first, count);
+  });
+}
+
+void Collective::exchange(int64_t begin, int64_t end) const {
+  int n = members_->size();
+  for_chunks(begin, end, call_.chunk, [&](int64_t pair, int64_t first, int64_t count) {
+    int64_t from = pair / n, to = pair % n;
+    copy(to, from * call_.chunk + first, from, to * call_.chunk + first, count);
+  });
+}
+
+void Collective::spread(int64_t begin, int64_t end) const {
+  for (int to = 0; to < members_->size(); ++to) copy(to, begin, call_.root, begin, end - begin);
+}
+
+void Collective::copy(int to_rank, int64_t to, int from_rank, int64_t from, int64_t count) const {
+  auto* target = static_cast<std::byte*>(out_[to_rank]) + to * element_bytes_;
+  auto* source = static_cast<const std::byte*>(in_[from_rank]) + from * element_bytes_;
+  if (target != source) std::memcpy(target, source, count * element_bytes_);
+}
+
+}  // namespace braid

@@ -1,0 +1,78 @@
+// One collective of a group of thread ranks, on the ranks' own tensors: no copy in between, no rank's part is special.
+// It does not match calls to each other (group.h does) and does not wait (operation.h does).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/comm/local/combine.h"
+#include "braid/comm/local/operation.h"
+
+namespace braid {
+
+// The ranks of a group.
+struct Membership {
+  std::string name;
+  std::vector<int> world_ranks;
+  std::shared_ptr<Fate> fate;
+
+  int size() const { return static_cast<int>(world_ranks.size()); }
+};
+
+enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split };
+
+// What all ranks must agree on.
+struct Call {
+  Kind kind = Kind::Barrier;
+  ReduceOp op = ReduceOp::Sum;
+  int root = 0;
+  at::ScalarType type = at::kByte;
+  int64_t chunk = 0;  // elements: of the whole tensor (all_reduce, broadcast), else of one rank's chunk
+
+  bool operator==(const Call&) const = default;
+};
+
+// "all_reduce(Float[100], sum)".
+std::string text(const Call& call);
+// "all_reduce".
+std::string name_of(Kind kind);
+
+class Collective : public Operation {
+ public:
+  Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number);
+
+  // Rank `rank`'s tensors: read from `in`, written to `out`; kept alive until the operation has finished. Before its
+  // arrival.
+  void attach(int rank, const at::Tensor& in, const at::Tensor& out);
+
+  const Call& call() const { return call_; }
+  std::string label() const override;
+  int world_rank(int party) const override { return members_->world_ranks[party]; }
+
+ protected:
+  const std::shared_ptr<const Membership> members_;
+
+ private:
+  void run(int64_t begin, int64_t end) override;
+  void finish() override;
+
+  void combine_all(int64_t begin, int64_t end) const;
+  void scatter(int64_t begin, int64_t end) const;
+  void gather(int64_t begin, int64_t end) const;
+  void exchange(int64_t begin, int64_t end) const;
+  void spread(int64_t begin, int64_t end) const;
+  void copy(int to_rank, int64_t to, int from_rank, int64_t from, int64_t count) const;
+
+  const Call call_;
+  const int64_t number_;
+  int64_t element_bytes_ = 1;
+  Combine combine_ = nullptr;
+  std::vector<at::Tensor> tensors_;  // two for each rank
+  std::vector<const void*> in_;      // by rank
+  std::vector<void*> out_;
+};
+
+}  // namespace braid

@@ -1,0 +1,100 @@
+// What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take.
+// It does not know operations or tensors; who sleeps on something sleeps here, so that a failure wakes everybody.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+// Where threads sleep for one operation. wake() costs one load while nobody sleeps.
+class Gate {
+ public:
+  void wake() {
+    if (sleepers_.load() == 0) return;
+    { std::lock_guard lock(mutex_); }
+    changed_.notify_all();
+  }
+
+ private:
+  friend class Fate;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int> sleepers_{0};
+};
+
+struct Failure {
+  int rank;         // world rank at fault
+  int reporter;     // world rank that noticed; its exception is the one to show
+  std::string why;  // reads on after "rank 2: "
+};
+
+// Thread-safe throughout.
+class Fate {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Options {
+    double deadline_seconds;
+    int spin_turns;  // looks at a condition before a thread sleeps on it
+  };
+
+  Fate(int num_ranks, Options options);
+
+  bool failed() const { return failed_.load(); }
+  // The first call wins and wakes every sleeper.
+  void fail(Failure failure);
+  std::optional<Failure> failure() const;
+  // Throws CommError with the first failure. `op` is what the caller was waiting for.
+  [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
+
+  // World rank `rank` takes part in nothing any more: all it ever arrived at is visible before this.
+  void end(int rank);
+  bool any_ended() const { return any_ended_.load(); }
+  bool ended(int rank) const { return ended_[rank].load(); }
+
+  const Options& options() const { return options_; }
+  // The end of a wait that begins now.
+  Time deadline() const;
+
+  // Sleeps until `ready()`, failure or `until`; false when the time is up and none of them holds. Whatever makes
+  // `ready()` true is a sequentially consistent store followed by gate.wake(). `ready` is called under the gate's lock.
+  template <class Ready>
+  bool sleep(Gate& gate, Time until, const Ready& ready) {
+    Enlisted enlisted(*this, gate);
+    std::unique_lock lock(gate.mutex_);
+    gate.sleepers_.fetch_add(1);
+    bool holds = gate.changed_.wait_until(lock, until, [&] { return failed() || ready(); });
+    gate.sleepers_.fetch_sub(1);
+    return holds;
+  }
+
+ private:
+  // A gate somebody sleeps at, known to the world while they do. Lock order: the world's mutex, then a gate's.
+  class Enlisted {
+   public:
+    Enlisted(Fate& fate, Gate& gate);
+    ~Enlisted();
+
+   private:
+    Fate& fate_;
+    Gate& gate_;
+  };
+
+  void wake_all();
+
+  const Options options_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> any_ended_{false};
+  std::vector<std::atomic<bool>> ended_;
+  mutable std::mutex mutex_;
+  std::optional<Failure> failure_;
+  std::vector<Gate*> gates_;
+};
+
+}  // namespace braid

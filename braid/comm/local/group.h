@@ -1,0 +1,78 @@
+// What the ranks of one group share: the calls that some rank has issued and others have not yet.
+// It matches calls; it does not do their work.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "braid/comm/local/collective.h"
+#include "braid/comm/local/transfer.h"
+
+namespace braid {
+
+class Group;
+
+// Collective whose result is groups.
+class SplitCall final : public Collective {
+ public:
+  using Collective::Collective;
+
+  struct Wish {
+    int colour, key;
+    std::string name;
+  };
+  struct Place {
+    std::shared_ptr<Group> group;
+    int rank = 0;
+  };
+  // Before the rank's arrival.
+  void wish(int rank, Wish wish) { wishes_[rank] = std::move(wish); }
+  // Once the operation has been waited for.
+  const Place& place(int rank) const { return places_[rank]; }
+
+ private:
+  void finish() override;
+
+  std::vector<Wish> wishes_ = std::vector<Wish>(members_->size());
+  std::vector<Place> places_ = std::vector<Place>(members_->size());
+};
+
+// Thread-safe. A call that disagrees with its peers' poisons the world and throws CommError naming both.
+class Group {
+ public:
+  explicit Group(std::shared_ptr<const Membership> members) : members_(std::move(members)) {}
+
+  const Membership& members() const { return *members_; }
+
+  // Rank `rank`'s collective number `number`, shared with the peers. The rank has attached nothing yet.
+  std::shared_ptr<Collective> join(int rank, int64_t number, const Call& call);
+  // Rank `rank`'s part of the message, with its tensor attached, and which party it is.
+  struct Posted {
+    std::shared_ptr<Transfer> transfer;
+    int party;
+  };
+  Posted post(int rank, const P2p& wanted);
+
+  // Poisons the world in the name of `rank` and throws.
+  [[noreturn]] void refuse(int rank, const std::string& op, const std::string& why) const;
+
+ private:
+  struct Pending {
+    std::shared_ptr<Collective> collective;
+    int first;   // the rank that issued it first
+    int joined;  // ranks that have issued it
+  };
+  // Messages with one side posted; all of one route are of the same side.
+  struct Waiting {
+    std::shared_ptr<Transfer> transfer;
+    int party;
+  };
+
+  const std::shared_ptr<const Membership> members_;
+  std::mutex mutex_;
+  std::map<int64_t, Pending> pending_;  // by number
+  std::map<Transfer::Route, std::deque<Waiting>> messages_;
+};
+
+}  // namespace braid

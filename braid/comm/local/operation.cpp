@@ -1,0 +1,140 @@
+// Arrival, claiming and waiting. The atomics are sequentially consistent where two threads each write one and read the
+// other's (arrival against sleep, failure against claim); they are touched per operation and per piece, not per
+// element.
+#include "braid/comm/local/operation.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMinPieceBytes = 16 << 10;   // below, claiming costs more than it shares
+constexpr int64_t kMaxPieceBytes = 512 << 10;  // above, the last piece keeps the others waiting
+constexpr int64_t kPiecesPerParty = 4;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+Operation::Operation(std::shared_ptr<Fate> fate, int num_parties) : fate_(std::move(fate)), has_arrived_(num_parties) {}
+
+void Operation::set_work(int64_t units, int64_t unit_bytes) {
+  int64_t parties = static_cast<int64_t>(has_arrived_.size());
+  int64_t bytes = std::clamp(units * unit_bytes / (kPiecesPerParty * parties), kMinPieceBytes, kMaxPieceBytes);
+  units_ = units;
+  grain_ = std::max<int64_t>(1, bytes / unit_bytes);
+}
+
+void Operation::arrive(int party) {
+  has_arrived_[party].store(true);
+  if (arrived_.fetch_add(1) + 1 < static_cast<int>(has_arrived_.size())) return;
+  if (units_ == 0) {
+    complete();
+  } else {
+    gate_.wake();
+  }
+}
+
+void Operation::wait(int party, double issued_seconds) {
+  Fate::Time deadline = fate_->deadline();
+  for (;;) {
+    help();
+    if (fate_->failed()) {
+      quiesce();
+      fate_->raise(label(), now_seconds() - issued_seconds);
+    }
+    if (finished_.load()) return;
+    if (spin()) continue;
+    bool changed = fate_->sleep(gate_, deadline, [this] { return actionable(); });
+    int ended = missing_and_ended();
+    if (ended >= 0) {
+      report_ended(ended, party);
+    } else if (!changed) {
+      report_late(party);
+    }
+  }
+}
+
+bool Operation::poll() {
+  help();
+  return finished_.load() || fate_->failed();
+}
+
+bool Operation::actionable() const {
+  return finished_.load() || (ready() && next_.load() < units_) || missing_and_ended() >= 0;
+}
+
+bool Operation::spin() const {
+  for (int turn = 0; turn < fate_->options().spin_turns; ++turn) {
+    if (finished_.load() || (ready() && next_.load() < units_) || fate_->failed()) return true;
+    pause_briefly();
+  }
+  return false;
+}
+
+// The first party that has not arrived and never will, or -1. What a rank arrived at is visible before its end, so the
+// end is read first.
+int Operation::missing_and_ended() const {
+  if (!fate_->any_ended()) return -1;
+  for (int party = 0; party < static_cast<int>(has_arrived_.size()); ++party) {
+    if (fate_->ended(world_rank(party)) && !has_arrived_[party].load()) return party;
+  }
+  return -1;
+}
+
+void Operation::help() {
+  if (!ready() || next_.load() >= units_) return;
+  active_.fetch_add(1);  // before failed() is read; quiesce() reads in the opposite order
+  while (!fate_->failed()) {
+    int64_t begin = next_.fetch_add(grain_);
+    if (begin >= units_) break;
+    int64_t end = std::min(begin + grain_, units_);
+    run(begin, end);
+    if (done_.fetch_add(end - begin) + (end - begin) == units_) complete();
+  }
+  active_.fetch_sub(1);
+}
+
+void Operation::complete() {
+  finish();
+  finished_.store(true);
+  gate_.wake();
+}
+
+// After a failure nobody claims another piece; those at work end theirs soon.
+void Operation::quiesce() const {
+  while (active_.load() > 0) std::this_thread::yield();
+}
+
+void Operation::report_ended(int missing, int party) {
+  fate_->fail({world_rank(missing), world_rank(party), cat("has ended without joining ", label())});
+}
+
+void Operation::report_late(int party) {
+  std::vector<std::string> missing;
+  int first = -1;
+  for (int other = 0; other < static_cast<int>(has_arrived_.size()); ++other) {
+    if (has_arrived_[other].load()) continue;
+    if (first < 0) first = other;
+    missing.push_back(cat(world_rank(other)));
+  }
+  std::string limit = cat(exact(fate_->options().deadline_seconds), " s");
+  if (first < 0) {
+    fate_->fail({world_rank(party), world_rank(party), cat("all arrived at ", label(), ", not done within ", limit)});
+  } else {
+    fate_->fail({world_rank(first), world_rank(party),
+                 cat("did not arrive at ", label(), " within ", limit, " (missing: rank ", joined(missing), ")")});
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,71 @@
+// One operation in flight between thread ranks: who has arrived, which pieces of its work are claimed, who waits.
+// It does not know what the work is.
+//
+//   issue --(the rank's queue)--> arrive --all parties--> ready --pieces claimed by whoever waits--> finished
+//
+// There is no progress thread: a rank that waits early does the pieces of the ranks that still compute, and since every
+// piece is a fixed function of the inputs, the result does not depend on who claims what.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/comm/local/fate.h"
+
+namespace braid {
+
+class Operation {
+ public:
+  Operation(std::shared_ptr<Fate> fate, int num_parties);
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // Party `party`'s tensors may be read and written from now on. Once per party, on any thread.
+  void arrive(int party);
+  // Lends a hand, then blocks until all is done. Throws CommError when the world has failed, also when this operation
+  // had been done before; by then no thread touches the operation's tensors any more.
+  void wait(int party, double issued_seconds);
+  // Lends a hand; true when wait() would return or throw at once.
+  bool poll();
+
+  // For messages: "all_reduce #17 on tensor".
+  virtual std::string label() const = 0;
+  virtual int world_rank(int party) const = 0;
+
+ protected:
+  // The work is units [0, units), each of `unit_bytes` of traffic. Before the first arrival.
+  void set_work(int64_t units, int64_t unit_bytes);
+
+ private:
+  // Does units [begin, end). Disjoint ranges run on several threads at once.
+  virtual void run(int64_t begin, int64_t end) = 0;
+  // All units are done and nobody has been told yet. Once.
+  virtual void finish() = 0;
+
+  bool ready() const { return arrived_.load() == static_cast<int>(has_arrived_.size()); }
+  bool actionable() const;
+  bool spin() const;
+  int missing_and_ended() const;
+  void help();
+  void complete();
+  void quiesce() const;
+  void report_ended(int missing, int party);
+  void report_late(int party);
+
+  const std::shared_ptr<Fate> fate_;
+  Gate gate_;
+  std::vector<std::atomic<bool>> has_arrived_;
+  std::atomic<int> arrived_{0};
+  int64_t units_ = 0;
+  int64_t grain_ = 1;
+  std::atomic<int64_t> next_{0};  // first unit nobody has claimed
+  std::atomic<int64_t> done_{0};  // units done
+  std::atomic<int> active_{0};    // threads inside help()
+  std::atomic<bool> finished_{false};
+};
+
+}  // namespace braid

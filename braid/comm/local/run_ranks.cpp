@@ -1,0 +1,107 @@
+// Starts ranks as threads, hands each its world, and brings the first failure home.
+// It knows nothing of what the ranks do.
+#include "braid/comm/local/run_ranks.h"
+
+#include <pthread.h>
+
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/local_communicator.h"
+
+namespace braid {
+namespace {
+
+constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
+
+class LocalWorld {
+ public:
+  LocalWorld(int num_ranks, const std::function<void(Communicator&)>& body, const LocalOptions& options)
+      : body_(body), exceptions_(num_ranks) {
+    int threads = num_ranks * (options.make_queue ? 2 : 1);
+    bool room_to_spin = threads <= static_cast<int>(std::thread::hardware_concurrency());
+    fate_ = std::make_shared<Fate>(num_ranks, Fate::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
+    auto members = std::make_shared<Membership>();
+    members->name = "world";
+    members->fate = fate_;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      members->world_ranks.push_back(rank);
+      queues_.push_back(options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>());
+    }
+    group_ = std::make_shared<Group>(std::move(members));
+  }
+
+  void run() {
+    int num_ranks = static_cast<int>(queues_.size());
+    if (num_ranks == 1) {
+      run_rank(0);
+    } else {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        threads.emplace_back([this, rank] {
+          pthread_setname_np(pthread_self(), cat("rank ", rank).c_str());
+          run_rank(rank);
+        });
+      }
+    }
+    rethrow();
+  }
+
+ private:
+  void run_rank(int rank) {
+    LocalCommunicator world(group_, rank, *queues_[rank]);
+    guarded(rank, [&] { body_(world); });
+    guarded(rank, [&] { queues_[rank]->drain(); });
+    fate_->end(rank);
+  }
+
+  template <class Body>
+  void guarded(int rank, const Body& body) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      record(rank, error.what());
+    } catch (...) {
+      record(rank, "threw something that is no std::exception");
+    }
+  }
+
+  // Called while the exception is being handled.
+  void record(int rank, const char* why) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!exceptions_[rank]) exceptions_[rank] = std::current_exception();
+      if (!first_) first_ = std::current_exception();
+    }
+    fate_->fail({rank, rank, why});
+  }
+
+  // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.
+  void rethrow() const {
+    std::optional<Failure> failure = fate_->failure();
+    if (!failure) return;
+    if (exceptions_[failure->reporter]) std::rethrow_exception(exceptions_[failure->reporter]);
+    if (first_) std::rethrow_exception(first_);
+    fate_->raise("run_ranks", 0);
+  }
+
+  const std::function<void(Communicator&)>& body_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::shared_ptr<Fate> fate_;
+  std::shared_ptr<Group> group_;
+  std::mutex mutex_;
+  std::vector<std::exception_ptr> exceptions_;
+  std::exception_ptr first_;
+};
+
+}  // namespace
+
+void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const LocalOptions& options) {
+  check(num_ranks > 0, "a world has at least one rank");
+  LocalWorld(num_ranks, body, options).run();
+}
+
+}  // namespace braid
