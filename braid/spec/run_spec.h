@@ -10,21 +10,25 @@ namespace braid {
 
 struct ModelSpec {
   std::string family = "gpt2";
-  int layers = 6;              // transformer blocks
-  int heads = 6;               // attention heads per block
-  int width = 384;             // features of the residual stream
-  int context = 256;           // tokens per sequence
-  int vocab = 0;               // 0: the tokenizer's
-  int vocab_multiple = 64;     // vocabulary is padded to a multiple of this times mesh.tensor
-  double dropout = 0;          // on embeddings and on both residual branches
-  double init_std = 0.02;      // residual projections use init_std / sqrt(2 layers)
+  int layers = 6;           // transformer blocks
+  int heads = 6;            // attention heads per block
+  int width = 384;          // features of the residual stream
+  int context = 256;        // tokens per sequence
+  int vocab = 0;            // 0: the tokenizer's
+  int vocab_multiple = 64;  // vocabulary is padded to a multiple of this times mesh.tensor
+  double dropout = 0;       // on embeddings and on both residual branches
+  double init_std = 0.02;   // residual projections use init_std / sqrt(2 layers)
+
+  bool operator==(const ModelSpec&) const = default;
 };
 
 struct DataSpec {
-  std::vector<std::string> paths;          // files, or folders searched recursively
-  std::vector<std::string> include = {};   // file name patterns inside folders, "*.py"; empty: all
+  std::vector<std::string> paths;         // files, or folders searched recursively
+  std::vector<std::string> include = {};  // file name patterns inside folders, "*.py"; empty: all
   std::string tokenizer = "bytes";
-  double validation_fraction = 0.05;       // share of the documents' bytes held out
+  double validation_fraction = 0.05;  // share of the documents' bytes held out
+
+  bool operator==(const DataSpec&) const = default;
 };
 
 struct MeshSpec {
@@ -33,16 +37,22 @@ struct MeshSpec {
   int context = 1;
   int expert = 1;
   int tensor = 1;
+
+  bool operator==(const MeshSpec&) const = default;
 };
 
 struct PipelineSpec {
   std::string schedule = "1f1b";
   std::vector<int> layers;  // transformer blocks of each stage; empty: as even as possible
+
+  bool operator==(const PipelineSpec&) const = default;
 };
 
 struct SyncSpec {
   double bucket_mb = 25;       // gradient bucket, in 2^20 bytes
   double first_bucket_mb = 1;  // the bucket that is ready first in backward
+
+  bool operator==(const SyncSpec&) const = default;
 };
 
 struct OptimizerSpec {
@@ -55,6 +65,8 @@ struct OptimizerSpec {
   double eps = 1e-8;
   double weight_decay = 0.1;  // decoupled; none on norms and biases
   double clip_norm = 1.0;     // global gradient norm; 0: no clipping
+
+  bool operator==(const OptimizerSpec&) const = default;
 };
 
 struct TrainSpec {
@@ -62,17 +74,19 @@ struct TrainSpec {
   int batch = 8;       // sequences per step, over all ranks
   int microbatch = 4;  // sequences per forward pass of one rank
   uint64_t seed = 1;
-  std::string reduction = "fast";   // fast or reproducible
-  std::string dtype = "float32";    // float32 or float64
-  int threads = 0;                  // per rank; 0: cores / ranks, at least 1
-  int eval_every = 0;               // steps between evaluations; 0: only at the end
-  int eval_batches = 8;             // batches of train.batch sequences per evaluation
-  int log_every = 1;                // steps between metrics lines
-  int save_every = 0;               // steps between checkpoints; 0: only at the end
-  std::string out = "runs/run";     // folder for metrics, checkpoints, timeline
-  std::string resume;               // checkpoint to continue from
-  std::string sample_prompt;        // generate from this at the end; empty: do not
+  std::string reduction = "fast";  // fast or reproducible
+  std::string dtype = "float32";   // float32 or float64
+  int threads = 0;                 // per rank; 0: cores / ranks, at least 1
+  int eval_every = 0;              // steps between evaluations; 0: only at the end
+  int eval_batches = 8;            // batches of train.batch sequences per evaluation
+  int log_every = 1;               // steps between metrics lines
+  int save_every = 0;              // steps between checkpoints; 0: only at the end
+  std::string out = "runs/run";    // folder for metrics, checkpoints, timeline
+  std::string resume;              // checkpoint to continue from
+  std::string sample_prompt;       // generate from this at the end; empty: do not
   int sample_tokens = 200;
+
+  bool operator==(const TrainSpec&) const = default;
 };
 
 struct RunSpec {
@@ -83,6 +97,8 @@ struct RunSpec {
   SyncSpec sync;
   OptimizerSpec optimizer;
   TrainSpec train;
+
+  bool operator==(const RunSpec&) const = default;
 };
 
 }  // namespace braid

@@ -1,0 +1,97 @@
+// Three printings of the field list.
+#include "braid/spec/describe.h"
+
+#include <algorithm>
+
+#include "braid/base/text.h"
+#include "braid/spec/combine.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+std::vector<Field> fields_of(const Section& section) {
+  std::vector<Field> own;
+  for (const auto& field : fields()) {
+    if (section_of(field) == section.name) own.push_back(field);
+  }
+  return own;
+}
+
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+// "integer, at least 1"
+std::string type_and_rule(const Field& field) {
+  const std::string rule = rule_text(field.rule);
+  return rule.empty() ? type_text(field) : type_text(field) + ", " + rule;
+}
+
+std::string code(const std::string& text) { return "`" + text + "`"; }
+
+std::string section_markdown(const Section& section) {
+  std::string all = cat("\n## [", section.name, "]\n\n", section.meaning, "\n\n");
+  all += "| key | default | value | meaning |\n|---|---|---|---|\n";
+  for (const auto& field : fields_of(section)) {
+    all += cat("| ", code(leaf_of(field)), " | ", code(value_text(field, RunSpec())), " | ", type_and_rule(field),
+               " | ", field.meaning, " |\n");
+  }
+  return all;
+}
+
+std::string combinations_markdown() {
+  std::string all =
+      "\n## Features together\n\n"
+      "Features that are not named as a pair here combine freely.\n\n"
+      "| features | verdict | why |\n|---|---|---|\n";
+  for (const auto& pair : combinations()) {
+    const std::string names = pair.a == pair.b ? text(pair.a) : text(pair.a) + " and " + text(pair.b);
+    const char* verdicts[] = {"supported", "refused", "changes semantics"};
+    all += cat("| ", names, " | ", verdicts[static_cast<int>(pair.verdict)], " | ", pair.why, " |\n");
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string to_toml(const RunSpec& spec) {
+  std::string all;
+  for (const auto& section : sections()) {
+    all += cat(all.empty() ? "" : "\n", "[", section.name, "]\n");
+    for (const auto& field : fields_of(section)) all += cat(leaf_of(field), " = ", value_text(field, spec), "\n");
+  }
+  return all;
+}
+
+std::string config_text() {
+  size_t width = 0;
+  for (const auto& field : fields()) {
+    width = std::max(width, cat(leaf_of(field), " = ", value_text(field, RunSpec())).size());
+  }
+  std::string all;
+  for (const auto& section : sections()) {
+    all += cat(all.empty() ? "" : "\n", "[", section.name, "]  ", section.meaning, "\n");
+    for (const auto& field : fields_of(section)) {
+      const std::string assignment = cat(leaf_of(field), " = ", value_text(field, RunSpec()));
+      all += cat("  ", padded(assignment, width), "  ", field.meaning, " (", type_and_rule(field), ")\n");
+    }
+  }
+  return all;
+}
+
+std::string config_markdown() {
+  std::string all =
+      "# Configuration\n\n"
+      "Made by `braid config --markdown`; `braid config` prints the same in the terminal.\n\n"
+      "A run is described by a TOML file. Every key has a default; only `data.paths` must be given. A word of the "
+      "form\n"
+      "`section.key=value` on the command line overrides the file, and the last one of a key wins. Strings need no\n"
+      "quotes there: `train.reduction=reproducible`, `data.paths=[a.txt, b.txt]`.\n\n"
+      "Whatever is wrong is reported at once, each fault with the nearest valid value.\n";
+  for (const auto& section : sections()) all += section_markdown(section);
+  return all + combinations_markdown();
+}
+
+}  // namespace braid

@@ -1,0 +1,20 @@
+// A run as TOML, and the configuration keys as help text and as documentation, all made from fields().
+// It prints nothing itself.
+#pragma once
+
+#include <string>
+
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Every key with its value, by section. parse_run() of it gives an equal RunSpec when problems(spec) is empty.
+std::string to_toml(const RunSpec& spec);
+
+// What `braid config` prints: every key with default, rule and meaning.
+std::string config_text();
+
+// docs/configuration.md, byte for byte.
+std::string config_markdown();
+
+}  // namespace braid

@@ -1,0 +1,174 @@
+// The fields themselves: key, meaning, place and rule of every value a user can set. Defaults are the structs'.
+#include <limits>
+
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int64_t kMaxToml = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
+constexpr int64_t kMaxAxis = 4096;                                 // five of them still multiply within 64 bits
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <auto Section, auto Value>
+auto& at(RunSpec& spec) {
+  return spec.*Section.*Value;
+}
+
+// A field of `Section`; the key's section must be the member's name.
+template <auto Section, auto Value>
+Field field(std::string key, Rule rule, std::string meaning) {
+  return {std::move(key), std::move(meaning), &at<Section, Value>, std::move(rule)};
+}
+
+IntRange at_least(int64_t min) { return {min, kMaxInt}; }
+RealRange more_than(double min) { return {min, kInfinity, Bound::Open, Bound::Open}; }
+RealRange from(double min) { return {min, kInfinity, Bound::Closed, Bound::Open}; }
+
+template <auto Value>
+constexpr auto model = &field<&RunSpec::model, Value>;
+template <auto Value>
+constexpr auto data = &field<&RunSpec::data, Value>;
+template <auto Value>
+constexpr auto mesh = &field<&RunSpec::mesh, Value>;
+template <auto Value>
+constexpr auto pipeline = &field<&RunSpec::pipeline, Value>;
+template <auto Value>
+constexpr auto sync = &field<&RunSpec::sync, Value>;
+template <auto Value>
+constexpr auto optimizer = &field<&RunSpec::optimizer, Value>;
+template <auto Value>
+constexpr auto train = &field<&RunSpec::train, Value>;
+
+using M = ModelSpec;
+using D = DataSpec;
+using O = OptimizerSpec;
+using T = TrainSpec;
+
+std::vector<Field> model_fields() {
+  return {
+      model<&M::family>("model.family", OneOf{{"gpt2"}}, "Architecture of the model."),
+      model<&M::layers>("model.layers", at_least(1), "Number of transformer blocks."),
+      model<&M::heads>("model.heads", at_least(1), "Attention heads per block; divides model.width."),
+      model<&M::width>("model.width", at_least(1), "Features of the residual stream."),
+      model<&M::context>("model.context", at_least(1), "Tokens per sequence."),
+      model<&M::vocab>("model.vocab", IntRange{0, 65536}, "Tokens the model knows; 0 takes the tokenizer's number."),
+      model<&M::vocab_multiple>("model.vocab_multiple", IntRange{1, 65536},
+                                "The vocabulary is padded to a multiple of this times mesh.tensor."),
+      model<&M::dropout>("model.dropout", RealRange{0, 1, Bound::Closed, Bound::Open},
+                         "Share of activations dropped, on the embeddings and on both residual branches."),
+      model<&M::init_std>("model.init_std", more_than(0),
+                          "Standard deviation of initial weights; residual projections use it / sqrt(2 model.layers)."),
+  };
+}
+
+std::vector<Field> data_fields() {
+  return {
+      data<&D::paths>("data.paths", Anything{}, "Text files, or folders searched recursively; at least one."),
+      data<&D::include>("data.include", Anything{},
+                        "File name patterns inside folders, such as \"*.py\"; empty takes every file."),
+      data<&D::tokenizer>("data.tokenizer", OneOf{{"bytes"}}, "How text becomes tokens."),
+      data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
+                                    "Share of the documents' bytes held out for evaluation."),
+  };
+}
+
+std::vector<Field> mesh_fields() {
+  const IntRange axis{1, kMaxAxis};
+  return {
+      mesh<&MeshSpec::pipe>("mesh.pipe", axis, "Pipeline stages the blocks are cut into; at most model.layers."),
+      mesh<&MeshSpec::data>("mesh.data", axis, "Replicas that share the batch."),
+      mesh<&MeshSpec::context>("mesh.context", axis, "Ranks that share a sequence; 1 for now."),
+      mesh<&MeshSpec::expert>("mesh.expert", axis, "Ranks that share the experts; 1 for now."),
+      mesh<&MeshSpec::tensor>("mesh.tensor", axis, "Ranks that share each matrix; divides model.heads."),
+  };
+}
+
+std::vector<Field> pipeline_and_sync_fields() {
+  return {
+      pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{{"gpipe", "1f1b"}},
+                                        "Order of forward and backward passes on a stage."),
+      pipeline<&PipelineSpec::layers>(
+          "pipeline.layers", Anything{},
+          "Transformer blocks of each stage, one entry per stage, at least 1 each, model.layers in all; empty cuts as "
+          "evenly as possible."),
+      sync<&SyncSpec::bucket_mb>("sync.bucket_mb", more_than(0),
+                                 "Size of a gradient bucket of the data axis, in MiB (2^20 bytes)."),
+      sync<&SyncSpec::first_bucket_mb>("sync.first_bucket_mb", more_than(0),
+                                       "Size of the bucket that is ready first in backward, in MiB (2^20 bytes)."),
+  };
+}
+
+std::vector<Field> optimizer_fields() {
+  const RealRange beta{0, 1, Bound::Closed, Bound::Open};
+  return {
+      optimizer<&O::lr>("optimizer.lr", from(0), "Highest learning rate, reached after the warm-up."),
+      optimizer<&O::schedule>("optimizer.schedule", OneOf{{"cosine", "linear", "constant"}},
+                              "Shape of the learning rate after the warm-up."),
+      optimizer<&O::warmup_steps>("optimizer.warmup_steps", at_least(0),
+                                  "Steps of linear warm-up; at most train.steps."),
+      optimizer<&O::final_lr_fraction>("optimizer.final_lr_fraction", RealRange{0, 1},
+                                       "Learning rate of the last step, as a share of optimizer.lr."),
+      optimizer<&O::beta1>("optimizer.beta1", beta, "Decay of AdamW's first moment per step."),
+      optimizer<&O::beta2>("optimizer.beta2", beta, "Decay of AdamW's second moment per step."),
+      optimizer<&O::eps>("optimizer.eps", more_than(0), "Added to the root of the second moment."),
+      optimizer<&O::weight_decay>("optimizer.weight_decay", from(0),
+                                  "Decoupled weight decay; none on norms and biases."),
+      optimizer<&O::clip_norm>("optimizer.clip_norm", from(0), "Largest global norm of the gradient; 0 does not clip."),
+  };
+}
+
+std::vector<Field> train_fields() {
+  return {
+      train<&T::steps>("train.steps", at_least(1), "Optimizer steps of the run."),
+      train<&T::batch>("train.batch", at_least(1),
+                       "Sequences per step over all ranks; a multiple of train.microbatch x mesh.data."),
+      train<&T::microbatch>("train.microbatch", at_least(1), "Sequences per forward pass of one rank."),
+      train<&T::seed>("train.seed", IntRange{0, kMaxToml},
+                      "Makes initial weights, order of samples and dropout; equal on every mesh."),
+      train<&T::reduction>("train.reduction", OneOf{{"fast", "reproducible"}},
+                           "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
+                           "data and pipe size."),
+      train<&T::dtype>("train.dtype", OneOf{{"float32", "float64"}}, "Type of weights, gradients and activations."),
+      train<&T::threads>("train.threads", IntRange{0, 1024}, "Threads per rank; 0 takes cores / ranks, at least 1."),
+      train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
+      train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
+      train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines."),
+      train<&T::save_every>("train.save_every", at_least(0), "Steps between checkpoints; 0 saves only at the end."),
+      train<&T::out>("train.out", NotEmpty{}, "Folder for metrics, checkpoints and the timeline."),
+      train<&T::resume>("train.resume", Anything{}, "Checkpoint to continue from; empty starts anew."),
+      train<&T::sample_prompt>("train.sample_prompt", Anything{},
+                               "Text to continue when training ends; empty generates nothing."),
+      train<&T::sample_tokens>("train.sample_tokens", at_least(1), "Tokens to generate from train.sample_prompt."),
+  };
+}
+
+}  // namespace
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> kFields = [] {
+    std::vector<Field> all;
+    for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_and_sync_fields(), optimizer_fields(),
+                      train_fields()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return kFields;
+}
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> kSections = {
+      {"model", "The model; nothing here depends on the mesh."},
+      {"data", "What is learned from."},
+      {"mesh", "Ranks along each axis; the run starts their product."},
+      {"pipeline", "How the blocks are cut into stages and in which order a stage works."},
+      {"sync", "How replicas exchange gradients."},
+      {"optimizer", "AdamW and its learning rate."},
+      {"train", "The run: length, batch, numbers, outputs."},
+  };
+  return kSections;
+}
+
+}  // namespace braid

@@ -1,0 +1,165 @@
+// One field at a time: its value as TOML, its rule as words, its rule applied.
+#include "braid/spec/fields.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+// A Member only finds the value; it changes nothing.
+template <class T>
+const T& value(Member<T> member, const RunSpec& spec) {
+  return member(const_cast<RunSpec&>(spec));
+}
+
+template <class Value>
+std::string list_text(const std::vector<Value>& values) {
+  Strings parts;
+  for (const auto& value : values) parts.push_back(toml_text(value));
+  return cat("[", joined(parts), "]");
+}
+
+std::string text(const IntRange& range) {
+  const bool no_upper = range.max >= 2147483647;
+  if (no_upper) return cat("at least ", range.min);
+  return cat("from ", range.min, " to ", range.max);
+}
+
+std::string text(const RealRange& range) {
+  const std::string lower = (range.lower == Bound::Open ? "more than " : "at least ") + exact(range.min);
+  if (std::isinf(range.max)) return lower;
+  return lower + (range.upper == Bound::Open ? " and less than " : " and at most ") + exact(range.max);
+}
+
+std::string text(const OneOf& rule) {
+  std::string all;
+  for (size_t i = 0; i < rule.words.size(); ++i) {
+    const bool last = i + 1 == rule.words.size();
+    all += (i == 0 ? "" : last ? " or " : ", ") + toml_text(rule.words[i]);
+  }
+  return all;
+}
+
+Problem broken(const Field& field, std::string value, std::string nearest) {
+  return {field.key, std::move(value), "must be " + rule_text(field.rule), std::move(nearest)};
+}
+
+std::optional<Problem> broken_real(const Field& field, double value) {
+  if (!std::isfinite(value)) return Problem{field.key, toml_text(value), "must be a finite number", ""};
+  const auto* range = std::get_if<RealRange>(&field.rule);
+  if (!range) return {};
+  // An open bound has no nearest number.
+  if (value < range->min || (value == range->min && range->lower == Bound::Open)) {
+    return broken(field, toml_text(value), range->lower == Bound::Open ? "" : toml_text(range->min));
+  }
+  if (value > range->max || (value == range->max && range->upper == Bound::Open)) {
+    return broken(field, toml_text(value), range->upper == Bound::Open ? "" : toml_text(range->max));
+  }
+  return {};
+}
+
+std::optional<Problem> broken_string(const Field& field, const std::string& value) {
+  if (std::holds_alternative<NotEmpty>(field.rule) && value.empty()) {
+    return Problem{field.key, toml_text(value), "must not be empty", ""};
+  }
+  const auto* rule = std::get_if<OneOf>(&field.rule);
+  if (!rule || std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end()) return {};
+  const std::string word = nearest(value, rule->words);
+  return broken(field, toml_text(value), word.empty() ? "" : toml_text(word));
+}
+
+}  // namespace
+
+const Field* find_field(const std::string& key) {
+  for (const auto& field : fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string section_of(const Field& field) { return field.key.substr(0, field.key.find('.')); }
+std::string leaf_of(const Field& field) { return field.key.substr(field.key.find('.') + 1); }
+
+std::string type_text(const Field& field) {
+  return std::visit(
+      Overloaded{[](Member<int>) { return "integer"; }, [](Member<uint64_t>) { return "integer"; },
+                 [](Member<double>) { return "number"; }, [](Member<std::string>) { return "string"; },
+                 [](Member<Strings>) { return "list of strings"; }, [](Member<Ints>) { return "list of integers"; }},
+      field.slot);
+}
+
+std::string rule_text(const Rule& rule) {
+  return std::visit(Overloaded{[](const Anything&) { return std::string(); },
+                               [](const NotEmpty&) { return std::string("not empty"); },
+                               [](const auto& other) { return text(other); }},
+                    rule);
+}
+
+std::string toml_text(int64_t value) { return cat(value); }
+std::string toml_text(uint64_t value) { return cat(value); }
+std::string toml_text(double value) { return exact(value); }
+std::string toml_text(const Strings& values) { return list_text(values); }
+
+std::string toml_text(const Ints& values) { return list_text(std::vector<int64_t>(values.begin(), values.end())); }
+
+std::string toml_text(const std::string& value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04X", unsigned{byte});
+      quoted += escape;
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string value_text(const Field& field, const RunSpec& spec) {
+  return std::visit(Overloaded{[&](Member<int> member) { return toml_text(int64_t{value(member, spec)}); },
+                               [&](auto member) { return toml_text(value(member, spec)); }},
+                    field.slot);
+}
+
+std::optional<Problem> broken_rule(const Field& field, int64_t value) {
+  const auto* range = std::get_if<IntRange>(&field.rule);
+  if (!range || (value >= range->min && value <= range->max)) return {};
+  const auto rule = value < range->min ? cat("must be at least ", range->min) : cat("must be at most ", range->max);
+  return Problem{field.key, toml_text(value), rule, toml_text(std::clamp(value, range->min, range->max))};
+}
+
+std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec) {
+  using Result = std::optional<Problem>;
+  return std::visit(
+      Overloaded{[&](Member<int> member) { return broken_rule(field, int64_t{value(member, spec)}); },
+                 [&](Member<uint64_t> member) -> Result {
+                   const uint64_t seen = value(member, spec);
+                   if (seen <= uint64_t{INT64_MAX}) return broken_rule(field, static_cast<int64_t>(seen));
+                   return Problem{field.key, toml_text(seen), cat("must be at most ", INT64_MAX), cat(INT64_MAX)};
+                 },
+                 [&](Member<double> member) { return broken_real(field, value(member, spec)); },
+                 [&](Member<std::string> member) { return broken_string(field, value(member, spec)); },
+                 [](auto) { return Result(); }},
+      field.slot);
+}
+
+}  // namespace braid

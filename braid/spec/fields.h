@@ -1,0 +1,82 @@
+// The one list of configuration fields: it makes the parser, the printer, the help and the documentation.
+// It knows one field at a time; what must hold between fields is in problems.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+using Ints = std::vector<int>;
+using Strings = std::vector<std::string>;
+
+// Where in a RunSpec a field lives; the alternative is its type.
+template <class T>
+using Member = T& (*)(RunSpec&);
+using Slot =
+    std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>, Member<Ints>>;
+
+// What a value must satisfy on its own.
+struct Anything {};
+struct NotEmpty {};  // text of at least one character
+struct IntRange {
+  int64_t min, max;  // both allowed
+};
+enum class Bound { Closed, Open };
+struct RealRange {
+  double min, max;
+  Bound lower = Bound::Closed, upper = Bound::Closed;
+};
+struct OneOf {
+  Strings words;
+};
+using Rule = std::variant<Anything, NotEmpty, IntRange, RealRange, OneOf>;
+
+struct Field {
+  std::string key;      // "model.layers"
+  std::string meaning;  // one sentence, with units
+  Slot slot;
+  Rule rule;
+};
+
+struct Section {
+  std::string name;     // "model"
+  std::string meaning;  // one sentence
+};
+
+// In the order of the structs; fields of a section are neighbours.
+const std::vector<Field>& fields();
+const std::vector<Section>& sections();
+
+// The field of a dotted key, or null.
+const Field* find_field(const std::string& key);
+std::string section_of(const Field& field);
+std::string leaf_of(const Field& field);  // the key without its section
+
+// "integer", "number", "string", "list of strings", "list of integers".
+std::string type_text(const Field& field);
+// "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
+std::string rule_text(const Rule& rule);
+// The field's value in `spec`, as TOML.
+std::string value_text(const Field& field, const RunSpec& spec);
+
+// A value as TOML. Strings come in quotes, with control characters escaped; doubles read back exactly.
+std::string toml_text(int64_t value);
+std::string toml_text(uint64_t value);
+std::string toml_text(double value);
+std::string toml_text(const std::string& value);
+std::string toml_text(const Strings& values);
+std::string toml_text(const Ints& values);
+
+// The field's rule broken by its value in `spec`.
+std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec);
+// The rule broken by an integer that may not even fit the field.
+std::optional<Problem> broken_rule(const Field& field, int64_t value);
+
+}  // namespace braid

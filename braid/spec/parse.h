@@ -1,0 +1,27 @@
+// From TOML text and overrides to a RunSpec.
+// It reads values; what they mean and what is legal is in fields.h and problems.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/spec/problems.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Reads `toml_text`, then the overrides in order (the last of a key wins), and checks the whole with problems().
+//
+// An override is "section.key=value" with a TOML value. Where the field is a string a bare word stands for itself
+// (train.reduction=reproducible), and in a list of strings too (data.paths=[a.txt, b.txt]), since shells eat quotes.
+//
+// Throws one ConfigError with every problem: syntax errors with line and column ("origin:3:7"), unknown sections and
+// keys with the nearest known one, values of a wrong type, and all that problems() finds. After a syntax error the
+// rules between fields are not judged, since most values are missing.
+RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
+                  const HostLimits& limits = {});
+
+// The same for a file. One that cannot be read is a problem like the others.
+RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const HostLimits& limits = {});
+
+}  // namespace braid

@@ -1,0 +1,27 @@
+// Everything wrong with a run, all at once.
+// It judges the structs alone: files, devices and the tokenizer's data are not looked at.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// What the machine at hand can carry.
+struct HostLimits {
+  int max_ranks = 64;  // ranks that may be started here
+};
+
+// Every field that breaks its own rule, then every rule between fields that is broken, then every refused combination
+// of features (combine.h). Empty: the run is legal. A problem's `nearest` is a value of its key that repairs it and,
+// where there is such a value, breaks no other rule; of two equally near it is the smaller.
+std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
+
+// The same for a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
+std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread);
+
+}  // namespace braid
