@@ -133,18 +133,21 @@ class Validator {
   }
 
   void check_transfers(int stage, int micro) {
-    check_edge(stage, -1, micro, {Op::RecvForward, Op::SendBackward});
-    check_edge(stage, +1, micro, {Op::RecvBackward, Op::SendForward});
-    need_order(Op::Forward, Op::SendForward, stage, micro);
-    need_order(Op::RecvForward, Op::Forward, stage, micro);
-    for (Op backward : {Op::FullBackward, Op::InputGrad}) {
-      need_order(backward, Op::SendBackward, stage, micro);
-      need_order(Op::RecvBackward, backward, stage, micro);
+    if (check_edge(stage, -1, micro, {Op::RecvForward, Op::SendBackward})) {
+      need_order(Op::RecvForward, Op::Forward, stage, micro);
+      need_order(Op::FullBackward, Op::SendBackward, stage, micro);
+      need_order(Op::InputGrad, Op::SendBackward, stage, micro);
+    }
+    if (check_edge(stage, +1, micro, {Op::RecvBackward, Op::SendForward})) {
+      need_order(Op::Forward, Op::SendForward, stage, micro);
+      need_order(Op::RecvBackward, Op::FullBackward, stage, micro);
+      need_order(Op::RecvBackward, Op::InputGrad, stage, micro);
     }
   }
 
   // The transfers of `stage` with its neighbour: all there when that is on another rank, none when it is not.
-  void check_edge(int stage, int offset, int micro, std::array<Op, 2> transfers) {
+  // True when it is.
+  bool check_edge(int stage, int offset, int micro, std::array<Op, 2> transfers) {
     const int other = stage + offset;
     const bool exists = other >= 0 && other < schedule_.num_stages;
     const bool crosses = exists && owner(other, micro) != owner(stage, micro);
@@ -154,6 +157,7 @@ class Validator {
       fault(owner(stage, micro), position(op, stage, micro),
             cat(text(Action{op, stage, micro}), ": there is no stage on another rank at its other end"));
     }
+    return crosses;
   }
 
   void check_grad_sync() {

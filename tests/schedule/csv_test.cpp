@@ -1,0 +1,70 @@
+// Action tables, both ways, and one of PyTorch's own.
+#include "braid/schedule/csv.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "braid/schedule/peaks.h"
+#include "braid/schedule/validate.h"
+
+namespace braid {
+namespace {
+
+// Source: PyTorch, test/distributed/pipelining/artifacts/zb1p_2rank_2stagep_compute.csv (interleaved zero bubble).
+const char kZeroBubble[] =
+    "0F0,0F1,2F0,,2F1,2I0,2W0,0F2,2I1,2W1,0F3,0I0,0W0,2F2,0I1,0W1,2F3,2I2,2W2,0F4,2I3,2W3,0F5,0I2,0W2,2F4,0I3,0W3,2F5,"
+    "2I4,2W4,0F6,2I5,2W5,0F7,0I4,0W4,2F6,0I5,0W5,2F7,2I6,2W6,2I7,2W7,0I6,0W6,0I7,0W7\n"
+    ",1F0,1F1,3F0,3I0,3F1,3I1,3W0,1F2,1I0,3W1,1F3,1I1,1W0,3F2,3I2,1W1,3F3,3I3,3W2,1F4,1I2,3W3,1F5,1I3,1W2,3F4,3I4,1W3,"
+    "3F5,3I5,3W4,1F6,1I4,3W5,1F7,1I5,1W4,3F6,3I6,1W5,3F7,3I7,3W6,1I6,3W7,1I7,1W6,1W7\n";
+
+TEST(Csv, IdleSlotsAreEmptyCells) {
+  EXPECT_EQ(to_csv(one_f_one_b(2, 2)),
+            "0F0,0F1,,0B0,,0B1\n"
+            ",1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(to_csv(with_comms(gpipe(2, 1))),
+            "0F0,0SEND_F0,0RECV_B0,0B0\n"
+            "1RECV_F0,1F0,1B0,1SEND_B0\n");
+}
+
+TEST(Csv, ReadsWhatItWrites) {
+  for (const auto& name : schedule_names()) {
+    for (const Schedule& schedule : {make_schedule(name, 3, 5), with_comms(with_grad_sync(make_schedule(name, 4, 2))),
+                                     with_grad_sync(split_backward(make_schedule(name, 1, 1)))}) {
+      EXPECT_EQ(from_csv(to_csv(schedule), name), schedule);
+    }
+  }
+}
+
+TEST(Csv, ReadsPyTorchsTable) {
+  const Schedule schedule = from_csv(kZeroBubble, "zb1p");
+  EXPECT_EQ(schedule.num_stages, 4);
+  EXPECT_EQ(schedule.num_microbatches, 8);
+  EXPECT_EQ(schedule.stage_rank, (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(print(schedule, validate(schedule, SendMode::Buffered)), "");
+  EXPECT_EQ(print(schedule, validate(with_comms(with_grad_sync(schedule)), SendMode::Buffered)), "");
+  EXPECT_EQ(peak_activations(schedule), (std::vector<int>{4, 3}));
+  EXPECT_EQ(from_csv(to_csv(schedule), "zb1p"), schedule);
+}
+
+TEST(Csv, WindowsLinesAndBlanksAreFine) {
+  EXPECT_EQ(from_csv("0F0, 0B0\r\n, 1F0 ,1B0,\r\n", "1f1b"), from_csv("0F0,0B0\n1F0,1B0", "1f1b"));
+}
+
+TEST(Csv, EveryBadCellIsNamed) {
+  try {
+    from_csv("0F0,zap,0B0\n0F1,3F0,(0F7;7B3)OVERLAP_F_B\n", "bad");
+    FAIL();
+  } catch (const ConfigError& error) {
+    std::vector<std::string> keys;
+    for (const auto& problem : error.problems()) keys.push_back(problem.key);
+    EXPECT_EQ(keys, (std::vector<std::string>{"row 1, column 2", "row 2, column 1", "row 2, column 3", "stage 1",
+                                              "stage 2"}));
+  }
+  EXPECT_THROW(from_csv("\n", "empty"), ConfigError);
+  EXPECT_THROW(from_csv("2000000000F0", "huge"), ConfigError);
+}
+
+}  // namespace
+}  // namespace braid

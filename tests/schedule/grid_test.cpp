@@ -1,0 +1,64 @@
+// The printed grid: long spans, several stages per rank, colour, elision.
+#include "braid/schedule/grid.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "braid/schedule/csv.h"
+#include "braid/schedule/generators.h"
+
+namespace braid {
+namespace {
+
+TEST(Grid, LongSpansAreDrawnOut) {
+  Timeline timeline;
+  timeline.ranks = {{{{Op::Forward, 0, 0}, 0, 1}, {{Op::RecvBackward, 0, 0}, 1, 4}, {{Op::FullBackward, 0, 0}, 4, 6}},
+                    {{{Op::Forward, 1, 0}, 1, 2}, {{Op::FullBackward, 1, 0}, 2, 4}}};
+  EXPECT_EQ(grid(timeline),
+            "rank 0  F0 .  .  .  B0---\n"
+            "rank 1  .  F0 B0---\n");
+}
+
+TEST(Grid, MeasuredTimesStartAnywhereAndEverySpanIsSeen) {
+  Timeline timeline;
+  timeline.ranks = {{{{Op::Forward, 0, 0}, 100.0, 100.9}, {{Op::Forward, 0, 1}, 100.95, 101.05}}};
+  EXPECT_EQ(grid(timeline, {.slot = 1}), "rank 0  F0 F1\n");
+}
+
+TEST(Grid, StagesAreNamedWhenARankHasSeveral) {
+  EXPECT_EQ(grid(from_csv("0F0,3F0\n1F0,2F0\n", "v")),
+            "rank 0  0F0 .   .   3F0\n"
+            "rank 1  .   1F0 2F0\n");
+}
+
+TEST(Grid, ColourIsEscapesAroundTheSameCells) {
+  const std::string plain = grid(one_f_one_b(2, 2));
+  std::string coloured = grid(one_f_one_b(2, 2), {.ink = Ink::Ansi});
+  EXPECT_NE(coloured.find("\x1b[38;5;231;48;5;26mF0\x1b[0m"), std::string::npos);
+  for (size_t at; (at = coloured.find('\x1b')) != std::string::npos;) {
+    coloured.erase(at, coloured.find('m', at) + 1 - at);
+  }
+  EXPECT_EQ(coloured, plain);
+}
+
+TEST(Grid, TheMiddleGivesWayToTheWidth) {
+  EXPECT_EQ(grid(gpipe(3, 4), {.width = 34}),
+            "rank 0  F0 F1 F2 F3 ... B1 B2 B3\n"
+            "rank 1  .  F0 F1 F2 ... B2 B3\n"
+            "rank 2  .  .  F0 F1 ... B3\n");
+  for (int width = 20; width < 80; ++width) {
+    std::istringstream lines(grid(one_f_one_b(4, 12), {.width = width}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
+  }
+}
+
+TEST(Grid, EmptyIsEmpty) {
+  EXPECT_EQ(grid(Timeline{}), "");
+  Timeline idle;
+  idle.ranks.resize(2);
+  EXPECT_EQ(grid(idle), "rank 0\nrank 1\n");
+}
+
+}  // namespace
+}  // namespace braid
