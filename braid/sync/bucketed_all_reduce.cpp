@@ -64,16 +64,14 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
 }
 
 void BucketedAllReduce::ready(const Parameter& param) {
+  check(ready_.insert(param.name).second, "a parameter is ready once per step");
   for (const int bucket : plan_.of_param.at(param.name)) {
-    check(missing_[bucket] > 0, "a parameter is ready once per step");
     if (--missing_[bucket] == 0) launch(bucket);
   }
 }
 
 void BucketedAllReduce::flush() {
-  for (size_t b = 0; b < plan_.buckets.size(); ++b) {
-    check(missing_[b] == 0, "every parameter is ready when a stage's backward is over");
-  }
+  check(ready_.size() == plan_.of_param.size(), "every parameter is ready when a stage's backward is over");
 }
 
 void BucketedAllReduce::launch(int index) {
@@ -90,6 +88,7 @@ void BucketedAllReduce::finish() {
     work = Work();
   }
   add_tied_uses();
+  ready_.clear();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].num_params;
 }
 

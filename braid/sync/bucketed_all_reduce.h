@@ -1,9 +1,11 @@
-// Plain data parallelism: gradients are summed over the replicas in buckets that are launched as backward completes them.
-// It knows neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
+// Plain data parallelism: gradients are summed over the replicas in buckets that are launched as backward completes
+// them. It knows neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020),
+// section 3.2.
 #pragma once
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "braid/comm/communicator.h"
@@ -18,8 +20,8 @@ struct GradBucket {
   int num_params = 0;          // parameters with a slice in it
 };
 
-// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters come
-// last. The first bucket is closed at `first_bucket_mb`, so that communication starts early.
+// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
+// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early.
 struct BucketPlan {
   std::vector<GradBucket> buckets;
   std::unordered_map<std::string, std::vector<int>> of_param;  // the buckets that hold a parameter's slices
@@ -50,8 +52,9 @@ class BucketedAllReduce final : public Replication {
   ParamStore& store_;
   ReplicaGroups groups_;
   BucketPlan plan_;
-  std::vector<int> missing_;  // parameters of a bucket that are not ready yet
-  std::vector<Work> works_;   // per bucket, of this step
+  std::unordered_set<std::string> ready_;  // parameters that said so in this step
+  std::vector<int> missing_;               // parameters of a bucket that are not ready yet
+  std::vector<Work> works_;                // per bucket, of this step
   int64_t bytes_sent_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Keeping replicas in step. All-reduce, ZeRO, local SGD, compression and parameter-server clients are implementations, so
-// the trainer has one shape.
+// Keeping replicas in step. All-reduce, ZeRO, local SGD, compression and parameter-server clients are implementations,
+// so the trainer has one shape.
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,7 @@ TEST(ScheduleRuntime, SpansDoNotOverlapAndAreInOrder) {
     const auto spans = ScheduleRuntime(schedule, pipe, fake).run_step();
     for (size_t i = 0; i < spans.size(); ++i) {
       EXPECT_LE(spans[i].begin, spans[i].end);
-      if (i > 0) EXPECT_LE(spans[i - 1].end, spans[i].begin);
+      EXPECT_LE(spans[i > 0 ? i - 1 : 0].begin, spans[i].begin);
     }
   });
 }
