@@ -1,5 +1,5 @@
-// A model is a list of blocks, so it can be cut anywhere. A block maps a hidden state to the next; the first makes it from
-// tokens, the last turns it into a loss or logits.
+// A model is a list of blocks, so it can be cut anywhere. A block maps a hidden state to the next; the first makes it
+// from tokens, the last turns it into a loss or logits.
 //
 // Shapes: b sequences of a microbatch, t tokens, c features, v vocabulary (padded, of this tensor rank: v/n).
 #pragma once
@@ -25,11 +25,11 @@ struct RankContext {
 
 // One microbatch on its way through the blocks.
 struct Microbatch {
-  int micro = 0;              // place among this rank's microbatches of the step
-  uint64_t dropout_key = 0;   // same for the same global microbatch and step on every mesh
-  bool training = true;       // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
-  at::Tensor tokens_bt;       // int64
-  at::Tensor targets_bt;      // int64; undefined: the last block returns logits instead of a loss
+  int micro = 0;             // place among this rank's microbatches of the step
+  uint64_t dropout_key = 0;  // same for the same global microbatch and step on every mesh
+  bool training = true;      // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
+  at::Tensor tokens_bt;      // int64
+  at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss
 };
 
 class Block {

@@ -1,0 +1,32 @@
+// Mean cross-entropy over a vocabulary whose columns are split over the tensor axis. The logits are never gathered: two
+// all-reduces of one number (max) and two numbers (sum of exponentials, target's logit) per row.
+// It knows no model and no weight.
+//
+// Source: Shoeybi et al., "Megatron-LM" (2019), section 3.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// The columns of this rank: entries first .. first + real - 1 of a vocabulary of `vocab`, then padding.
+struct VocabRange {
+  int64_t vocab = 0;
+  int64_t first = 0;
+  int64_t real = 0;
+};
+// When every rank of the group has `local_extent` columns.
+VocabRange vocab_range(int64_t vocab, int64_t local_extent, const Communicator& group);
+
+// The mean over b x t of -log softmax(logits)[target], a scalar, the same on all ranks. Padded columns count as -inf.
+// Overwrites `logits_btv` (contiguous): first with exponentials, in backward with their gradient, so one buffer of this
+// size serves the whole loss. Nothing may read or have saved the logits. Backward runs once.
+// targets_bt: int64, entries of the vocabulary; check() fails on a CPU when one is outside.
+at::Tensor parallel_cross_entropy_(const at::Tensor& logits_btv, const at::Tensor& targets_bt, const VocabRange& range,
+                                   Communicator& group);
+
+}  // namespace braid

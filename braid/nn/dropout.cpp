@@ -1,0 +1,41 @@
+// Dropout as an explicit mask: LibTorch's own takes no generator.
+#include "braid/nn/dropout.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/native_dropout_backward.h>
+
+#include "braid/base/seeds.h"
+#include "braid/nn/kept.h"
+
+namespace braid {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+constexpr uint64_t kSitesPerBlock = 16;
+
+struct Masked : Function<Masked> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& mask, double scale) {
+    keep(ctx, scale);
+    ctx->save_for_backward({mask});
+    return at::native_dropout_backward(x, mask, scale);  // x * mask * scale
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    return {at::native_dropout_backward(grads[0], ctx->get_saved_variables()[0], kept<double>(ctx)), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) const {
+  if (options_.probability == 0 || !microbatch.training) return x;
+  const double keep_probability = 1 - options_.probability;
+  const uint64_t place = options_.block * kSitesPerBlock + options_.site;
+  at::Generator& generator = rank_.generator.at_key(random_bits(microbatch.dropout_key, place));
+  const at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(keep_probability, generator);
+  return Masked::apply(x, mask, 1 / keep_probability);
+}
+
+}  // namespace braid

@@ -1,0 +1,28 @@
+// Dropout on replicated activations. The mask is a function of (microbatch, place in the model), so it is the same on
+// every tensor rank, on every mesh and when a block is computed again.
+//
+// There is no dropout on attention probabilities: their heads are split over ranks, and the fused kernels have none
+// that is a function of a key.
+#pragma once
+
+#include "braid/nn/block.h"
+
+namespace braid {
+
+class Dropout {
+ public:
+  struct Options {
+    double probability = 0;
+    int block = 0;  // place in the model's list of blocks
+    int site = 0;   // place in the block
+  };
+  Dropout(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
+  // Scales what it keeps by 1 / (1 - probability). The identity when not training or when the probability is 0.
+  at::Tensor forward(const at::Tensor& x, const Microbatch& microbatch) const;
+
+ private:
+  Options options_;
+  RankContext rank_;
+};
+
+}  // namespace braid

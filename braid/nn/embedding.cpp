@@ -1,0 +1,79 @@
+// Row gather forward, row scatter on the weight-gradient queue.
+#include "braid/nn/embedding.h"
+
+#include "braid/base/errors.h"
+#include "braid/nn/kept.h"
+#include "braid/nn/regions.h"
+
+namespace braid {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Tokens as rows of this rank's table.
+struct LocalRows {
+  at::Tensor rows_n;     // in range; 0 where the token is another rank's
+  at::Tensor foreign_n;  // bool; undefined when every row is ours
+  GradTarget target;
+};
+
+LocalRows local_rows(const at::Tensor& tokens_bt, int64_t num_rows, const Communicator& group) {
+  const at::Tensor tokens_n = tokens_bt.reshape({-1});
+  if (tokens_n.is_cpu() && tokens_n.numel() > 0) {
+    check(tokens_n.min().item<int64_t>() >= 0 && tokens_n.max().item<int64_t>() < num_rows * group.size(),
+          "tokens are within the vocabulary");
+  }
+  if (group.size() == 1) return {tokens_n, {}, {}};
+  const at::Tensor local_n = tokens_n.sub(group.rank() * num_rows);
+  at::Tensor foreign_n = local_n.lt(0).logical_or_(local_n.ge(num_rows));
+  return {local_n.masked_fill(foreign_n, 0), std::move(foreign_n), {}};
+}
+
+struct Embedding : Function<Embedding> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& weight, const at::Tensor& tokens_bt,
+                            const LocalRows& local) {
+    keep(ctx, local);
+    at::Tensor x_nc = weight.index_select(0, local.rows_n);
+    if (local.foreign_n.defined()) x_nc.masked_fill_(local.foreign_n.unsqueeze(1), 0);
+    // detach(): a base tensor again, not a view, so that what follows may work in place.
+    return x_nc.view({tokens_bt.size(0), tokens_bt.size(1), weight.size(1)}).detach();
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const LocalRows& local = kept<LocalRows>(ctx);
+    at::Tensor dx_nc = grads[0].reshape({-1, grads[0].size(-1)});
+    if (local.foreign_n.defined()) dx_nc = dx_nc.masked_fill(local.foreign_n.unsqueeze(1), 0);
+    push_scattered_rows(local.target, dx_nc, local.rows_n);
+    return {{}, {}, {}};
+  }
+};
+
+struct AddPositions : Function<AddPositions> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight,
+                            const GradTarget& target) {
+    keep(ctx, target);
+    check(x_btc.size(1) <= weight.size(0), "a sequence is no longer than the table of positions");
+    ctx->mark_dirty({x_btc});
+    return x_btc.add_(weight.narrow(0, 0, x_btc.size(1)));
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    push_row_sum(kept<GradTarget>(ctx), grads[0].reshape({grads[0].size(0), -1}));
+    return {std::move(grads[0]), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor VocabParallelEmbedding::forward(const Microbatch& microbatch) const {
+  const at::Tensor& weight = weight_.param->data;
+  LocalRows local = local_rows(microbatch.tokens_bt, weight.size(0), rank_.tensor);
+  local.target = {&rank_.weight_grads, weight_, microbatch.micro};
+  return reduce_from_(Embedding::apply(weight, microbatch.tokens_bt, local), rank_.tensor);
+}
+
+at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight) {
+  return AddPositions::apply(x_btc, weight.param.param->data, weight);
+}
+
+}  // namespace braid

@@ -1,0 +1,29 @@
+// Token and position embeddings. They know no dropout and no model.
+//
+// The token table is split by rows over the tensor axis; rank r of n holds rows r * v/n .. (r + 1) * v/n - 1 of v
+// padded rows:
+//
+//   v = 8, n = 2    rank 0: rows 0 1 2 3    rank 1: rows 4 5 6 7      a rank gives zeros for the other's tokens,
+//                                                                    and the sum over ranks is the embedding
+#pragma once
+
+#include "braid/nn/weight_grads.h"
+
+namespace braid {
+
+class VocabParallelEmbedding {
+ public:
+  // weight: this rank's rows, [v/n, c].
+  VocabParallelEmbedding(ParamUse weight, const RankContext& rank) : weight_(weight), rank_(rank) {}
+  // Returns btc, the same on all ranks. check() fails on a CPU when a token is outside the table.
+  at::Tensor forward(const Microbatch& microbatch) const;
+
+ private:
+  ParamUse weight_;
+  RankContext rank_;
+};
+
+// x_btc += weight[:t], in place; weight: [at least t, c], replicated. Nothing may have saved x.
+at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
+
+}  // namespace braid

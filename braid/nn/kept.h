@@ -1,0 +1,29 @@
+// What a custom Function's forward keeps for its backward, typed.
+// It is not for tensors of the graph: inputs go through save_for_backward, which sees later writes to them.
+#pragma once
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+namespace braid {
+
+template <class T>
+struct Kept : torch::CustomClassHolder {
+  explicit Kept(T v) : value(std::move(v)) {}
+  T value;
+};
+
+// One value per Function.
+template <class T>
+void keep(torch::autograd::AutogradContext* ctx, T value) {
+  ctx->saved_data["kept"] = c10::IValue::make_capsule(c10::make_intrusive<Kept<T>>(std::move(value)));
+}
+
+// What keep() was given, with the same T; lives as long as the graph node.
+template <class T>
+T& kept(torch::autograd::AutogradContext* ctx) {
+  return static_cast<Kept<T>*>(ctx->saved_data["kept"].toCapsule().get())->value;
+}
+
+}  // namespace braid

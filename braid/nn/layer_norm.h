@@ -1,0 +1,23 @@
+// Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same.
+#pragma once
+
+#include "braid/nn/weight_grads.h"
+
+namespace braid {
+
+class LayerNorm {
+ public:
+  struct Options {
+    const Parameter* weight = nullptr;  // [c]
+    const Parameter* bias = nullptr;    // [c]
+    double eps = 1e-5;
+  };
+  LayerNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
+  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+
+ private:
+  Options options_;
+  RankContext rank_;
+};
+
+}  // namespace braid

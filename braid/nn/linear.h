@@ -1,0 +1,25 @@
+// The products of the model: y = x W^T + b as a custom autograd Function that gives dX at once and leaves dW and db on
+// the weight-gradient queue. It knows no group: parallel_linear.h cuts it.
+//
+// Parameters take part in the graph (so that there is one when x needs no gradient) but their .grad stays undefined.
+// With gradients disabled nothing is saved and nothing is queued. float32 and float64.
+#pragma once
+
+#include "braid/nn/weight_grads.h"
+
+namespace braid {
+
+struct LinearCall {
+  ParamUse weight;                  // [o, i]
+  const Parameter* bias = nullptr;  // [o], or none
+  WeightGradQueue* queue = nullptr;
+  int micro = 0;
+};
+
+// x: any dims, the last is i. Returns the same dims with the last o, contiguous.
+at::Tensor linear(const at::Tensor& x, const LinearCall& call);
+
+// y += bias over the last dim, in place, for a bias that comes after a reduction. Nothing may have saved y.
+at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias);
+
+}  // namespace braid

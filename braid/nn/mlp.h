@@ -1,0 +1,22 @@
+// The feed-forward branch: up (column), GELU in its tanh form, down (row).
+#pragma once
+
+#include "braid/nn/parallel_linear.h"
+
+namespace braid {
+
+class Mlp {
+ public:
+  struct Options {
+    ParallelLinearOptions up;    // [4c/n, c]
+    ParallelLinearOptions down;  // [c, 4c/n]
+  };
+  Mlp(const Options& options, const RankContext& rank) : up_(options.up, rank), down_(options.down, rank) {}
+  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+
+ private:
+  ColumnParallelLinear up_;
+  RowParallelLinear down_;
+};
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// Linear between conjugate regions.
+#include "braid/nn/parallel_linear.h"
+
+#include "braid/nn/regions.h"
+
+namespace braid {
+
+at::Tensor ColumnParallelLinear::forward(const at::Tensor& x, const Microbatch& microbatch) const {
+  const LinearCall call{options_.weight, options_.bias, &rank_.weight_grads, microbatch.micro};
+  return linear(copy_to(x, rank_.tensor), call);
+}
+
+at::Tensor RowParallelLinear::forward(const at::Tensor& x, const Microbatch& microbatch) const {
+  const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro};
+  const at::Tensor y = reduce_from_(linear(x, call), rank_.tensor);
+  return options_.bias ? add_bias_(y, {&rank_.weight_grads, {options_.bias, 0}, microbatch.micro}) : y;
+}
+
+}  // namespace braid

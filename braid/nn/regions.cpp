@@ -1,0 +1,110 @@
+// The regions as custom autograd Functions.
+#include "braid/nn/regions.h"
+
+#include <ATen/ops/empty.h>
+
+#include "braid/base/errors.h"
+#include "braid/nn/kept.h"
+
+namespace braid {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Autograd hands out gradients that others may read too (a sum's two inputs share one) or that are expanded: only a
+// tensor that nobody else holds may be reduced in place.
+at::Tensor summed(at::Tensor&& gradient, Communicator& group) {
+  const bool ours = gradient.use_count() == 1 && gradient.storage().use_count() == 1 && gradient.is_contiguous();
+  at::Tensor sum = ours ? std::move(gradient) : gradient.clone(at::MemoryFormat::Contiguous);
+  all_reduce_(sum, ReduceOp::Sum, group);
+  return sum;
+}
+
+at::Tensor own_slice(const at::Tensor& x, Communicator& group) {
+  check(x.size(-1) % group.size() == 0, "the last dim divides evenly over the group");
+  const int64_t extent = x.size(-1) / group.size();
+  return x.narrow(-1, group.rank() * extent, extent).contiguous();
+}
+
+at::Tensor all_slices(const at::Tensor& x, Communicator& group) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.insert(sizes.begin(), group.size());
+  const at::Tensor slices = at::empty(sizes, x.options());
+  group.all_gather(slices, x.contiguous()).order_before(group.queue());
+  return slices.movedim(0, -2).flatten(-2).contiguous();
+}
+
+struct CopyTo : Function<CopyTo> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
+    keep(ctx, group);
+    return x;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    return {summed(std::move(grads[0]), *kept<Communicator*>(ctx)), {}};
+  }
+};
+
+struct ReduceFrom : Function<ReduceFrom> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
+    at::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
+    all_reduce_(sum, ReduceOp::Sum, *group);
+    return sum;
+  }
+  static variable_list backward(AutogradContext*, variable_list& grads) { return {std::move(grads[0]), {}}; }
+};
+
+struct ReduceFromInPlace : Function<ReduceFromInPlace> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
+    ctx->mark_dirty({x});
+    all_reduce_(x, ReduceOp::Sum, *group);
+    return x;
+  }
+  static variable_list backward(AutogradContext*, variable_list& grads) { return {std::move(grads[0]), {}}; }
+};
+
+struct ScatterTo : Function<ScatterTo> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
+    keep(ctx, group);
+    return own_slice(x, *group);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    return {all_slices(grads[0], *kept<Communicator*>(ctx)), {}};
+  }
+};
+
+struct GatherFrom : Function<GatherFrom> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, Communicator* group) {
+    keep(ctx, group);
+    return all_slices(x, *group);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    return {own_slice(grads[0], *kept<Communicator*>(ctx)), {}};
+  }
+};
+
+}  // namespace
+
+void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group) {
+  check(x.is_contiguous(), "an all-reduce in place needs a contiguous tensor");
+  group.all_reduce(x, op).order_before(group.queue());
+}
+
+at::Tensor copy_to(const at::Tensor& x, Communicator& group) {
+  return group.size() == 1 ? x : CopyTo::apply(x, &group);
+}
+at::Tensor reduce_from(const at::Tensor& x, Communicator& group) {
+  return group.size() == 1 ? x : ReduceFrom::apply(x, &group);
+}
+at::Tensor reduce_from_(const at::Tensor& x, Communicator& group) {
+  return group.size() == 1 ? x : ReduceFromInPlace::apply(x, &group);
+}
+at::Tensor scatter_to(const at::Tensor& x, Communicator& group) {
+  return group.size() == 1 ? x : ScatterTo::apply(x, &group);
+}
+at::Tensor gather_from(const at::Tensor& x, Communicator& group) {
+  return group.size() == 1 ? x : GatherFrom::apply(x, &group);
+}
+
+}  // namespace braid

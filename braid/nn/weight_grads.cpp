@@ -1,0 +1,55 @@
+// Closures over (x, dY) that write one slot each.
+#include "braid/nn/weight_grads.h"
+
+#include <ATen/ops/sum.h>
+
+namespace braid {
+namespace {
+
+constexpr int64_t kRows[] = {0};
+
+void push(const GradTarget& target, WeightGradQueue::Compute compute) {
+  target.queue->push(*target.param.param, target.param.use, target.micro, std::move(compute));
+}
+
+// beta is 0 or 1; with 0 the slot may hold anything, NaN included.
+void forget(const GradSlot& slot) {
+  if (slot.beta == 0) slot.target.zero_();
+}
+
+}  // namespace
+
+void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
+  push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const GradSlot& slot) {
+    slot.target.addmm_(dy.t(), x, slot.beta, 1);
+  });
+}
+
+void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
+  push(target, [dy = std::move(dy_nc)](const GradSlot& slot) {
+    at::Tensor flat = slot.target.view({-1});
+    at::Tensor reached = flat.narrow(0, 0, dy.size(1));
+    if (slot.beta == 0) {
+      at::sum_out(reached, dy, at::IntArrayRef(kRows));
+      flat.narrow(0, dy.size(1), flat.numel() - dy.size(1)).zero_();
+    } else {
+      reached.add_(dy.sum(at::IntArrayRef(kRows)));
+    }
+  });
+}
+
+void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n) {
+  push(target, [dy = std::move(dy_nc), rows = std::move(rows_n)](const GradSlot& slot) {
+    forget(slot);
+    slot.target.index_add_(0, rows, dy);
+  });
+}
+
+void push_value(const GradTarget& target, at::Tensor gradient) {
+  push(target, [gradient = std::move(gradient)](const GradSlot& slot) {
+    forget(slot);
+    slot.target.add_(gradient);
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// The kinds of weight gradient that layers leave on the queue, and how each is written into its slot.
+// It does not know which layer asks, nor when the queue runs.
+//
+// Every push keeps its tensors alive until the queue has run it. n rows (b x t), i inputs, o outputs, c features.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "braid/nn/block.h"
+
+namespace braid {
+
+// One of the places where the model reads a parameter.
+struct ParamUse {
+  const Parameter* param = nullptr;
+  int use = 0;
+};
+
+// Where the gradient of one use by one microbatch goes. Captured at forward.
+struct GradTarget {
+  WeightGradQueue* queue = nullptr;
+  ParamUse param;
+  int micro = 0;
+};
+
+// slot = beta * slot + dy^T x, of shape [o, i], one matrix product without a temporary.
+void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
+// slot = beta * slot + sum over rows. The parameter's elements beyond the summed ones (positions that the batch does
+// not reach) get zero.
+void push_row_sum(const GradTarget& target, at::Tensor dy_nc);
+// slot = beta * slot; slot[rows[k]] += dy[k].
+void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n);
+// slot = beta * slot + gradient.
+void push_value(const GradTarget& target, at::Tensor gradient);
+
+}  // namespace braid
