@@ -19,7 +19,7 @@ struct GridStyle {
 // Compute spans only. A cell holds operation and microbatch, and the stage too when a rank has several; a span longer
 // than a slot is drawn out with dashes, idle time is dots.
 //
-//   rank 0  F0 F1 .  B0--- .  B1---
+//   rank 0  F0 F1 .  .  B0--- .  B1---
 //   rank 1  .  F0 B0--- F1 B1---
 std::string grid(const Timeline& timeline, const GridStyle& style = {});
 
