@@ -14,7 +14,7 @@
 #include "braid/nn/gpt2.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/validate.h"
-#include "braid/spec/parse.h"
+#include "braid/spec/describe.h"
 #include "braid/spec/problems.h"
 #include "braid/train/trainer.h"
 
@@ -120,7 +120,7 @@ class RankLoop {
   }
   std::string save() {
     const std::string directory = cat(train_.out, "/step-", trainer_.num_steps());
-    trainer_.save(directory, resolved_toml(start_.spec));
+    trainer_.save(directory, to_toml(start_.spec));
     tell([&] { observer_.on_checkpoint(trainer_.num_steps(), directory); });
     return directory;
   }
