@@ -1,5 +1,5 @@
-// AdamW over a flat shard in one fused pass: clip, moments, decoupled decay and update read and write each element once.
-// Source: Loshchilov & Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
+// AdamW over a flat shard in one fused pass: clip, moments, decoupled decay and update read and write each element
+// once. Source: Loshchilov & Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,11 +23,12 @@ class AdamW {
   // State for all of `store`, which must outlive this. Moments have the parameters' type.
   AdamW(const OptimizerSpec& spec, ParamStore& store);
 
-  // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No.
+  // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No. Bitwise the same for
+  // every number of threads. Padding stays zero. Backward over weights saved before it fails (their version moves).
   void step(const OptimizerStep& step);
 
   int64_t num_steps() const { return num_steps_; }
-  void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the moments
+  void set_num_steps(int64_t steps) { num_steps_ = steps; }           // after loading the moments
   const at::Tensor& first_moment() const { return first_moment_; }    // flat, parallel to store.flat_data()
   const at::Tensor& second_moment() const { return second_moment_; }  // flat, parallel to store.flat_data()
 
@@ -36,6 +37,9 @@ class AdamW {
     int64_t begin, end;  // elements of the flat buffers
     double decay;
   };
+  template <class T>
+  void update(const OptimizerStep& step);
+
   OptimizerSpec spec_;
   ParamStore& store_;
   std::vector<Segment> segments_;

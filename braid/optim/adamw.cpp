@@ -1,0 +1,97 @@
+// One parallel region per step over blocks of the flat buffers: 28 bytes of memory traffic per float32 element.
+#include "braid/optim/adamw.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/optim/adamw_update.h"
+#include "braid/param/memory_account.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kGrain = 16 * ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
+
+// g++ 12 vectorises loops of known length over memory that cannot overlap: hence local copies of kLanes elements.
+template <class T>
+void update_range(const AdamWRange<T>& range) {
+  constexpr int kLanes = 16;
+  static_assert(ParamStore::kAlign % kLanes == 0);
+  const AdamWFactors<T> factors = range.factors;
+  for (int64_t i = 0; i < range.count; i += kLanes) {
+    T weight[kLanes], grad[kLanes], first[kLanes], second[kLanes];
+    std::memcpy(weight, range.weight + i, sizeof weight);
+    std::memcpy(grad, range.grad + i, sizeof grad);
+    std::memcpy(first, range.first + i, sizeof first);
+    std::memcpy(second, range.second + i, sizeof second);
+    for (int j = 0; j < kLanes; ++j) adamw_update(weight[j], grad[j], first[j], second[j], factors);
+    std::memcpy(range.weight + i, weight, sizeof weight);
+    std::memcpy(range.first + i, first, sizeof first);
+    std::memcpy(range.second + i, second, sizeof second);
+  }
+}
+
+}  // namespace
+
+AdamW::AdamW(const OptimizerSpec& spec, ParamStore& store) : spec_(spec), store_(store) {
+  check(spec.eps > 0, "eps keeps 0 / 0 out of the padding");
+  for (const Parameter& param : store.params()) {
+    const double decay = param.decay == WeightDecay::Yes ? spec.weight_decay : 0;
+    const bool last = param.index + 1 == static_cast<int>(store.params().size());
+    const int64_t end = last ? store.num_flat() : store.params()[param.index + 1].offset;
+    if (segments_.empty() || segments_.back().decay != decay) segments_.push_back({param.offset, end, decay});
+    segments_.back().end = end;
+  }
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  first_moment_ = at::zeros_like(store.flat_data());
+  second_moment_ = at::zeros_like(store.flat_data());
+}
+
+template <class T>
+void AdamW::update(const OptimizerStep& step) {
+  const double t = static_cast<double>(num_steps_);
+  const AdamWFactors<T> common{
+      .keep = 1,
+      .grad_scale = static_cast<T>(step.grad_scale),
+      .beta1 = static_cast<T>(spec_.beta1),
+      .beta2 = static_cast<T>(spec_.beta2),
+      .fresh1 = static_cast<T>(1 - spec_.beta1),
+      .fresh2 = static_cast<T>(1 - spec_.beta2),
+      .step_size = static_cast<T>(step.lr / (1 - std::pow(spec_.beta1, t))),
+      .root_correction = static_cast<T>(1 / std::sqrt(1 - std::pow(spec_.beta2, t))),
+      .eps = static_cast<T>(spec_.eps),
+  };
+  T* const weight = store_.flat_data().mutable_data_ptr<T>();
+  const T* const grad = store_.flat_grads().const_data_ptr<T>();
+  T* const first = first_moment_.mutable_data_ptr<T>();
+  T* const second = second_moment_.mutable_data_ptr<T>();
+  constexpr int64_t kAlign = ParamStore::kAlign;
+  at::parallel_for(0, store_.num_flat() / kAlign, kGrain / kAlign, [&](int64_t first_block, int64_t end_block) {
+    const int64_t begin = first_block * kAlign, end = end_block * kAlign;
+    AdamWFactors<T> factors = common;
+    auto segment = std::partition_point(segments_.begin(), segments_.end(), [&](auto& s) { return s.end <= begin; });
+    for (; segment != segments_.end() && segment->begin < end; ++segment) {
+      const int64_t from = std::max(begin, segment->begin), to = std::min(end, segment->end);
+      factors.keep = static_cast<T>(1 - step.lr * segment->decay);
+      update_range<T>({weight + from, grad + from, first + from, second + from, to - from, factors});
+    }
+  });
+}
+
+void AdamW::step(const OptimizerStep& step) {
+  ++num_steps_;
+  if (store_.flat_data().scalar_type() == at::kDouble) {
+    update<double>(step);
+  } else {
+    update<float>(step);
+  }
+  // The writes went past autograd: a backward pass that saved the old weights must fail, not use the new ones.
+  store_.flat_data().unsafeGetTensorImpl()->bump_version();
+}
+
+}  // namespace braid

@@ -1,0 +1,86 @@
+// Sums of squares: per block on this rank, per parameter over the ranks, then over parameters, each in a fixed order.
+#include "braid/optim/grad_norm.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kAlign = ParamStore::kAlign;
+constexpr int64_t kGrain = 32;  // blocks
+
+template <class T>
+double block_squares(const T* values) {
+  constexpr int kLanes = 16;
+  double lanes[kLanes] = {};
+  for (int64_t i = 0; i < kAlign; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j)
+      lanes[j] += static_cast<double>(values[i + j]) * static_cast<double>(values[i + j]);
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+// The slice is followed by zeros up to a whole block.
+template <class T>
+double squares(const Parameter& param, std::vector<double>& partials) {
+  const int64_t num_blocks = (param.num_elements() + kAlign - 1) / kAlign;
+  partials.resize(num_blocks);
+  const T* values = param.main_grad.const_data_ptr<T>();
+  at::parallel_for(0, num_blocks, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) partials[b] = block_squares(values + b * kAlign);
+  });
+  double sum = 0;
+  for (const double partial : partials) sum += partial;
+  return sum;
+}
+
+}  // namespace
+
+double global_grad_norm(const ParamStore& store, const ParamOrder& order,
+                        const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
+  std::unordered_map<std::string_view, int64_t> places;
+  for (const std::string& name : order) places.emplace(name, places.size());
+  check(places.size() == order.size(), "the order names each parameter once");
+
+  const int64_t num_params = static_cast<int64_t>(order.size()), num_ranks = model_group.size();
+  const at::Tensor all = at::zeros({num_ranks, num_params}, at::kDouble);
+  const at::Tensor own = all[model_group.rank()];
+  std::vector<double> partials;
+  model_group.queue().drain();  // gradients are read here, on the host
+  for (const Parameter& param : store.params()) {
+    if (!counts(param)) continue;
+    const auto place = places.find(param.name);
+    if (place == places.end()) check(false, cat("the order does not name ", param.name));
+    const bool is_double = param.main_grad.scalar_type() == at::kDouble;
+    own.mutable_data_ptr<double>()[place->second] =
+        is_double ? squares<double>(param, partials) : squares<float>(param, partials);
+  }
+  model_group.all_gather(all, own).wait_host();
+
+  // Rank by rank, not in the communicator's tree: ranks that hold nothing of a parameter add an exact zero, so however
+  // many stages lie between the tensor ranks of a parameter, its sum has the same bits.
+  const double* sums = all.const_data_ptr<double>();
+  double total = 0;
+  for (int64_t p = 0; p < num_params; ++p) {
+    double of_param = 0;
+    for (int64_t r = 0; r < num_ranks; ++r) of_param += sums[r * num_params + p];
+    total += of_param;
+  }
+  return std::sqrt(total);
+}
+
+double clip_scale(double norm, double clip_norm) {
+  return clip_norm == 0 ? 1.0 : std::min(1.0, clip_norm / (norm + 1e-6));
+}
+
+}  // namespace braid

@@ -1,0 +1,64 @@
+// The schedule against its closed forms.
+#include "braid/optim/lr_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "braid/base/errors.h"
+#include "braid/optim/grad_norm.h"
+
+namespace braid {
+namespace {
+
+std::vector<double> rates(const OptimizerSpec& spec, int num_steps) {
+  std::vector<double> out;
+  for (int step = 0; step < num_steps; ++step) out.push_back(learning_rate(spec, step, num_steps));
+  return out;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-15) << "step " << i;
+}
+
+TEST(LearningRate, Linear) {
+  const OptimizerSpec spec{.lr = 1, .schedule = "linear", .warmup_steps = 4, .final_lr_fraction = 0.2};
+  expect_near(rates(spec, 9), {0.25, 0.5, 0.75, 1, 1, 0.8, 0.6, 0.4, 0.2});
+}
+
+TEST(LearningRate, Cosine) {
+  const OptimizerSpec spec{.lr = 2, .schedule = "cosine", .warmup_steps = 2, .final_lr_fraction = 0.1};
+  const double s = std::sqrt(0.5);  // cos(pi / 4)
+  expect_near(rates(spec, 7), {1, 2, 2, 2 * (0.1 + 0.45 * (1 + s)), 2 * 0.55, 2 * (0.1 + 0.45 * (1 - s)), 0.2});
+}
+
+TEST(LearningRate, Constant) {
+  const OptimizerSpec spec{.lr = 3, .schedule = "constant", .warmup_steps = 3};
+  expect_near(rates(spec, 5), {1, 2, 3, 3, 3});
+}
+
+TEST(LearningRate, ShortRuns) {
+  const OptimizerSpec linear{.lr = 1, .schedule = "linear", .warmup_steps = 4, .final_lr_fraction = 0.5};
+  expect_near(rates(linear, 3), {0.25, 0.5, 0.75});
+  expect_near(rates(linear, 5), {0.25, 0.5, 0.75, 1, 0.5});
+  const OptimizerSpec cosine{.lr = 1, .final_lr_fraction = 0.5};
+  expect_near(rates(cosine, 1), {0.5});
+  expect_near(rates(cosine, 2), {1, 0.5});
+}
+
+TEST(LearningRate, StepsOutsideTheRunAndUnknownNamesFail) {
+  EXPECT_THROW(learning_rate({}, 5, 5), InternalError);
+  EXPECT_THROW(learning_rate({}, -1, 5), InternalError);
+  EXPECT_THROW(learning_rate({.schedule = "step"}, 1, 5), InternalError);
+}
+
+TEST(ClipScale, IsTheOneOfPyTorch) {
+  EXPECT_EQ(clip_scale(0.5, 1), 1);
+  EXPECT_DOUBLE_EQ(clip_scale(4, 1), 1 / (4 + 1e-6));
+  EXPECT_EQ(clip_scale(4, 0), 1);
+  EXPECT_EQ(clip_scale(0, 1), 1);
+}
+
+}  // namespace
+}  // namespace braid
