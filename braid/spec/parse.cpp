@@ -3,137 +3,29 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <sstream>
 
 #include "braid/base/text.h"
-#include "braid/spec/fields.h"
-#include "braid/spec/toml_document.h"
+#include "braid/spec/assign.h"
 
 namespace braid {
 namespace {
 
-// What is known so far: the values that could be read, the keys whose value could not, and the problems.
+// What is known so far.
 struct Reading {
   RunSpec spec;
-  std::set<std::string> unread;
+  std::set<std::string> given;   // keys that were set
+  std::set<std::string> unread;  // of these, keys whose value could not be read
+  std::set<std::string> meant;   // keys that misspelt ones were probably meant to be
   std::vector<Problem> problems;
 };
 
-// The outcome of giving a value to a field: nothing, or the rule that was broken and the value that was meant.
-struct Fault {
-  std::string rule;
-  std::string nearest;
-};
-using Given = std::optional<Fault>;
-
-Given wrong_type(const Field& field, std::string nearest = "") {
-  const std::string type = type_text(field);
-  return Fault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
-}
-
-// The integer that a number or a quoted number stands for, if the field can hold it.
-std::string meant_integer(const Field& field, const TomlValue& value) {
-  double meant = 0;
-  if (const auto* real = value.as<double>()) {
-    meant = *real;
-  } else if (const auto* quoted = value.as<std::string>()) {
-    char* end = nullptr;
-    meant = std::strtod(quoted->c_str(), &end);
-    if (quoted->empty() || *end != '\0') return "";
-  } else {
-    return "";
-  }
-  const auto& range = std::get<IntRange>(field.rule);
-  if (!std::isfinite(meant) || std::abs(meant) >= 0x1p63) return "";
-  return toml_text(std::clamp(static_cast<int64_t>(std::llround(meant)), range.min, range.max));
-}
-
-std::string meant_number(const Field& field, const TomlValue& value) {
-  const auto* quoted = value.as<std::string>();
-  char* end = nullptr;
-  const double meant = quoted ? std::strtod(quoted->c_str(), &end) : 0;
-  if (!quoted || quoted->empty() || *end != '\0') return "";
-  RunSpec trial;
-  std::get<Member<double>>(field.slot)(trial) = meant;
-  return broken_rule(field, trial) ? "" : toml_text(meant);
-}
-
-Given give(const Field& field, int& to, const TomlValue& value) {
-  const auto* integer = value.as<int64_t>();
-  if (!integer) return wrong_type(field, meant_integer(field, value));
-  if (*integer < std::numeric_limits<int>::min() || *integer > std::numeric_limits<int>::max()) {
-    const Problem problem = *broken_rule(field, *integer);
-    return Fault{problem.rule, problem.nearest};
-  }
-  to = static_cast<int>(*integer);
-  return {};
-}
-
-Given give(const Field& field, uint64_t& to, const TomlValue& value) {
-  const auto* integer = value.as<int64_t>();
-  if (!integer) return wrong_type(field, meant_integer(field, value));
-  if (const auto problem = broken_rule(field, *integer)) return Fault{problem->rule, problem->nearest};
-  to = static_cast<uint64_t>(*integer);
-  return {};
-}
-
-Given give(const Field& field, double& to, const TomlValue& value) {
-  if (const auto* integer = value.as<int64_t>()) {
-    to = static_cast<double>(*integer);
-  } else if (const auto* real = value.as<double>()) {
-    to = *real;
-  } else {
-    return wrong_type(field, meant_number(field, value));
-  }
-  return {};
-}
-
-Given give(const Field& field, std::string& to, const TomlValue& value) {
-  const auto* text = value.as<std::string>();
-  if (!text) {
-    const bool free = std::holds_alternative<Anything>(field.rule) || std::holds_alternative<NotEmpty>(field.rule);
-    return wrong_type(field, free && value.as<int64_t>() ? toml_text(value.written) : "");
-  }
-  to = *text;
-  return {};
-}
-
-Given give(const Field& field, Strings& to, const TomlValue& value) {
-  if (value.as<std::string>()) return wrong_type(field, "[" + value.written + "]");
-  const auto* list = value.as<TomlList>();
-  if (!list) return wrong_type(field);
-  Strings read;
-  for (const auto& entry : *list) {
-    const auto* text = entry.as<std::string>();
-    if (!text) return wrong_type(field);
-    read.push_back(*text);
-  }
-  to = std::move(read);
-  return {};
-}
-
-Given give(const Field& field, Ints& to, const TomlValue& value) {
-  const auto* list = value.as<TomlList>();
-  if (!list) return wrong_type(field);
-  Ints read;
-  for (const auto& entry : *list) {
-    const auto* integer = entry.as<int64_t>();
-    if (!integer) return wrong_type(field);
-    // Entries are counts of blocks: what does not fit an int is as wrong as the largest int, and is found there.
-    constexpr int64_t kMax = std::numeric_limits<int>::max();
-    read.push_back(static_cast<int>(std::clamp(*integer, -kMax, kMax)));
-  }
-  to = std::move(read);
-  return {};
-}
-
 void give(const Field& field, const TomlValue& value, Reading& reading) {
-  const Given fault = std::visit([&](auto member) { return give(field, member(reading.spec), value); }, field.slot);
+  const auto fault = assign(field, value, reading.spec);
+  reading.given.insert(field.key);
   reading.unread.erase(field.key);  // an override may repair the file
   if (!fault) return;
   reading.unread.insert(field.key);
@@ -154,6 +46,12 @@ std::string nearest_key(const std::string& key) {
   return sibling.empty() ? nearest(key, all) : section + "." + sibling;
 }
 
+void add_unknown_key(const std::string& key, const std::string& written, const char* rule, Reading& reading) {
+  const std::string meant = nearest_key(key);
+  reading.meant.insert(meant);
+  reading.problems.push_back({key, written, rule, meant});
+}
+
 std::string nearest_section(const std::string& name) {
   Strings names;
   for (const auto& section : sections()) names.push_back(section.name);
@@ -164,13 +62,20 @@ bool is_section(const std::string& name) {
   return std::any_of(sections().begin(), sections().end(), [&](const Section& s) { return s.name == name; });
 }
 
+void add_unknown_section(const std::string& name, const TomlTable& table, Reading& reading) {
+  const std::string meant = nearest_section(name);
+  for (const auto& [leaf, value] : table) reading.meant.insert(cat(meant, ".", leaf));
+  reading.problems.push_back(
+      {cat("[", name, "]"), "", "is not a known section", meant.empty() ? "" : cat("[", meant, "]")});
+}
+
 void read_section(const std::string& section, const TomlTable& table, Reading& reading) {
   for (const auto& [leaf, value] : table) {
     const std::string key = section + "." + leaf;
     if (const Field* field = find_field(key)) {
       give(*field, value, reading);
     } else {
-      reading.problems.push_back({key, value.written, "is not a known key", nearest_key(key)});
+      add_unknown_key(key, value.written, "is not a known key", reading);
     }
   }
 }
@@ -181,11 +86,11 @@ void read_document(const TomlTable& root, Reading& reading) {
     if (table && is_section(name)) {
       read_section(name, *table, reading);
     } else if (table) {
-      reading.problems.push_back({"[" + name + "]", "", "is not a known section", nearest_section(name)});
+      add_unknown_section(name, *table, reading);
     } else if (is_section(name)) {
-      reading.problems.push_back({name, value.written, "must be a section, [" + name + "]", ""});
+      reading.problems.push_back({name, value.written, cat("must be a section, written [", name, "]"), ""});
     } else {
-      reading.problems.push_back({name, value.written, "must be in a section", nearest_key(name)});
+      add_unknown_key(name, value.written, "must be in a section", reading);
     }
   }
 }
@@ -234,7 +139,7 @@ void read_override(const std::string& word, Reading& reading) {
   const std::string text = trimmed(word.substr(equals + 1));
   const Field* field = find_field(key);
   if (!field) {
-    reading.problems.push_back({key, text, "is not a known key", nearest_key(key)});
+    add_unknown_key(key, text, "is not a known key", reading);
     return;
   }
   const auto value = override_value(*field, text);
@@ -252,6 +157,10 @@ RunSpec checked(const TomlDocument& document, const std::vector<std::string>& ov
   read_document(document.root, reading);
   for (const auto& word : overrides) read_override(word, reading);
   if (document.problems.empty()) {
+    // A misspelt key is one problem, not a second one for the value that is missing under the right name.
+    for (const auto& key : reading.meant) {
+      if (!reading.given.contains(key)) reading.unread.insert(key);
+    }
     for (auto& problem : problems(reading.spec, limits, reading.unread)) reading.problems.push_back(std::move(problem));
   } else {
     for (const auto& field : fields()) {

@@ -16,6 +16,12 @@ namespace {
 
 TomlValue value(const toml::node& node);
 
+// With a point where it would pass for an integer.
+std::string real_text(double number) {
+  const std::string digits = toml_text(number);
+  return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
+}
+
 TomlValue list(const toml::array& array) {
   TomlList entries;
   Strings written;
@@ -50,7 +56,7 @@ TomlValue inline_table(const toml::table& table) {
 
 TomlValue value(const toml::node& node) {
   if (const auto* number = node.as_integer()) return {number->get(), toml_text(number->get())};
-  if (const auto* number = node.as_floating_point()) return {number->get(), toml_text(number->get())};
+  if (const auto* number = node.as_floating_point()) return {number->get(), real_text(number->get())};
   if (const auto* text = node.as_string()) return {text->get(), toml_text(text->get())};
   if (const auto* array = node.as_array()) return list(*array);
   if (const auto* table = node.as_table()) return inline_table(*table);
@@ -68,8 +74,9 @@ TomlDocument toml_document(const std::string& text, const std::string& origin) {
   if (result) return {in_order(result.table()), {}};
   const auto& error = result.error();
   const auto place = error.source().begin;
-  return {{},
-          {{cat(origin, ":", place.line, ":", place.column), "", "not TOML: " + std::string(error.description()), ""}}};
+  return {
+      {},
+      {{cat(origin, ":", place.line, ":", place.column), "", "is not TOML: " + std::string(error.description()), ""}}};
 }
 
 }  // namespace braid

@@ -1,0 +1,123 @@
+// One function per type of field.
+#include "braid/spec/assign.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+using Given = std::optional<Fault>;
+
+Given wrong_type(const Field& field, std::string nearest = "") {
+  const std::string type = type_text(field);
+  return Fault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
+}
+
+// The integer that a number or a quoted number stands for, if the field can hold it.
+std::string meant_integer(const Field& field, const TomlValue& value) {
+  double meant = 0;
+  if (const auto* real = value.as<double>()) {
+    meant = *real;
+  } else if (const auto* quoted = value.as<std::string>()) {
+    char* end = nullptr;
+    meant = std::strtod(quoted->c_str(), &end);
+    if (quoted->empty() || *end != '\0') return "";
+  } else {
+    return "";
+  }
+  const auto& range = std::get<IntRange>(field.rule);
+  if (!std::isfinite(meant) || std::abs(meant) >= 0x1p63) return "";
+  return toml_text(std::clamp(static_cast<int64_t>(std::llround(meant)), range.min, range.max));
+}
+
+std::string meant_number(const Field& field, const TomlValue& value) {
+  const auto* quoted = value.as<std::string>();
+  char* end = nullptr;
+  const double meant = quoted ? std::strtod(quoted->c_str(), &end) : 0;
+  if (!quoted || quoted->empty() || *end != '\0') return "";
+  RunSpec trial;
+  std::get<Member<double>>(field.slot)(trial) = meant;
+  return broken_rule(field, trial) ? "" : toml_text(meant);
+}
+
+Given give(const Field& field, int& to, const TomlValue& value) {
+  const auto* integer = value.as<int64_t>();
+  if (!integer) return wrong_type(field, meant_integer(field, value));
+  if (*integer < std::numeric_limits<int>::min() || *integer > std::numeric_limits<int>::max()) {
+    const Problem problem = *broken_rule(field, *integer);
+    return Fault{problem.rule, problem.nearest};
+  }
+  to = static_cast<int>(*integer);
+  return {};
+}
+
+Given give(const Field& field, uint64_t& to, const TomlValue& value) {
+  const auto* integer = value.as<int64_t>();
+  if (!integer) return wrong_type(field, meant_integer(field, value));
+  if (const auto problem = broken_rule(field, *integer)) return Fault{problem->rule, problem->nearest};
+  to = static_cast<uint64_t>(*integer);
+  return {};
+}
+
+Given give(const Field& field, double& to, const TomlValue& value) {
+  if (const auto* integer = value.as<int64_t>()) {
+    to = static_cast<double>(*integer);
+  } else if (const auto* real = value.as<double>()) {
+    to = *real;
+  } else {
+    return wrong_type(field, meant_number(field, value));
+  }
+  return {};
+}
+
+Given give(const Field& field, std::string& to, const TomlValue& value) {
+  const auto* text = value.as<std::string>();
+  if (!text) {
+    const bool free = std::holds_alternative<Anything>(field.rule) || std::holds_alternative<NotEmpty>(field.rule);
+    return wrong_type(field, free && value.as<int64_t>() ? toml_text(value.written) : "");
+  }
+  to = *text;
+  return {};
+}
+
+Given give(const Field& field, Strings& to, const TomlValue& value) {
+  if (value.as<std::string>()) return wrong_type(field, "[" + value.written + "]");
+  const auto* list = value.as<TomlList>();
+  if (!list) return wrong_type(field);
+  Strings read;
+  for (const auto& entry : *list) {
+    const auto* text = entry.as<std::string>();
+    if (!text) return wrong_type(field);
+    read.push_back(*text);
+  }
+  to = std::move(read);
+  return {};
+}
+
+Given give(const Field& field, Ints& to, const TomlValue& value) {
+  const auto* list = value.as<TomlList>();
+  if (!list) return wrong_type(field);
+  Ints read;
+  for (const auto& entry : *list) {
+    const auto* integer = entry.as<int64_t>();
+    if (!integer) return wrong_type(field);
+    // Entries are counts of blocks: what does not fit an int is as wrong as the largest int, and is found there.
+    constexpr int64_t kMax = std::numeric_limits<int>::max();
+    read.push_back(static_cast<int>(std::clamp(*integer, -kMax, kMax)));
+  }
+  to = std::move(read);
+  return {};
+}
+
+}  // namespace
+
+std::optional<Fault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {
+  return std::visit([&](auto member) { return give(field, member(spec), value); }, field.slot);
+}
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// Giving a field a value that came out of TOML.
+// It judges the type only; whether the value is allowed is for broken_rule() in fields.h.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "braid/spec/fields.h"
+#include "braid/spec/toml_document.h"
+
+namespace braid {
+
+// Why a value could not be given, and the value that was probably meant ("" when there is no telling).
+struct Fault {
+  std::string rule;
+  std::string nearest;
+};
+
+// Sets the field in `spec`, or leaves it and says why. An integer that its field cannot store is a fault here.
+std::optional<Fault> assign(const Field& field, const TomlValue& value, RunSpec& spec);
+
+}  // namespace braid
