@@ -1,0 +1,36 @@
+// A file of metrics, one JSON object per line, that survives a crash and a resume. It does not know what is in the
+// lines.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "braid/report/metrics_line.h"
+
+namespace braid {
+
+// Appends. Every line is handed to the operating system before write() returns. If an earlier run died in the middle of
+// a line, the first write begins on a new one. One thread at a time.
+class MetricsFile {
+ public:
+  // Creates the file when it is not there; its folder must exist. Throws IoError.
+  explicit MetricsFile(std::string path);
+
+  // Throws IoError, with the offset at which the line was to go.
+  void write(const MetricsLine& line);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  [[noreturn]] void fail(int64_t offset) const;
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace braid
