@@ -1,0 +1,150 @@
+// What single layers promise beyond their numbers: dropout's mask, the loss's buffer, the queue's silence, same bits.
+#include <ATen/Parallel.h>
+#include <ATen/ops/ones.h>
+
+#include "braid/base/errors.h"
+#include "braid/nn/attention.h"
+#include "braid/nn/cross_entropy.h"
+#include "braid/nn/dropout.h"
+#include "braid/nn/embedding.h"
+#include "tests/nn/rank_world.h"
+
+namespace braid {
+namespace {
+
+void alone(const std::function<void(Communicator&)>& body) { run_ranks(1, body); }
+
+TEST(Dropout, KeepsTheStatedShareScaledAndItsGradientHasTheSameMask) {
+  alone([](Communicator& group) {
+    RankWorld world({}, group);
+    Microbatch m;
+    m.dropout_key = 7;
+    const at::Tensor x = at::ones({100, 100}, at::kDouble).requires_grad_();
+    const Dropout dropout({0.2, 1, 0}, world.context);
+    const at::Tensor y = dropout.forward(x, m);
+    EXPECT_TRUE(y.eq(0).logical_or(y.eq(1.25)).all().item<bool>());
+    EXPECT_NEAR(y.mean().item<double>(), 1, 0.02);
+    y.sum().backward();
+    EXPECT_TRUE(x.grad().equal(y));
+    EXPECT_TRUE(dropout.forward(x, m).equal(y));
+    EXPECT_FALSE(Dropout({0.2, 1, 1}, world.context).forward(x, m).equal(y));
+    EXPECT_FALSE(Dropout({0.2, 2, 0}, world.context).forward(x, m).equal(y));
+    m.dropout_key = 8;
+    EXPECT_FALSE(dropout.forward(x, m).equal(y));
+    m.training = false;
+    EXPECT_TRUE(dropout.forward(x, m).is_same(x));
+    EXPECT_TRUE(Dropout({0, 1, 0}, world.context).forward(x, m).is_same(x));
+  });
+}
+
+TEST(CrossEntropy, ReturnsItsGradientInTheLogitsOwnBuffer) {
+  alone([](Communicator& group) {
+    const at::Tensor leaf = formula_tensor("x", {1, 3, 5}).requires_grad_();
+    const at::Tensor logits = leaf.mul(1);
+    const void* buffer = logits.data_ptr();
+    const void* gradient = nullptr;
+    logits.register_hook([&](const at::Tensor& g) { gradient = g.data_ptr(); });
+    parallel_cross_entropy_(logits, formula_integers("y", {1, 3}, 5), {5, 0, 5}, group).backward();
+    EXPECT_EQ(buffer, gradient);
+  });
+}
+
+TEST(CrossEntropy, SurvivesHugeLogitsAndManyRows) {
+  alone([](Communicator& group) {
+    const at::Tensor leaf = formula_tensor("x", {7, 31, 1000}).mul_(1e4).to(at::kFloat).requires_grad_();
+    const at::Tensor targets = formula_integers("y", {7, 31}, 1000);
+    const at::Tensor loss = parallel_cross_entropy_(leaf.mul(1), targets, {1000, 0, 1000}, group);
+    loss.backward();
+    const at::Tensor x = leaf.detach().to(at::kDouble).requires_grad_();
+    const at::Tensor expected = x.log_softmax(-1).gather(-1, targets.unsqueeze(-1)).mean().neg();
+    expected.backward();
+    EXPECT_LT(relative_error(loss, expected), 1e-6);
+    EXPECT_LT(relative_error(leaf.grad(), x.grad()), 1e-6);
+  });
+}
+
+TEST(CrossEntropy, RefusesTargetsOutsideTheVocabularyAndASecondBackward) {
+  alone([](Communicator& group) {
+    const at::Tensor leaf = formula_tensor("x", {1, 2, 5}).requires_grad_();
+    for (const int64_t wrong : {int64_t{4}, int64_t{-1}}) {
+      const at::Tensor targets = at::full({1, 2}, wrong, at::kLong);
+      EXPECT_THROW(parallel_cross_entropy_(leaf.mul(1), targets, {4, 0, 4}, group), InternalError);
+    }
+    const at::Tensor loss = parallel_cross_entropy_(leaf.mul(1), at::full({1, 2}, 1, at::kLong), {4, 0, 4}, group);
+    loss.backward({}, /*retain_graph=*/true);
+    EXPECT_THROW(loss.backward(), InternalError);
+  });
+}
+
+TEST(Embedding, RefusesTokensOutsideTheTable) {
+  alone([](Communicator& group) {
+    RankWorld world({{"embedding", {{"wte.weight", replicated({5, 4})}}}}, group);
+    const VocabParallelEmbedding layer({&world.store["wte.weight"], 0}, world.context);
+    Microbatch m;
+    m.tokens_bt = at::full({1, 2}, 5, at::kLong);
+    EXPECT_THROW(layer.forward(m), InternalError);
+  });
+}
+
+TEST(Linear, QueuesOneEntryPerParameterAndNothingWithoutGradients) {
+  alone([](Communicator& group) {
+    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}, {"up.bias", replicated({6})}}}}, group);
+    const LinearCall call{{&world.store["up.weight"], 0}, &world.store["up.bias"], &world.queue, 0};
+    const at::Tensor x = formula_tensor("x", {2, 3, 4});  // needs no gradient itself
+    const at::Tensor y = linear(x, call);
+    EXPECT_EQ(world.queue.pending(), 0);
+    y.sum().backward();
+    EXPECT_EQ(world.queue.pending(), 2);
+    EXPECT_TRUE(world.store["up.weight"].main_grad.isnan().all().item<bool>()) << "written before the queue ran";
+    const at::NoGradGuard no_grad;
+    EXPECT_FALSE(linear(x, call).requires_grad());
+  });
+}
+
+TEST(Linear, NoticesAWeightChangedBetweenForwardAndBackward) {
+  alone([](Communicator& group) {
+    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}}}}, group);
+    const at::Tensor x = formula_tensor("x", {3, 4}).requires_grad_();
+    const at::Tensor y = linear(x, {{&world.store["up.weight"], 0}, nullptr, &world.queue, 0});
+    {
+      const at::NoGradGuard no_grad;
+      world.store["up.weight"].data.add_(1);
+    }
+    EXPECT_THROW(y.sum().backward(), std::exception);
+  });
+}
+
+// Two threads: the kernel splits the heads over them.
+TEST(Attention, GivesTheSameBitsEveryTime) {
+  alone([](Communicator& group) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(2);
+    const auto run = [&] {
+      RankWorld world({{"layer",
+                        {{"qkv.weight", replicated({96, 32})},
+                         {"qkv.bias", replicated({96})},
+                         {"projection.weight", replicated({32, 32})},
+                         {"projection.bias", replicated({32})}}}},
+                      group, at::kFloat);
+      const Attention layer({{{&world.store["qkv.weight"]}, &world.store["qkv.bias"]},
+                             {{&world.store["projection.weight"]}, &world.store["projection.bias"]},
+                             4},
+                            world.context);
+      world.sink->begin_step(1);
+      const at::Tensor x = formula_tensor("x", {4, 200, 32}).to(at::kFloat).requires_grad_();
+      layer.forward(x, {}).square().sum().backward();
+      world.queue.run_all();
+      return std::pair{x.grad(), world.store["qkv.weight"].main_grad.clone()};
+    };
+    const auto first = run();
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const auto again = run();
+      EXPECT_TRUE(again.first.equal(first.first));
+      EXPECT_TRUE(again.second.equal(first.second));
+    }
+    at::set_num_threads(before);
+  });
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,121 @@
+// The conjugate regions against their definition, and the in-place hazards around them.
+#include "braid/nn/regions.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/comm/local/run_ranks.h"
+#include "tests/nn/formula_values.h"
+
+namespace braid {
+namespace {
+
+at::Tensor leaf(const std::string& name, int rank, at::IntArrayRef shape) {
+  return formula_tensor(name + std::to_string(rank), shape).requires_grad_();
+}
+
+at::Tensor sum_over_ranks(const std::string& name, int n, at::IntArrayRef shape) {
+  at::Tensor sum = formula_tensor(name + "0", shape);
+  for (int r = 1; r < n; ++r) sum.add_(formula_tensor(name + std::to_string(r), shape));
+  return sum;
+}
+
+void expect_close(const at::Tensor& a, const at::Tensor& b) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  EXPECT_TRUE(a.allclose(b, 1e-13, 1e-14));
+}
+
+class Regions : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, Regions, testing::Values(1, 2, 3, 4));
+
+TEST_P(Regions, CopyToSumsGradients) {
+  run_ranks(GetParam(), [](Communicator& group) {
+    const at::Tensor x = leaf("x", group.rank(), {2, 3});
+    const at::Tensor y = copy_to(x, group);
+    EXPECT_TRUE(y.equal(x));
+    EXPECT_EQ(y.data_ptr(), x.data_ptr());
+    y.mul(formula_tensor("w" + std::to_string(group.rank()), {2, 3})).sum().backward();
+    expect_close(x.grad(), sum_over_ranks("w", group.size(), {2, 3}));
+  });
+}
+
+TEST_P(Regions, ReduceFromSumsAndLeavesItsInputAlone) {
+  run_ranks(GetParam(), [](Communicator& group) {
+    const at::Tensor x = leaf("x", group.rank(), {2, 3}), before = x.detach().clone();
+    const at::Tensor y = reduce_from(x, group);
+    expect_close(y, sum_over_ranks("x", group.size(), {2, 3}));
+    EXPECT_TRUE(x.equal(before));
+    const at::Tensor w = formula_tensor("w", {2, 3});
+    y.mul(w).sum().backward();
+    EXPECT_TRUE(x.grad().equal(w));
+  });
+}
+
+TEST_P(Regions, ReduceFromInPlaceWritesItsInput) {
+  run_ranks(GetParam(), [](Communicator& group) {
+    const at::Tensor leaf_x = leaf("x", group.rank(), {2, 3}), x = leaf_x.mul(1);
+    const at::Tensor y = reduce_from_(x, group);
+    EXPECT_EQ(y.data_ptr(), x.data_ptr());
+    expect_close(y, sum_over_ranks("x", group.size(), {2, 3}));
+    const at::Tensor w = formula_tensor("w", {2, 3});
+    y.mul(w).sum().backward();
+    EXPECT_TRUE(leaf_x.grad().equal(w));
+  });
+}
+
+TEST_P(Regions, ScatterAndGatherAreInverse) {
+  const int n = GetParam();
+  run_ranks(n, [n](Communicator& group) {
+    const at::Tensor x = leaf("x", 0, {2, 2 * n});
+    const at::Tensor slice = scatter_to(x, group);
+    EXPECT_TRUE(slice.equal(x.narrow(1, 2 * group.rank(), 2)));
+    const at::Tensor y = gather_from(slice.mul(1 + group.rank()), group);
+    const at::Tensor w = formula_tensor("w", {2, 2 * n});
+    y.mul(w).sum().backward();
+    for (int r = 0; r < n; ++r) {
+      EXPECT_TRUE(y.narrow(1, 2 * r, 2).equal(x.narrow(1, 2 * r, 2).mul(1 + r)));
+      EXPECT_TRUE(x.grad().narrow(1, 2 * r, 2).equal(w.narrow(1, 2 * r, 2).mul(1 + r)));
+    }
+  });
+}
+
+TEST(RegionsAlone, AreTheIdentityWithoutANode) {
+  run_ranks(1, [](Communicator& group) {
+    const at::Tensor x = leaf("x", 0, {2, 3});
+    for (const auto region : {copy_to, reduce_from, reduce_from_, scatter_to, gather_from}) {
+      EXPECT_TRUE(region(x, group).is_same(x));
+    }
+  });
+}
+
+// add() hands one tensor to both of its inputs as their gradient.
+TEST(RegionsHazards, CopyToDoesNotReduceAGradientThatOthersRead) {
+  run_ranks(2, [](Communicator& group) {
+    const at::Tensor a = leaf("a", 0, {4}), b = leaf("b", 0, {4}), w = formula_tensor("w", {4});
+    copy_to(a, group).add(b).mul(w).sum().backward();
+    EXPECT_TRUE(a.grad().equal(w.mul(2)));
+    EXPECT_TRUE(b.grad().equal(w));
+  });
+}
+
+TEST(RegionsHazards, CopyToTakesExpandedAndStridedGradients) {
+  run_ranks(2, [](Communicator& group) {
+    const at::Tensor a = leaf("a", 0, {2, 3}), b = leaf("b", 0, {2, 3});
+    copy_to(a, group).sum().backward();
+    EXPECT_TRUE(a.grad().eq(2).all().item<bool>());
+    const at::Tensor w = formula_tensor("w", {3, 2});
+    copy_to(b, group).t().mul(w).sum().backward();
+    EXPECT_TRUE(b.grad().equal(w.t().mul(2)));
+  });
+}
+
+TEST(RegionsHazards, AutogradComplainsWhenAReducedTensorWasSaved) {
+  run_ranks(2, [](Communicator& group) {
+    const at::Tensor x = leaf("x", 0, {4}), y = x.mul(2);
+    const at::Tensor square = y.mul(y);
+    reduce_from_(y, group);
+    EXPECT_THROW(square.sum().backward(), std::exception);
+  });
+}
+
+}  // namespace
+}  // namespace braid
