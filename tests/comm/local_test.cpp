@@ -1,6 +1,8 @@
 // Thread ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
 #include "braid/comm/local/run_ranks.h"
 #include "tests/comm/conformance.h"
+#include "tests/comm/conformance_groups.h"
+#include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 
 namespace braid::comm_tests {
@@ -18,8 +20,18 @@ struct OnDelayedQueue {
   }
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(LocalOnHost, Collectives, OnHost);
-INSTANTIATE_TYPED_TEST_SUITE_P(LocalOnDelayedQueue, Collectives, OnDelayedQueue);
+using Queues = testing::Types<OnHost, OnDelayedQueue>;
+
+struct QueueNames {
+  template <class Backend>
+  static std::string GetName(int) {
+    return std::is_same_v<Backend, OnHost> ? "on_host" : "on_delayed_queue";
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, Collectives, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, Groups, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, Programs, Queues, QueueNames);
 
 }  // namespace
 }  // namespace braid::comm_tests

@@ -8,6 +8,8 @@
 //   all_to_all      n * n * chunk   from rank i / (n * chunk), to rank i / chunk % n
 //   broadcast       chunk           element i of every tensor
 //   barrier, split  0
+//
+// In a group of one, all_reduce and broadcast have nothing to do either.
 #include "braid/comm/local/collective.h"
 
 #include <c10/core/ScalarType.h>
@@ -78,6 +80,7 @@ Collective::Collective(std::shared_ptr<const Membership> members, const Call& ca
   int64_t n = members_->size();
   bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
   int64_t units = call.chunk * (call.kind == Kind::AllToAll ? n * n : chunked ? n : 1);
+  if (n == 1 && !chunked) units = 0;
   int64_t touched = call.kind == Kind::AllToAll ? 2 : call.kind == Kind::AllReduce ? 2 * n : n + 1;
   if (units > 0) set_work(units, touched * element_bytes_);
 }

@@ -58,13 +58,16 @@ Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
 }  // namespace
 
 LocalCommunicator::LocalCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue)
-    : group_(std::move(group)), rank_(rank), queue_(queue) {}
+    : group_(std::move(group)),
+      rank_(rank),
+      queue_(queue),
+      identity_(size() == 1 && dynamic_cast<HostQueue*>(&queue) != nullptr) {}
 
 Work LocalCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   require_usable(tensor, "all_reduce");
   require(combine_of(tensor.scalar_type(), op) != nullptr, "all_reduce",
           cat("cannot combine ", c10::toString(tensor.scalar_type())));
-  if (size() == 1) return {};
+  if (identity_) return {};
   return issue({Kind::AllReduce, op, 0, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
 }
 
@@ -92,12 +95,12 @@ Work LocalCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in) 
 Work LocalCommunicator::broadcast(const at::Tensor& tensor, int root) {
   require_usable(tensor, "broadcast");
   require(root >= 0 && root < size(), "broadcast", cat("root ", root, " is not a rank of a group of ", size()));
-  if (size() == 1) return {};
+  if (identity_) return {};
   return issue({Kind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
 }
 
 Work LocalCommunicator::barrier() {
-  if (size() == 1) return {};
+  if (identity_) return {};
   return issue({.kind = Kind::Barrier}, {}, {});
 }
 

@@ -36,6 +36,7 @@ class LocalCommunicator final : public Communicator {
   const std::shared_ptr<Group> group_;
   const int rank_;
   Queue& queue_;
+  const bool identity_;  // nobody to talk to, and no queue to be behind
   int64_t next_number_ = 0;
 };
 
