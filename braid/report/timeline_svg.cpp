@@ -17,7 +17,7 @@ constexpr double kRight = 28;
 constexpr double kPlot = kWidth - kLeft - kRight;
 constexpr double kTitle = 46;   // above a panel
 constexpr double kAxis = 46;    // below it
-constexpr double kLegend = 44;  // at the foot
+constexpr double kLegend = 34;  // at the foot
 constexpr double kTallestRow = 32;
 constexpr double kRowsHeight = 960;  // rows shrink to fit this, down to kLowestRow
 constexpr double kLowestRow = 4;
@@ -52,7 +52,7 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Aria
 .title{font-size:17px;font-weight:600}.detail{font-size:14px;fill:#52606d}
 .rank{font-size:13px;text-anchor:end;fill:#3e4c59}.tick{font-size:12px;text-anchor:middle;fill:#616e7c}
 .legend{font-size:13px;fill:#3e4c59}.n{font-size:11px;text-anchor:middle;fill:#fff}.d{fill:#1f2933}
-.lane{fill:#edf0f4}.grid{stroke:#d3dae2;stroke-width:1}.axis{stroke:#9aa5b1;stroke-width:1}
+.lane{fill:#e6eaf0}.grid{stroke:#d3dae2;stroke-width:1}.axis{stroke:#9aa5b1;stroke-width:1}
 .f{fill:#3d6fb4}.b{fill:#2f8f6b}.i{fill:#86cbb0}.w{fill:#efbd6b}.t{fill:#c2528b}.r{fill:#7a5fb0}
 </style>
 )";
@@ -102,7 +102,12 @@ class Picture {
  public:
   Picture(const std::vector<NamedTimeline>& timelines, TimeUnit unit) : timelines_(timelines) {
     double longest = 0;
-    for (const auto& named : timelines) longest = std::max(longest, named.timeline.makespan());
+    for (const auto& named : timelines) {
+      longest = std::max(longest, named.timeline.makespan());
+      for (const auto& spans : named.timeline.ranks) {
+        thin_lines_ |= std::any_of(spans.begin(), spans.end(), [](const Span& s) { return !computes(s.action.op); });
+      }
+    }
     longest_ = longest > 0 ? longest : 1;
     if (unit == TimeUnit::Units) {
       unit_name_ = "units";
@@ -120,7 +125,7 @@ class Picture {
   std::string text() {
     double y = 12;
     for (const auto& named : timelines_) y = panel(named, y);
-    legend(y + 14);
+    legend(y + 2);
     const double height = y + kLegend;
     std::string head =
         cat(R"(<svg xmlns="http://www.w3.org/2000/svg" width=")", px(kWidth), R"(" height=")", px(height));
@@ -162,7 +167,8 @@ class Picture {
     for (int rank = 0; rank < ranks; ++rank) {
       const double y = rows + rank * pitch;
       box("lane", x_of(0), y, x_of(end) - x_of(0), pitch * 0.9);
-      if (rank % every == 0) write("rank", kLeft - 10, y + std::max(pitch * 0.45, 4.0) + 4.5, cat("rank ", rank));
+      if (rank % every == 0)
+        write("rank", kLeft - 10, y + std::max(box_height(pitch) / 2, 4.0) + 4.5, cat("rank ", rank));
       row(timeline.ranks[rank], origin, y, pitch);
     }
     return bottom + kAxis;
@@ -184,9 +190,11 @@ class Picture {
                  "\">", unit_name_, "</text>\n");
   }
 
+  double box_height(double pitch) const { return pitch * (thin_lines_ ? 0.74 : 0.9); }
+
   // Compute boxes in the upper part of the row, everything else as a thin line at its foot.
   void row(const std::vector<Span>& spans, double origin, double y, double pitch) {
-    const double height = pitch * 0.74;
+    const double height = box_height(pitch);
     const double foot = y + pitch * 0.79;
     double drawn_compute = -1;
     double drawn_other = -1;
@@ -223,7 +231,7 @@ class Picture {
     const auto entry = [&](const char* style, const char* name, bool thin) {
       box(style, x, thin ? y + 5 : y, 18, thin ? 4 : 14);
       write("legend", x + 25, y + 12, name);
-      x += 25 + 7.2 * std::string(name).size() + 26;
+      x += 25 + 6.9 * std::string(name).size() + 22;
     };
     for (Op op : {Op::Forward, Op::FullBackward, Op::InputGrad, Op::WeightGrad, Op::SendForward, Op::ReduceGrad}) {
       if (seen_.contains(kind(op).style)) entry(kind(op).style, kind(op).name, !computes(op));
@@ -234,6 +242,7 @@ class Picture {
   const std::vector<NamedTimeline>& timelines_;
   double longest_ = 1;
   double per_unit_ = 1;
+  bool thin_lines_ = false;  // anything but compute
   const char* unit_name_ = "";
   std::set<std::string> seen_;  // styles that occur
   std::string body_;

@@ -1,0 +1,89 @@
+// The picture of timelines: what is in it, on which scale, and how large it may get.
+#include "braid/report/timeline_svg.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+Timeline two_ranks(double origin, double unit) {
+  const auto at = [&](Op op, int stage, double begin, double end) {
+    return Span{{op, stage, 0}, origin + unit * begin, origin + unit * end};
+  };
+  Timeline timeline;
+  timeline.ranks = {{at(Op::Forward, 0, 0, 1), at(Op::RecvBackward, 0, 1, 4), at(Op::FullBackward, 0, 4, 6)},
+                    {at(Op::RecvForward, 1, 0, 1), at(Op::Forward, 1, 1, 2), at(Op::FullBackward, 1, 2, 4)}};
+  return timeline;
+}
+
+struct Box {
+  double x, width;
+};
+
+std::vector<Box> boxes(const std::string& svg, const std::string& style) {
+  std::vector<Box> all;
+  const std::regex rect("<rect class=\"" + style + "\" x=\"([0-9.]+)\" y=\"[0-9.]+\" width=\"([0-9.]+)\"");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), rect), end; it != end; ++it) {
+    all.push_back({std::stod((*it)[1]), std::stod((*it)[2])});
+  }
+  all.pop_back();  // the legend's
+  return all;
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(TimelineSvg, TitlesLegendAndNumbers) {
+  const std::string svg = timeline_svg({{"measured", two_ranks(0, 1e-3)}, {"ideal <b>", two_ranks(0, 1e-3)}});
+  EXPECT_EQ(count(svg, "bubble 50.0%, makespan 6 ms"), 2u);
+  EXPECT_NE(svg.find("ideal &lt;b&gt;"), svg.npos);
+  EXPECT_LT(svg.find(">measured<"), svg.find(">ideal"));
+  EXPECT_EQ(count(svg, ">rank 1<"), 2u);
+  EXPECT_EQ(count(svg, "class=\"n\""), 8u);
+  for (const char* name : {"forward", "backward", "send, receive", "idle"})
+    EXPECT_EQ(count(svg, cat(">", name, "<")), 1u);
+  EXPECT_EQ(count(svg, "weight gradient"), 0u);
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+  EXPECT_EQ(count(svg, "http"), 1u);  // the name space: nothing comes from outside
+}
+
+TEST(TimelineSvg, OneScaleForAll) {
+  // The second is half as long and starts elsewhere on the clock.
+  const std::string svg = timeline_svg({{"long", two_ranks(1000, 2)}, {"short", two_ranks(7, 1)}}, TimeUnit::Units);
+  const std::vector<Box> backward = boxes(svg, "b");
+  ASSERT_EQ(backward.size(), 4u);
+  const std::vector<Box> forward = boxes(svg, "f");
+  EXPECT_NEAR(forward[0].x, forward[2].x, 0.02);
+  EXPECT_NEAR(backward[0].width + 1, 2 * (backward[2].width + 1), 0.05);
+  EXPECT_NEAR(backward[0].x - forward[0].x, 2 * (backward[2].x - forward[2].x), 0.05);
+}
+
+TEST(TimelineSvg, UnitsFollowTheLength) {
+  EXPECT_NE(timeline_svg({{"a", two_ranks(0, 1)}}).find("makespan 6 s"), std::string::npos);
+  EXPECT_NE(timeline_svg({{"a", two_ranks(0, 1e-6)}}).find("makespan 6 \u00b5s"), std::string::npos);
+  EXPECT_NE(timeline_svg({{"a", two_ranks(0, 1)}}, TimeUnit::Units).find("makespan 6 units"), std::string::npos);
+}
+
+TEST(TimelineSvg, SizeIsBoundedByThePicture) {
+  Timeline timeline;
+  timeline.ranks.resize(2);
+  for (auto& spans : timeline.ranks) {
+    for (int i = 0; i < 100000; ++i) spans.push_back({{Op::Forward, 0, i}, 1.0 * i, i + 0.5});
+  }
+  EXPECT_LT(timeline_svg({{"many", timeline}}).size(), 1u << 20);
+}
+
+TEST(TimelineSvg, NothingIsAPictureToo) {
+  EXPECT_TRUE(timeline_svg({}).ends_with("</svg>\n"));
+  EXPECT_NE(timeline_svg({{"empty", Timeline{}}}).find("bubble 0.0%"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid
