@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "braid/base/errors.h"
 #include "braid/optim/adamw_update.h"
@@ -17,22 +16,21 @@ namespace {
 
 constexpr int64_t kGrain = 16 * ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
 
-// g++ 12 vectorises loops of known length over memory that cannot overlap: hence local copies of kLanes elements.
+// g++ 12 vectorises loops of known length over memory that cannot overlap. (Local copies of the lanes would say so too,
+// but their 16-byte stores and 32-byte loads stall store forwarding: three times slower.)
 template <class T>
 void update_range(const AdamWRange<T>& range) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = 64;
   static_assert(ParamStore::kAlign % kLanes == 0);
   const AdamWFactors<T> factors = range.factors;
-  for (int64_t i = 0; i < range.count; i += kLanes) {
-    T weight[kLanes], grad[kLanes], first[kLanes], second[kLanes];
-    std::memcpy(weight, range.weight + i, sizeof weight);
-    std::memcpy(grad, range.grad + i, sizeof grad);
-    std::memcpy(first, range.first + i, sizeof first);
-    std::memcpy(second, range.second + i, sizeof second);
+  T* __restrict__ weight = range.weight;
+  const T* __restrict__ grad = range.grad;
+  T* __restrict__ first = range.first;
+  T* __restrict__ second = range.second;
+  for (const T* end = weight + range.count; weight != end;) {
+#pragma GCC ivdep
     for (int j = 0; j < kLanes; ++j) adamw_update(weight[j], grad[j], first[j], second[j], factors);
-    std::memcpy(range.weight + i, weight, sizeof weight);
-    std::memcpy(range.first + i, first, sizeof first);
-    std::memcpy(range.second + i, second, sizeof second);
+    weight += kLanes, grad += kLanes, first += kLanes, second += kLanes;
   }
 }
 

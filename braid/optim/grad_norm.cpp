@@ -17,17 +17,21 @@ namespace {
 constexpr int64_t kAlign = ParamStore::kAlign;
 constexpr int64_t kGrain = 32;  // blocks
 
+// Many running sums, so that additions do not wait for one another; then halves are folded together.
 template <class T>
 double block_squares(const T* values) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = 32;
   double lanes[kLanes] = {};
   for (int64_t i = 0; i < kAlign; i += kLanes) {
-    for (int j = 0; j < kLanes; ++j)
-      lanes[j] += static_cast<double>(values[i + j]) * static_cast<double>(values[i + j]);
+    for (int j = 0; j < kLanes; ++j) {
+      const double value = values[i + j];
+      lanes[j] += value * value;
+    }
   }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) lanes[j] += lanes[j + half];
+  }
+  return lanes[0];
 }
 
 // The slice is followed by zeros up to a whole block.
