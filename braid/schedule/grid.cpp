@@ -42,8 +42,7 @@ class Grid {
 
   std::string text() {
     for (const auto& spans : timeline_.ranks) {
-      const Row row = row_of(spans);
-      if (!row.empty()) columns_ = std::max(columns_, row.back().end);
+      columns_ = std::max(columns_, place(spans, [](const Block&) {}));
     }
     std::string all;
     for (size_t rank = 0; rank < timeline_.ranks.size(); ++rank) all += line(static_cast<int>(rank)) + "\n";
@@ -54,45 +53,46 @@ class Grid {
   void measure() {
     double shortest = std::numeric_limits<double>::infinity();
     origin_ = shortest;
+    int most_stage = 0;
+    int most_micro = -1;
     for (const auto& spans : timeline_.ranks) {
       int stage = -1;
       for (const auto& span : spans) {
         if (!computes(span.action.op)) continue;
         origin_ = std::min(origin_, span.begin);
         if (span.end > span.begin) shortest = std::min(shortest, span.end - span.begin);
+        most_stage = std::max(most_stage, span.action.stage);
+        most_micro = std::max(most_micro, span.action.micro);
         several_stages_ |= stage >= 0 && stage != span.action.stage;
         stage = span.action.stage;
       }
     }
     slot_ = style_.slot > 0 ? style_.slot : std::isfinite(shortest) ? shortest : 1;
-    for (const auto& spans : timeline_.ranks) {
-      for (const auto& span : spans) {
-        if (computes(span.action.op)) cell_ = std::max(cell_, static_cast<int>(label(span.action).size()) + 1);
-      }
-    }
+    cell_ = most_micro < 0 ? 2 : static_cast<int>(label({Op::Forward, most_stage, most_micro}).size()) + 1;
   }
 
   std::string label(const Action& action) const {
     return several_stages_ ? braid::text(action) : braid::text(action.op) + std::to_string(action.micro);
   }
 
-  // Rounds to whole columns and pushes right what would overlap, so every span is seen.
-  Row row_of(const std::vector<Span>& spans) const {
-    Row row;
+  // Rounds to whole columns and pushes right what would overlap, so every span is seen. Returns where the row ends.
+  template <class Use>
+  int64_t place(const std::vector<Span>& spans, const Use& use) const {
     int64_t free = 0;
     for (const auto& span : spans) {
       if (!computes(span.action.op)) continue;
       const int64_t begin = std::max<int64_t>(free, std::llround((span.begin - origin_) / slot_));
       free = std::max<int64_t>(begin + 1, std::llround((span.end - origin_) / slot_));
-      row.push_back({begin, free, span.action});
+      use(Block{begin, free, span.action});
     }
-    return row;
+    return free;
   }
 
   std::string line(int rank) const {
     std::string number = std::to_string(rank);
     std::string text = cat("rank ", std::string(prefix_ - 7 - number.size(), ' '), number, "  ");
-    const Row row = row_of(timeline_.ranks[rank]);
+    Row row;
+    place(timeline_.ranks[rank], [&](const Block& block) { row.push_back(block); });
     const int64_t room = style_.width > 0 ? std::max(1, (style_.width + 1 - prefix_) / cell_) : columns_;
     if (room >= columns_) {
       draw(row, 0, columns_, text);
