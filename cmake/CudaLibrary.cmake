@@ -22,8 +22,9 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
 endif()
 enable_language(CUDA)
 add_library(braid_cuda SHARED ${cuda_sources})
-set_target_properties(braid_cuda PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON
-  POSITION_INDEPENDENT_CODE ON CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}")
+set_target_properties(braid_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}")
+# CMake 3.25 does not know that nvcc 13 speaks C++20, so the flag is given by hand.
+target_compile_options(braid_cuda PRIVATE -std=c++20)
 target_include_directories(braid_cuda PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(braid_cuda PRIVATE ${LibTorch_CUDA_LIBRARIES})
 target_link_options(braid_cuda PRIVATE -Wl,--allow-shlib-undefined)
