@@ -22,8 +22,8 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
 endif()
 enable_language(CUDA)
 add_library(braid_cuda SHARED ${cuda_sources})
-set_target_properties(braid_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}")
-# CMake 3.25 does not know that nvcc 13 speaks C++20, so the flag is given by hand.
+# CMake 3.25 does not know that nvcc speaks C++20 and refuses the standard it would inherit; the flag is given by hand.
+set_target_properties(braid_cuda PROPERTIES CXX_STANDARD 17 POSITION_INDEPENDENT_CODE ON CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}")
 target_compile_options(braid_cuda PRIVATE -std=c++20)
 target_include_directories(braid_cuda PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(braid_cuda PRIVATE ${LibTorch_CUDA_LIBRARIES})
