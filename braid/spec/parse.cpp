@@ -26,24 +26,36 @@ struct Reading {
 void give(const Field& field, const TomlValue& value, Reading& reading) {
   const auto fault = assign(field, value, reading.spec);
   reading.given.insert(field.key);
-  reading.unread.erase(field.key);  // an override may repair the file
+  reading.unread.erase(field.key);
+  std::erase_if(reading.problems, [&](const Problem& earlier) { return earlier.key == field.key; });  // repaired
   if (!fault) return;
   reading.unread.insert(field.key);
   reading.problems.push_back({field.key, value.written, fault->rule, fault->nearest});
 }
 
+bool is_section(const std::string& name) {
+  return std::any_of(sections().begin(), sections().end(), [&](const Section& s) { return s.name == name; });
+}
+
 // The known key that `key` was probably meant to be: the same name in another section, then a similar one in its own
-// section, then a similar one anywhere.
+// section, then a similar one in any.
 std::string nearest_key(const std::string& key) {
-  const std::string section = key.substr(0, key.find('.')), leaf = key.substr(key.rfind('.') + 1);
-  Strings all, own;
+  const auto dot = key.find('.');
+  const std::string section = dot == std::string::npos ? "" : key.substr(0, dot);
+  const std::string leaf = key.substr(key.rfind('.') + 1);
+  Strings own, all, leaves;
   for (const auto& field : fields()) {
     if (leaf_of(field) == leaf) return field.key;
-    all.push_back(field.key);
     if (section_of(field) == section) own.push_back(leaf_of(field));
+    all.push_back(field.key);
+    leaves.push_back(leaf_of(field));
   }
   const std::string sibling = nearest(leaf, own);
-  return sibling.empty() ? nearest(key, all) : section + "." + sibling;
+  if (!sibling.empty()) return cat(section, ".", sibling);
+  // With a known section in front, whole keys would look alike for that alone.
+  if (!section.empty() && !is_section(section)) return nearest(key, all);
+  const auto found = std::find(leaves.begin(), leaves.end(), nearest(leaf, leaves));
+  return found == leaves.end() ? "" : all[found - leaves.begin()];
 }
 
 void add_unknown_key(const std::string& key, const std::string& written, const char* rule, Reading& reading) {
@@ -56,10 +68,6 @@ std::string nearest_section(const std::string& name) {
   Strings names;
   for (const auto& section : sections()) names.push_back(section.name);
   return nearest(name, names);
-}
-
-bool is_section(const std::string& name) {
-  return std::any_of(sections().begin(), sections().end(), [&](const Section& s) { return s.name == name; });
 }
 
 void add_unknown_section(const std::string& name, const TomlTable& table, Reading& reading) {

@@ -1,164 +1,24 @@
-// Rules between fields, as one table, and the search for the nearest value that repairs a broken one.
-//
-// There is no rule that mesh.tensor divides the 4 x width of the MLP: it follows, since tensor divides heads and heads
-// divide width.
+// Judging the rules that can be judged, and the search for the nearest value that repairs a broken one.
 #include "braid/spec/problems.h"
 
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <numeric>
+#include <limits>
 
 #include "braid/base/text.h"
 #include "braid/spec/combine.h"
+#include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
 
 namespace braid {
 namespace {
 
-constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
-
-struct View {
-  const RunSpec& spec;
-  const HostLimits& limits;
-};
-
-struct CrossRule {
-  Strings keys;  // what it reads; the first is the one at fault
-  std::function<bool(const View&)> holds;
-  std::function<std::string(const View&)> text;
-};
-
-bool power_of_two(int64_t n) { return n > 0 && std::has_single_bit(static_cast<uint64_t>(n)); }
-bool reproducible(const RunSpec& spec) { return spec.train.reduction == "reproducible"; }
-int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * spec.mesh.data; }
-int64_t num_ranks(const RunSpec& spec) { return int64_t{spec.mesh.pipe} * spec.mesh.data * spec.mesh.tensor; }
-
-int64_t sum(const Ints& values) { return std::accumulate(values.begin(), values.end(), int64_t{0}); }
-
-std::string ranks_text(const View& at) {
-  const auto& mesh = at.spec.mesh;
-  return cat("must leave at most ", at.limits.max_ranks, " ranks on this host (pipe ", mesh.pipe, " x data ", mesh.data,
-             " x tensor ", mesh.tensor, " = ", num_ranks(at.spec), ")");
-}
-
-// Too many ranks are the fault of the data axis when fewer replicas can repair it, else of the larger of the others.
-enum class Blame { Data, Tensor, Pipe };
-Blame blame(const View& at) {
-  const auto& mesh = at.spec.mesh;
-  if (int64_t{mesh.pipe} * mesh.tensor <= at.limits.max_ranks) return Blame::Data;
-  return mesh.tensor > mesh.pipe ? Blame::Tensor : Blame::Pipe;
-}
-
-CrossRule too_many_ranks(const char* key, Blame who) {
-  return {{key, "mesh.pipe", "mesh.data", "mesh.tensor"},
-          [who](const View& at) { return num_ranks(at.spec) <= at.limits.max_ranks || blame(at) != who; },
-          ranks_text};
-}
-
-std::vector<CrossRule> mesh_rules() {
-  return {
-      {{"model.heads", "model.width"},
-       [](const View& at) { return at.spec.model.width % at.spec.model.heads == 0; },
-       [](const View& at) { return cat("must divide model.width (", at.spec.model.width, ")"); }},
-      {{"mesh.tensor", "model.heads"},
-       [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
-       [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
-      {{"mesh.pipe", "model.layers"},
-       [](const View& at) { return at.spec.mesh.pipe <= at.spec.model.layers; },
-       [](const View& at) {
-         return cat("must be at most model.layers (", at.spec.model.layers, "), since every stage holds a block");
-       }},
-      too_many_ranks("mesh.data", Blame::Data),
-      too_many_ranks("mesh.tensor", Blame::Tensor),
-      too_many_ranks("mesh.pipe", Blame::Pipe),
-      {{"pipeline.layers", "mesh.pipe"},
-       [](const View& at) {
-         const auto& given = at.spec.pipeline.layers;
-         return given.empty() || static_cast<int>(given.size()) == at.spec.mesh.pipe;
-       },
-       [](const View& at) { return cat("must have one entry per stage (mesh.pipe = ", at.spec.mesh.pipe, ")"); }},
-      {{"pipeline.layers"},
-       [](const View& at) {
-         const auto& given = at.spec.pipeline.layers;
-         return std::all_of(given.begin(), given.end(), [](int layers) { return layers >= 1; });
-       },
-       [](const View&) { return std::string("must give every stage at least 1 block"); }},
-      {{"pipeline.layers", "model.layers"},
-       [](const View& at) {
-         return at.spec.pipeline.layers.empty() || sum(at.spec.pipeline.layers) == at.spec.model.layers;
-       },
-       [](const View& at) {
-         return cat("must add up to model.layers (", at.spec.model.layers, "), not ", sum(at.spec.pipeline.layers));
-       }},
-  };
-}
-
-std::vector<CrossRule> run_rules() {
-  return {
-      {{"data.paths"},
-       [](const View& at) { return !at.spec.data.paths.empty(); },
-       [](const View&) { return std::string("must name at least one file or folder"); }},
-      {{"data.paths"},
-       [](const View& at) {
-         const auto& paths = at.spec.data.paths;
-         return std::find(paths.begin(), paths.end(), "") == paths.end();
-       },
-       [](const View&) { return std::string("must not hold an empty path"); }},
-      {{"data.include"},
-       [](const View& at) {
-         const auto& patterns = at.spec.data.include;
-         return std::find(patterns.begin(), patterns.end(), "") == patterns.end();
-       },
-       [](const View&) { return std::string("must not hold an empty pattern"); }},
-      {{"model.vocab", "data.tokenizer"},
-       [](const View& at) { return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens; },
-       [](const View& at) {
-         return cat("must be 0 or at least ", kByteTokens, ", the tokens of data.tokenizer (\"", at.spec.data.tokenizer,
-                    "\")");
-       }},
-      {{"data.validation_fraction", "train.eval_every"},
-       [](const View& at) { return at.spec.data.validation_fraction > 0 || at.spec.train.eval_every == 0; },
-       [](const View& at) {
-         return cat("must be more than 0 when train.eval_every is set (", at.spec.train.eval_every, ")");
-       }},
-      {{"train.batch", "train.microbatch", "mesh.data"},
-       [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
-       [](const View& at) {
-         return cat("must be divisible by train.microbatch x mesh.data (", at.spec.train.microbatch, " x ",
-                    at.spec.mesh.data, " = ", batch_unit(at.spec), ")");
-       }},
-      {{"mesh.data", "train.reduction"},
-       [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
-       [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
-      {{"train.batch", "train.microbatch", "mesh.data", "train.reduction"},
-       [](const View& at) {
-         const int64_t unit = batch_unit(at.spec);
-         return !reproducible(at.spec) || at.spec.train.batch % unit != 0 || power_of_two(at.spec.train.batch / unit);
-       },
-       [](const View& at) {
-         return cat("must make a power of two of microbatches per rank when train.reduction is \"reproducible\", not ",
-                    at.spec.train.batch / batch_unit(at.spec));
-       }},
-      {{"optimizer.warmup_steps", "train.steps"},
-       [](const View& at) { return at.spec.optimizer.warmup_steps <= at.spec.train.steps; },
-       [](const View& at) { return cat("must be at most train.steps (", at.spec.train.steps, ")"); }},
-  };
-}
-
-const std::vector<CrossRule>& cross_rules() {
-  static const std::vector<CrossRule> kRules = [] {
-    auto all = mesh_rules();
-    for (auto& rule : run_rules()) all.push_back(std::move(rule));
-    return all;
-  }();
-  return kRules;
-}
-
 // The rules that can be judged: none of their keys is unreadable or breaks a rule of its own.
-std::vector<const CrossRule*> judged(const std::set<std::string>& faulty) {
-  std::vector<const CrossRule*> rules;
+using Rules = std::vector<const CrossRule*>;
+Rules judged(const std::set<std::string>& faulty) {
+  Rules rules;
   for (const auto& rule : cross_rules()) {
     const bool skip =
         std::any_of(rule.keys.begin(), rule.keys.end(), [&](const std::string& key) { return faulty.contains(key); });
@@ -167,40 +27,87 @@ std::vector<const CrossRule*> judged(const std::set<std::string>& faulty) {
   return rules;
 }
 
-// Walks outwards from the present value. A value that also breaks no other rule wins over one that merely repairs.
-std::string nearest_integer(const CrossRule& broken, const View& at, const std::vector<const CrossRule*>& rules) {
-  const Field& field = *find_field(broken.keys[0]);
-  const auto range = std::get<IntRange>(field.rule);
-  const int64_t reach = std::min<int64_t>(range.max - range.min, 1 << 22);
-  RunSpec trial = at.spec;
-  int& value = std::get<Member<int>>(field.slot)(trial);
-  const int64_t start = value;
-  const auto newly_broken = [&](const CrossRule* rule) { return rule->holds(at) && !rule->holds({trial, at.limits}); };
-  std::string repairing;
-  for (int64_t step = 1; step <= 2 * reach; ++step) {
-    const int64_t candidate = start + (step % 2 == 1 ? -(step + 1) / 2 : step / 2);
-    if (candidate < range.min || candidate > range.max) continue;
-    value = static_cast<int>(candidate);
-    if (!broken.holds({trial, at.limits})) continue;
-    if (std::none_of(rules.begin(), rules.end(), newly_broken)) return toml_text(candidate);
-    if (repairing.empty()) repairing = toml_text(candidate);
+// Far values of keys[0] worth trying: those that the rule's other keys have, and the batches that fit the mesh.
+std::vector<int64_t> far_candidates(const Strings& keys, RunSpec spec) {
+  std::vector<int64_t> values;
+  for (const auto& key : keys) {
+    if (const auto* member = std::get_if<Member<int>>(&find_field(key)->slot)) values.push_back((*member)(spec));
   }
-  return repairing;
+  const int64_t unit = batch_unit(spec);
+  if (keys[0] == "train.batch" && unit > 0) {
+    const auto per_rank = static_cast<uint64_t>(std::max<int64_t>(spec.train.batch / unit, 1));
+    for (const uint64_t count : {per_rank, per_rank + 1, std::bit_floor(per_rank), std::bit_ceil(per_rank)}) {
+      values.push_back(unit * static_cast<int64_t>(count));
+    }
+  }
+  const int64_t start = values[0];
+  std::sort(values.begin(), values.end(),
+            [&](int64_t a, int64_t b) { return std::abs(a - start) < std::abs(b - start); });
+  return values;
 }
 
-std::string nearest_value(const CrossRule& broken, const View& at, const std::vector<const CrossRule*>& rules) {
+// The nearest value of keys[0] with which all of `must_hold` do; of these, one that breaks the fewest of `rules` that
+// hold now.
+std::string nearest_integer(const Strings& keys, const View& at, const Rules& must_hold, const Rules& rules) {
+  constexpr int64_t kReach = 4096;
+  const auto range = std::get<IntRange>(find_field(keys[0])->rule);
+  RunSpec trial = at.spec;
+  int& value = std::get<Member<int>>(find_field(keys[0])->slot)(trial);
+  const int64_t start = value;
+  Rules holding;
+  for (const auto* rule : rules) {
+    if (rule->holds(at)) holding.push_back(rule);
+  }
+  std::string best;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  const auto consider = [&](int64_t candidate) {
+    if (candidate < range.min || candidate > range.max) return;
+    value = static_cast<int>(candidate);
+    const auto holds = [&](const CrossRule* rule) { return rule->holds({trial, at.limits}); };
+    if (!std::all_of(must_hold.begin(), must_hold.end(), holds)) return;
+    const int64_t broken = std::count_if(holding.begin(), holding.end(), std::not_fn(holds));
+    if (broken >= fewest) return;
+    fewest = broken;
+    best = toml_text(candidate);
+  };
+  for (int64_t distance = 0; distance <= kReach && fewest > 0; ++distance) {
+    consider(start - distance);
+    if (fewest > 0) consider(start + distance);
+  }
+  for (const int64_t candidate : far_candidates(keys, at.spec)) {
+    if (fewest > 0) consider(candidate);
+  }
+  return best;
+}
+
+// For an integer out of its range: the end of the range may break the field's rules with other fields.
+std::string nearest_in_range(const Field& field, const std::string& end, const View& at, std::set<std::string> faulty) {
+  faulty.erase(field.key);
+  RunSpec trial = at.spec;
+  std::get<Member<int>>(field.slot)(trial) = std::stoi(end);
+  Rules own;
+  for (const auto* rule : judged(faulty)) {
+    if (rule->keys[0] == field.key) own.push_back(rule);
+  }
+  const auto best = nearest_integer({field.key}, {trial, at.limits}, own, {});
+  return best.empty() ? end : best;
+}
+
+std::string nearest_value(const CrossRule& broken, const View& at, const Rules& rules) {
   const std::string& key = broken.keys[0];
   if (key == "pipeline.layers") {
     RunSpec even = at.spec;
     even.pipeline.layers.clear();
-    return at.spec.mesh.pipe >= 1 && even.model.layers >= even.mesh.pipe ? toml_text(stage_layers(even)) : "";
+    const bool countable = !broken_rule(*find_field("mesh.pipe"), even) && even.model.layers >= even.mesh.pipe;
+    return countable ? toml_text(stage_layers(even)) : "";
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;
     std::erase(kept, "");
     return toml_text(kept);
   }
-  if (std::holds_alternative<Member<int>>(find_field(key)->slot)) return nearest_integer(broken, at, rules);
+  if (std::holds_alternative<Member<int>>(find_field(key)->slot))
+    return nearest_integer(broken.keys, at, {&broken}, rules);
   return "";
 }
 
@@ -234,6 +141,11 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
     }
   }
   const View at{spec, limits};
+  for (auto& problem : found) {
+    const Field& field = *find_field(problem.key);
+    const bool integer = std::holds_alternative<Member<int>>(field.slot);
+    if (integer) problem.nearest = nearest_in_range(field, problem.nearest, at, faulty);
+  }
   const auto rules = judged(faulty);
   for (const auto* rule : rules) {
     if (rule->holds(at)) continue;

@@ -17,8 +17,8 @@ struct HostLimits {
 };
 
 // Every field that breaks its own rule, then every rule between fields that is broken, then every refused combination
-// of features (combine.h). Empty: the run is legal. A problem's `nearest` is a value of its key that repairs it and,
-// where there is such a value, breaks no other rule; of two equally near it is the smaller.
+// of features (combine.h). Empty: the run is legal. A problem's `nearest` is a value of its key that repairs it and
+// breaks as few other rules as can be; of two equally near it is the smaller.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
 
 // The same for a spec of which some keys could not be read: rules that involve a key of `unread` are left out.

@@ -1,0 +1,147 @@
+// The rules between fields.
+//
+// There is no rule that mesh.tensor divides the 4 x width of the MLP: it follows, since tensor divides heads and heads
+// divide width.
+#include "braid/spec/cross_rules.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
+
+bool power_of_two(int64_t n) { return n > 0 && std::has_single_bit(static_cast<uint64_t>(n)); }
+bool reproducible(const RunSpec& spec) { return spec.train.reduction == "reproducible"; }
+int64_t num_ranks(const RunSpec& spec) { return int64_t{spec.mesh.pipe} * spec.mesh.data * spec.mesh.tensor; }
+
+int64_t sum(const Ints& values) { return std::accumulate(values.begin(), values.end(), int64_t{0}); }
+
+std::string ranks_text(const View& at) {
+  const auto& mesh = at.spec.mesh;
+  return cat("must leave at most ", at.limits.max_ranks, " ranks on this host (pipe ", mesh.pipe, " x data ", mesh.data,
+             " x tensor ", mesh.tensor, " = ", num_ranks(at.spec), ")");
+}
+
+// Too many ranks are the fault of the data axis when fewer replicas can repair it, else of the larger of the others.
+enum class Blame { Data, Tensor, Pipe };
+Blame blame(const View& at) {
+  const auto& mesh = at.spec.mesh;
+  if (int64_t{mesh.pipe} * mesh.tensor <= at.limits.max_ranks) return Blame::Data;
+  return mesh.tensor > mesh.pipe ? Blame::Tensor : Blame::Pipe;
+}
+
+CrossRule too_many_ranks(const char* key, Blame who) {
+  return {{key, "mesh.pipe", "mesh.data", "mesh.tensor"},
+          [who](const View& at) { return num_ranks(at.spec) <= at.limits.max_ranks || blame(at) != who; },
+          ranks_text};
+}
+
+std::vector<CrossRule> mesh_rules() {
+  return {
+      {{"model.heads", "model.width"},
+       [](const View& at) { return at.spec.model.width % at.spec.model.heads == 0; },
+       [](const View& at) { return cat("must divide model.width (", at.spec.model.width, ")"); }},
+      {{"mesh.tensor", "model.heads"},
+       [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
+       [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
+      {{"mesh.pipe", "model.layers"},
+       [](const View& at) { return at.spec.mesh.pipe <= at.spec.model.layers; },
+       [](const View& at) {
+         return cat("must be at most model.layers (", at.spec.model.layers, "), since every stage holds a block");
+       }},
+      too_many_ranks("mesh.data", Blame::Data),
+      too_many_ranks("mesh.tensor", Blame::Tensor),
+      too_many_ranks("mesh.pipe", Blame::Pipe),
+      {{"pipeline.layers", "mesh.pipe"},
+       [](const View& at) {
+         const auto& given = at.spec.pipeline.layers;
+         return given.empty() || static_cast<int>(given.size()) == at.spec.mesh.pipe;
+       },
+       [](const View& at) { return cat("must have one entry per stage (mesh.pipe = ", at.spec.mesh.pipe, ")"); }},
+      {{"pipeline.layers"},
+       [](const View& at) {
+         const auto& given = at.spec.pipeline.layers;
+         return std::all_of(given.begin(), given.end(), [](int layers) { return layers >= 1; });
+       },
+       [](const View&) { return std::string("must give every stage at least 1 block"); }},
+      {{"pipeline.layers", "model.layers"},
+       [](const View& at) {
+         return at.spec.pipeline.layers.empty() || sum(at.spec.pipeline.layers) == at.spec.model.layers;
+       },
+       [](const View& at) {
+         return cat("must add up to model.layers (", at.spec.model.layers, "), not ", sum(at.spec.pipeline.layers));
+       }},
+  };
+}
+
+std::vector<CrossRule> run_rules() {
+  return {
+      {{"data.paths"},
+       [](const View& at) { return !at.spec.data.paths.empty(); },
+       [](const View&) { return std::string("must name at least one file or folder"); }},
+      {{"data.paths"},
+       [](const View& at) {
+         const auto& paths = at.spec.data.paths;
+         return std::find(paths.begin(), paths.end(), "") == paths.end();
+       },
+       [](const View&) { return std::string("must not hold an empty path"); }},
+      {{"data.include"},
+       [](const View& at) {
+         const auto& patterns = at.spec.data.include;
+         return std::find(patterns.begin(), patterns.end(), "") == patterns.end();
+       },
+       [](const View&) { return std::string("must not hold an empty pattern"); }},
+      {{"model.vocab", "data.tokenizer"},
+       [](const View& at) { return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens; },
+       [](const View& at) {
+         return cat("must be 0 or at least ", kByteTokens, ", the tokens of data.tokenizer (\"", at.spec.data.tokenizer,
+                    "\")");
+       }},
+      {{"data.validation_fraction", "train.eval_every"},
+       [](const View& at) { return at.spec.data.validation_fraction > 0 || at.spec.train.eval_every == 0; },
+       [](const View& at) {
+         return cat("must be more than 0 when train.eval_every is set (", at.spec.train.eval_every, ")");
+       }},
+      {{"train.batch", "train.microbatch", "mesh.data"},
+       [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
+       [](const View& at) {
+         return cat("must be divisible by train.microbatch x mesh.data (", at.spec.train.microbatch, " x ",
+                    at.spec.mesh.data, " = ", batch_unit(at.spec), ")");
+       }},
+      {{"mesh.data", "train.reduction"},
+       [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
+       [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
+      {{"train.batch", "train.microbatch", "mesh.data", "train.reduction"},
+       [](const View& at) {
+         const int64_t unit = batch_unit(at.spec);
+         return !reproducible(at.spec) || at.spec.train.batch % unit != 0 || power_of_two(at.spec.train.batch / unit);
+       },
+       [](const View& at) {
+         return cat("must make a power of two of microbatches per rank when train.reduction is \"reproducible\", not ",
+                    at.spec.train.batch / batch_unit(at.spec));
+       }},
+      {{"optimizer.warmup_steps", "train.steps"},
+       [](const View& at) { return at.spec.optimizer.warmup_steps <= at.spec.train.steps; },
+       [](const View& at) { return cat("must be at most train.steps (", at.spec.train.steps, ")"); }},
+  };
+}
+
+}  // namespace
+
+int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * spec.mesh.data; }
+
+const std::vector<CrossRule>& cross_rules() {
+  static const std::vector<CrossRule> kRules = [] {
+    auto all = mesh_rules();
+    for (auto& rule : run_rules()) all.push_back(std::move(rule));
+    return all;
+  }();
+  return kRules;
+}
+
+}  // namespace braid

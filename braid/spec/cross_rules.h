@@ -1,0 +1,32 @@
+// What must hold between fields, as one table.
+// It judges; finding the value that repairs a broken rule is in problems.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "braid/spec/fields.h"
+#include "braid/spec/problems.h"
+
+namespace braid {
+
+// What a rule looks at. Every field it reads keeps its own rule.
+struct View {
+  const RunSpec& spec;
+  const HostLimits& limits;
+};
+
+struct CrossRule {
+  Strings keys;  // what it reads; the first is the one at fault
+  std::function<bool(const View&)> holds;
+  std::function<std::string(const View&)> text;
+};
+
+const std::vector<CrossRule>& cross_rules();
+
+// train.microbatch x mesh.data: the sequences that one microbatch on every replica takes.
+int64_t batch_unit(const RunSpec& spec);
+
+}  // namespace braid

@@ -1,0 +1,59 @@
+#include "braid/base/errors.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+TEST(Problem, ReadsAsOneSentence) {
+  EXPECT_EQ(text(Problem{"model.heads", "6", "must be divisible by mesh.tensor (4)", "8"}),
+            "model.heads = 6: must be divisible by mesh.tensor (4); nearest valid is 8");
+  EXPECT_EQ(text(Problem{"model.heads", "6", "must be even", ""}), "model.heads = 6: must be even");
+  EXPECT_EQ(text(Problem{"run.toml:3:7", "", "is not TOML", ""}), "run.toml:3:7: is not TOML");
+  EXPECT_EQ(text(Problem{"", "--fast", "is not an option", ""}), "--fast: is not an option");
+  EXPECT_EQ(text(Problem{"", "", "nothing to train on", ""}), "nothing to train on");
+}
+
+TEST(ConfigError, CarriesEveryProblem) {
+  const std::vector<Problem> found = {{"a", "1", "must be 2", "2"}, {"b", "", "is missing", ""}};
+  const ConfigError error(found);
+  EXPECT_STREQ(error.what(), "a = 1: must be 2; nearest valid is 2\nb: is missing");
+  EXPECT_EQ(error.problems(), found);
+}
+
+TEST(CommError, NamesTheFirstRankThatFailed) {
+  const CommError error({"all_reduce #17 on tensor", 3, 0.25, "loss is not finite"});
+  EXPECT_STREQ(error.what(), "all_reduce #17 on tensor failed after 0.250 s: rank 3: loss is not finite");
+  EXPECT_EQ(error.failure().rank, 3);
+}
+
+TEST(IoError, NamesPathAndByte) {
+  EXPECT_STREQ(IoError("weights", 12, "header is cut off").what(), "weights: at byte 12: header is cut off");
+  EXPECT_STREQ(IoError("weights", 0, "empty").what(), "weights: at byte 0: empty");
+  const IoError error("weights", -1, "no such file");
+  EXPECT_STREQ(error.what(), "weights: no such file");
+  EXPECT_EQ(error.path(), "weights");
+  EXPECT_EQ(error.offset(), -1);
+}
+
+TEST(Check, ThrowsWithFileAndLine) {
+  EXPECT_NO_THROW(check(true, "fine"));
+  const int line = __LINE__ + 2;
+  try {
+    check(false, "two and two make four");
+    FAIL() << "nothing thrown";
+  } catch (const InternalError& error) {
+    const std::string what = error.what();
+    EXPECT_TRUE(what.ends_with("errors_test.cpp:" + std::to_string(line) + ": two and two make four")) << what;
+  }
+}
+
+// The command line tells the kinds apart by type.
+TEST(Errors, AreOfDifferentKinds) {
+  EXPECT_FALSE((std::is_base_of_v<std::runtime_error, InternalError>));
+  EXPECT_FALSE((std::is_base_of_v<ConfigError, CommError>) || (std::is_base_of_v<CommError, IoError>));
+  EXPECT_TRUE((std::is_base_of_v<std::runtime_error, ConfigError>));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,167 @@
+// What a careful engineer would say to a wrong file: one value at a time, and many at once.
+#include "tests/spec/complaint.h"
+
+namespace braid {
+namespace {
+
+TEST(BadInput, TomlThatIsNoToml) {
+  expect_complaints({
+      {"[model\nlayers = 3\n", {}, "run.toml:2:7: is not TOML: ..."},
+      {"[model]\nlayers 3\n", {}, "run.toml:3:8: is not TOML: ..."},
+      {"[model]\nlayers = 3\nlayers = 4\n", {}, "run.toml:4:10: is not TOML: ..."},
+      {"[pipeline]\nschedule = 1f1b\n", {}, "run.toml:3:13: is not TOML: ..."},
+      {"[train]\nout = \"runs\n", {}, "run.toml:3:12: is not TOML: ..."},
+      {"[data]\npaths = [\"corpus.txt\"\n", {}, "run.toml:2:23: is not TOML: ..."},
+  });
+}
+
+TEST(BadInput, UnknownSectionsAndKeys) {
+  expect_complaints({
+      {"[modle]\nlayers = 3\n", {}, "[modle]: is not a known section; nearest valid is [model]"},
+      {"[optimiser]\nlr = 1.0\n", {}, "[optimiser]: is not a known section; nearest valid is [optimizer]"},
+      {"[quantization]\nbits = 4\n", {}, "[quantization]: is not a known section"},
+      {"[model]\nhead = 4\n", {}, "model.head = 4: is not a known key; nearest valid is model.heads"},
+      {"[model]\nn_layers = 4\n", {}, "model.n_layers = 4: is not a known key; nearest valid is model.layers"},
+      {"[model]\nlr = 0.3\n", {}, "model.lr = 0.3: is not a known key; nearest valid is optimizer.lr"},
+      {"[mesh]\nzero = 3\n", {}, "mesh.zero = 3: is not a known key"},
+      {"[mesh]\nsize = {data = 2, tensor = 1}\n",
+       {},
+       "mesh.size = {data = 2, tensor = 1}: is not a known key; nearest valid is mesh.pipe"},
+      {"[data]\npath = [\"corpus.txt\"]\n",
+       {},
+       "data.path = [\"corpus.txt\"]: is not a known key; nearest valid is data.paths"},
+      {"layers = 6\n", {}, "layers = 6: must be in a section; nearest valid is model.layers"},
+      {"model = 3\n", {}, "model = 3: must be a section, written [model]"},
+      {"[[train]]\nsteps = 3\n", {}, "train = [{steps = 3}]: must be a section, written [train]"},
+  });
+}
+
+TEST(BadInput, WrongTypes) {
+  expect_complaints({
+      {"[model]\nlayers = \"six\"\n", {}, "model.layers = \"six\": must be an integer"},
+      {"[model]\nlayers = \"6\"\n", {}, "model.layers = \"6\": must be an integer; nearest valid is 6"},
+      {"[model]\nwidth = 384.0\n", {}, "model.width = 384.0: must be an integer; nearest valid is 384"},
+      {"[train]\nsteps = 1e3\n", {}, "train.steps = 1000.0: must be an integer; nearest valid is 1000"},
+      {"[train]\nseed = true\n", {}, "train.seed = true: must be an integer"},
+      {"[train]\nseed = -0.5\n", {}, "train.seed = -0.5: must be an integer; nearest valid is 0"},
+      {"[optimizer]\nlr = \"3e-4\"\n", {}, "optimizer.lr = \"3e-4\": must be a number; nearest valid is 3e-04"},
+      {"[optimizer]\nlr = \"fast\"\n", {}, "optimizer.lr = \"fast\": must be a number"},
+      {"[train]\nout = 7\n", {}, "train.out = 7: must be a string; nearest valid is \"7\""},
+      {"[train]\nreduction = 7\n", {}, "train.reduction = 7: must be a string"},
+      {"[train]\nresume = false\n", {}, "train.resume = false: must be a string"},
+      {"[train]\nout = 2026-01-31\n", {}, "train.out = 2026-01-31: must be a string"},
+      {"[data]\npaths = \"corpus.txt\"\n",
+       {},
+       "data.paths = \"corpus.txt\": must be a list of strings; nearest valid is [\"corpus.txt\"]"},
+      {"[data]\npaths = [\"a.txt\", 2]\n", {}, "data.paths = [\"a.txt\", 2]: must be a list of strings"},
+      {"[pipeline]\nlayers = 6\n", {}, "pipeline.layers = 6: must be a list of integers"},
+      {"[pipeline]\nlayers = [6.0]\n", {}, "pipeline.layers = [6.0]: must be a list of integers"},
+      {"[pipeline]\nlayers = [[6]]\n", {}, "pipeline.layers = [[6]]: must be a list of integers"},
+  });
+}
+
+TEST(BadInput, ValuesOutOfRange) {
+  expect_complaints({
+      {"[model]\nlayers = 0\n", {}, "model.layers = 0: must be at least 1; nearest valid is 1"},
+      {"[model]\ncontext = 99999999999\n",
+       {},
+       "model.context = 99999999999: must be at most 2147483647; nearest valid is 2147483647"},
+      {"[model]\nvocab = 70000\n", {}, "model.vocab = 70000: must be at most 65536; nearest valid is 65536"},
+      {"[model]\ndropout = -0.1\n", {}, "model.dropout = -0.1: must be at least 0 and less than 1; nearest valid is 0"},
+      {"[model]\ndropout = 1\n", {}, "model.dropout = 1: must be at least 0 and less than 1"},
+      {"[model]\ninit_std = 0.0\n", {}, "model.init_std = 0: must be more than 0"},
+      {"[data]\npaths = [\"a\"]\nvalidation_fraction = 1.0\n",
+       {},
+       "data.validation_fraction = 1: must be at least 0 and at most 0.9; nearest valid is 0.9"},
+      {"[mesh]\ntensor = -2\n", {}, "mesh.tensor = -2: must be at least 1; nearest valid is 1"},
+      {"[mesh]\ndata = 5000\n", {}, "mesh.data = 5000: must be at most 4096; nearest valid is 64"},
+      {"[sync]\nbucket_mb = 0\n", {}, "sync.bucket_mb = 0: must be more than 0"},
+      {"[optimizer]\nlr = nan\n", {}, "optimizer.lr = nan: must be a finite number"},
+      {"[optimizer]\nclip_norm = inf\n", {}, "optimizer.clip_norm = inf: must be a finite number"},
+      {"[optimizer]\nbeta1 = 1.0\n", {}, "optimizer.beta1 = 1: must be at least 0 and less than 1"},
+      {"[optimizer]\nlr = -1e-3\n", {}, "optimizer.lr = -0.001: must be at least 0; nearest valid is 0"},
+      {"[train]\nseed = -1\n", {}, "train.seed = -1: must be at least 0; nearest valid is 0"},
+      {"[train]\nthreads = 5000\n", {}, "train.threads = 5000: must be at most 1024; nearest valid is 1024"},
+      {"[train]\nout = \"\"\n", {}, "train.out = \"\": must not be empty"},
+      {"[train]\nsample_tokens = 0\n", {}, "train.sample_tokens = 0: must be at least 1; nearest valid is 1"},
+  });
+}
+
+TEST(BadInput, UnknownWords) {
+  expect_complaints({
+      {"[pipeline]\nschedule = \"1f1bb\"\n",
+       {},
+       "pipeline.schedule = \"1f1bb\": must be \"gpipe\" or \"1f1b\"; nearest valid is \"1f1b\""},
+      {"[pipeline]\nschedule = \"1F1B\"\n",
+       {},
+       "pipeline.schedule = \"1F1B\": must be \"gpipe\" or \"1f1b\"; nearest valid is \"1f1b\""},
+      {"[pipeline]\nschedule = \"zero-bubble\"\n",
+       {},
+       "pipeline.schedule = \"zero-bubble\": must be \"gpipe\" or \"1f1b\""},
+      {"[train]\ndtype = \"bfloat16\"\n",
+       {},
+       "train.dtype = \"bfloat16\": must be \"float32\" or \"float64\"; nearest valid is \"float32\""},
+      {"[train]\nreduction = \"reproducable\"\n",
+       {},
+       "train.reduction = \"reproducable\": must be \"fast\" or \"reproducible\"; nearest valid is \"reproducible\""},
+      {"[optimizer]\nschedule = \"cosin\"\n",
+       {},
+       "optimizer.schedule = \"cosin\": must be \"cosine\", \"linear\" or \"constant\"; nearest valid is \"cosine\""},
+      {"[model]\nfamily = \"gpt-2\"\n", {}, "model.family = \"gpt-2\": must be \"gpt2\"; nearest valid is \"gpt2\""},
+      {"[data]\npaths = [\"a\"]\ntokenizer = \"byte\"\n",
+       {},
+       "data.tokenizer = \"byte\": must be \"bytes\"; nearest valid is \"bytes\""},
+  });
+}
+
+TEST(BadInput, ManyFaultsInOneFile) {
+  expect_complaints({
+      {R"(
+[modle]
+layers = 3
+[model]
+head = 4
+width = 3.5
+dropout = 2
+[mesh]
+pipe = 8
+data = 3
+[pipeline]
+schedule = "1f1bb"
+[optimizer]
+warmup_steps = 200
+)",
+       {"train.steps=0", "train.dtype=float16"},
+       R"([modle]: is not a known section; nearest valid is [model]
+model.head = 4: is not a known key; nearest valid is model.heads
+model.width = 3.5: must be an integer; nearest valid is 4
+model.dropout = 2: must be at least 0 and less than 1
+pipeline.schedule = "1f1bb": must be "gpipe" or "1f1b"; nearest valid is "1f1b"
+train.steps = 0: must be at least 1; nearest valid is 1
+train.dtype = "float16": must be "float32" or "float64"; nearest valid is "float32"
+train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12); nearest valid is 12)"},
+      // A value that could not be read is not judged again, here model.heads against model.width and mesh.tensor.
+      {"[model]\nheads = \"six\"\nwidth = 100\n[mesh]\ntensor = 7\n", {}, "model.heads = \"six\": must be an integer"},
+      // After a syntax error the overrides are still read.
+      {"[model\n", {"train.steps=0", "train.stepz=3"}, "run.toml:2:7: is not TOML: ..."},
+  });
+  const auto found = problems_of({"[model\n", {"train.steps=0", "train.stepz=3"}, ""});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(text(found[1]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
+  EXPECT_EQ(text(found[2]), "train.steps = 0: must be at least 1; nearest valid is 1");
+}
+
+TEST(BadInput, AFileThatIsNotThere) {
+  try {
+    read_run("/nowhere/run.toml", {"train.steps=0"});
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "/nowhere/run.toml: cannot be read: No such file or directory\n"
+                 "train.steps = 0: must be at least 1; nearest valid is 1");
+  }
+  EXPECT_THROW(read_run(BRAID_SOURCE_DIR, {}), ConfigError);
+}
+
+}  // namespace
+}  // namespace braid

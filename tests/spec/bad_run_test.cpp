@@ -1,0 +1,119 @@
+// Values that are right one by one and wrong together.
+#include "tests/spec/complaint.h"
+
+namespace braid {
+namespace {
+
+TEST(BadRun, Shapes) {
+  expect_complaints({
+      {"", {"model.heads=7"}, "model.heads = 7: must divide model.width (384); nearest valid is 6"},
+      {"", {"model.width=100"}, "model.heads = 6: must divide model.width (100); nearest valid is 5"},
+      {"", {"mesh.tensor=4"}, "mesh.tensor = 4: must divide model.heads (6); nearest valid is 3"},
+      {"", {"mesh.tensor=7"}, "mesh.tensor = 7: must divide model.heads (6); nearest valid is 6"},
+      {"",
+       {"model.vocab=100"},
+       "model.vocab = 100: must be 0 or at least 257, the tokens of data.tokenizer (\"bytes\"); nearest valid is 0"},
+      {"",
+       {"model.vocab=200"},
+       "model.vocab = 200: must be 0 or at least 257, the tokens of data.tokenizer (\"bytes\"); nearest valid is 257"},
+  });
+}
+
+TEST(BadRun, Stages) {
+  expect_complaints({
+      {"",
+       {"mesh.pipe=8"},
+       "mesh.pipe = 8: must be at most model.layers (6), since every stage holds a block; nearest valid is 6"},
+      {"",
+       {"pipeline.layers=[3, 3]"},
+       "pipeline.layers = [3, 3]: must have one entry per stage (mesh.pipe = 1); nearest valid is [6]"},
+      {"",
+       {"mesh.pipe=3", "pipeline.layers=[3, 0, 3]"},
+       "pipeline.layers = [3, 0, 3]: must give every stage at least 1 block; nearest valid is [2, 2, 2]"},
+      {"",
+       {"mesh.pipe=2", "pipeline.layers=[4, 4]"},
+       "pipeline.layers = [4, 4]: must add up to model.layers (6), not 8; nearest valid is [3, 3]"},
+      {"",
+       {"mesh.pipe=2", "pipeline.layers=[99999999999, 1]"},
+       "pipeline.layers = [2147483647, 1]: must add up to model.layers (6), not 2147483648; nearest valid is [3, 3]"},
+      {"",
+       {"mesh.pipe=4", "pipeline.layers=[-1, 8]"},
+       "pipeline.layers = [-1, 8]: must have one entry per stage (mesh.pipe = 4); nearest valid is [1, 2, 2, 1]\n"
+       "pipeline.layers = [-1, 8]: must give every stage at least 1 block; nearest valid is [1, 2, 2, 1]\n"
+       "pipeline.layers = [-1, 8]: must add up to model.layers (6), not 7; nearest valid is [1, 2, 2, 1]"},
+  });
+}
+
+TEST(BadRun, Batches) {
+  expect_complaints({
+      {"",
+       {"train.batch=10"},
+       "train.batch = 10: must be divisible by train.microbatch x mesh.data (4 x 1 = 4); nearest valid is 8"},
+      {"",
+       {"train.batch=2"},
+       "train.batch = 2: must be divisible by train.microbatch x mesh.data (4 x 1 = 4); nearest valid is 4"},
+      {"",
+       {"mesh.data=4"},
+       "train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 4 = 16); nearest valid is 16"},
+      {"",
+       {"train.reduction=reproducible", "mesh.data=3", "train.batch=24"},
+       "mesh.data = 3: must be a power of two when train.reduction is \"reproducible\"; nearest valid is 2"},
+      {"",
+       {"train.reduction=reproducible", "train.batch=24"},
+       "train.batch = 24: must make a power of two of microbatches per rank when train.reduction is \"reproducible\", "
+       "not 6; nearest valid is 16"},
+  });
+}
+
+TEST(BadRun, Data) {
+  expect_complaints({
+      {"[data]\n", {}, "data.paths = []: must name at least one file or folder"},
+      {"[data]\npaths = [\"\"]\n", {}, "data.paths = [\"\"]: must not hold an empty path"},
+      {"",
+       {"data.include=[\"*.py\", \"\"]"},
+       "data.include = [\"*.py\", \"\"]: must not hold an empty pattern; nearest valid is [\"*.py\"]"},
+      {"",
+       {"data.validation_fraction=0", "train.eval_every=10"},
+       "data.validation_fraction = 0: must be more than 0 when train.eval_every is set (10)"},
+      {"",
+       {"optimizer.warmup_steps=1000000"},
+       "optimizer.warmup_steps = 1000000: must be at most train.steps (100); nearest valid is 100"},
+  });
+}
+
+TEST(BadRun, FeaturesThatAreNotBuilt) {
+  expect_complaints({
+      {"",
+       {"mesh.context=2"},
+       "mesh.context = 2: must be 1, since context parallelism is not built yet; nearest valid is 1"},
+      {"",
+       {"mesh.expert=8"},
+       "mesh.expert = 8: must be 1, since expert parallelism is not built yet; nearest valid is 1"},
+  });
+}
+
+TEST(BadRun, MoreRanksThanTheHostCarries) {
+  expect_complaints(
+      {
+          {"",
+           {"mesh.data=32", "train.batch=128"},
+           "mesh.data = 32: must leave at most 16 ranks on this host (pipe 1 x data 32 x tensor 1 = 32); "
+           "nearest valid is 16"},
+          {"",
+           {"mesh.data=8", "mesh.pipe=3", "train.batch=64"},
+           "mesh.data = 8: must leave at most 16 ranks on this host (pipe 3 x data 8 x tensor 1 = 24); "
+           "nearest valid is 4"},
+          {"",
+           {"mesh.pipe=4", "mesh.tensor=6"},
+           "mesh.tensor = 6: must leave at most 16 ranks on this host (pipe 4 x data 1 x tensor 6 = 24); "
+           "nearest valid is 3"},
+          {"",
+           {"mesh.pipe=20", "model.layers=20"},
+           "mesh.pipe = 20: must leave at most 16 ranks on this host (pipe 20 x data 1 x tensor 1 = 20); "
+           "nearest valid is 16"},
+      },
+      HostLimits{16});
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,150 @@
+// The field list against the structs, the printed configuration and the documentation.
+#include "braid/spec/fields.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "braid/spec/describe.h"
+#include "braid/spec/parse.h"
+
+namespace braid {
+namespace {
+
+int num_fields(const std::string& section) {
+  int count = 0;
+  for (const auto& field : fields()) count += section_of(field) == section;
+  return count;
+}
+
+// Each binding names every member of its struct: a member without a field does not compile here, or fails to count.
+TEST(Fields, CoverEveryMember) {
+  const RunSpec run;
+  [[maybe_unused]] const auto& [family, layers, heads, width, context, vocab, vocab_multiple, dropout, init_std] =
+      run.model;
+  EXPECT_EQ(num_fields("model"), 9);
+  [[maybe_unused]] const auto& [paths, include, tokenizer, validation_fraction] = run.data;
+  EXPECT_EQ(num_fields("data"), 4);
+  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor] = run.mesh;
+  EXPECT_EQ(num_fields("mesh"), 5);
+  [[maybe_unused]] const auto& [pipeline_schedule, stage_layers] = run.pipeline;
+  EXPECT_EQ(num_fields("pipeline"), 2);
+  [[maybe_unused]] const auto& [bucket_mb, first_bucket_mb] = run.sync;
+  EXPECT_EQ(num_fields("sync"), 2);
+  [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
+  EXPECT_EQ(num_fields("optimizer"), 9);
+  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, threads, eval_every, eval_batches,
+                                log_every, save_every, out, resume, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 15);
+  EXPECT_EQ(fields().size(), 9u + 4 + 5 + 2 + 2 + 9 + 15);
+  [[maybe_unused]] const auto& [a, b, c, d, e, f, g] = run;
+  EXPECT_EQ(sections().size(), 7u);
+}
+
+TEST(Fields, AreDistinctAndDescribed) {
+  std::set<std::string> keys;
+  for (const auto& field : fields()) {
+    EXPECT_TRUE(keys.insert(field.key).second) << field.key;
+    EXPECT_EQ(find_field(field.key), &field);
+    EXPECT_EQ(section_of(field) + "." + leaf_of(field), field.key);
+    EXPECT_TRUE(field.meaning.ends_with(".")) << field.key;
+    EXPECT_EQ(field.meaning.find('|'), std::string::npos) << "a bar would break the table of " << field.key;
+  }
+}
+
+TEST(Fields, DefaultsKeepTheirOwnRules) {
+  for (const auto& field : fields()) EXPECT_FALSE(broken_rule(field, RunSpec())) << field.key;
+}
+
+// Two fields on one member, or a key that names another member, would show here.
+TEST(Fields, EachChangesItsOwnMemberOnly) {
+  std::set<std::string> printed;
+  for (const auto& field : fields()) {
+    RunSpec changed;
+    std::visit(
+        [&](auto member) {
+          auto& value = member(changed);
+          using Value = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, std::string>) {
+            value += "x";
+          } else if constexpr (std::is_arithmetic_v<Value>) {
+            value += 1;
+          } else {
+            value.emplace_back();
+          }
+        },
+        field.slot);
+    for (const auto& other : fields()) {
+      EXPECT_EQ(value_text(other, changed) != value_text(other, RunSpec()), other.key == field.key) << other.key;
+    }
+    EXPECT_TRUE(printed.insert(to_toml(changed)).second) << field.key;
+  }
+}
+
+RunSpec peculiar_run() {
+  RunSpec spec;
+  spec.model.layers = 7;
+  spec.model.dropout = 0.1;
+  spec.model.init_std = 1.0 / 3;
+  spec.data.paths = {"a \"quoted\" path", "back\\slash", "tab\tnewline\n", "\x01\x7f", "gr\xc3\xbc\xc3\x9f"};
+  spec.data.include = {"*.py", "#"};
+  spec.data.validation_fraction = 5e-324;
+  spec.mesh.pipe = 2;
+  spec.mesh.data = 2;
+  spec.pipeline.layers = {3, 4};
+  spec.optimizer.lr = 1e22;
+  spec.optimizer.eps = 1.7976931348623157e308;
+  spec.train.seed = 9223372036854775807u;
+  spec.train.reduction = "reproducible";
+  spec.train.sample_prompt = "def f(x):\n    return";
+  return spec;
+}
+
+TEST(Printed, ReadsBackToAnEqualRun) {
+  RunSpec plain;
+  plain.data.paths = {"corpus.txt"};
+  for (const auto& spec : {plain, peculiar_run()}) {
+    const std::string printed = to_toml(spec);
+    const RunSpec read = parse_run(printed, "printed", {});
+    EXPECT_EQ(read, spec) << printed;
+    EXPECT_EQ(to_toml(read), printed);
+  }
+}
+
+TEST(Printed, ShowsSectionsInOrder) {
+  RunSpec spec;
+  spec.mesh.data = 4;
+  spec.pipeline.layers = {6};
+  const std::string printed = to_toml(spec);
+  EXPECT_NE(printed.find("[mesh]\n"
+                         "pipe = 1\n"
+                         "data = 4\n"
+                         "context = 1\n"
+                         "expert = 1\n"
+                         "tensor = 1\n"
+                         "\n"
+                         "[pipeline]\n"
+                         "schedule = \"1f1b\"\n"
+                         "layers = [6]\n"),
+            std::string::npos)
+      << printed;
+}
+
+TEST(Printed, HelpNamesEveryField) {
+  for (const auto& field : fields()) {
+    EXPECT_NE(config_text().find("\n  " + leaf_of(field) + " = "), std::string::npos) << field.key;
+    EXPECT_NE(config_text().find(field.meaning), std::string::npos) << field.key;
+  }
+}
+
+TEST(Documentation, IsWhatTheCommandPrints) {
+  std::ifstream file(BRAID_SOURCE_DIR "/docs/configuration.md");
+  std::ostringstream committed;
+  committed << file.rdbuf();
+  EXPECT_EQ(committed.str(), config_markdown()) << "make it anew: braid config --markdown > docs/configuration.md";
+}
+
+}  // namespace
+}  // namespace braid

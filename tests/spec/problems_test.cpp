@@ -1,0 +1,198 @@
+// Properties of problems(): advice repairs, following it ends in a legal run, and legal runs keep the derived promises.
+#include "braid/spec/problems.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "braid/base/seeds.h"
+#include "braid/spec/assign.h"
+#include "braid/spec/combine.h"
+#include "braid/spec/partition.h"
+
+namespace braid {
+namespace {
+
+// A stream of small choices.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : seed_(seed) {}
+  int between(int low, int high) { return low + static_cast<int>(random_bits(seed_, next_++) % (high - low + 1)); }
+
+ private:
+  uint64_t seed_, next_ = 0;
+};
+
+// Often wrong in several ways, and never in a way without a nearest value.
+RunSpec random_run(uint64_t seed) {
+  Dice dice(seed);
+  RunSpec spec;
+  spec.data.paths = {"corpus.txt"};
+  spec.model.layers = dice.between(0, 12);
+  spec.model.heads = dice.between(0, 9);
+  spec.model.width = dice.between(0, 64);
+  spec.model.vocab = dice.between(-1, 300);
+  spec.mesh = {dice.between(0, 9), dice.between(0, 9), dice.between(1, 2), dice.between(1, 2), dice.between(0, 9)};
+  if (dice.between(0, 2) == 0) {
+    spec.pipeline.layers.assign(dice.between(1, 5), 0);
+    for (int& layers : spec.pipeline.layers) layers = dice.between(0, 4);
+  }
+  spec.train.microbatch = dice.between(0, 5);
+  spec.train.batch = dice.between(0, 70);
+  spec.train.steps = dice.between(0, 20);
+  spec.optimizer.warmup_steps = dice.between(-1, 30);
+  if (dice.between(0, 1) == 0) spec.train.reduction = "reproducible";
+  return spec;
+}
+
+RunSpec repaired(const RunSpec& spec, const Problem& problem) {
+  RunSpec after = spec;
+  const auto document = toml_document("value = " + problem.nearest, "nearest");
+  EXPECT_TRUE(document.problems.empty()) << text(problem);
+  EXPECT_FALSE(assign(*find_field(problem.key), document.root.at(0).second, after)) << text(problem);
+  return after;
+}
+
+// The rule without its numbers, which change with the value.
+std::string kind(const Problem& problem) {
+  std::string rule = problem.key + problem.rule;
+  std::erase_if(rule, [](char c) { return c >= '0' && c <= '9'; });
+  return rule;
+}
+
+TEST(Nearest, RepairsItsProblem) {
+  int num_problems = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const RunSpec spec = random_run(seed);
+    for (const auto& problem : problems(spec, {32})) {
+      if (problem.nearest.empty()) continue;
+      ++num_problems;
+      for (const auto& left : problems(repaired(spec, problem), {32})) {
+        EXPECT_NE(kind(left), kind(problem)) << text(problem) << "\nleaves\n" << text(left);
+      }
+    }
+  }
+  EXPECT_GT(num_problems, 5000);
+}
+
+TEST(Nearest, FollowedToTheEndIsALegalRun) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    RunSpec spec = random_run(seed);
+    auto left = problems(spec, {32});
+    for (int repairs = 0; !left.empty() && repairs < 40; ++repairs) {
+      const auto next = std::find_if(left.begin(), left.end(), [](const Problem& p) { return !p.nearest.empty(); });
+      ASSERT_NE(next, left.end()) << text(left[0]);
+      spec = repaired(spec, *next);
+      left = problems(spec, {32});
+    }
+    EXPECT_TRUE(left.empty()) << "seed " << seed << ": " << (left.empty() ? "" : text(left[0]));
+  }
+}
+
+TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
+  int num_legal = 0;
+  for (uint64_t seed = 0; num_legal < 300; ++seed) {
+    RunSpec spec = random_run(seed);
+    spec.mesh.context = spec.mesh.expert = 1;
+    for (auto left = problems(spec); !left.empty(); left = problems(spec)) spec = repaired(spec, left[0]);
+    ++num_legal;
+    EXPECT_EQ(4 * spec.model.width % spec.mesh.tensor, 0);
+    EXPECT_EQ(spec.model.width % spec.mesh.tensor, 0);
+    EXPECT_EQ(spec.train.batch % (spec.train.microbatch * spec.mesh.data), 0);
+    const auto stages = stage_layers(spec);
+    EXPECT_EQ(static_cast<int>(stages.size()), spec.mesh.pipe);
+    EXPECT_GE(*std::min_element(stages.begin(), stages.end()), 1);
+  }
+}
+
+TEST(Legal, TheDefaultsWithDataAre) {
+  RunSpec spec;
+  EXPECT_EQ(problems(spec).size(), 1u);
+  spec.data.paths = {"corpus.txt"};
+  EXPECT_TRUE(problems(spec).empty());
+}
+
+// Divisors of zero, products that overflow and values outside every range, from a program instead of a file.
+TEST(Problems, SurviveAnything) {
+  RunSpec spec;
+  for (const auto& field : fields()) {
+    if (const auto* integer = std::get_if<Member<int>>(&field.slot)) (*integer)(spec) = 0;
+  }
+  EXPECT_FALSE(problems(spec).empty());
+  for (const auto& field : fields()) {
+    if (const auto* integer = std::get_if<Member<int>>(&field.slot)) (*integer)(spec) = INT32_MAX;
+  }
+  spec.pipeline.layers = {INT32_MAX, INT32_MAX};
+  EXPECT_FALSE(problems(spec).empty());
+  spec.train.seed = UINT64_MAX;
+  const auto all = problems(spec);
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Problem& problem) {
+    return text(problem) ==
+           "train.seed = 18446744073709551615: must be at most 9223372036854775807; nearest valid is "
+           "9223372036854775807";
+  }));
+}
+
+TEST(StageLayers, AreAsEvenAsPossible) {
+  const auto stages = [](int layers, int pipe) {
+    RunSpec spec;
+    spec.model.layers = layers;
+    spec.mesh.pipe = pipe;
+    return stage_layers(spec);
+  };
+  EXPECT_EQ(stages(6, 1), (Ints{6}));
+  EXPECT_EQ(stages(5, 2), (Ints{3, 2}));
+  EXPECT_EQ(stages(8, 3), (Ints{3, 3, 2}));
+  EXPECT_EQ(stages(7, 3), (Ints{2, 3, 2}));
+  EXPECT_EQ(stages(6, 4), (Ints{1, 2, 2, 1}));
+  EXPECT_EQ(stages(7, 4), (Ints{2, 2, 2, 1}));
+  for (int pipe = 1; pipe <= 8; ++pipe) {
+    for (int layers = pipe; layers <= 30; ++layers) {
+      const auto held = stages(layers, pipe);
+      EXPECT_EQ(std::accumulate(held.begin(), held.end(), 0), layers);
+      const auto [low, high] = std::minmax_element(held.begin(), held.end());
+      EXPECT_LE(*high - *low, 1);
+      EXPECT_EQ(held.back(), *low);
+    }
+  }
+}
+
+TEST(StageLayers, AreTheUsersWhenGiven) {
+  RunSpec spec;
+  spec.mesh.pipe = 3;
+  spec.pipeline.layers = {1, 4, 1};
+  EXPECT_EQ(stage_layers(spec), (Ints{1, 4, 1}));
+}
+
+TEST(Combine, IsSymmetricAndNamesRealKeys) {
+  for (int a = 0; a < kNumFeatures; ++a) {
+    const auto feature = static_cast<Feature>(a);
+    EXPECT_TRUE(find_field(key(feature))) << text(feature);
+    for (int b = 0; b < kNumFeatures; ++b) {
+      const auto other = static_cast<Feature>(b);
+      EXPECT_EQ(combination(feature, other).verdict, combination(other, feature).verdict);
+    }
+  }
+  for (const auto& pair : combinations()) EXPECT_FALSE(pair.why.empty());
+}
+
+TEST(Combine, SeesWhatIsOn) {
+  using enum Feature;
+  RunSpec spec;
+  EXPECT_EQ(features(spec), (std::vector{TiedEmbedding, Clipping, SharedCores}));
+  spec.mesh = {.pipe = 2, .data = 2, .tensor = 2};
+  spec.optimizer.clip_norm = 0;
+  spec.model.dropout = 0.1;
+  spec.train.threads = 1;
+  EXPECT_EQ(features(spec), (std::vector{OneFOneB, TiedEmbedding, Dropout, Data, Tensor}));
+  EXPECT_TRUE(notes(spec).empty());
+  spec.pipeline.schedule = "gpipe";
+  spec.train.reduction = "reproducible";
+  EXPECT_EQ(features(spec), (std::vector{Gpipe, TiedEmbedding, Dropout, Data, Tensor, Reproducible}));
+  EXPECT_EQ(notes(spec), (Strings{"reproducible reduction promises the same bits across data and pipe sizes at one "
+                                  "mesh.tensor, not across tensor sizes"}));
+}
+
+}  // namespace
+}  // namespace braid
