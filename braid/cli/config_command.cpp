@@ -28,7 +28,7 @@ int config_command(const Words& words) {
   std::vector<Problem> unknown;
   for (const auto& word : words) {
     if (word == "--markdown") continue;
-    unknown.push_back({"braid config", word, "is not an option", nearest(word, {"--markdown", "--help"})});
+    unknown.push_back({"", word, "is not an option of braid config", nearest(word, {"--markdown", "--help"})});
   }
   if (!unknown.empty()) throw ConfigError(std::move(unknown));
   std::cout << config_markdown();
