@@ -23,14 +23,15 @@ struct PlacedTensor {
 // What a checkpoint says beside its tensors. Kept as text so that this room knows no spec.
 struct CheckpointInfo {
   int64_t step = 0;
-  std::string config_toml;     // the resolved configuration, in TOML
-  std::string tokenizer;       // DataSpec::tokenizer
-  int64_t next_sample = 0;     // data cursor
+  std::string config_toml;  // the resolved configuration, in TOML
+  std::string tokenizer;    // DataSpec::tokenizer
+  int64_t next_sample = 0;  // data cursor
 };
 
-// Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under a
-// temporary name and renames it. Global tensors are put together without padding; of copies, the lowest rank's is taken.
-// On every rank: returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing published.
+// Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under
+// a temporary name and renames it. Global tensors are put together without padding; of copies, the lowest rank's is
+// taken. On every rank: returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing
+// published.
 void save_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors, const CheckpointInfo& info,
                      Communicator& world);
 
@@ -38,7 +39,13 @@ void save_checkpoint(const std::string& directory, const std::vector<PlacedTenso
 CheckpointInfo read_checkpoint_info(const std::string& directory);
 
 // Fills every `tensors[i].local` from `directory`; each rank reads just its own boxes. Padding is left as it is. Before
-// anything is written, names, shapes and types of all tensors are compared; ConfigError lists every difference.
+// anything is written, names, shapes and types of all tensors are compared (ConfigError lists every difference), and so
+// are the sizes and headers of the files (IoError). Tensors of the checkpoint that nobody asks for are left alone.
+// Not collective. The bytes are not hashed: a rank reads parts; verify_checkpoint() reads all.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
+
+// Reads every byte and compares hashes with the manifest. Throws IoError naming the file and tensor that were changed.
+// Not collective: rank 0 calls it before a run loads.
+void verify_checkpoint(const std::string& directory);
 
 }  // namespace braid

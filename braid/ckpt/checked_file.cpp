@@ -1,0 +1,49 @@
+// pread until all is there.
+#include "braid/ckpt/checked_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+// O_NONBLOCK: opening a named pipe must not wait for its writer before fstat can refuse it.
+CheckedFile::CheckedFile(std::string path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
+  if (fd_ < 0) throw IoError(path_, -1, cat("cannot open: ", std::strerror(errno)));
+  struct stat about {};
+  const bool regular = ::fstat(fd_, &about) == 0 && S_ISREG(about.st_mode);
+  if (!regular) {
+    ::close(fd_);
+    throw IoError(path_, -1, "is not a regular file");
+  }
+  bytes_ = about.st_size;
+}
+
+CheckedFile::~CheckedFile() { ::close(fd_); }
+
+void CheckedFile::read(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd_, out.data(), out.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw IoError(path_, offset, cat("cannot read: ", std::strerror(errno)));
+    if (got == 0) throw IoError(path_, offset, cat("the file ends here, ", out.size(), " bytes too early"));
+    out = out.subspan(static_cast<size_t>(got));
+    offset += got;
+  }
+}
+
+std::string CheckedFile::content(int64_t limit) const {
+  if (bytes_ > limit) throw IoError(path_, limit, cat("has ", bytes_, " bytes; at most ", limit, " are read"));
+  std::string text(static_cast<size_t>(bytes_), '\0');
+  read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,55 @@
+// Length first, then bytes.
+#include "braid/ckpt/exchange.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cstring>
+
+namespace braid {
+namespace {
+
+at::Tensor packed(const std::string& text, int64_t bytes) {
+  const auto tensor = at::zeros({bytes}, at::kByte);
+  if (!text.empty()) std::memcpy(tensor.data_ptr(), text.data(), text.size());
+  return tensor;
+}
+
+std::string unpacked(const at::Tensor& tensor, int64_t bytes) {
+  const auto host = tensor.cpu();
+  return {static_cast<const char*>(host.const_data_ptr()), static_cast<size_t>(bytes)};
+}
+
+}  // namespace
+
+std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world) {
+  const int size = world.size();
+  const auto length = at::full({1}, static_cast<int64_t>(mine.size()), at::TensorOptions(at::kLong).device(device));
+  const auto lengths = at::empty({size}, length.options());
+  world.all_gather(lengths, length).wait_host();
+  const auto lengths_host = lengths.cpu();
+  const int64_t longest = lengths_host.max().item<int64_t>();
+  if (longest == 0) return std::vector<std::string>(static_cast<size_t>(size));
+
+  const auto bytes = packed(mine, longest).to(device);
+  const auto all = at::empty({size, longest}, bytes.options());
+  world.all_gather(all.view({-1}), bytes).wait_host();
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < size; ++rank) {
+    texts.push_back(unpacked(all.select(0, rank), lengths_host.const_data_ptr<int64_t>()[rank]));
+  }
+  return texts;
+}
+
+std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world) {
+  const auto length = at::full({1}, static_cast<int64_t>(mine.size()), at::TensorOptions(at::kLong).device(device));
+  world.broadcast(length, 0).wait_host();
+  const auto count = length.item<int64_t>();
+  if (count == 0) return {};
+  const auto bytes = (world.rank() == 0 ? packed(mine, count) : at::zeros({count}, at::kByte)).to(device);
+  world.broadcast(bytes, 0).wait_host();
+  return unpacked(bytes, count);
+}
+
+}  // namespace braid

@@ -1,0 +1,20 @@
+// Short texts between ranks: what each holds, how the save went.
+// It deliberately knows nothing of what they say.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// Collective. Everyone's text, by rank. The messages travel in tensors on `device`.
+std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
+
+// Collective. Rank 0's text.
+std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world);
+
+}  // namespace braid

@@ -1,0 +1,44 @@
+// What a save asks of the file system, as an interface, so that a test can fail or stop it at any call.
+// It knows no format and no protocol.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace braid {
+
+// A new file. Every method throws IoError with the path and the system's words. Closes, without a check, when
+// destroyed.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual void append(std::span<const std::byte> bytes) = 0;
+  virtual void sync() = 0;  // fsync
+  virtual void close() = 0;
+};
+
+// Every method throws IoError with the path and the system's words; a full disk also says how much is free.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // it must not exist
+  virtual void create_directories(const std::string& path) = 0;               // parents too; may exist
+  virtual void sync_directory(const std::string& path) = 0;                   // fsync: its names are durable
+  virtual void rename(const std::string& from, const std::string& to) = 0;    // `to` must not exist
+  virtual void remove_all(const std::string& path) = 0;                       // nothing there: nothing happens
+  virtual bool exists(const std::string& path) = 0;
+};
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<WritableFile> create(const std::string& path) override;
+  void create_directories(const std::string& path) override;
+  void sync_directory(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+  void remove_all(const std::string& path) override;
+  bool exists(const std::string& path) override;
+};
+
+}  // namespace braid

@@ -1,0 +1,150 @@
+// JSON of the manifest. Everything read is checked before it is used.
+#include "braid/ckpt/manifest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checked_file.h"
+#include "braid/ckpt/digest.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "braid checkpoint";
+constexpr std::string_view kDigestMember = ",\n  \"xxh64\": \"";
+constexpr std::string_view kDigestEnd = "\"\n}\n";
+constexpr int64_t kMaxManifestBytes = 1'000'000'000;
+
+std::string without_last_slash(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return directory;
+}
+
+uint64_t digest(std::string_view text) {
+  Digest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  return digest.value();
+}
+
+// The part of the text that the digest covers.
+std::string_view checked_part(const std::string& path, std::string_view text) {
+  const size_t tail = kDigestMember.size() + 16 + kDigestEnd.size();
+  const size_t body = text.size() < tail ? 0 : text.size() - tail;
+  if (text.size() < tail || text.substr(body, kDigestMember.size()) != kDigestMember || !text.ends_with(kDigestEnd)) {
+    throw IoError(path, static_cast<int64_t>(text.size()),
+                  "must end with its xxh64; it is cut short or not a manifest");
+  }
+  const std::string_view said = text.substr(body + kDigestMember.size(), 16);
+  const std::string found = hex(digest(text.substr(0, body)));
+  if (said != found) {
+    throw IoError(path, static_cast<int64_t>(body),
+                  cat("says its xxh64 is ", said, "; it is ", found, ": it was changed"));
+  }
+  return text.substr(0, body);
+}
+
+void require(bool holds, const std::string& path, const std::string& rule) {
+  if (!holds) throw IoError(path, -1, rule);
+}
+
+uint64_t hash_of(const Json& json, const std::string& path) {
+  const auto text = json.at("xxh64").get<std::string>();
+  require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
+          cat("xxh64 ", text, " must be sixteen digits"));
+  return std::stoull(text, nullptr, 16);
+}
+
+// One path component of a strict alphabet, so that a manifest cannot name a file elsewhere.
+bool is_file_name(const std::string& name) {
+  const auto good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 255 && name[0] != '.' && std::all_of(name.begin(), name.end(), good);
+}
+
+ElementType type_of(const std::string& name, const std::string& path) {
+  for (const auto type : {ElementType::U8, ElementType::BF16, ElementType::F32, ElementType::F64, ElementType::I64}) {
+    if (text(type) == name) return type;
+  }
+  throw IoError(path, -1, cat("type ", name, " must be one of: U8, BF16, F32, F64, I64"));
+}
+
+Manifest from_json(const Json& json, const std::string& path) {
+  Manifest manifest;
+  require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
+  const auto version = json.at("version").get<int64_t>();
+  require(version == kManifestVersion, path,
+          cat("has format version ", version, "; this braid reads ", kManifestVersion));
+  manifest.info = {json.at("step").get<int64_t>(), json.at("config").get<std::string>(),
+                   json.at("tokenizer").get<std::string>(), json.at("next_sample").get<int64_t>()};
+  for (const auto& [name, file] : json.at("files").items()) {
+    require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
+    manifest.files[name] = {file.at("bytes").get<int64_t>(), hash_of(file, path)};
+  }
+  for (const auto& [name, tensor] : json.at("tensors").items()) {
+    ManifestTensor entry{tensor.at("file").get<std::string>(), type_of(tensor.at("dtype").get<std::string>(), path),
+                         tensor.at("shape").get<std::vector<int64_t>>(), hash_of(tensor, path)};
+    require(manifest.files.count(entry.file) == 1, path, cat("tensor ", name, " lies in ", entry.file, ", not listed"));
+    manifest.tensors[name] = std::move(entry);
+  }
+  return manifest;
+}
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  Json json;
+  json["format"] = kFormat;
+  json["version"] = kManifestVersion;
+  json["step"] = manifest.info.step;
+  json["next_sample"] = manifest.info.next_sample;
+  json["tokenizer"] = manifest.info.tokenizer;
+  json["config"] = manifest.info.config_toml;
+  json["files"] = Json::object();
+  for (const auto& [name, file] : manifest.files) {
+    json["files"][name] = {{"bytes", file.bytes}, {"xxh64", hex(file.hash)}};
+  }
+  json["tensors"] = Json::object();
+  for (const auto& [name, tensor] : manifest.tensors) {
+    json["tensors"][name] = {
+        {"file", tensor.file}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}, {"xxh64", hex(tensor.hash)}};
+  }
+  std::string body = json.dump(2);
+  body.resize(body.size() - 2);  // the last "\n}"
+  return cat(body, kDigestMember, hex(digest(body)), kDigestEnd);
+}
+
+Manifest parse_manifest(const std::string& path, const std::string& text) {
+  const auto body = checked_part(path, text);
+  try {
+    return from_json(Json::parse(cat(body, "\n}")), path);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw IoError(path, static_cast<int64_t>(error.byte), error.what());
+  } catch (const nlohmann::json::exception& error) {
+    throw IoError(path, -1, error.what());
+  }
+}
+
+std::string found_directory(const std::string& directory) {
+  const auto has_manifest = [](const std::string& folder) {
+    return std::filesystem::exists(folder + "/manifest.json");
+  };
+  const std::string aside = aside_name(directory);
+  return !std::filesystem::exists(directory) && has_manifest(aside) ? aside : without_last_slash(directory);
+}
+
+Manifest read_manifest(const std::string& directory) {
+  const CheckedFile file(directory + "/manifest.json");
+  return parse_manifest(file.path(), file.content(kMaxManifestBytes));
+}
+
+std::string temporary_name(const std::string& directory) { return without_last_slash(directory) + ".tmp"; }
+std::string aside_name(const std::string& directory) { return without_last_slash(directory) + ".old"; }
+
+}  // namespace braid

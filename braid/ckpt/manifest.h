@@ -1,0 +1,52 @@
+// manifest.json: what a checkpoint is made of. Written last, so a folder without one is not a checkpoint.
+// It knows no tensors' values. Format: docs/checkpoint_format.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/safetensors.h"
+
+namespace braid {
+
+struct ManifestFile {
+  int64_t bytes = 0;
+  uint64_t hash = 0;  // Digest of the whole file
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct ManifestTensor {
+  std::string file;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  uint64_t hash = 0;  // Digest of its bytes
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+struct Manifest {
+  CheckpointInfo info;
+  std::map<std::string, ManifestFile> files;      // by name inside the folder
+  std::map<std::string, ManifestTensor> tensors;  // by name
+};
+
+inline constexpr int kManifestVersion = 1;
+
+// The whole file; its last member is the Digest of the bytes before it.
+std::string manifest_text(const Manifest& manifest);
+
+// Throws IoError naming `path` and the byte when `text` is not what manifest_text makes.
+Manifest parse_manifest(const std::string& path, const std::string& text);
+
+// Where the checkpoint `directory` is: there, or set aside by a save that was stopped while it replaced it.
+std::string found_directory(const std::string& directory);
+
+// Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.
+Manifest read_manifest(const std::string& directory);
+
+// Names beside a checkpoint's own: what is being written, and what is being replaced.
+std::string temporary_name(const std::string& directory);
+std::string aside_name(const std::string& directory);
+
+}  // namespace braid

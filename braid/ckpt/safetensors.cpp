@@ -1,0 +1,142 @@
+// Types, layout and writing; the reader's checks on places. The JSON of the header is read in safetensors_json.cpp.
+#include "braid/ckpt/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/safetensors_json.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kLengthBytes = 8;
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::string list(const std::vector<int64_t>& values) {
+  std::vector<std::string> words;
+  for (const int64_t value : values) words.push_back(cat(value));
+  return cat("[", joined(words, ","), "]");
+}
+
+// Product of the shape times the size of an element; false when it does not fit.
+bool size_in_bytes(const TensorInfo& info, int64_t& bytes) {
+  bytes = bytes_per_element(info.type);
+  for (const int64_t extent : info.shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return false;
+  }
+  return true;
+}
+
+// One tensor's place; `previous_end` is where the tensor before it ends.
+void check_place(const std::string& path, const ParsedTensor& parsed, int64_t previous_end, int64_t data_begin) {
+  const auto& [info, begin, end] = parsed.entry;
+  if (end < begin) {
+    throw IoError(path, parsed.header_offset,
+                  cat("tensor ", info.name, " ends at ", end, ", before its begin ", begin));
+  }
+  if (begin != previous_end) {
+    throw IoError(path, data_begin + std::min(begin, previous_end),
+                  cat(begin > previous_end ? "hole before" : "overlap with", " tensor ", info.name,
+                      ", which begins at ", begin, " while the tensor before it ends at ", previous_end));
+  }
+  int64_t bytes = 0;
+  if (!size_in_bytes(info, bytes)) {
+    throw IoError(path, parsed.header_offset, cat("the size of tensor ", info.name, " overflows 63 bits"));
+  }
+  if (bytes != end - begin) {
+    throw IoError(path, parsed.header_offset,
+                  cat("tensor ", info.name, " has ", end - begin, " bytes; its shape and type need ", bytes));
+  }
+}
+
+}  // namespace
+
+std::string text(ElementType type) {
+  static constexpr const char* kNames[] = {"U8", "BF16", "F32", "F64", "I64"};
+  return kNames[static_cast<int>(type)];
+}
+
+int64_t bytes_per_element(ElementType type) {
+  static constexpr int64_t kBytes[] = {1, 2, 4, 8, 8};
+  return kBytes[static_cast<int>(type)];
+}
+
+std::vector<TensorEntry> laid_out(std::vector<TensorInfo> tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    return std::tie(b.type, a.name) < std::tie(a.type, b.name);
+  });
+  std::vector<TensorEntry> entries;
+  int64_t end = 0;
+  for (auto& info : tensors) {
+    int64_t bytes = 0;
+    check(size_in_bytes(info, bytes), "a tensor's size in bytes fits in 63 bits");
+    entries.push_back({std::move(info), end, end + bytes});
+    end += bytes;
+  }
+  return entries;
+}
+
+std::string header_bytes(const std::vector<TensorEntry>& tensors, const SafetensorsMetadata& metadata) {
+  std::vector<std::string> members;
+  if (!metadata.empty()) {
+    std::vector<std::string> pairs;
+    for (const auto& [key, value] : metadata) pairs.push_back(cat(quoted(key), ":", quoted(value)));
+    members.push_back(cat("\"__metadata__\":{", joined(pairs, ","), "}"));
+  }
+  for (const auto& [info, begin, end] : tensors) {
+    members.push_back(cat(quoted(info.name), ":{\"dtype\":\"", text(info.type), "\",\"shape\":", list(info.shape),
+                          ",\"data_offsets\":", list({begin, end}), "}"));
+  }
+  std::string json = cat("{", joined(members, ","), "}");
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of eight bytes
+  check(static_cast<int64_t>(json.size()) <= kMaxHeaderBytes, "a safetensors header has at most 100,000,000 bytes");
+  const uint64_t length = json.size();
+  std::string bytes(kLengthBytes, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + json;
+}
+
+SafetensorsHeader read_header(const CheckedFile& file) {
+  if (file.bytes() < kLengthBytes) {
+    throw IoError(file.path(), 0, cat("has ", file.bytes(), " bytes; a safetensors file has at least ", kLengthBytes));
+  }
+  uint64_t length = 0;
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > uint64_t{kMaxHeaderBytes}) {
+    throw IoError(file.path(), 0, cat("header length ", length, " is above the limit of ", kMaxHeaderBytes));
+  }
+  if (static_cast<int64_t>(length) > file.bytes() - kLengthBytes) {
+    throw IoError(file.path(), 0, cat("header length ", length, " does not fit the file of ", file.bytes(), " bytes"));
+  }
+  std::string json(length, '\0');
+  file.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
+  return parse_header(file.path(), json, file.bytes());
+}
+
+SafetensorsHeader parse_header(const std::string& path, std::string_view json, int64_t file_bytes) {
+  SafetensorsHeader header;
+  header.data_begin = kLengthBytes + static_cast<int64_t>(json.size());
+  auto parsed = parse_header_json({path, json, kLengthBytes}, header.metadata);
+  std::sort(parsed.begin(), parsed.end(), [](const ParsedTensor& a, const ParsedTensor& b) {
+    return std::tie(a.entry.begin, a.entry.end) < std::tie(b.entry.begin, b.entry.end);
+  });
+  int64_t end = 0;
+  for (auto& tensor : parsed) {
+    check_place(path, tensor, end, header.data_begin);
+    end = tensor.entry.end;
+    header.tensors.push_back(std::move(tensor.entry));
+  }
+  if (end != file_bytes - header.data_begin) {
+    throw IoError(
+        path, std::min(header.data_begin + end, file_bytes),
+        cat("the tensors need ", end, " bytes after the header; the file has ", file_bytes - header.data_begin));
+  }
+  return header;
+}
+
+}  // namespace braid

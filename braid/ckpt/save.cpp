@@ -1,0 +1,94 @@
+// Rank 0 writes while the others send; before each tensor all agree that rank 0 has not failed.
+#include "braid/ckpt/save.h"
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "braid/base/errors.h"
+#include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/exchange.h"
+#include "braid/ckpt/gather.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+
+// What rank 0 does alone, and how the others learn that it failed.
+class RankZero {
+ public:
+  RankZero(Communicator& world, at::Device device) : world_(world), device_(device) {}
+
+  // On rank 0, unless something failed before: runs `step`. When it throws IoError, keeps that and takes back what was
+  // written, before any other rank can know.
+  void run(const std::function<void(std::optional<CheckpointWriter>& writer)>& step) {
+    if (world_.rank() != 0 || !failure_.empty()) return;
+    try {
+      step(writer_);
+    } catch (const IoError& error) {
+      const std::string why = std::string(error.what()).substr(error.path().size() + 2);  // what() is "path: why"
+      failure_ = nlohmann::json({error.path(), why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      writer_.reset();
+    }
+  }
+
+  // Collective: throws the same IoError on every rank when rank 0 has failed.
+  void agree() const {
+    const std::string failure = text_of_rank_0(failure_, device_, world_);
+    if (failure.empty()) return;
+    const auto json = nlohmann::json::parse(failure);
+    throw IoError(json[0], -1, json[1]);
+  }
+
+ private:
+  Communicator& world_;
+  at::Device device_;
+  std::optional<CheckpointWriter> writer_;
+  std::string failure_;
+};
+
+// The tensors of each file, in the order of their bytes.
+std::map<std::string, std::vector<TensorEntry>> by_file(const std::vector<GatheredTensor>& tensors) {
+  std::map<std::string, std::vector<TensorInfo>> infos;
+  infos[kModelFile];
+  for (const auto& tensor : tensors) {
+    infos[tensor.info.name.starts_with("adamw.") ? kOptimizerFile : kModelFile].push_back(tensor.info);
+  }
+  std::map<std::string, std::vector<TensorEntry>> entries;
+  for (auto& [file, list] : infos) entries[file] = laid_out(std::move(list));
+  return entries;
+}
+
+}  // namespace
+
+void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
+                        FileSystem& files) {
+  const Gather gather(content.tensors, world);
+  std::map<std::string, const GatheredTensor*> gathered;
+  for (const auto& tensor : gather.tensors()) gathered[tensor.info.name] = &tensor;
+
+  RankZero zero(world, content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device());
+  zero.run([&](auto& writer) { writer.emplace(directory, content.info, files); });
+  for (const auto& [file, entries] : by_file(gather.tensors())) {
+    zero.run([&, &file = file, &entries = entries](auto& writer) { writer->open(file, entries); });
+    for (const auto& entry : entries) {
+      zero.agree();
+      const auto whole = gather(*gathered.at(entry.info.name));
+      zero.run([&](auto& writer) { writer->append(whole); });
+    }
+    zero.run([](auto& writer) { writer->close(); });
+  }
+  zero.run([](auto& writer) { writer->publish(); });
+  zero.agree();
+}
+
+void save_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors, const CheckpointInfo& info,
+                     Communicator& world) {
+  PosixFileSystem files;
+  save_checkpoint_to(directory, {tensors, info}, world, files);
+}
+
+}  // namespace braid

@@ -1,0 +1,25 @@
+// at::Tensor as the formats see it: an element type, and bytes.
+// It copies nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <span>
+
+#include "braid/ckpt/safetensors.h"
+#include "braid/mesh/placement.h"
+
+namespace braid {
+
+// check() fails for types that checkpoints do not have.
+ElementType element_type(at::ScalarType type);
+at::ScalarType scalar_type(ElementType type);
+
+// The memory of a contiguous tensor on the host.
+std::span<std::byte> bytes_of(const at::Tensor& tensor);
+
+// The part of `local` in which `piece` lies; for a tensor without dims, all of it.
+at::Tensor part_of(const at::Tensor& local, const Piece& piece);
+
+}  // namespace braid

@@ -1,0 +1,101 @@
+// The manifest's text, and what a manifest may not say.
+#include "braid/ckpt/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/digest.h"
+
+namespace braid {
+namespace {
+
+Manifest small() {
+  Manifest manifest;
+  manifest.info = {8, "[train]\nsteps = 10\n", "bytes", 64};
+  manifest.files["model.safetensors"] = {120, 0x0123456789ABCDEF};
+  manifest.tensors["wte.weight"] = {"model.safetensors", ElementType::F32, {3, 4}, 0xFFFFFFFFFFFFFFFF};
+  return manifest;
+}
+
+// `text` with its last member made right again.
+std::string resealed(const std::string& text) {
+  const std::string body = text.substr(0, text.rfind(",\n  \"xxh64\""));
+  Digest digest;
+  digest.add(std::as_bytes(std::span(body)));
+  return cat(body, ",\n  \"xxh64\": \"", hex(digest.value()), "\"\n}\n");
+}
+
+std::string error_with(const std::string& from, const std::string& to) {
+  auto text = manifest_text(small());
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  try {
+    parse_manifest("m", resealed(text));
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Manifest, Picture) {
+  EXPECT_EQ(manifest_text(small()), R"({
+  "format": "braid checkpoint",
+  "version": 1,
+  "step": 8,
+  "next_sample": 64,
+  "tokenizer": "bytes",
+  "config": "[train]\nsteps = 10\n",
+  "files": {
+    "model.safetensors": {
+      "bytes": 120,
+      "xxh64": "0123456789abcdef"
+    }
+  },
+  "tensors": {
+    "wte.weight": {
+      "file": "model.safetensors",
+      "dtype": "F32",
+      "shape": [
+        3,
+        4
+      ],
+      "xxh64": "ffffffffffffffff"
+    }
+  },
+  "xxh64": ")" + manifest_text(small()).substr(manifest_text(small()).size() - 20));
+}
+
+TEST(Manifest, ComesBack) {
+  const auto manifest = small();
+  const auto again = parse_manifest("m", manifest_text(manifest));
+  EXPECT_EQ(again.files, manifest.files);
+  EXPECT_EQ(again.tensors, manifest.tensors);
+  EXPECT_EQ(again.info.config_toml, manifest.info.config_toml);
+  EXPECT_EQ(manifest_text(again), manifest_text(manifest));
+}
+
+TEST(Manifest, WhatItMayNotSay) {
+  EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"), "m: has format version 2; this braid reads 1");
+  EXPECT_EQ(error_with("braid checkpoint", "other"), "m: format must be \"braid checkpoint\"");
+  EXPECT_NE(error_with("\"step\": 8", "\"step\": \"8\""), "no error");
+  EXPECT_NE(error_with("\"step\": 8,", ""), "no error");
+  EXPECT_NE(error_with("\"F32\"", "\"F16\"").find("type F16 must be one of"), std::string::npos);
+  EXPECT_NE(error_with("ffffffffffffffff", "fffffffffffffffg").find("must be sixteen digits"), std::string::npos);
+  EXPECT_NE(error_with("\"file\": \"model", "\"file\": \"other").find("lies in other.safetensors, not listed"),
+            std::string::npos);
+  for (const char* name : {"../model.safetensors", "/etc/passwd", ".hidden", "", "a b"}) {
+    EXPECT_NE(error_with("\"model.safetensors\": {", cat("\"", name, "\": {")).find("file name"), std::string::npos)
+        << name;
+  }
+  EXPECT_NE(error_with("{\n", "{{\n").find("m: at byte"), std::string::npos);
+}
+
+TEST(Manifest, NamesBesideTheDirectory) {
+  EXPECT_EQ(temporary_name("runs/step-8/"), "runs/step-8.tmp");
+  EXPECT_EQ(aside_name("runs/step-8"), "runs/step-8.old");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,261 @@
+// A save that fails or is killed at any call to the file system: the old checkpoint still loads, the next save works.
+#include <ATen/ops/full.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
+#include "braid/ckpt/save.h"
+#include "braid/comm/local/run_ranks.h"
+#include "tests/ckpt/sample_tensors.h"
+#include "tests/ckpt/scratch_folder.h"
+
+namespace braid {
+namespace {
+
+struct Killed {};
+
+enum class Fault {
+  Error,  // the call fails, later ones work
+  Kill    // the process ends there: nothing later happens, and what was not made durable is lost
+};
+
+// Counts calls and strikes at call number `when` (from 0).
+class FaultyFileSystem final : public FileSystem {
+ public:
+  FaultyFileSystem(Fault fault, int when) : fault_(fault), when_(when) {}
+  ~FaultyFileSystem() override {
+    for (const auto& [id, fd] : unsynced_) ::close(fd);
+  }
+  int calls() const { return calls_; }
+  bool struck() const { return calls_ > when_; }
+
+  std::unique_ptr<WritableFile> create(const std::string& path) override {
+    strike(path);
+    return std::make_unique<File>(*this, path);
+  }
+  void create_directories(const std::string& path) override { strike(path), real_.create_directories(path); }
+  void sync_directory(const std::string& path) override { strike(path), real_.sync_directory(path); }
+  void rename(const std::string& from, const std::string& to) override { strike(from), real_.rename(from, to); }
+  void remove_all(const std::string& path) override { strike(path), real_.remove_all(path); }
+  bool exists(const std::string& path) override {
+    if (dead_) throw Killed();
+    return real_.exists(path);
+  }
+
+ private:
+  class File final : public WritableFile {
+   public:
+    File(FaultyFileSystem& files, const std::string& path)
+        : files_(files), path_(path), real_(files.real_.create(path)) {
+      files_.unsynced_[path] = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    }
+    void append(std::span<const std::byte> bytes) override {
+      if (files_.calls_ == files_.when_) real_->append(bytes.first(bytes.size() / 2));
+      files_.strike(path_);
+      real_->append(bytes);
+    }
+    void sync() override {
+      files_.strike(path_);
+      real_->sync();
+      ::close(files_.unsynced_.at(path_));
+      files_.unsynced_.erase(path_);
+    }
+    void close() override {
+      files_.strike(path_);
+      real_->close();
+    }
+
+   private:
+    FaultyFileSystem& files_;
+    std::string path_;
+    std::unique_ptr<WritableFile> real_;
+  };
+
+  void strike(const std::string& path) {
+    if (dead_) throw Killed();
+    if (calls_++ != when_) return;
+    if (fault_ == Fault::Error) throw IoError(path, -1, "cannot write: injected");
+    dead_ = true;
+    for (const auto& [id, fd] : unsynced_) EXPECT_EQ(::ftruncate(fd, 0), 0);
+    throw Killed();
+  }
+
+  PosixFileSystem real_;
+  const Fault fault_;
+  const int when_;
+  int calls_ = 0;
+  bool dead_ = false;
+  std::map<std::string, int> unsynced_;
+};
+
+class SaveFault : public ScratchFolder {
+ protected:
+  // Steps 1, 2, ... have different values.
+  static std::vector<PlacedTensor> few(const DeviceMesh& mesh, int rank, int64_t step) {
+    auto tensors = sample_tensors(mesh, rank, static_cast<uint64_t>(step)).wanted;
+    std::erase_if(tensors, [](const PlacedTensor& tensor) { return tensor.name.find("blocks.") != std::string::npos; });
+    return tensors;
+  }
+  void save(int64_t step, FileSystem& files) {
+    run_ranks(1, [&](Communicator& world) {
+      save_checkpoint_to(path("last"), {few(DeviceMesh({}), 0, step), {step, "", "bytes", 0}}, world, files);
+    });
+  }
+  void save(int64_t step) {
+    PosixFileSystem files;
+    save(step, files);
+  }
+  // The step of the checkpoint, whose every tensor must be that step's.
+  int64_t loaded_step() {
+    verify_checkpoint(path("last"));
+    const int64_t step = read_checkpoint_info(path("last")).step;
+    const auto tensors = few(DeviceMesh({}), 0, 99);
+    load_checkpoint(path("last"), tensors);
+    const auto wanted = few(DeviceMesh({}), 0, step);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_TRUE(equal_bits(tensors[i].local, wanted[i].local)) << wanted[i].name;
+    return step;
+  }
+  void expect_clean() {
+    EXPECT_FALSE(std::filesystem::exists(path("last.tmp")));
+    EXPECT_FALSE(std::filesystem::exists(path("last.old")));
+  }
+};
+
+TEST_F(SaveFault, KilledAtAnyCallTheOldOrTheNewLoadsAndTheNextSaveWorks) {
+  int kills = 0;
+  for (int when = 0;; ++when) {
+    std::filesystem::remove_all(path("last"));
+    save(1);
+    FaultyFileSystem files(Fault::Kill, when);
+    try {
+      save(2, files);
+      EXPECT_EQ(loaded_step(), 2);
+      break;
+    } catch (const Killed&) {
+      ++kills;
+    }
+    const int64_t step = loaded_step();
+    EXPECT_TRUE(step == 1 || step == 2) << when;
+    save(3);
+    EXPECT_EQ(loaded_step(), 3) << when;
+    expect_clean();
+  }
+  EXPECT_GT(kills, 15);
+}
+
+TEST_F(SaveFault, KilledTwiceInARow) {
+  FaultyFileSystem counter(Fault::Error, -1);
+  save(1, counter);
+  for (int first = 0; first < counter.calls() + 4; first += 2) {
+    for (int second = 0; second < counter.calls() + 4; second += 5) {
+      std::filesystem::remove_all(path("last"));
+      save(1);
+      for (const int when : {first, second}) {
+        FaultyFileSystem files(Fault::Kill, when);
+        try {
+          save(2, files);
+        } catch (const Killed&) {
+        }
+        loaded_step();
+      }
+    }
+  }
+}
+
+TEST_F(SaveFault, WithoutAnOldCheckpointAKilledSaveIsNotOne) {
+  for (int when = 0; when < 12; ++when) {
+    FaultyFileSystem files(Fault::Kill, when);
+    EXPECT_THROW(save(2, files), Killed);
+    EXPECT_THROW(read_checkpoint_info(path("last")), IoError);
+  }
+  save(3);
+  EXPECT_EQ(loaded_step(), 3);
+  expect_clean();
+}
+
+TEST_F(SaveFault, AFailureAtAnyCallIsEveryRanksAndLeavesTheOldCheckpoint) {
+  int failures = 0;
+  for (int when = 0;; ++when) {
+    std::filesystem::remove_all(path("last"));
+    save(1);
+    FaultyFileSystem files(Fault::Error, when);
+    std::mutex lock;
+    std::vector<std::string> errors;
+    const DeviceMesh mesh({.tensor = 3});
+    run_ranks(3, [&](Communicator& world) {
+      try {
+        save_checkpoint_to(path("last"), {few(mesh, world.rank(), 2), {2, "", "bytes", 0}}, world, files);
+      } catch (const IoError& error) {
+        const std::scoped_lock hold(lock);
+        errors.push_back(error.what());
+      }
+    });
+    if (!files.struck()) break;
+    ++failures;
+    if (errors.empty()) {  // the new checkpoint was published before the call that failed
+      EXPECT_EQ(loaded_step(), 2);
+    } else {
+      ASSERT_EQ(errors.size(), 3u) << when;
+      EXPECT_EQ(errors[0], errors[1]);
+      EXPECT_EQ(errors[0], errors[2]);
+      EXPECT_EQ(errors[0].find(path("last").substr(0, folder_.size())), 0u) << errors[0];
+      EXPECT_NE(errors[0].find(": cannot write: injected"), std::string::npos) << errors[0];
+      EXPECT_EQ(loaded_step(), 1) << when;
+      EXPECT_FALSE(std::filesystem::exists(path("last.tmp"))) << when;
+    }
+    save(3);
+    EXPECT_EQ(loaded_step(), 3);
+    expect_clean();
+  }
+  EXPECT_GT(failures, 15);
+}
+
+TEST_F(SaveFault, APlaceThatCannotBeWrittenIsNamedOnEveryRank) {
+  write(path("file"), "not a folder");
+  std::atomic<int> named = 0;
+  run_ranks(2, [&](Communicator& world) {
+    try {
+      save_checkpoint(path("file/step"), few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}, world);
+    } catch (const IoError& error) {
+      named += std::string(error.what()).find(path("file")) == 0 &&
+               std::string(error.what()).find("Not a directory") != std::string::npos;
+    }
+  });
+  EXPECT_EQ(named, 2);
+}
+
+TEST_F(SaveFault, AFullDiskSaysHowMuchIsFree) {
+  std::filesystem::create_directory(path("disk"));
+  if (::mount("none", path("disk").c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "mounting needs privileges";
+  std::string what;
+  try {
+    run_ranks(1, [&](Communicator& world) {
+      save_checkpoint(path("disk/step"), sample_tensors(DeviceMesh({}), 0).wanted, {}, world);
+    });
+  } catch (const IoError& error) {
+    what = error.what();
+  }
+  EXPECT_EQ(what.find(path("disk/step.tmp/model.safetensors") + ": cannot write: No space left on device ("), 0u)
+      << what;
+  EXPECT_NE(what.find(" free)"), std::string::npos) << what;
+  EXPECT_TRUE(std::filesystem::is_empty(path("disk")));
+  EXPECT_EQ(::umount(path("disk").c_str()), 0);
+}
+
+TEST_F(SaveFault, LinksAreNotWrittenThrough) {
+  write(path("precious"), "content");
+  std::filesystem::create_symlink(path("precious"), path("link"));
+  EXPECT_THROW(PosixFileSystem().create(path("link")), IoError);
+  EXPECT_EQ(content(path("precious")), "content");
+}
+
+}  // namespace
+}  // namespace braid
