@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "braid/base/text.h"
@@ -23,6 +24,7 @@ constexpr double kRowsHeight = 960;  // rows shrink to fit this, down to kLowest
 constexpr double kLowestRow = 4;
 constexpr double kLabelledRow = 14;  // rows below this height carry no text
 constexpr double kNarrowest = 0.35;  // pixels; narrower boxes are merged with their neighbours
+constexpr double kSmallBox = 8;      // pixels; narrower boxes carry no number
 constexpr double kDigit = 6.4;       // width of a digit at the font size of boxes
 
 struct Kind {
@@ -195,7 +197,8 @@ class Picture {
   // Compute boxes in the upper part of the row, everything else as a thin line at its foot.
   void row(const std::vector<Span>& spans, double origin, double y, double pitch) {
     const double height = box_height(pitch);
-    const double foot = y + pitch * 0.79;
+    const double narrowest = pitch < kLabelledRow ? 1 : kNarrowest;
+    std::map<std::string, std::string> small;  // boxes too small for a number, as one path for each style
     double drawn_compute = -1;
     double drawn_other = -1;
     for (const auto& span : spans) {
@@ -203,20 +206,27 @@ class Picture {
       double& drawn = compute ? drawn_compute : drawn_other;
       const double begin = x_of(span.begin - origin);
       const double end = x_of(span.end - origin);
-      if (end - drawn < kNarrowest || span.end <= span.begin) continue;
+      if (end - drawn < narrowest || span.end <= span.begin) continue;
       const double from = std::max(begin, drawn);
       drawn = end;
-      seen_.insert(kind(span.action.op).style);
+      const char* style = kind(span.action.op).style;
+      const double width = end - from - (compute && end - from > 4 ? 1 : 0);
       if (!compute) {
-        box(kind(span.action.op).style, from, foot, end - from, pitch * 0.11);
+        small[style] += outline(from, y + pitch * 0.79, width, pitch * 0.11);
+      } else if (height < kLabelledRow || width < kSmallBox) {
+        small[style] += outline(from, y, width, height);
+      } else {
+        box(style, from, y, width, height);
+        number(span.action, from + width / 2, y + height / 2, width);
         body_ += '\n';
-        continue;
       }
-      const double gap = end - from > 4 ? 1 : 0;
-      box(kind(span.action.op).style, from, y, end - from - gap, height);
-      if (height >= kLabelledRow) number(span.action, (from + end - gap) / 2, y + height / 2, end - from);
-      body_ += '\n';
+      seen_.insert(style);
     }
+    for (const auto& [style, path] : small) body_ += cat("<path class=\"", style, "\" d=\"", path, "\"/>\n");
+  }
+
+  static std::string outline(double x, double y, double width, double height) {
+    return cat("M", px(x), " ", px(y), "h", px(width), "v", px(height), "h", px(-width), "z");
   }
 
   void number(const Action& action, double x, double y, double width) {

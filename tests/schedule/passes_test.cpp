@@ -16,7 +16,10 @@ namespace {
 
 std::string row(const Program& program) {
   std::string words;
-  for (const auto& action : program) words += (words.empty() ? "" : " ") + text(action);
+  for (const auto& action : program) {
+    if (!words.empty()) words += ' ';
+    words += text(action);
+  }
   return words;
 }
 
