@@ -1,6 +1,8 @@
 // A list of closures. Each is dropped as soon as it has run, so activations are freed one by one.
 #include "braid/param/weight_grad_queue.h"
 
+#include <c10/core/GradMode.h>
+
 #include <utility>
 
 namespace braid {
@@ -9,7 +11,9 @@ void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute c
   entries_.push_back({&param, use, micro, std::move(compute)});
 }
 
+// Outside of backward the thread may record graphs, and x requires grad: what is computed here is not differentiated.
 void WeightGradQueue::execute(const Entry& entry) {
+  const c10::AutoGradMode no_grad(false);
   entry.compute(sink_.open(*entry.param, entry.use, entry.micro));
   sink_.close(*entry.param, entry.use, entry.micro);
 }

@@ -1,0 +1,139 @@
+// Wording of a run.
+#include "braid/cli/run_printer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/cli/terminal.h"
+#include "braid/mesh/device_mesh.h"
+
+namespace braid {
+namespace {
+
+constexpr int kPlainLines = 12;  // step lines of a whole run that is not on a terminal
+
+// 10834944 -> "10,834,944".
+std::string grouped(int64_t value) {
+  std::string digits = cat(value);
+  for (int64_t place = static_cast<int64_t>(digits.size()) - 3; place > 0; place -= 3) {
+    digits.insert(static_cast<size_t>(place), ",");
+  }
+  return digits;
+}
+
+std::string mesh_text(const MeshSpec& mesh) {
+  return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
+}
+
+std::string model_line(const RunStart& start) {
+  const ModelSpec& model = start.spec.model;
+  return cat("model  ", model.family, ", ", grouped(start.num_params), " parameters, ", model.layers, " layers x ",
+             model.width, " wide, vocabulary ", model.vocab, " padded to ", start.padded_vocab);
+}
+
+std::string data_line(const RunStart& start) {
+  return cat("data   ", grouped(start.num_documents), " documents, ", grouped(start.train_tokens),
+             " tokens to train on, ", grouped(start.validation_tokens), " held out");
+}
+
+std::string mesh_line(const RunStart& start) {
+  const TrainSpec& train = start.spec.train;
+  const int ranks = DeviceMesh(start.spec.mesh).num_ranks();
+  const int microbatches = train.batch / (train.microbatch * start.spec.mesh.data);
+  return cat("mesh   ", mesh_text(start.spec.mesh), " = ", ranks, ranks == 1 ? " rank of " : " ranks of ",
+             start.threads, start.threads == 1 ? " thread, " : " threads, ", start.spec.pipeline.schedule, " with ",
+             microbatches, " microbatches of ", train.microbatch, " x ", start.spec.model.context, " tokens");
+}
+
+double peak_of(const StepReport& report) {
+  return static_cast<double>(*std::max_element(report.peak_memory_bytes.begin(), report.peak_memory_bytes.end()));
+}
+
+Progress progress_of(const StepReport& report, int64_t steps) {
+  Progress progress;
+  progress.step = report.step;
+  progress.steps = steps;
+  progress.loss = report.loss;
+  progress.lr = report.learning_rate;
+  progress.grad_norm = report.grad_norm;
+  progress.tokens_per_second = report.tokens_per_second;
+  progress.bubble_fraction = report.bubble_fraction;
+  progress.peak_bytes = peak_of(report);
+  progress.seconds_per_step = report.seconds;
+  return progress;
+}
+
+}  // namespace
+
+RunPrinter::RunPrinter(std::ostream& out, Terminal terminal) : out_(out), terminal_(terminal) {}
+
+void RunPrinter::on_start(const RunStart& start) {
+  start_ = start;
+  metrics_ = std::make_unique<MetricsFile>(start.spec.train.out + "/metrics.jsonl");
+  MetricsLine line;
+  line.add("kind", std::string_view("run")).add("parameters", start.num_params);
+  line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
+  line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
+  metrics_->write(line);
+  print_line(model_line(start));
+  print_line(data_line(start));
+  print_line(mesh_line(start));
+  if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
+}
+
+void RunPrinter::on_step(const StepReport& report) {
+  MetricsLine line;
+  line.add("kind", std::string_view("step")).add("step", report.step).add("loss", report.loss);
+  line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
+  line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
+  line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
+  line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
+  const std::vector<double> peaks(report.peak_memory_bytes.begin(), report.peak_memory_bytes.end());
+  metrics_->write(line.add("peak_memory_bytes", peaks));
+
+  const Progress progress = progress_of(report, start_.spec.train.steps);
+  if (terminal_ == Terminal::Interactive) {
+    out_ << "\r\033[K" << progress_bar(progress, terminal_width()) << std::flush;
+    bar_is_open_ = true;
+  } else if (shows(report.step)) {
+    print_line(progress_line(progress));
+  }
+}
+
+bool RunPrinter::shows(int64_t step) const {
+  const int64_t steps = start_.spec.train.steps, every = std::max<int64_t>(1, steps / kPlainLines);
+  return step == start_.first_step + 1 || step % every == 0 || step == steps;
+}
+
+void RunPrinter::on_evaluation(int64_t step, double validation_loss) {
+  MetricsLine line;
+  line.add("kind", std::string_view("evaluation")).add("step", step).add("validation_loss", validation_loss);
+  metrics_->write(line);
+  print_line(cat("step ", step, "  validation loss ", fixed(validation_loss, 4)));
+}
+
+void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
+  MetricsLine line;
+  line.add("kind", std::string_view("checkpoint")).add("step", step).add("directory", std::string_view(directory));
+  metrics_->write(line);
+  print_line(cat("step ", step, "  weights and optimizer in ", directory));
+}
+
+void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
+  if (end.interrupted) print_line(cat("interrupted: stopped cleanly after step ", end.num_steps));
+  print_line(cat("validation loss ", fixed(end.validation_loss, 4), " nats per byte token; bigram entropy of the text ",
+                 fixed(end.bigram_entropy, 4), end.validation_loss < end.bigram_entropy ? " (below)" : " (not below)"));
+  if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
+  print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
+                 fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", start_.spec.train.out, "/timeline.svg"));
+}
+
+void RunPrinter::print_line(const std::string& line) {
+  if (bar_is_open_) out_ << "\n";
+  bar_is_open_ = false;
+  out_ << line << std::endl;
+}
+
+}  // namespace braid

@@ -1,0 +1,125 @@
+// braid train: a run from a configuration file to weights, metrics, timeline and sample.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/commands.h"
+#include "braid/cli/run_printer.h"
+#include "braid/cli/terminal.h"
+#include "braid/report/timeline_svg.h"
+#include "braid/sim/simulate.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/parse.h"
+#include "braid/train/generate.h"
+#include "braid/train/run.h"
+
+namespace braid {
+namespace {
+
+constexpr int kInterruptedCode = 130;  // 128 + SIGINT, as shells say it
+
+// A signal handler can reach nothing else.
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_interrupt(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends at once
+}
+
+HostLimits host_limits() {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return {std::max(16, 4 * cores)};
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content;
+  if (!file.flush()) throw IoError(path, -1, "cannot be written");
+}
+
+// Makes the run's folder before anything is computed, so that a wrong path costs nothing.
+void make_folder(const RunSpec& spec) {
+  std::error_code failure;
+  std::filesystem::create_directories(spec.train.out, failure);
+  if (failure) {
+    throw ConfigError(
+        {{"train.out", toml_text(spec.train.out), "must be a folder that can be made: " + failure.message(), ""}});
+  }
+  write_file(spec.train.out + "/config.toml", to_toml(spec));
+}
+
+// The rows of the pipeline that contains rank 0: with tensor ranks innermost and data ranks outermost, every tensor-th.
+Timeline first_pipeline(const Timeline& all, const MeshSpec& mesh) {
+  Timeline rows;
+  for (int stage = 0; stage < mesh.pipe; ++stage) {
+    rows.ranks.push_back(all.ranks[static_cast<size_t>(stage * mesh.tensor * mesh.context)]);
+  }
+  return rows;
+}
+
+// The times the simulator needs, as this machine had them: the mean of each kind of action.
+CostModel measured_costs(const Timeline& timeline) {
+  double forward = 0, backward = 0;
+  int num_forward = 0, num_backward = 0;
+  for (const auto& spans : timeline.ranks) {
+    for (const auto& [action, begin, end] : spans) {
+      if (action.op == Op::Forward) forward += end - begin, ++num_forward;
+      if (action.op == Op::FullBackward) backward += end - begin, ++num_backward;
+    }
+  }
+  CostModel cost;
+  cost.forward = forward / std::max(1, num_forward);
+  cost.input_grad = cost.weight_grad = backward / std::max(1, num_backward) / 2;
+  return cost;
+}
+
+// Draws the measured timeline above the ideal one and prints the closing lines.
+void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
+  const Timeline measured = first_pipeline(end.timeline, spec.mesh);
+  const Timeline ideal = simulate(end.schedule, measured_costs(measured));
+  write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
+  printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
+}
+
+void show_sample(const RunEnd& end, const RunSpec& spec) {
+  if (spec.train.sample_prompt.empty()) return;
+  GenerateOptions options;
+  options.prompt = spec.train.sample_prompt;
+  options.num_tokens = spec.train.sample_tokens;
+  options.seed = spec.train.seed;
+  const std::string text = options.prompt + generate(end.checkpoint, options, nullptr);
+  write_file(spec.train.out + "/sample.txt", text + "\n");
+  std::cout << "sample, also in " << spec.train.out << "/sample.txt:\n" << text << std::endl;
+}
+
+}  // namespace
+
+int train_command(const Words& words) {
+  CLI::App app("Trains a language model. Words after the file override its keys: train.steps=50 mesh.data=2",
+               "braid train");
+  std::string path;
+  std::vector<std::string> overrides;
+  app.add_option("FILE", path, "the run as TOML")->required();
+  app.add_option("KEY=VALUE", overrides, "overrides");
+  app.footer("\n" + config_text());
+  if (const auto code = parse_words(app, words)) return *code;
+
+  const RunSpec spec = read_run(path, overrides, host_limits());
+  make_folder(spec);
+  std::signal(SIGINT, on_interrupt);
+  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain);
+  const RunEnd end = run_training(spec, printer, [] { return interrupted != 0; });
+  show_end(end, spec, printer);
+  if (end.interrupted) return kInterruptedCode;
+  show_sample(end, spec);
+  return 0;
+}
+
+}  // namespace braid
