@@ -210,7 +210,8 @@ class Picture {
       const double from = std::max(begin, drawn);
       drawn = end;
       const char* style = kind(span.action.op).style;
-      const double width = end - from - (compute && end - from > 4 ? 1 : 0);
+      const double gap = !compute || end - from < 2 ? 0 : end - from < 4 ? 0.5 : 1;
+      const double width = end - from - gap;
       if (!compute) {
         small[style] += outline(from, y + pitch * 0.79, width, pitch * 0.11);
       } else if (height < kLabelledRow || width < kSmallBox) {

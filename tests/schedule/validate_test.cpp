@@ -12,8 +12,10 @@
 namespace braid {
 namespace {
 
-std::vector<std::string> texts(const Schedule& schedule, SendMode mode = SendMode::Buffered) {
-  std::vector<std::string> result;
+using Texts = std::vector<std::string>;
+
+Texts texts(const Schedule& schedule, SendMode mode = SendMode::Buffered) {
+  Texts result;
   for (const auto& fault : validate(schedule, mode)) result.push_back(fault.text);
   return result;
 }
@@ -36,8 +38,6 @@ Schedule swapped(Schedule schedule, const char* a, const char* b) {
   return schedule;
 }
 
-using Texts = std::vector<std::string>;
-
 TEST(Validate, BufferedOneFOneBIsSoundAndInOrderRendezvousDeadlocks) {
   for (int p : {2, 3, 4}) {
     for (int m : {2, 4, 8}) {
@@ -49,6 +49,15 @@ TEST(Validate, BufferedOneFOneBIsSoundAndInOrderRendezvousDeadlocks) {
   // With one microbatch nothing crosses, and gpipe's transfers never do.
   EXPECT_EQ(texts(with_comms(one_f_one_b(4, 1)), SendMode::Rendezvous), Texts{});
   EXPECT_EQ(texts(with_comms(gpipe(4, 8)), SendMode::Rendezvous), Texts{});
+}
+
+TEST(Validate, RendezvousMeetsOneReceiveAndNoOther) {
+  // Rank 1 takes microbatch 1 first: a buffer holds 0 for it, a rendezvous never happens.
+  const Schedule schedule = with_comms(swapped(gpipe(2, 2), "1F0", "1F1"));
+  EXPECT_EQ(texts(schedule), Texts{});
+  EXPECT_EQ(texts(schedule, SendMode::Rendezvous),
+            (Texts{"0SEND_F0: never runs, it waits for 1RECV_F0 of rank 1, which stops at 1RECV_F1",
+                   "1RECV_F1: never runs, it waits for 0SEND_F1 of rank 0, which stops at 0SEND_F0"}));
 }
 
 TEST(Validate, DeadlockNamesTheCycle) {
