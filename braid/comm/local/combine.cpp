@@ -14,9 +14,7 @@ constexpr int64_t kBlock = 512;  // elements
 constexpr int kLanes = 16;
 constexpr int kLevels = 32;  // of the tree; more than an int counts
 
-struct Bf16 {
-  uint16_t bits;
-};
+enum class Bf16 : uint16_t {};  // bits; a scalar, since copies of structs do not vectorise
 
 struct Sum {
   template <class T>
@@ -42,23 +40,34 @@ struct Min {
   }
 };
 
-float widen(Bf16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
+float widen(Bf16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
-// To nearest, ties to even.
+// To nearest, ties to even. A NaN is told by its bits: a comparison of floats among integers does not vectorise.
 Bf16 narrow(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return {static_cast<uint16_t>(value != value ? 0x7fc0u : rounded)};
+  uint32_t is_nan = static_cast<uint32_t>(static_cast<int32_t>(0x7f800000u - (bits & 0x7fffffffu)) >> 31);  // all ones
+  return static_cast<Bf16>((rounded & ~is_nan) | (0x7fc0u & is_nan));
 }
 
-// out[i] = function(i) for i < count; `function` may read what out[i] overwrites, not what another out[j] does.
+// out[i] = also[i] = function(i) for i < count. `function` may read what out[i] and also[i] overwrite, and nothing that
+// another index does: the loop has no dependence between its turns.
+template <class Out, class Function>
+void fill(Out* out, Out* also, int64_t count, const Function& function) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+#pragma GCC ivdep
+    for (int j = 0; j < kLanes; ++j) also[i + j] = out[i + j] = function(i + j);
+  }
+  for (; i < count; ++i) also[i] = out[i] = function(i);
+}
+
 template <class Out, class Function>
 void fill(Out* out, int64_t count, const Function& function) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    Out lanes[kLanes];
-    for (int j = 0; j < kLanes; ++j) lanes[j] = function(i + j);
-    std::memcpy(out + i, lanes, sizeof lanes);
+#pragma GCC ivdep
+    for (int j = 0; j < kLanes; ++j) out[i + j] = function(i + j);
   }
   for (; i < count; ++i) out[i] = function(i);
 }
@@ -70,7 +79,17 @@ struct Tree {
   const Combination& work;
   int64_t begin, count;  // the block, relative to input_begin
 
+  static Partial widened(T value) {
+    if constexpr (std::is_same_v<T, Bf16>) return widen(value);
+    if constexpr (!std::is_same_v<T, Bf16>) return value;
+  }
+  static T rounded(Partial value) {
+    if constexpr (std::is_same_v<T, Bf16>) return narrow(value);
+    if constexpr (!std::is_same_v<T, Bf16>) return value;
+  }
+
   const T* input(int64_t index) const { return static_cast<const T*>(work.inputs[index]) + work.input_begin + begin; }
+  T* output(int64_t index) const { return static_cast<T*>(work.outputs[index]) + work.output_begin + begin; }
 
   // Inputs [first, first + num) combined. The result is in scratch[0] or, for a single input, where that lies.
   const Partial* value(int64_t first, int64_t num, Partial (*scratch)[kBlock]) const {
@@ -81,26 +100,35 @@ struct Tree {
       if constexpr (!std::is_same_v<T, Partial>) fill(out, count, [in](int64_t i) { return widen(in[i]); });
       return out;
     }
-    int64_t left = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num - 1)));
+    int64_t left = left_of(num);
     const Partial* a = value(first, left, scratch);
     const Partial* b = value(first + left, num - left, scratch + 1);
     fill(out, count, [a, b](int64_t i) { return Op::of(a[i], b[i]); });
     return out;
   }
 
-  void store(const Partial* result) const {
-    T rounded[kBlock];
-    const T* from;
-    if constexpr (std::is_same_v<T, Partial>) {
-      from = result;
-    } else {
-      fill(rounded, count, [result](int64_t i) { return narrow(result[i]); });
-      from = rounded;
-    }
-    for (void* output : work.outputs) {
-      T* to = static_cast<T*>(output) + work.output_begin + begin;
-      if (to != from) std::memcpy(to, from, count * sizeof(T));
-    }
+  // The last step of the tree goes straight to the outputs.
+  void run(Partial (*scratch)[kBlock]) const {
+    int64_t num = static_cast<int64_t>(work.inputs.size());
+    const T *in0 = input(0), *in1 = input(num > 1 ? 1 : 0);
+    if (num == 1) return emit([in0](int64_t i) { return in0[i]; });
+    if (num == 2) return emit([in0, in1](int64_t i) { return rounded(Op::of(widened(in0[i]), widened(in1[i]))); });
+    int64_t left = left_of(num);
+    const Partial* a = value(0, left, scratch);
+    const Partial* b = value(left, num - left, scratch + 1);
+    emit([a, b](int64_t i) { return rounded(Op::of(a[i], b[i])); });
+  }
+
+  static int64_t left_of(int64_t num) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num - 1))); }
+
+  template <class Function>
+  void emit(const Function& function) const {
+    int64_t num = static_cast<int64_t>(work.outputs.size());
+    if (num == 1) return fill(output(0), count, function);
+    if (num == 2) return fill(output(0), output(1), count, function);
+    T block[kBlock];
+    fill(block, count, function);
+    for (int64_t index = 0; index < num; ++index) std::memcpy(output(index), block, count * sizeof(T));
   }
 };
 
@@ -108,8 +136,7 @@ template <class T, class Op>
 void combine(const Combination& work) {
   alignas(64) typename Tree<T, Op>::Partial scratch[kLevels][kBlock];
   for (int64_t begin = 0; begin < work.count; begin += kBlock) {
-    Tree<T, Op> tree{work, begin, std::min(kBlock, work.count - begin)};
-    tree.store(tree.value(0, static_cast<int64_t>(work.inputs.size()), scratch));
+    Tree<T, Op>{work, begin, std::min(kBlock, work.count - begin)}.run(scratch);
   }
 }
 

@@ -1,0 +1,114 @@
+// Times the all-reduce of two thread ranks against its bound: 4 bytes of traffic for each byte of tensor (both inputs
+// read, both outputs written), at the memory speed that the same two threads reach in the same run. It does not judge;
+// README.md has the numbers.
+#include <ATen/ops/zeros.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <vector>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+
+namespace {
+
+using braid::Communicator;
+using braid::now_seconds;
+
+constexpr int kRanks = 2;
+constexpr int64_t kLanes = 16;
+
+void pin_to_core(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
+}
+
+// a[i] and b[i] become a[i] + b[i]: the traffic of an all-reduce of two tensors, without the communicator.
+void add_in_place(float* __restrict a, float* __restrict b, int64_t count) {
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) {
+      float sum = a[i + j] + b[i + j];
+      a[i + j] = sum;
+      b[i + j] = sum;
+    }
+  }
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// Both threads leave at the same moment, which a barrier that sleeps does not give.
+class SpinBarrier {
+ public:
+  void arrive_and_wait() {
+    int turn = turn_.load();
+    if (come_.fetch_add(1) + 1 == kRanks) {
+      come_ = 0;
+      turn_ = turn + 1;
+    }
+    while (turn_.load() == turn) {
+    }
+  }
+
+ private:
+  std::atomic<int> come_{0}, turn_{0};
+};
+
+// Runs `work` `rounds` times between barriers; the time of a round is the slower rank's. The first is
+// dropped.
+template <class Work>
+void time_rounds(std::vector<double>& seconds, SpinBarrier& barrier, int rounds, const Work& work) {
+  for (int round = 0; round <= rounds; ++round) {
+    barrier.arrive_and_wait();
+    double begin = now_seconds();
+    work();
+    double elapsed = now_seconds() - begin;
+    if (round > 0) seconds.push_back(elapsed);
+  }
+}
+
+double slower(const std::vector<double> (&seconds)[kRanks]) {
+  std::vector<double> rounds;
+  for (size_t i = 0; i < seconds[0].size(); ++i) rounds.push_back(std::max(seconds[0][i], seconds[1][i]));
+  return median(rounds);
+}
+
+void measure(int64_t bytes) {
+  int64_t count = bytes / static_cast<int64_t>(sizeof(float));
+  int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 15, 2000));
+  std::vector<double> reduce[kRanks], probe[kRanks];
+  at::Tensor tensors[kRanks];
+  SpinBarrier barrier;
+  braid::run_ranks(kRanks, [&](Communicator& world) {
+    int rank = world.rank();
+    pin_to_core(rank);
+    tensors[rank] = at::zeros({count}, at::kFloat);  // touched first by its own rank
+    barrier.arrive_and_wait();
+    float* a = tensors[0].mutable_data_ptr<float>() + rank * (count / kRanks);
+    float* b = tensors[1].mutable_data_ptr<float>() + rank * (count / kRanks);
+    for (int repeat = 0; repeat < 3; ++repeat) {  // interleaved, so that a slow moment of the machine hits both
+      time_rounds(probe[rank], barrier, rounds / 3, [&] { add_in_place(a, b, count / kRanks); });
+      time_rounds(reduce[rank], barrier, rounds / 3,
+                  [&] { world.all_reduce(tensors[rank], braid::ReduceOp::Sum).wait_host(); });
+    }
+  });
+  double reduced = slower(reduce), bound = slower(probe);
+  std::printf("| %s | %.1f | %.1f | %.1f | %.0f %% |\n", braid::human_bytes(static_cast<double>(bytes)).c_str(),
+              reduced * 1e6, bound * 1e6, 4e-9 * static_cast<double>(bytes) / reduced, 100 * bound / reduced);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main() {
+  std::printf("| tensor | all-reduce, us | bound, us | traffic, GB/s | of the bound |\n|---|---|---|---|---|\n");
+  for (int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) measure(bytes);
+  measure(100'000'000);
+}
