@@ -197,6 +197,30 @@ TEST(Simulate, AgreesWithANaiveSimulatorOnRandomSchedules) {
   }
 }
 
+// Any two actions of a rank swapped: either both accept the schedule or both refuse it.
+TEST(Simulate, PlaysExactlyWhatTheValidatorAccepts) {
+  std::mt19937 random(11);
+  int accepted = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Schedule schedule = random_schedule(1 + random() % 4, 1 + random() % 2, 1 + random() % 4, random);
+    if (random() % 2 == 0) schedule = with_comms(schedule);
+    Program& program = schedule.programs[random() % schedule.programs.size()];
+    std::swap(program[random() % program.size()], program[random() % program.size()]);
+    const SendMode mode = random() % 4 == 0 && has_comms(schedule) ? SendMode::Rendezvous : SendMode::Buffered;
+    const std::vector<Fault> faults = validate(schedule, mode);
+    bool plays = true;
+    try {
+      simulate(schedule, {}, mode);
+    } catch (const ConfigError&) {
+      plays = false;
+    }
+    EXPECT_EQ(plays, faults.empty()) << print(schedule, faults);
+    accepted += plays;
+  }
+  EXPECT_GT(accepted, 200);
+  EXPECT_LT(accepted, 1800);
+}
+
 TEST(Simulate, LargeSchedules) {
   const bool full = std::getenv("BRAID_FULL") != nullptr;
   const int p = full ? 1024 : 256;
