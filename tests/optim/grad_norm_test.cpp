@@ -81,26 +81,23 @@ std::vector<BlockSpec> stage_blocks(const std::vector<BlockSpec>& blocks, int st
 }
 
 template <class T>
-double norm_on(const Layout& layout, const LocalOptions& options = {}) {
+double norm_on(const Layout& layout) {
   const DeviceMesh mesh(MeshSpec{.pipe = layout.pipe, .tensor = layout.tensor});
   std::mutex mutex;
   std::vector<double> norms;
-  run_ranks(
-      mesh.num_ranks(),
-      [&](Communicator& world) {
-        const Coords coords = mesh.coords(world.rank());
-        const auto blocks = stage_blocks(model(coords[Axis::Tensor], layout.tensor), coords[Axis::Pipe], layout.pipe);
-        ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
-        fill<T>(store);
-        // A tied parameter is spoken for where its first use is.
-        const auto counts = [&](const Parameter& p) {
-          return counts_once(p.placement, coords) && p.local_uses.front() == 0;
-        };
-        const double norm = global_grad_norm(store, kOrder, counts, world);
-        const std::lock_guard<std::mutex> lock(mutex);
-        norms.push_back(norm);
-      },
-      options);
+  run_ranks(mesh.num_ranks(), [&](Communicator& world) {
+    const Coords coords = mesh.coords(world.rank());
+    const auto blocks = stage_blocks(model(coords[Axis::Tensor], layout.tensor), coords[Axis::Pipe], layout.pipe);
+    ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
+    fill<T>(store);
+    // A tied parameter is spoken for where its first use is.
+    const auto counts = [&](const Parameter& p) {
+      return counts_once(p.placement, coords) && p.local_uses.front() == 0;
+    };
+    const double norm = global_grad_norm(store, kOrder, counts, world);
+    const std::lock_guard<std::mutex> lock(mutex);
+    norms.push_back(norm);
+  });
   EXPECT_EQ(norms.size(), static_cast<size_t>(mesh.num_ranks()));
   for (const double norm : norms) EXPECT_EQ(norm, norms[0]) << "every rank gets the same";
   return norms[0];
