@@ -1,7 +1,4 @@
 // braid simulate: plays schedules on a virtual clock and shows them as a grid, a summary, JSON, CSV or a picture.
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/simulate_request.h"
+#include "braid/cli/terminal.h"
 #include "braid/report/metrics_line.h"
 #include "braid/report/timeline_svg.h"
 #include "braid/schedule/csv.h"
@@ -112,9 +110,8 @@ std::string json(const Played& played) {
 GridStyle grid_style(const SimulateRequest& request) {
   GridStyle style;
   style.width = kPlainWidth;
-  if (isatty(STDOUT_FILENO)) {
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+  if (stdout_is_terminal()) {
+    style.width = terminal_width();
     style.ink = std::getenv("NO_COLOR") == nullptr ? Ink::Ansi : Ink::Plain;
   }
   if (request.width) style.width = *request.width;
