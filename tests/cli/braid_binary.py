@@ -1,0 +1,12 @@
+"""Runs the braid binary under test. Knows nothing of what it should print."""
+import os
+import pathlib
+import subprocess
+
+BINARY = os.environ["BRAID_BINARY"]
+SOURCE = pathlib.Path(os.environ["BRAID_SOURCE_DIR"])
+
+
+def braid(*words, **options):
+    """The finished process of `braid WORDS`, with text output."""
+    return subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=300, errors="replace", **options)

@@ -1,0 +1,44 @@
+"""tools/check_rooms names every kind of offence, on a small house made for the purpose."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_rooms"
+
+
+class CheckRooms(unittest.TestCase):
+    def check(self, lines, files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
+            for name, content in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(content)
+            done = subprocess.run([CHECK, folder], capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+    def test_a_good_house_passes(self):
+        code, said = self.check(
+            ["braid_room(base)", "braid_room(spec ROOMS base)"],
+            {"braid/spec/a.h": '#include "braid/base/errors.h"\n#include "braid/spec/b.h"\n'},
+        )
+        self.assertEqual((code, said), (0, "2 rooms, no offence\n"))
+
+    def test_a_forbidden_include_is_named_with_its_line(self):
+        code, said = self.check(
+            ["braid_room(base)", "braid_room(spec ROOMS base)"], {"braid/base/a.h": '\n#include "braid/spec/b.h"\n'}
+        )
+        self.assertEqual((code, said), (1, "braid/base/a.h:2: base may not include spec\n"))
+
+    def test_torch_stays_out_of_the_pure_wing(self):
+        code, said = self.check(["braid_room(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
+        self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
+
+    def test_rooms_are_listed_above_those_that_use_them(self):
+        code, said = self.check(["braid_room(spec ROOMS base)", "braid_room(base)"], {})
+        self.assertEqual((code, said), (1, "CMakeLists.txt: spec names base, which is below it\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

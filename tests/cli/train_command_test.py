@@ -1,0 +1,143 @@
+"""braid train and braid sample as a user calls them: what is written, what is said, and how it ends."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from braid_binary import BINARY, braid
+
+TINY = """
+[model]
+layers = 2
+heads = 2
+width = 16
+context = 16
+[data]
+paths = ["text"]
+[optimizer]
+lr = 1e-2
+[train]
+steps = 6
+batch = 4
+microbatch = 2
+eval_every = 3
+save_every = 3
+out = "run"
+"""
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "text").mkdir()
+        for number in range(8):
+            (self.path / "text" / f"{number}.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (self.path / "run.toml").write_text(TINY)
+
+    def braid(self, *words):
+        return braid(*words, cwd=self.path)
+
+    def metrics(self, out="run"):
+        return [json.loads(line) for line in (self.path / out / "metrics.jsonl").read_text().splitlines()]
+
+    def losses(self, out="run"):
+        return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
+
+    def test_a_run_leaves_weights_metrics_timeline_and_configuration(self):
+        done = self.braid("train", "run.toml", "mesh.pipe=2", "train.sample_prompt=the ", "train.sample_tokens=5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ["config.toml", "metrics.jsonl", "timeline.svg", "sample.txt", "step-3/manifest.json",
+                     "step-6/model.safetensors", "step-6/optimizer.safetensors"]:
+            self.assertTrue((self.path / "run" / name).exists(), name)
+        kinds = [line["kind"] for line in self.metrics()]
+        self.assertEqual(kinds.count("step"), 6)
+        self.assertEqual(kinds.count("evaluation"), 2)
+        self.assertEqual(len(self.metrics()[1]["peak_memory_bytes"]), 2)
+        self.assertIn("bigram entropy", done.stdout)
+        self.assertTrue((self.path / "run" / "sample.txt").read_bytes().startswith(b"the "))
+
+    def test_every_mesh_sees_the_same_samples_and_losses(self):
+        self.assertEqual(self.braid("train", "run.toml").returncode, 0)
+        for number, mesh in enumerate([["mesh.pipe=2"], ["mesh.data=2"], ["mesh.tensor=2"]]):
+            out = f"mesh{number}"
+            self.assertEqual(self.braid("train", "run.toml", f"train.out={out}", *mesh).returncode, 0)
+            hashes = [[line["sample_hash"] for line in self.metrics(o) if line["kind"] == "step"] for o in ("run", out)]
+            self.assertEqual(hashes[0], hashes[1])
+            for a, b in zip(self.losses(), self.losses(out)):
+                self.assertAlmostEqual(a, b, delta=2e-3)
+
+    def test_a_run_cut_in_two_is_the_run(self):
+        exact = ["train.reduction=reproducible"]
+        self.assertEqual(self.braid("train", "run.toml", *exact).returncode, 0)
+        done = self.braid("train", "run.toml", "train.out=rest", "train.resume=run/step-3", "mesh.data=2", *exact)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.losses("rest"), self.losses()[3:])
+
+    def test_control_c_saves_and_ends_cleanly(self):
+        process = subprocess.Popen([BINARY, "train", "run.toml", "train.steps=100000", "train.save_every=0"],
+                                   cwd=self.path, stdout=subprocess.PIPE, text=True)
+        metrics = self.path / "run" / "metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while not (metrics.exists() and '"kind":"step"' in metrics.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted", said)
+        last = self.metrics()[-1]
+        self.assertEqual(last["kind"], "checkpoint")
+        self.assertTrue(os.path.exists(self.path / last["directory"] / "manifest.json"))
+
+    def test_sampling_is_a_function_of_its_options(self):
+        self.assertEqual(self.braid("train", "run.toml", "mesh.tensor=2").returncode, 0)
+        first = self.braid("sample", "run/step-6", "--prompt", "the ", "--tokens", "20", "--seed", "3")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertTrue(first.stdout.startswith("the "))
+        again = self.braid("sample", "run/step-6", "--prompt", "the ", "--tokens", "20", "--seed", "3")
+        self.assertEqual(first.stdout, again.stdout)
+        greedy = [self.braid("sample", "run/step-6", "--tokens", "8", "--temperature", "0", "--seed", s).stdout
+                  for s in ("1", "2")]
+        self.assertEqual(greedy[0], greedy[1])
+
+    def test_wrong_input_costs_nothing_and_is_said_at_once(self):
+        done = self.braid("train", "run.toml", "model.layer=3", "train.batch=x", "mesh.tensor=3", "data.paths=[]")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        for word in ["model.layer", "train.batch", "mesh.tensor", "data.paths"]:
+            self.assertIn(word, done.stderr)
+        self.assertFalse((self.path / "run").exists())
+
+    def test_missing_and_short_text_are_the_users_to_mend(self):
+        done = self.braid("train", "run.toml", "data.paths=[nowhere]")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nowhere", done.stderr)
+        (self.path / "short.txt").write_text("too short")
+        done = self.braid("train", "run.toml", "data.paths=[short.txt]")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("model.context", done.stderr)
+
+    def test_a_damaged_checkpoint_is_named_and_nothing_is_trained(self):
+        self.assertEqual(self.braid("train", "run.toml").returncode, 0)
+        weights = self.path / "run" / "step-6" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+        done = self.braid("sample", "run/step-6")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("model.safetensors", done.stderr)
+        done = self.braid("train", "run.toml", "train.resume=run/step-6", "train.steps=9", "train.out=next")
+        self.assertEqual(done.returncode, 3)
+        self.assertFalse((self.path / "next" / "step-9").exists())
+
+    def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(self):
+        done = self.braid("train", "run.toml", "optimizer.lr=1e30", "train.eval_every=0", "train.save_every=0")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("not finite", done.stderr)
+        self.assertFalse((self.path / "run" / "step-6").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
