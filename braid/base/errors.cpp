@@ -7,9 +7,9 @@ namespace braid {
 namespace {
 
 std::string lines(const std::vector<Problem>& problems) {
-  std::string all;
-  for (const auto& problem : problems) all += (all.empty() ? "" : "\n") + text(problem);
-  return all;
+  std::vector<std::string> all;
+  for (const auto& problem : problems) all.push_back(text(problem));
+  return joined(all, "\n");
 }
 
 std::string sentence(const CommFailure& failure) {

@@ -62,7 +62,8 @@ class IoError : public std::runtime_error {
   int64_t offset_;
 };
 
-// The world failed: training went where it cannot go on (a loss that is not finite). Nothing of it is published. Exit code 3.
+// The world failed: training went where it cannot go on (a loss that is not finite). Nothing of it is published. Exit
+// code 3.
 class RunError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

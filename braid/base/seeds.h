@@ -1,5 +1,5 @@
-// Counter-based random numbers: value number i of a stream is a pure function of (key, i), so any rank can make any part.
-// Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), Philox 4x32 with 10 rounds.
+// Counter-based random numbers: value number i of a stream is a pure function of (key, i), so any rank can make any
+// part. Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11), Philox 4x32 with 10 rounds.
 #pragma once
 
 #include <array>
