@@ -35,7 +35,7 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
 
   bool done() const override {
     for (const Part& part : parts_) {
-      if (!part.operation->poll()) return false;
+      if (!part.operation->poll(part.party)) return false;
     }
     return true;
   }

@@ -26,13 +26,19 @@ void pause_briefly() {
 
 }  // namespace
 
-Operation::Operation(std::shared_ptr<Fate> fate, int num_parties) : fate_(std::move(fate)), has_arrived_(num_parties) {}
+Operation::Operation(std::shared_ptr<Fate> fate, int num_parties)
+    : fate_(std::move(fate)), has_arrived_(num_parties), shares_(num_parties) {}
 
 void Operation::set_work(int64_t units, int64_t unit_bytes) {
   int64_t parties = static_cast<int64_t>(has_arrived_.size());
   int64_t bytes = std::clamp(units * unit_bytes / (kPiecesPerParty * parties), kMinPieceBytes, kMaxPieceBytes);
   units_ = units;
   grain_ = std::max<int64_t>(1, bytes / unit_bytes);
+  unclaimed_.store(units);
+  for (int64_t party = 0; party < parties; ++party) {
+    shares_[party].next.store(units * party / parties);
+    shares_[party].end = units * (party + 1) / parties;
+  }
 }
 
 void Operation::arrive(int party) {
@@ -48,7 +54,7 @@ void Operation::arrive(int party) {
 void Operation::wait(int party, double issued_seconds) {
   Fate::Time deadline = fate_->deadline();
   for (;;) {
-    help();
+    help(party);
     if (fate_->failed()) {
       quiesce();
       fate_->raise(label(), now_seconds() - issued_seconds);
@@ -65,18 +71,16 @@ void Operation::wait(int party, double issued_seconds) {
   }
 }
 
-bool Operation::poll() {
-  help();
+bool Operation::poll(int party) {
+  help(party);
   return finished_.load() || fate_->failed();
 }
 
-bool Operation::actionable() const {
-  return finished_.load() || (ready() && next_.load() < units_) || missing_and_ended() >= 0;
-}
+bool Operation::actionable() const { return finished_.load() || (ready() && unclaimed()) || missing_and_ended() >= 0; }
 
 bool Operation::spin() const {
   for (int turn = 0; turn < fate_->options().spin_turns; ++turn) {
-    if (finished_.load() || (ready() && next_.load() < units_) || fate_->failed()) return true;
+    if (finished_.load() || (ready() && unclaimed()) || fate_->failed()) return true;
     pause_briefly();
   }
   return false;
@@ -92,17 +96,23 @@ int Operation::missing_and_ended() const {
   return -1;
 }
 
-void Operation::help() {
-  if (!ready() || next_.load() >= units_) return;
+void Operation::help(int party) {
+  if (!ready() || !unclaimed()) return;
   active_.fetch_add(1);  // before failed() is read; quiesce() reads in the opposite order
-  while (!fate_->failed()) {
-    int64_t begin = next_.fetch_add(grain_);
-    if (begin >= units_) break;
-    int64_t end = std::min(begin + grain_, units_);
+  int parties = static_cast<int>(shares_.size());
+  for (int i = 0; i < parties; ++i) work_on(shares_[(party + i) % parties]);
+  active_.fetch_sub(1);
+}
+
+void Operation::work_on(Share& share) {
+  while (share.next.load() < share.end && !fate_->failed()) {
+    int64_t begin = share.next.fetch_add(grain_);
+    if (begin >= share.end) return;
+    int64_t end = std::min(begin + grain_, share.end);
+    unclaimed_.fetch_sub(end - begin);
     run(begin, end);
     if (done_.fetch_add(end - begin) + (end - begin) == units_) complete();
   }
-  active_.fetch_sub(1);
 }
 
 void Operation::complete() {

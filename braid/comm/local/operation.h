@@ -30,7 +30,7 @@ class Operation {
   // had been done before; by then no thread touches the operation's tensors any more.
   void wait(int party, double issued_seconds);
   // Lends a hand; true when wait() would return or throw at once.
-  bool poll();
+  bool poll(int party);
 
   // For messages: "all_reduce #17 on tensor".
   virtual std::string label() const = 0;
@@ -46,11 +46,20 @@ class Operation {
   // All units are done and nobody has been told yet. Once.
   virtual void finish() = 0;
 
+  // A party's own stretch of the work, which it claims first: repeated on the same tensors, the same cores do the same
+  // units, and what they left in their caches is still theirs.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};  // first unit nobody has claimed; may run past `end`
+    int64_t end = 0;
+  };
+
   bool ready() const { return arrived_.load() == static_cast<int>(has_arrived_.size()); }
   bool actionable() const;
   bool spin() const;
   int missing_and_ended() const;
-  void help();
+  bool unclaimed() const { return unclaimed_.load() > 0; }
+  void help(int party);
+  void work_on(Share& share);
   void complete();
   void quiesce() const;
   void report_ended(int missing, int party);
@@ -62,9 +71,10 @@ class Operation {
   std::atomic<int> arrived_{0};
   int64_t units_ = 0;
   int64_t grain_ = 1;
-  std::atomic<int64_t> next_{0};  // first unit nobody has claimed
-  std::atomic<int64_t> done_{0};  // units done
-  std::atomic<int> active_{0};    // threads inside help()
+  std::vector<Share> shares_;          // by party
+  std::atomic<int64_t> unclaimed_{0};  // units
+  std::atomic<int64_t> done_{0};       // units done
+  std::atomic<int> active_{0};         // threads inside help()
   std::atomic<bool> finished_{false};
 };
 
