@@ -53,7 +53,8 @@ Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part
 Placement split_segments(const Index& shape, int dim, int segments, int part, int parts, Axis axis);
 
 // Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when
-// its coordinate is 0 on every axis along which copies lie. The pipe axis is left out: stages hold different parameters.
+// its coordinate is 0 on every axis along which copies lie. The pipe axis is left out: stages hold different
+// parameters.
 bool counts_once(const Placement& placement, const Coords& coords);
 
 }  // namespace braid

@@ -18,8 +18,8 @@ class ScheduleRuntime {
   ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor);
 
   // One step. Sends complete in the background and receives are posted kReceivesAhead actions ahead, so a program that
-  // validates under buffered sends does not deadlock. Returns this rank's spans, in seconds of now_seconds(), when every
-  // transfer of the step is done. Throws what the executor throws, and CommError.
+  // validates under buffered sends does not deadlock. Returns this rank's spans, in seconds of now_seconds(), when
+  // every transfer of the step is done. Throws what the executor throws, and CommError.
   std::vector<Span> run_step();
 
  private:

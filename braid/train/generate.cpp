@@ -52,7 +52,7 @@ int chosen_token(const at::Tensor& logits, const GenerateOptions& options, doubl
   if (options.temperature <= 0) return static_cast<int>(logits.argmax().item<int64_t>());
   const int64_t k = options.top_k > 0 ? std::min<int64_t>(options.top_k, logits.numel()) : logits.numel();
   const auto [values, indices] = at::topk(logits.to(at::kDouble), k);
-  const auto weights = at::softmax(values / options.temperature, 0);
+  const auto weights = at::softmax(values.div(options.temperature), 0);
   const double* p = weights.const_data_ptr<double>();
   int64_t place = 0;
   for (double below = p[0]; place + 1 < k && draw >= below; below += p[++place]) {
@@ -83,6 +83,7 @@ std::string continuation(StageModel& model, const RunSpec& spec, const GenerateO
 
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text) {
+  verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
   std::string text;
   run_ranks(1, [&](Communicator& world) {

@@ -166,6 +166,8 @@ void Trainer::load(const std::string& directory) {
                             " after ", info.step, " steps"),
                         info.step > 0 ? cat(info.next_sample / info.step) : ""}});
   }
+  if (groups_->world.rank() == 0) verify_checkpoint(directory);
+  groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   load_checkpoint(directory, placed_tensors());
   num_steps_ = info.step;
   optimizer_->set_num_steps(info.step);

@@ -124,7 +124,10 @@ class Train(unittest.TestCase):
     def test_a_damaged_checkpoint_is_named_and_nothing_is_trained(self):
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
         weights = self.path / "run" / "step-6" / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-100])
+        intact = weights.read_bytes()
+        weights.write_bytes(intact[:-1] + bytes([intact[-1] ^ 1]))
+        self.assertEqual(self.braid("sample", "run/step-6").returncode, 3)
+        weights.write_bytes(intact[:-100])
         done = self.braid("sample", "run/step-6")
         self.assertEqual(done.returncode, 3)
         self.assertIn("model.safetensors", done.stderr)

@@ -136,6 +136,21 @@ TEST(DeviceMesh, TensorPeersAreNeighbours) {
   EXPECT_EQ(mesh.peers(5, {}), (std::vector{5}));
 }
 
+// From inner to outer: tensor, context, pipe, expert, data. Each step along an axis passes over all inner ones.
+TEST(DeviceMesh, OrderOfTheAxes) {
+  const DeviceMesh mesh({.pipe = 2, .data = 2, .context = 3, .expert = 5, .tensor = 7});
+  const auto stride = [&](Axis axis) {
+    Coords at;
+    at[axis] = 1;
+    return mesh.rank(at);
+  };
+  EXPECT_EQ(stride(Axis::Tensor), 1);
+  EXPECT_EQ(stride(Axis::Context), 7);
+  EXPECT_EQ(stride(Axis::Pipe), 7 * 3);
+  EXPECT_EQ(stride(Axis::Expert), 7 * 3 * 2);
+  EXPECT_EQ(stride(Axis::Data), 7 * 3 * 2 * 5);
+}
+
 TEST(DeviceMesh, RefusesWhatIsNoMesh) {
   EXPECT_THROW(DeviceMesh({.pipe = 0}), InternalError);
   EXPECT_THROW(DeviceMesh({.data = -1}), InternalError);

@@ -7,6 +7,8 @@ namespace {
 TEST(BadInput, TomlThatIsNoToml) {
   expect_complaints({
       {"[model\nlayers = 3\n", {}, "run.toml:2:7: is not TOML: ..."},
+      {"[!]\n", {}, "run.toml:2:2: is not TOML: ..."},
+      {"[[[model]]]\n", {}, "run.toml:2:3: is not TOML: ..."},
       {"[model]\nlayers 3\n", {}, "run.toml:3:8: is not TOML: ..."},
       {"[model]\nlayers = 3\nlayers = 4\n", {}, "run.toml:4:10: is not TOML: ..."},
       {"[pipeline]\nschedule = 1f1b\n", {}, "run.toml:3:13: is not TOML: ..."},

@@ -49,6 +49,16 @@ TEST(DamagedText, ByteFlippedAnywhere) {
   }
 }
 
+// Letters that toml++ takes for unreachable where they stand next to blanks and line ends.
+TEST(DamagedText, LettersBeyondAscii) {
+  const std::string text = "# \xc3\xbc\n[data]\npaths = [ \"\xc3\xbc\xc2\xa7\" ] # \xc2\xb0\n";
+  EXPECT_EQ(parse_run(text, "run.toml", {}).data.paths, (std::vector<std::string>{"\xc3\xbc\xc2\xa7"}));
+  const std::string folded = "[train]\nout = \"\"\"\\\n\xc2\xa7 1\"\"\"\n";
+  EXPECT_EQ(parse_run(text + folded, "run.toml", {}).train.out, "\xc2\xa7 1");
+  EXPECT_EQ(answer(text + "\xcc\xaa"), Answer::Problems);
+  EXPECT_EQ(answer(text + "lr\xc3\xbc = 1"), Answer::Problems);
+}
+
 TEST(DamagedText, BytesWithoutSense) {
   for (uint64_t key = 0; key < 300; ++key) {
     std::string bytes(random_bits(key, 0) % 80, ' ');

@@ -100,8 +100,9 @@ double largest_difference(const std::map<std::string, at::Tensor>& a, const std:
   for (const auto& [name, tensor] : a) {
     const at::Tensor& other = b.at(name);
     const double scale = std::max(1e-3, other.abs().max().item<double>());
-    const double difference = (tensor - other).abs().max().item<double>() / scale;
-    if (!(difference <= largest)) largest = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+    const double difference = tensor.sub(other).abs().max().item<double>() / scale;
+    if (!(difference <= largest))
+      largest = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
   }
   return largest;
 }
