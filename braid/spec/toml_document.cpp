@@ -2,8 +2,7 @@
 #include "braid/spec/toml_document.h"
 
 // Two faults of toml++ 3.3 and 3.4 on damaged text are kept out:
-// - It asserts that a table header begins with the letter of a key, so "[!]" would abort where assertions are on;
-// without
+// - It asserts that a table header begins with a letter of a key, so "[!]" would abort where assertions are on; without
 //   them it reports the error (its issue 294). check() does not depend on NDEBUG.
 // - Its test for exotic blanks marks other letters, such as a German umlaut, as unreachable; "no blank" is meant (295).
 #ifndef NDEBUG
