@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "braid/base/text.h"
@@ -28,7 +29,8 @@ at::ScalarType type_of() {
   return c10::CppTypeToScalarType<T>::value;
 }
 
-// In [-1, 1) in steps of 2^-20, so that sums round in every floating type; for int64, 63 random bits with sign.
+// In [-1, 1), with all the bits of a double and sizes spread over 2^-31 to 1, so that sums round and every order of
+// adding gives other bits; for int64, 64 random bits.
 template <class T>
 T value(int salt, int rank, int64_t index) {
   uint64_t x = static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(rank) * 0xbf58476d1ce4e5b9u +
@@ -38,7 +40,9 @@ T value(int salt, int rank, int64_t index) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else {
-    return static_cast<T>(static_cast<float>(static_cast<int64_t>(x >> 43) - (int64_t{1} << 20)) * 0x1p-20f);
+    double fraction = static_cast<double>(static_cast<int64_t>(x)) * 0x1p-63;
+    return static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(
+        fraction / static_cast<double>(uint64_t{1} << (x & 31))));
   }
 }
 
