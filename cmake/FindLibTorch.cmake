@@ -39,6 +39,16 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_include_directories(LibTorch::cpu SYSTEM INTERFACE
     ${LibTorch_DIR_FOUND}/include ${LibTorch_DIR_FOUND}/include/torch/csrc/api/include)
   target_link_libraries(LibTorch::cpu INTERFACE LibTorch::c10)
+  # at::parallel_for is header code that runs serially unless it is compiled with OpenMP. The runtime must be the one
+  # libtorch_cpu.so itself uses, or there would be two pools of threads: the wheel's own where it carries one.
+  target_compile_options(LibTorch::cpu INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  file(GLOB libtorch_openmp ${LibTorch_DIR_FOUND}/lib/libgomp*.so*)
+  if(libtorch_openmp)
+    list(GET libtorch_openmp 0 libtorch_openmp)
+    target_link_libraries(LibTorch::cpu INTERFACE ${libtorch_openmp})
+  else()
+    target_link_options(LibTorch::cpu INTERFACE -fopenmp)
+  endif()
   # libtorch_cpu.so of a CUDA wheel names CUDA libraries that its own RPATH finds at run time.
   target_link_options(LibTorch::cpu INTERFACE -Wl,--allow-shlib-undefined)
   if(LibTorch_CUDA_LIBRARY AND LibTorch_C10_CUDA_LIBRARY)

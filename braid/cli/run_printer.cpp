@@ -2,12 +2,14 @@
 #include "braid/cli/run_printer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/spec/combine.h"
 
 namespace braid {
 namespace {
@@ -80,6 +82,7 @@ void RunPrinter::on_start(const RunStart& start) {
   print_line(model_line(start));
   print_line(data_line(start));
   print_line(mesh_line(start));
+  for (const std::string& note : notes(start.spec)) print_line(cat("note   ", note));
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }
 
@@ -123,8 +126,11 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
 
 void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
   if (end.interrupted) print_line(cat("interrupted: stopped cleanly after step ", end.num_steps));
-  print_line(cat("validation loss ", fixed(end.validation_loss, 4), " nats per byte token; bigram entropy of the text ",
-                 fixed(end.bigram_entropy, 4), end.validation_loss < end.bigram_entropy ? " (below)" : " (not below)"));
+  if (!std::isnan(end.validation_loss)) {
+    print_line(cat("validation loss ", fixed(end.validation_loss, 4), " nats per token, ",
+                   end.validation_loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
+                   fixed(end.bigram_entropy, 4)));
+  }
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
                  fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", start_.spec.train.out, "/timeline.svg"));

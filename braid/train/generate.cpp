@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "braid/base/errors.h"
@@ -21,8 +22,10 @@
 namespace braid {
 namespace {
 
+constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
+
 RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) {
-  RunSpec spec = parse_run(info.config_toml, directory + "/manifest.json", {});
+  RunSpec spec = parse_run(info.config_toml, directory + "/manifest.json", {}, kAnyMesh);
   spec.mesh = MeshSpec{};
   spec.pipeline.layers.clear();
   spec.train.reduction = "fast";

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include <cmath>
 #include <set>
 #include <thread>
 
@@ -38,7 +39,7 @@ void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus, std::vecto
                      tokens > 1 ? cat(tokens - 1) : ""});
   };
   refuse("training", corpus.train.size());
-  refuse("validation", corpus.validation.size());
+  if (spec.data.validation_fraction > 0) refuse("validation", corpus.validation.size());
 }
 
 // Everything that can be known to be wrong before a rank starts.
@@ -115,7 +116,7 @@ class RankLoop {
 
   double evaluate() {
     const double loss = trainer_.evaluate();
-    tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
+    if (!std::isnan(loss)) tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
     return loss;
   }
   std::string save() {

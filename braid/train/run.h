@@ -23,7 +23,7 @@ struct RunStart {
 
 struct RunEnd {
   int64_t num_steps = 0;
-  double validation_loss = 0;  // nats per token
+  double validation_loss = 0;  // nats per token; NaN when nothing is held out
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
   Schedule schedule;

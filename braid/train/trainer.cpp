@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -67,7 +68,9 @@ Trainer::Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& wo
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
   training_ = std::make_unique<Pass>(spec_, corpus.train, *this, ExecutorMode::Training);
-  evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
+  if (!corpus.validation.empty()) {
+    evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
+  }
   training_->executor.on_reduce = [this] { replication_->flush(); };
 }
 
@@ -102,6 +105,7 @@ StepReport Trainer::step() {
 }
 
 double Trainer::evaluate() {
+  if (!evaluation_) return std::numeric_limits<double>::quiet_NaN();
   const c10::AutoGradMode no_grad(false);
   double sum = 0;
   for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {

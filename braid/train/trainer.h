@@ -27,7 +27,7 @@ class Trainer {
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
   // gradient norm is not finite.
   StepReport step();
-  // Mean loss over eval_batches batches of the validation part, in nats per token.
+  // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
   double evaluate();
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;

@@ -121,6 +121,12 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("model.context", done.stderr)
 
+    def test_nothing_held_out_means_no_evaluation(self):
+        done = self.braid("train", "run.toml", "data.validation_fraction=0", "train.eval_every=0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("validation loss", done.stdout)
+        self.assertNotIn("evaluation", [line["kind"] for line in self.metrics()])
+
     def test_a_damaged_checkpoint_is_named_and_nothing_is_trained(self):
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
         weights = self.path / "run" / "step-6" / "model.safetensors"
