@@ -87,11 +87,12 @@ TEST(RegionsAlone, AreTheIdentityWithoutANode) {
   });
 }
 
-// add() hands one tensor to both of its inputs as their gradient.
+// add() hands one tensor to both of its inputs as their gradient; what was recorded first reads it last.
 TEST(RegionsHazards, CopyToDoesNotReduceAGradientThatOthersRead) {
   run_ranks(2, [](Communicator& group) {
     const at::Tensor a = leaf("a", 0, {4}), b = leaf("b", 0, {4}), w = formula_tensor("w", {4});
-    copy_to(a, group).add(b).mul(w).sum().backward();
+    const at::Tensor reads_last = b.mul(1);
+    copy_to(a, group).add(reads_last).mul(w).sum().backward();
     EXPECT_TRUE(a.grad().equal(w.mul(2)));
     EXPECT_TRUE(b.grad().equal(w));
   });
