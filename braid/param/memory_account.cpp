@@ -1,15 +1,15 @@
 // A CPU allocator that puts a tag of 64 bytes in front of each block; the block stays aligned to 64 bytes.
-// It asks c10 for memory, so alignment, huge pages and failure are as without it.
+// Large blocks are kept for reuse (block_cache.h); c10 gives the memory, so alignment and failure are as without it.
 #include "braid/param/memory_account.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/alloc_cpu.h>
 
 #include <atomic>
 #include <cstring>
 
 #include "braid/base/errors.h"
+#include "braid/param/block_cache.h"
 
 namespace braid {
 namespace {
@@ -62,11 +62,17 @@ struct alignas(64) Header {
   }
 };
 
+// Never destroyed: blocks outlive static destruction.
+BlockCache& blocks() {
+  static auto* const cache = new BlockCache;
+  return *cache;
+}
+
 void free_tagged(void* block) {
   if (block == nullptr) return;
   Header* header = static_cast<Header*>(block) - 1;
   header->count(-header->bytes);
-  c10::free_cpu(header);
+  blocks().free(header, static_cast<size_t>(header->bytes) + sizeof(Header));
 }
 
 class TaggedAllocator final : public c10::Allocator {
@@ -75,7 +81,7 @@ class TaggedAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* block = nullptr;
     if (bytes > 0) {
-      Header* header = static_cast<Header*>(c10::alloc_cpu(bytes + sizeof(Header)));
+      Header* header = static_cast<Header*>(blocks().allocate(bytes + sizeof(Header)));
       *header = {static_cast<int64_t>(bytes), this_thread()};
       header->count(header->bytes);
       block = header + 1;

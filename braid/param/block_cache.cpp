@@ -1,0 +1,63 @@
+// Class number 8 k + j holds blocks of (8 + j) 2^(k - 3) bytes: the top four bits of the size, rounded up.
+#include "braid/param/block_cache.h"
+
+#include <c10/core/impl/alloc_cpu.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace braid {
+
+int BlockCache::size_class(size_t bytes) {
+  const int doublings = std::bit_width(bytes) - 1;
+  const size_t step = size_t{1} << (doublings - 3);
+  const size_t eighths = (bytes + step - 1) / step;  // 8 .. 16
+  return eighths == 16 ? 8 * (doublings + 1) : 8 * doublings + static_cast<int>(eighths - 8);
+}
+
+size_t BlockCache::class_bytes(int size_class) {
+  return static_cast<size_t>(8 + size_class % 8) << (size_class / 8 - 3);
+}
+
+void* BlockCache::allocate(size_t bytes) {
+  if (bytes < kSmallestKept) return c10::alloc_cpu(bytes);
+  const int wanted = size_class(bytes);
+  const size_t rounded = class_bytes(wanted);
+  {
+    const std::scoped_lock hold(lock_);
+    used_bytes_ += rounded;
+    most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+    if (!kept_[wanted].empty()) {
+      void* block = kept_[wanted].back();
+      kept_[wanted].pop_back();
+      kept_bytes_ -= rounded;
+      return block;
+    }
+  }
+  return c10::alloc_cpu(rounded);
+}
+
+void BlockCache::free(void* block, size_t bytes) {
+  if (bytes < kSmallestKept) return c10::free_cpu(block);
+  const int of = size_class(bytes);
+  const std::scoped_lock hold(lock_);
+  used_bytes_ -= class_bytes(of);
+  kept_bytes_ += class_bytes(of);
+  kept_[of].push_back(block);
+  if (kept_bytes_ > most_used_bytes_) release_all();
+}
+
+size_t BlockCache::kept_bytes() const {
+  const std::scoped_lock hold(lock_);
+  return kept_bytes_;
+}
+
+void BlockCache::release_all() {
+  for (auto& blocks : kept_) {
+    for (void* block : blocks) c10::free_cpu(block);
+    blocks.clear();
+  }
+  kept_bytes_ = 0;
+}
+
+}  // namespace braid
