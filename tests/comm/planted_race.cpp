@@ -3,7 +3,9 @@
 // Not a test of the communicator: it is used wrongly here.
 #include <ATen/ops/zeros.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "braid/comm/local/run_ranks.h"
 
@@ -15,8 +17,12 @@ int main() {
     if (world.rank() == 1) {
       work.wait_host();
     } else {
+      // For half a second, so that rank 1's writes fall among the reads however the threads are timed.
       const float* data = tensor.const_data_ptr<float>();
-      for (int i = 0; i < 1000; ++i) sum += data[i];
+      for (int round = 0; round < 50; ++round) {
+        for (int i = 0; i < 1000; ++i) sum += data[i];
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
     }
   });
   std::printf("no data race was noticed, sum %g\n", sum);
