@@ -1,0 +1,59 @@
+"""The README tells the truth: its commands are run and print what it says. Numbers of training runs are not compared."""
+import re
+import tempfile
+import unittest
+
+from braid_binary import SOURCE, braid
+
+PREFIX = "$ build/release/bin/braid "
+
+
+def blocks():
+    """(command line without "$ ", printed lines) of every fenced block that shows a command."""
+    for fence in re.findall(r"^```\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S):
+        first, _, rest = fence.partition("\n")
+        if first.startswith("$ "):
+            yield first, rest
+
+
+def shape(line):
+    """The line without its numbers, so that runs of different length compare."""
+    line = re.sub(r"-?\d[\d,.]*(e[-+]?\d+)?", "#", line)
+    line = re.sub(r"(#[dhms])+$", "#", line)
+    return line.replace("not below", "below").replace("# rank of # threads", "# ranks of # thread")
+
+
+def shapes(text):
+    """Shapes of what braid train prints, the sample left out."""
+    lines = text.partition("sample, also in ")[0].splitlines()
+    return {shape(line) for line in lines if not line.startswith(("setup: ", "build: "))}
+
+
+class Readme(unittest.TestCase):
+    def test_commands_print_what_it_shows(self):
+        shown = [(first, rest) for first, rest in blocks() if first.startswith(PREFIX)]
+        self.assertGreaterEqual(len(shown), 2)
+        for first, rest in shown:
+            with self.subTest(first):
+                self.assertEqual(braid(*first[len(PREFIX):].split()).stdout.rstrip(), rest.rstrip())
+
+    def test_the_demo_prints_lines_of_these_kinds(self):
+        shown = dict(blocks())["$ scripts/demo"]
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(20):
+                with open(f"{folder}/{number}.py", "w") as file:
+                    file.write("def quick(brown, fox):\n    return brown * fox\n" * 30)
+            done = braid("train", str(SOURCE / "examples" / "quickstart.toml"), f'data.paths=["{folder}"]',
+                         f'train.out="{folder}/quickstart"', "train.steps=3", "train.eval_every=2", "train.batch=4",
+                         "train.eval_batches=1", "train.sample_tokens=2", "optimizer.warmup_steps=1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(shapes(done.stdout.replace(folder, "runs")), shapes(shown))
+
+    def test_the_files_it_names_are_there(self):
+        text = (SOURCE / "README.md").read_text()
+        for name in re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"\bscripts/\w+", text):
+            self.assertTrue((SOURCE / name).exists(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
