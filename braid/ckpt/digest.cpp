@@ -32,6 +32,7 @@ uint64_t avalanche(uint64_t hash) {
 }  // namespace
 
 void Digest::add(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;  // data() may be null
   const size_t kept = total_ % rest_.size();
   total_ += bytes.size();
   if (kept > 0) {

@@ -19,6 +19,8 @@ size_t BlockCache::class_bytes(int size_class) {
   return static_cast<size_t>(8 + size_class % 8) << (size_class / 8 - 3);
 }
 
+BlockCache::~BlockCache() { release_all(); }
+
 void* BlockCache::allocate(size_t bytes) {
   if (bytes < kSmallestKept) return c10::alloc_cpu(bytes);
   const int wanted = size_class(bytes);

@@ -17,6 +17,10 @@ class BlockCache {
  public:
   static constexpr size_t kSmallestKept = 64 * 1024;
 
+  BlockCache() = default;
+  BlockCache(const BlockCache&) = delete;
+  ~BlockCache();  // returns what is kept; blocks in use are the callers'
+
   // At least `bytes`, aligned to 64. Throws what c10::alloc_cpu throws.
   void* allocate(size_t bytes);
   // `bytes` as it was allocated with.

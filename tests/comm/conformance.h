@@ -42,6 +42,7 @@ void refill(Queue& queue, const at::Tensor& tensor, int salt, int rank) {
 
 template <class T>
 void spoil(Queue& queue, const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return;  // its pointer may be null
   queue.enqueue([=] { std::memset(tensor.mutable_data_ptr<T>(), 0x7e, tensor.nbytes()); });
 }
 
