@@ -1,7 +1,7 @@
 # braid_room(NAME [ROOMS room...] [TORCH]): one folder, one static library, one test binary.
 #
-# The library braid_NAME is made of braid/NAME/*.cpp and sees only the headers of the rooms it names. Sources in
-# sub-folders (comm/local/*.cpp) belong to it. tests/NAME/*.cpp become NAME_test, run by ctest as NAME;
+# The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the rooms it
+# names. tools/check_rooms sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME;
 # planted_*.cpp are programs of their own (tests/CMakeLists.txt).
 
 function(braid_room name)

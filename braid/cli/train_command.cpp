@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -12,6 +11,7 @@
 #include "braid/cli/commands.h"
 #include "braid/cli/run_printer.h"
 #include "braid/cli/terminal.h"
+#include "braid/mesh/device_mesh.h"
 #include "braid/report/timeline_svg.h"
 #include "braid/sim/simulate.h"
 #include "braid/spec/describe.h"
@@ -33,11 +33,6 @@ void on_interrupt(int) {
   std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends at once
 }
 
-HostLimits host_limits() {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return {std::max(16, 4 * cores)};
-}
-
 void write_file(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
@@ -55,11 +50,11 @@ void make_folder(const RunSpec& spec) {
   write_file(spec.train.out + "/config.toml", to_toml(spec));
 }
 
-// The rows of the pipeline that contains rank 0: with tensor ranks innermost and data ranks outermost, every tensor-th.
+// The rows of the pipeline that contains rank 0.
 Timeline first_pipeline(const Timeline& all, const MeshSpec& mesh) {
   Timeline rows;
-  for (int stage = 0; stage < mesh.pipe; ++stage) {
-    rows.ranks.push_back(all.ranks[static_cast<size_t>(stage * mesh.tensor * mesh.context)]);
+  for (const int rank : DeviceMesh(mesh).peers(0, {Axis::Pipe})) {
+    rows.ranks.push_back(all.ranks[static_cast<size_t>(rank)]);
   }
   return rows;
 }

@@ -4,9 +4,9 @@
 // Point-to-point batches match by (sender, receiver, tag) in issue order and are independent of the collectives.
 // Every call returns before the others have arrived. A Work keeps its tensors alive; they must not be written (inputs:
 // nor read, outputs) until the Work is ordered before the reader or writer.
-// Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and operation).
-// A group of size 1 is the identity.
-// Sums combine in a fixed order, the same for every size of tensor and every timing: a balanced binary tree over ranks,
+// Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and
+// operation). A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor and
+// every timing: a balanced binary tree over ranks,
 //   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
 // left-complete when the count is not a power of two. bfloat16 sums are formed in float32 and rounded once.
 #pragma once
@@ -43,7 +43,8 @@ class Work {
   void order_before(Queue& queue) {
     if (state_) state_->order_before(queue);
   }
-  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline or when it is aborted.
+  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline or when it is
+  // aborted.
   void wait_host() {
     if (state_) state_->wait_host();
   }
@@ -57,8 +58,8 @@ struct P2p {
   enum class Kind { Send, Recv };
   Kind kind;
   at::Tensor tensor;  // its storage is read (Send) or written (Recv) until done
-  int peer;            // rank in this communicator
-  int tag;             // messages match by tag, in order within a tag
+  int peer;           // rank in this communicator
+  int tag;            // messages match by tag, in order within a tag
 };
 
 class Communicator {
@@ -84,7 +85,8 @@ class Communicator {
   // All of them at once, in no order among themselves; done when all are.
   virtual Work batch(std::span<const P2p> transfers) = 0;
 
-  // Ranks that give the same colour form a group, ordered by key, then by rank. Collective, blocks. `name` is for messages.
+  // Ranks that give the same colour form a group, ordered by key, then by rank. Collective, blocks. `name` is for
+  // messages.
   virtual std::unique_ptr<Communicator> split(int colour, int key, std::string name) = 0;
 
   // Poisons this group and all groups of the same world: every wait, on every rank, now or later, throws CommError with

@@ -42,7 +42,8 @@ int64_t Sampler::window(int64_t epoch, int64_t place) const {
   return Permutation(num_windows_, random_bits(order_key_, static_cast<uint64_t>(epoch)))(place);
 }
 
-int64_t first_sample(int64_t step, int batch, int microbatch, int data_rank, int data_size, int micro) {
+int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro) {
+  const auto [batch, microbatch, data_size] = shape;
   check(batch > 0 && microbatch > 0 && data_size > 0 && batch % (microbatch * data_size) == 0,
         "a batch is a whole number of microbatches per data rank");
   const int64_t micros = batch / (microbatch * data_size);

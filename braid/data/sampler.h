@@ -33,6 +33,11 @@ class Sampler {
 // The samples of one microbatch. With batch B, microbatch b, d data ranks and m = B / (b d) microbatches per rank, data
 // rank r's microbatch k is global microbatch r m + k of the step: a contiguous block per rank, so that trees over the
 // global microbatches continue across ranks.
-int64_t first_sample(int64_t step, int batch, int microbatch, int data_rank, int data_size, int micro);
+struct BatchShape {
+  int batch = 1;       // sequences per step, over all data ranks
+  int microbatch = 1;  // sequences per forward pass of one rank
+  int data_size = 1;   // ranks of the data axis
+};
+int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro);
 
 }  // namespace braid

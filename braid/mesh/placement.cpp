@@ -44,7 +44,8 @@ Box intersection(const Box& a, const Box& b) {
 
 Placement replicated(const Index& shape) { return {shape, shape, {{whole(shape), Index(shape.size(), 0)}}, {}}; }
 
-Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part, int parts, Axis axis) {
+Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share share) {
+  const auto [part, parts, axis] = share;
   check(padded_extent >= shape[dim] && padded_extent % parts == 0, "a padded extent holds the dim and divides evenly");
   const int64_t extent = padded_extent / parts;
   Placement placement{shape, shape, {}, {axis}};
@@ -54,7 +55,8 @@ Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part
   return placement;
 }
 
-Placement split_segments(const Index& shape, int dim, int segments, int part, int parts, Axis axis) {
+Placement split_segments(const Index& shape, int dim, int segments, Share share) {
+  const auto [part, parts, axis] = share;
   check(shape[dim] % (int64_t{segments} * parts) == 0, "segments divide evenly over the parts");
   const int64_t segment = shape[dim] / segments, extent = segment / parts;
   Placement placement{shape, shape, {}, {axis}};

@@ -42,15 +42,21 @@ struct Placement {
 // Every rank holds all of it.
 Placement replicated(const Index& shape);
 
-// Part `part` of `parts` equal slices of dim `dim`, which is first padded to `padded_extent` (at least the extent,
-// divisible by `parts`).
-Placement split_dim(const Index& shape, int dim, int64_t padded_extent, int part, int parts, Axis axis);
+// One of equal parts, and the axis whose ranks hold them.
+struct Share {
+  int part = 0, parts = 1;
+  Axis axis = Axis::Tensor;
+};
 
-// dim `dim` is `segments` equal segments one after another (fused QKV: 3), each split into `parts`; the local tensor
-// holds part `part` of every segment, one after another.
+// The share's slice of dim `dim`, which is first padded to `padded_extent` (at least the extent, divisible by the
+// parts).
+Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share share);
+
+// dim `dim` is `segments` equal segments one after another (fused QKV: 3), each split into the share's parts; the local
+// tensor holds the share's part of every segment, one after another.
 //
 //   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1
-Placement split_segments(const Index& shape, int dim, int segments, int part, int parts, Axis axis);
+Placement split_segments(const Index& shape, int dim, int segments, Share share);
 
 // Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when
 // its coordinate is 0 on every axis along which copies lie. The pipe axis is left out: stages hold different

@@ -1,5 +1,6 @@
 // Causal self-attention with its heads split over the tensor axis, and the projections around it.
-// No position encoding and no dropout on probabilities (dropout.h says why).
+// Source: Vaswani et al., "Attention Is All You Need" (2017); cut as in Shoeybi et al., "Megatron-LM" (2019),
+// section 3. No position encoding and no dropout on probabilities (dropout.h says why).
 //
 //   x_btc -> qkv: column, [q heads | k heads | v heads] of this rank -> attention per head -> projection: row -> btc
 #pragma once
@@ -17,6 +18,7 @@ class Attention {
   };
   Attention(const Options& options, const RankContext& rank)
       : local_heads_(options.local_heads), qkv_(options.qkv, rank), projection_(options.projection, rank) {}
+  // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:

@@ -14,9 +14,9 @@ constexpr Init kOnes{Init::Kind::Ones};
 // One tensor rank's cuts.
 struct Cut {
   int part, parts;
-  Placement outputs(const Index& shape) const { return split_dim(shape, 0, shape[0], part, parts, Axis::Tensor); }
-  Placement inputs(const Index& shape) const { return split_dim(shape, 1, shape[1], part, parts, Axis::Tensor); }
-  Placement qkv(const Index& shape) const { return split_segments(shape, 0, 3, part, parts, Axis::Tensor); }
+  Placement outputs(const Index& shape) const { return split_dim(shape, 0, shape[0], {part, parts, Axis::Tensor}); }
+  Placement inputs(const Index& shape) const { return split_dim(shape, 1, shape[1], {part, parts, Axis::Tensor}); }
+  Placement qkv(const Index& shape) const { return split_segments(shape, 0, 3, {part, parts, Axis::Tensor}); }
 };
 
 void add_norm(BlockSpec& block, const std::string& name, int64_t width) {
@@ -32,7 +32,7 @@ void add_linear(BlockSpec& block, const std::string& name, const std::pair<Place
 
 ParamSpec token_table(const ModelSpec& spec, const Cut& cut, int use) {
   const Placement placement =
-      split_dim({spec.vocab, spec.width}, 0, padded_vocab(spec, cut.parts), cut.part, cut.parts, Axis::Tensor);
+      split_dim({spec.vocab, spec.width}, 0, padded_vocab(spec, cut.parts), {cut.part, cut.parts, Axis::Tensor});
   return {"wte.weight", placement, {Init::Kind::Normal, spec.init_std}, WeightDecay::Yes, use, 2};
 }
 

@@ -1,4 +1,5 @@
 // Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same.
+// Source: Ba et al., "Layer Normalization" (2016).
 #pragma once
 
 #include "braid/nn/weight_grads.h"
@@ -13,6 +14,7 @@ class LayerNorm {
     double eps = 1e-5;
   };
   LayerNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
+  // btc, the same on every tensor rank. No communication.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:

@@ -1,4 +1,5 @@
 // The feed-forward branch: up (column), GELU in its tanh form, down (row).
+// Source: Hendrycks & Gimpel, "GELU" (2016); cut as in Shoeybi et al., "Megatron-LM" (2019), section 3.
 #pragma once
 
 #include "braid/nn/parallel_linear.h"
@@ -12,6 +13,7 @@ class Mlp {
     ParallelLinearOptions down;  // [c, 4c/n]
   };
   Mlp(const Options& options, const RankContext& rank) : up_(options.up, rank), down_(options.down, rank) {}
+  // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:

@@ -22,7 +22,8 @@ struct MemoryUse {
 // counted.
 void install_memory_accounting();
 
-// From now on this thread allocates for `rank` (0 .. 1023). Returns nothing; threads that never say count nowhere.
+// From now on this thread allocates for `rank` (0 .. 1023). Another rank is our mistake (check). Threads that never say
+// count nowhere.
 void account_memory_to(int rank);
 
 // While alive, this thread's allocations are of `category`. Nests. The default is Other.

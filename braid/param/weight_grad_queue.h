@@ -16,7 +16,7 @@ class WeightGradQueue {
   // `sink` must outlive the queue.
   explicit WeightGradQueue(GradSink& sink) : sink_(sink) {}
 
-  // Owned by the caller's backward; `compute` keeps what it needs (x, dY) alive.
+  // The queue owns `compute`, which keeps what it needs (x, dY) alive, until it has run.
   void push(const Parameter& param, int use, int micro, Compute compute);
   // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
   void run(int micro);

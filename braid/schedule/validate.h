@@ -20,9 +20,8 @@ struct Fault {
 // Every fault at once, by rank and position; empty when the schedule can run. Checked are:
 //  * stages and microbatches are in range, every action is on the owner of its stage and appears once;
 //  * every microbatch has its F and its B, or its I and W, on every stage, with F before B or I, and I before W;
-//  * if there are transfers, every pair of neighbours on different ranks has its send (after the tensor is made) and
-//  its
-//    receive (before it is needed), and neighbours on one rank have none;
+//  * if there are transfers, neighbours on different ranks have their send (after the tensor is made) and their receive
+//    (before it is needed), and neighbours on one rank have none;
 //  * if there is any REDUCE_GRAD, every stage has one, after all its weight work;
 //  * every rank reaches its end when sends behave as `mode` says. A rank that does not gives one fault, naming what it
 //    waits for; for schedules without transfers the two modes are alike.

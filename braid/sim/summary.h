@@ -15,8 +15,8 @@ struct Summary {
   double bubble_time = 0;      // makespan - busy time of the busiest rank
   double bubble_fraction = 0;  // bubble_time / makespan; 0 when empty
   double span_bubble = 0;      // largest over ranks of (span - busy time)
-  double bubble_rate =
-      0;  // (longest span - busy time of the busiest rank) / longest span (Qi et al., "Zero Bubble", 2023)
+  // (longest span - busy time of the busiest rank) / longest span; Qi et al., "Zero Bubble" (2023)
+  double bubble_rate = 0;
   std::vector<int> peak_activations;           // per rank, see schedule/peaks.h
   std::vector<int> peak_pending_weight_grads;  // per rank
   int weight_versions = 1;                     // 1: every schedule so far ends its step with a flush

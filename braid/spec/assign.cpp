@@ -11,11 +11,11 @@
 namespace braid {
 namespace {
 
-using Given = std::optional<Fault>;
+using Given = std::optional<AssignFault>;
 
 Given wrong_type(const Field& field, std::string nearest = "") {
   const std::string type = type_text(field);
-  return Fault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
+  return AssignFault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
 }
 
 // The integer that a number or a quoted number stands for, if the field can hold it.
@@ -50,7 +50,7 @@ Given give(const Field& field, int& to, const TomlValue& value) {
   if (!integer) return wrong_type(field, meant_integer(field, value));
   if (*integer < std::numeric_limits<int>::min() || *integer > std::numeric_limits<int>::max()) {
     const Problem problem = *broken_rule(field, *integer);
-    return Fault{problem.rule, problem.nearest};
+    return AssignFault{problem.rule, problem.nearest};
   }
   to = static_cast<int>(*integer);
   return {};
@@ -59,7 +59,7 @@ Given give(const Field& field, int& to, const TomlValue& value) {
 Given give(const Field& field, uint64_t& to, const TomlValue& value) {
   const auto* integer = value.as<int64_t>();
   if (!integer) return wrong_type(field, meant_integer(field, value));
-  if (const auto problem = broken_rule(field, *integer)) return Fault{problem->rule, problem->nearest};
+  if (const auto problem = broken_rule(field, *integer)) return AssignFault{problem->rule, problem->nearest};
   to = static_cast<uint64_t>(*integer);
   return {};
 }
@@ -116,7 +116,7 @@ Given give(const Field& field, Ints& to, const TomlValue& value) {
 
 }  // namespace
 
-std::optional<Fault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {
+std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {
   return std::visit([&](auto member) { return give(field, member(spec), value); }, field.slot);
 }
 

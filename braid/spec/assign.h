@@ -11,12 +11,12 @@
 namespace braid {
 
 // Why a value could not be given, and the value that was probably meant ("" when there is no telling).
-struct Fault {
+struct AssignFault {
   std::string rule;
   std::string nearest;
 };
 
 // Sets the field in `spec`, or leaves it and says why. An integer that its field cannot store is a fault here.
-std::optional<Fault> assign(const Field& field, const TomlValue& value, RunSpec& spec);
+std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec);
 
 }  // namespace braid

@@ -30,8 +30,6 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::Tensor, "tensor parallelism", "mesh.tensor", [](const RunSpec& spec) { return spec.mesh.tensor > 1; }},
     {Feature::Reproducible, "reproducible reduction", "train.reduction",
      [](const RunSpec& spec) { return spec.train.reduction == "reproducible"; }},
-    {Feature::SharedCores, "threads taken from the core count", "train.threads",
-     [](const RunSpec& spec) { return spec.train.threads == 0; }},
 };
 
 const FeatureRow& row(Feature feature) {
@@ -54,9 +52,6 @@ const std::vector<Combination>& combinations() {
       {Reproducible, Tensor, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "
        "sizes"},
-      {Reproducible, SharedCores, ChangesSemantics,
-       "reproducible reduction promises the same bits at one number of threads per rank, and train.threads = 0 takes "
-       "it from the number of ranks"},
       {TiedEmbedding, Gpipe, Supported, "the first and the last stage add their two gradients before the update"},
       {TiedEmbedding, OneFOneB, Supported, "the first and the last stage add their two gradients before the update"},
       {TiedEmbedding, Clipping, Supported, "the norm counts the shared weight once"},

@@ -20,9 +20,8 @@ enum class Feature {
   Expert,         // mesh.expert > 1
   Tensor,         // mesh.tensor > 1
   Reproducible,   // train.reduction "reproducible"
-  SharedCores,    // train.threads 0
 };
-inline constexpr int kNumFeatures = 11;
+inline constexpr int kNumFeatures = 10;
 
 enum class Verdict { Supported, Refused, ChangesSemantics };
 

@@ -79,7 +79,7 @@ std::vector<CrossRule> mesh_rules() {
   };
 }
 
-std::vector<CrossRule> run_rules() {
+std::vector<CrossRule> data_rules() {
   return {
       {{"data.paths"},
        [](const View& at) { return !at.spec.data.paths.empty(); },
@@ -107,6 +107,11 @@ std::vector<CrossRule> run_rules() {
        [](const View& at) {
          return cat("must be more than 0 when train.eval_every is set (", at.spec.train.eval_every, ")");
        }},
+  };
+}
+
+std::vector<CrossRule> train_rules() {
+  return {
       {{"train.batch", "train.microbatch", "mesh.data"},
        [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
        [](const View& at) {
@@ -138,7 +143,8 @@ int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} 
 const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {
     auto all = mesh_rules();
-    for (auto& rule : run_rules()) all.push_back(std::move(rule));
+    for (auto& rule : data_rules()) all.push_back(std::move(rule));
+    for (auto& rule : train_rules()) all.push_back(std::move(rule));
     return all;
   }();
   return kRules;

@@ -131,7 +131,8 @@ std::vector<Field> train_fields() {
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
                            "data and pipe size."),
       train<&T::dtype>("train.dtype", OneOf{{"float32", "float64"}}, "Type of weights, gradients and activations."),
-      train<&T::threads>("train.threads", IntRange{0, 1024}, "Threads per rank; 0 takes cores / ranks, at least 1."),
+      train<&T::threads>("train.threads", IntRange{0, 1024},
+                         "Threads per rank; 0 takes cores / ranks, at least 1, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
       train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines."),

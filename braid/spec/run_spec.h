@@ -76,7 +76,7 @@ struct TrainSpec {
   uint64_t seed = 1;
   std::string reduction = "fast";  // fast or reproducible
   std::string dtype = "float32";   // float32 or float64
-  int threads = 0;                 // per rank; 0: cores / ranks, at least 1
+  int threads = 0;                 // per rank; 0: cores / ranks, at least 1; 1 in reproducible mode
   int eval_every = 0;              // steps between evaluations; 0: only at the end
   int eval_batches = 8;            // batches of train.batch sequences per evaluation
   int log_every = 1;               // steps between metrics lines

@@ -10,6 +10,7 @@ namespace braid {
 
 enum class Phase { Forward, Backward };
 
+// Whatever communicates throws CommError.
 class Replication {
  public:
   virtual ~Replication() = default;

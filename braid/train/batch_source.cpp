@@ -18,7 +18,7 @@ BatchSource::BatchSource(const RunSpec& spec, std::span<const uint16_t> tokens, 
       num_microbatches_(batch_ / (microbatch_ * data_size_)) {}
 
 Microbatch BatchSource::microbatch(int64_t step, int micro) const {
-  const int64_t first = first_sample(step, batch_, microbatch_, data_rank_, data_size_, micro);
+  const int64_t first = first_sample({batch_, microbatch_, data_size_}, step, data_rank_, micro);
   auto tokens_bt = at::empty({microbatch_, context_}, at::kLong);
   auto targets_bt = at::empty({microbatch_, context_}, at::kLong);
   for (int b = 0; b < microbatch_; ++b) {

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/seeds.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/comm/local/run_ranks.h"
@@ -91,8 +91,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   std::string text;
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();
-    at::set_num_threads(options.threads > 0 ? options.threads
-                                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+    at::set_num_threads(options.threads > 0 ? options.threads : num_cores());
     const c10::AutoGradMode no_grad(false);
     const RankGroups groups(DeviceMesh(spec.mesh), world);
     StageModel model(spec, groups);

@@ -11,11 +11,11 @@
 
 namespace braid {
 
-ModelExecutor::ModelExecutor(const ModelSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode)
-    : model_(model), batches_(batches), mode_(mode) {
-  const auto shape = batches.microbatch(0, 0).tokens_bt.sizes();
-  activation_shape_ = {shape[0], shape[1], spec.width};
-}
+ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode)
+    : model_(model),
+      batches_(batches),
+      mode_(mode),
+      activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width} {}
 
 void ModelExecutor::begin_step(int64_t step) {
   step_ = step;

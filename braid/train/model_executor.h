@@ -17,7 +17,7 @@ enum class ExecutorMode { Training, Evaluation };
 class ModelExecutor final : public StageExecutor {
  public:
   // `model`, `batches` outlive this. One stage per rank.
-  ModelExecutor(const ModelSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
+  ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
 
   // Before each step. `on_reduce` is called by reduce_grad.
   void begin_step(int64_t step);

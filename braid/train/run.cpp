@@ -6,9 +6,9 @@
 
 #include <cmath>
 #include <set>
-#include <thread>
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/data/tokenizer.h"
@@ -21,8 +21,6 @@
 
 namespace braid {
 namespace {
-
-int num_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 void refuse_vocabulary(const RunSpec& spec, const Tokenizer& tokenizer, std::vector<Problem>& found) {
   if (spec.model.vocab == 0 || spec.model.vocab >= tokenizer.vocab()) return;
@@ -44,7 +42,7 @@ void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus, std::vecto
 
 // Everything that can be known to be wrong before a rank starts.
 void refuse_problems(const RunSpec& spec) {
-  auto found = problems(spec, HostLimits{std::max(16, 4 * num_cores())});
+  auto found = problems(spec, host_limits());
   if (!found.empty()) throw ConfigError(std::move(found));
   for (const Fault& fault : validate(step_schedule(spec), SendMode::Buffered)) {
     found.push_back({"pipeline.schedule", spec.pipeline.schedule, fault.text, ""});
@@ -135,6 +133,8 @@ class RankLoop {
 
 }  // namespace
 
+HostLimits host_limits() { return {std::max(16, 4 * num_cores())}; }
+
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
   RunSpec spec = given;
   const auto tokenizer = make_tokenizer(spec.data.tokenizer);
@@ -153,6 +153,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
     at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
     at::set_num_threads(start.threads);
     account_memory_to(world.rank());
+    reset_memory_peak(world.rank());
     Trainer trainer(spec, corpus, world);
     if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
     if (world.rank() == 0) {

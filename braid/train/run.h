@@ -6,6 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
+#include "braid/spec/problems.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/step_report.h"
 
@@ -40,6 +41,9 @@ class RunObserver {
   virtual void on_evaluation(int64_t step, double validation_loss) = 0;
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
+
+// What this machine may be asked for: up to 16 ranks, or four per core where that is more.
+HostLimits host_limits();
 
 // Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after
 // each step; when any rank says yes, all finish that step, evaluate, save and return. Throws ConfigError with every

@@ -1,4 +1,4 @@
-// What a step says of itself. Plain data; the same on every rank.
+// What a step says of itself. Plain data. Times and bytes sent are the rank's own; all else is the same on every rank.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct StepReport {
   double bubble_fraction = 0;              // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
   uint64_t sample_hash = 0;                // of the samples of the step
   int64_t sync_bytes = 0;                  // sent by this rank for replication in this step
-  std::vector<int64_t> peak_memory_bytes;  // per world rank, since the run began
+  std::vector<int64_t> peak_memory_bytes;  // per world rank, since the run began (run_training)
 };
 
 }  // namespace braid

@@ -38,7 +38,7 @@ struct Trainer::Pass {
   Pass(const RunSpec& spec, const std::vector<uint16_t>& tokens, Trainer& trainer, ExecutorMode mode)
       : batches(spec, tokens, *trainer.groups_, stream_key(spec.train.seed, "samples")),
         schedule(mode == ExecutorMode::Training ? step_schedule(spec) : forward_only(step_schedule(spec))),
-        executor(spec.model, *trainer.model_, batches, mode),
+        executor(spec, *trainer.model_, batches, mode),
         runtime(schedule, *trainer.groups_->pipe, executor) {}
 
   BatchSource batches;

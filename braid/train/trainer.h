@@ -25,14 +25,16 @@ class Trainer {
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
-  // gradient norm is not finite.
+  // gradient norm is not finite, and CommError.
   StepReport step();
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
   double evaluate();
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 
-  // Parameters and moments; the number of steps done and the data cursor travel in the manifest.
+  // Parameters and moments; the number of steps done and the data cursor travel in the manifest. Both throw IoError and
+  // CommError; load() verifies the whole checkpoint first, throws ConfigError when it does not fit the spec, and
+  // changes nothing then.
   void save(const std::string& directory, const std::string& config_toml);
   void load(const std::string& directory);
 

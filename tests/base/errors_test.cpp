@@ -1,3 +1,4 @@
+// Wording and contents of the errors. What is done with them is the command line's tests' business.
 #include "braid/base/errors.h"
 
 #include <gtest/gtest.h>

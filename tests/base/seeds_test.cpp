@@ -1,3 +1,4 @@
+// Philox against published vectors, and the shape of what is drawn from it.
 #include "braid/base/seeds.h"
 
 #include <gtest/gtest.h>

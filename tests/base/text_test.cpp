@@ -1,3 +1,4 @@
+// Numbers and words as text.
 #include "braid/base/text.h"
 
 #include <gtest/gtest.h>

@@ -60,11 +60,11 @@ void add_block(Builder& b, const std::string& block) {
 }
 
 void add_big_block(Builder& b, const std::string& block) {
-  const auto qkv = split_segments({3 * kEven, 2}, 0, 3, b.tensor(), b.parts(), Axis::Tensor);
+  const auto qkv = split_segments({3 * kEven, 2}, 0, 3, {b.tensor(), b.parts(), Axis::Tensor});
   b.add(block + ".qkv.weight", qkv, at::kFloat);
   b.add("adamw.first_moment/" + block + ".qkv.weight", qkv, at::kBFloat16);
-  b.add(block + ".proj.weight", split_dim({3, kEven}, 1, kEven, b.tensor(), b.parts(), Axis::Tensor), at::kDouble);
-  b.add(block + ".cube", split_dim({2, kEven, 3}, 1, kEven, b.tensor(), b.parts(), Axis::Tensor), at::kByte);
+  b.add(block + ".proj.weight", split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kDouble);
+  b.add(block + ".cube", split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kByte);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ SampleTensors sample_tensors(const DeviceMesh& mesh, int rank, uint64_t seed) {
   Builder b(mesh, rank, seed);
   const int64_t padded = (13 + b.parts() - 1) / b.parts() * b.parts();
   if (b.on_stage(0) || b.on_stage(b.last_stage())) {
-    b.add("wte.weight", split_dim({13, 4}, 0, padded, b.tensor(), b.parts(), Axis::Tensor), at::kFloat);
+    b.add("wte.weight", split_dim({13, 4}, 0, padded, {b.tensor(), b.parts(), Axis::Tensor}), at::kFloat);
   }
   if (b.on_stage(0)) b.add("adamw.empty", replicated({0, 3}), at::kFloat);
   if (b.on_stage(b.last_stage())) b.add("count", replicated({}), at::kLong);

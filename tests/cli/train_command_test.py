@@ -69,6 +69,7 @@ class Train(unittest.TestCase):
             self.assertEqual(self.braid("train", "run.toml", f"train.out={out}", *mesh).returncode, 0)
             hashes = [[line["sample_hash"] for line in self.metrics(o) if line["kind"] == "step"] for o in ("run", out)]
             self.assertEqual(hashes[0], hashes[1])
+            self.assertEqual(len(self.losses()), len(self.losses(out)))
             for a, b in zip(self.losses(), self.losses(out)):
                 self.assertAlmostEqual(a, b, delta=2e-3)
 
@@ -83,8 +84,11 @@ class Train(unittest.TestCase):
         process = subprocess.Popen([BINARY, "train", "run.toml", "train.steps=100000", "train.save_every=0"],
                                    cwd=self.path, stdout=subprocess.PIPE, text=True)
         metrics = self.path / "run" / "metrics.jsonl"
-        deadline = time.monotonic() + 60
-        while not (metrics.exists() and '"kind":"step"' in metrics.read_text()) and time.monotonic() < deadline:
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 120
+        while not (metrics.exists() and '"kind":"step"' in metrics.read_text()):
+            self.assertIsNone(process.poll(), "the run ended by itself")
+            self.assertLess(time.monotonic(), deadline, "no step within two minutes")
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)

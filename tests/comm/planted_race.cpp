@@ -3,25 +3,26 @@
 // Not a test of the communicator: it is used wrongly here.
 #include <ATen/ops/zeros.h>
 
-#include <chrono>
+#include <atomic>
 #include <cstdio>
-#include <thread>
 
 #include "braid/comm/local/run_ranks.h"
 
 int main() {
   float sum = 0;
-  braid::run_ranks(2, [&sum](braid::Communicator& world) {
+  std::atomic<bool> written{false};
+  braid::run_ranks(2, [&](braid::Communicator& world) {
     at::Tensor tensor = at::zeros({1000}, at::kFloat);
     braid::Work work = world.all_reduce(tensor, braid::ReduceOp::Sum);
     if (world.rank() == 1) {
       work.wait_host();
+      written.store(true, std::memory_order_relaxed);  // relaxed: orders nothing
     } else {
-      // For half a second, so that rank 1's writes fall among the reads however the threads are timed.
+      // Until rank 1 has written, and once more: reads and writes meet however the threads are timed.
       const float* data = tensor.const_data_ptr<float>();
-      for (int round = 0; round < 50; ++round) {
+      for (bool last = false; !last;) {
+        last = written.load(std::memory_order_relaxed);
         for (int i = 0; i < 1000; ++i) sum += data[i];
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     }
   });

@@ -139,7 +139,7 @@ TEST(FirstSample, PartitionsTheStepInTheSameOrderOnEveryMesh) {
           std::vector<int64_t> samples;
           for (int rank = 0; rank < data_size; ++rank) {
             for (int micro = 0; micro < micros; ++micro) {
-              const int64_t first = first_sample(step, batch, microbatch, rank, data_size, micro);
+              const int64_t first = first_sample({batch, microbatch, data_size}, step, rank, micro);
               for (int i = 0; i < microbatch; ++i) samples.push_back(first + i);
             }
           }
@@ -153,12 +153,12 @@ TEST(FirstSample, PartitionsTheStepInTheSameOrderOnEveryMesh) {
 }
 
 TEST(FirstSample, IsTheBlockOfTheDocumentation) {
-  EXPECT_EQ(first_sample(0, 8, 2, 1, 2, 1), 6);  // rank 1's second microbatch is global microbatch 3
-  EXPECT_EQ(first_sample(10, 8, 2, 0, 2, 1), 82);
-  EXPECT_EQ(first_sample(int64_t{1} << 40, 8, 2, 0, 1, 0), int64_t{1} << 43);
-  EXPECT_THROW(first_sample(0, 8, 3, 0, 2, 0), InternalError);
-  EXPECT_THROW(first_sample(0, 8, 2, 2, 2, 0), InternalError);
-  EXPECT_THROW(first_sample(0, 8, 2, 0, 2, 2), InternalError);
+  EXPECT_EQ(first_sample({8, 2, 2}, 0, 1, 1), 6);  // rank 1's second microbatch is global microbatch 3
+  EXPECT_EQ(first_sample({8, 2, 2}, 10, 0, 1), 82);
+  EXPECT_EQ(first_sample({8, 2, 1}, int64_t{1} << 40, 0, 0), int64_t{1} << 43);
+  EXPECT_THROW(first_sample({8, 3, 2}, 0, 0, 0), InternalError);
+  EXPECT_THROW(first_sample({8, 2, 2}, 0, 2, 0), InternalError);
+  EXPECT_THROW(first_sample({8, 2, 2}, 0, 0, 2), InternalError);
 }
 
 }  // namespace

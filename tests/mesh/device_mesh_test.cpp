@@ -1,3 +1,4 @@
+// Ranks and coordinates are two names of the same places.
 #include "braid/mesh/device_mesh.h"
 
 #include <gtest/gtest.h>

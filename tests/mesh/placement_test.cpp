@@ -1,3 +1,4 @@
+// Over all parts of a placement every global element is held exactly once.
 #include "braid/mesh/placement.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ TEST(Placement, SplitDimCoversExactlyOnceWithAndWithoutPadding) {
           const int64_t unit = parts * multiple, padded = (shape[dim] + unit - 1) / unit * unit;
           std::vector<Placement> all;
           for (int part = 0; part < parts; ++part) {
-            all.push_back(split_dim(shape, dim, padded, part, parts, Axis::Tensor));
+            all.push_back(split_dim(shape, dim, padded, {part, parts, Axis::Tensor}));
             EXPECT_EQ(all.back().local_shape[dim], padded / parts);
             EXPECT_EQ(all.back().sharded, AxisSet{Axis::Tensor});
           }
@@ -86,7 +87,7 @@ TEST(Placement, SplitDimCoversExactlyOnceWithAndWithoutPadding) {
 }
 
 TEST(Placement, SplitDimPutsPaddingAtTheEnd) {
-  const auto part = [](int p) { return split_dim({5, 2}, 0, 8, p, 4, Axis::Tensor); };
+  const auto part = [](int p) { return split_dim({5, 2}, 0, 8, {p, 4, Axis::Tensor}); };
   EXPECT_EQ(part(0).pieces, (std::vector<Piece>{{{{0, 0}, {2, 2}}, {0, 0}}}));
   EXPECT_EQ(part(2).pieces, (std::vector<Piece>{{{{4, 0}, {5, 2}}, {0, 0}}}));
   EXPECT_TRUE(part(3).pieces.empty()) << "a part that is all padding";
@@ -101,7 +102,7 @@ TEST(Placement, SplitSegmentsCoversExactlyOnce) {
         shape[dim] = segments * parts * 2;
         std::vector<Placement> all;
         for (int part = 0; part < parts; ++part) {
-          all.push_back(split_segments(shape, dim, segments, part, parts, Axis::Tensor));
+          all.push_back(split_segments(shape, dim, segments, {part, parts, Axis::Tensor}));
           EXPECT_EQ(static_cast<int64_t>(local_to_global(all.back()).size()), num_elements(all.back().local_shape));
         }
         expect_exact_cover(all);
@@ -116,7 +117,7 @@ TEST(Placement, PictureOfFusedSegments) {
   const std::string expected[] = {"Q0 K0 V0 ", "Q1 K1 V1 "};
   for (const int part : {0, 1}) {
     std::string held;
-    for (const auto& [local, global] : local_to_global(split_segments({6}, 0, 3, part, 2, Axis::Tensor))) {
+    for (const auto& [local, global] : local_to_global(split_segments({6}, 0, 3, {part, 2, Axis::Tensor}))) {
       held += names[global[0]] + " ";
     }
     EXPECT_EQ(held, expected[part]);
@@ -124,9 +125,9 @@ TEST(Placement, PictureOfFusedSegments) {
 }
 
 TEST(Placement, RefusesUnevenSplits) {
-  EXPECT_THROW(split_dim({5}, 0, 5, 0, 2, Axis::Tensor), InternalError);
-  EXPECT_THROW(split_dim({5}, 0, 4, 0, 2, Axis::Tensor), InternalError);
-  EXPECT_THROW(split_segments({6}, 0, 3, 0, 4, Axis::Tensor), InternalError);
+  EXPECT_THROW(split_dim({5}, 0, 5, {0, 2, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_dim({5}, 0, 4, {0, 2, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_segments({6}, 0, 3, {0, 4, Axis::Tensor}), InternalError);
 }
 
 // Over all ranks of a stage, the ranks that speak for a placement hold each element once.
@@ -136,7 +137,7 @@ TEST(Placement, CountsOnceIsOnce) {
     std::map<int, std::map<Index, int>> counts;  // by pipe stage
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
       const Coords at = mesh.coords(rank);
-      const auto placement = split ? split_dim({7}, 0, 9, at[Axis::Tensor], 3, Axis::Tensor) : replicated({7});
+      const auto placement = split ? split_dim({7}, 0, 9, {at[Axis::Tensor], 3, Axis::Tensor}) : replicated({7});
       if (!counts_once(placement, at)) continue;
       for (const auto& [local, global] : local_to_global(placement)) ++counts[at[Axis::Pipe]][global];
     }

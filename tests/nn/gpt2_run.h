@@ -66,7 +66,7 @@ inline std::map<std::string, at::Tensor> gpt2_step(const Gpt2Run& run) {
       EXPECT_FALSE(logits.requires_grad());
       const Index shape{run.batch, run.spec.context, run.spec.vocab};
       const int64_t padded = padded_vocab(run.spec, run.ranks);
-      const Placement placement = split_dim(shape, 2, padded, r, run.ranks, Axis::Tensor);
+      const Placement placement = split_dim(shape, 2, padded, {r, run.ranks, Axis::Tensor});
       // Padding is -inf here; the placement's promise of zeros is for parameters.
       results.put("logits", r, placement, logits.masked_fill(logits.isneginf(), 0));
     }

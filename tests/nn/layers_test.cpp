@@ -30,11 +30,11 @@ struct Cut {
   int64_t width() const { return heads * 2; }
   int64_t padded_vocab() const { return (kVocab + parts - 1) / parts * parts; }
   ParamSpec split(const std::string& name, const Index& shape, int dim) const {
-    return {name, split_dim(shape, dim, shape[dim], part, parts, Axis::Tensor)};
+    return {name, split_dim(shape, dim, shape[dim], {part, parts, Axis::Tensor})};
   }
   ParamSpec whole(const std::string& name, const Index& shape) const { return {name, replicated(shape)}; }
   ParamSpec qkv(const std::string& name, const Index& shape) const {
-    return {name, split_segments(shape, 0, 3, part, parts, Axis::Tensor)};
+    return {name, split_segments(shape, 0, 3, {part, parts, Axis::Tensor})};
   }
 };
 
@@ -197,7 +197,7 @@ Case embedding_case() {
   return {"embedding", 0,
           [](const Cut& cut) -> std::vector<ParamSpec> {
             const Index shape{kVocab, cut.width()};
-            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), cut.part, cut.parts, Axis::Tensor)},
+            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, Axis::Tensor})},
                     cut.whole("wpe.weight", {kTime + 2, cut.width()})};
           },
           [](const Cut&, RankWorld& world, const at::Tensor&, const Microbatch& m) {
@@ -215,7 +215,7 @@ Case cross_entropy_case() {
   return {"cross_entropy", 1,
           [](const Cut& cut) -> std::vector<ParamSpec> {
             const Index shape{kVocab, cut.width()};
-            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), cut.part, cut.parts, Axis::Tensor)}};
+            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, Axis::Tensor})}};
           },
           [](const Cut& cut, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
             const ColumnParallelLinear head({{&world.store["wte.weight"], 0}}, world.context);

@@ -21,7 +21,7 @@ constexpr int kNumBlocks = 4;
 // Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits.
 std::vector<BlockSpec> model(int part, int parts) {
   const auto split = [&](Index shape, int dim, int64_t padded) {
-    return split_dim(shape, dim, padded, part, parts, Axis::Tensor);
+    return split_dim(shape, dim, padded, {part, parts, Axis::Tensor});
   };
   const ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, WeightDecay::Yes, 0, 2};
   ParamSpec head = wte;
@@ -29,7 +29,7 @@ std::vector<BlockSpec> model(int part, int parts) {
   return {{"embedding", {wte, {"wpe", replicated({64, 30})}}},
           {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
           {"blocks.1",
-           {{"qkv", split_segments({72, 30}, 0, 3, part, parts, Axis::Tensor)}, {"down", split({30, 120}, 1, 120)}}},
+           {{"qkv", split_segments({72, 30}, 0, 3, {part, parts, Axis::Tensor})}, {"down", split({30, 120}, 1, 120)}}},
           {"head", {{"norm", replicated({30})}, head, {"last", replicated({5, 7})}}}};
 }
 

@@ -43,9 +43,9 @@ std::vector<Placement> all_parts(const Index& shape) {
     for (int part = 0; part < parts; ++part) {
       for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
         const int64_t padded = (shape[dim] + 2 * parts - 1) / parts * parts;
-        out.push_back(split_dim(shape, dim, padded, part, parts, Axis::Tensor));
+        out.push_back(split_dim(shape, dim, padded, {part, parts, Axis::Tensor}));
         if (shape[dim] % (3 * parts) == 0) {
-          out.push_back(split_segments(shape, dim, 3, part, parts, Axis::Tensor));
+          out.push_back(split_segments(shape, dim, 3, {part, parts, Axis::Tensor}));
         }
       }
     }
@@ -107,7 +107,7 @@ TEST(ParamStore, SeedAndNameChangeValues) {
 }
 
 TEST(ParamStore, OnesAndZerosFillPiecesAndLeavePaddingZero) {
-  const Placement padded = split_dim({5}, 0, 8, 1, 2, Axis::Tensor);  // holds element 4, then three of padding
+  const Placement padded = split_dim({5}, 0, 8, {1, 2, Axis::Tensor});  // holds element 4, then three of padding
   ParamStore store({{"b", {{"ones", padded, {Init::Kind::Ones}}, {"zeros", padded, {Init::Kind::Zeros}}}}},
                    Reduction::Fast, at::kFloat, 1);
   const float* ones = store["ones"].data.const_data_ptr<float>();

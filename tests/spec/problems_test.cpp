@@ -180,11 +180,10 @@ TEST(Combine, IsSymmetricAndNamesRealKeys) {
 TEST(Combine, SeesWhatIsOn) {
   using enum Feature;
   RunSpec spec;
-  EXPECT_EQ(features(spec), (std::vector{TiedEmbedding, Clipping, SharedCores}));
+  EXPECT_EQ(features(spec), (std::vector{TiedEmbedding, Clipping}));
   spec.mesh = {.pipe = 2, .data = 2, .tensor = 2};
   spec.optimizer.clip_norm = 0;
   spec.model.dropout = 0.1;
-  spec.train.threads = 1;
   EXPECT_EQ(features(spec), (std::vector{OneFOneB, TiedEmbedding, Dropout, Data, Tensor}));
   EXPECT_TRUE(notes(spec).empty());
   spec.pipeline.schedule = "gpipe";

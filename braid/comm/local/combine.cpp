@@ -76,7 +76,7 @@ template <class T, class Op>
 struct Tree {
   using Partial = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 
-  const Combination& work;
+  const CombineCall& work;
   int64_t begin, count;  // the block, relative to input_begin
 
   static Partial widened(T value) {
@@ -133,7 +133,7 @@ struct Tree {
 };
 
 template <class T, class Op>
-void combine(const Combination& work) {
+void combine(const CombineCall& work) {
   alignas(64) typename Tree<T, Op>::Partial scratch[kLevels][kBlock];
   for (int64_t begin = 0; begin < work.count; begin += kBlock) {
     Tree<T, Op>{work, begin, std::min(kBlock, work.count - begin)}.run(scratch);

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-struct Combination {
+struct CombineCall {
   std::span<const void* const> inputs;  // at least one
   int64_t input_begin;                  // first element, the same in all inputs
   std::span<void* const> outputs;       // each receives the result; may be the inputs themselves
@@ -19,7 +19,7 @@ struct Combination {
   int64_t count;
 };
 
-using Combine = void (*)(const Combination&);
+using Combine = void (*)(const CombineCall&);
 
 // The function for elements of `type`, or null: float32, float64, bfloat16 and int64 can be combined.
 // Maximum and minimum are NaN where any input is; int64 sums wrap.
