@@ -10,16 +10,16 @@ PREFIX = "$ build/release/bin/braid "
 
 def blocks():
     """(command line without "$ ", printed lines) of every fenced block that shows a command."""
-    for fence in re.findall(r"^```\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S):
+    for language, fence in re.findall(r"^```(\w*)\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S):
         first, _, rest = fence.partition("\n")
-        if first.startswith("$ "):
+        if not language and first.startswith("$ "):
             yield first, rest
 
 
 def shape(line):
     """The line without its numbers, so that runs of different length compare."""
     line = re.sub(r"-?\d[\d,.]*(e[-+]?\d+)?", "#", line)
-    line = re.sub(r"(#[dhms])+$", "#", line)
+    line = re.sub(r"#k tokens", "# tokens", re.sub(r"(#[dhms])+$", "#", line))
     return line.replace("not below", "below").replace("# rank of # threads", "# ranks of # thread")
 
 

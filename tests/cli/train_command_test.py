@@ -50,7 +50,7 @@ class Train(unittest.TestCase):
         return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
 
     def test_a_run_leaves_weights_metrics_timeline_and_configuration(self):
-        done = self.braid("train", "run.toml", "mesh.pipe=2", "train.sample_prompt=the ", "train.sample_tokens=5")
+        done = self.braid("train", "run.toml", "mesh.pipe=2", 'train.sample_prompt="the "', "train.sample_tokens=5")
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ["config.toml", "metrics.jsonl", "timeline.svg", "sample.txt", "step-3/manifest.json",
                      "step-6/model.safetensors", "step-6/optimizer.safetensors"]:
