@@ -22,14 +22,8 @@
 namespace braid {
 namespace {
 
-void refuse_vocabulary(const RunSpec& spec, const Tokenizer& tokenizer, std::vector<Problem>& found) {
-  if (spec.model.vocab == 0 || spec.model.vocab >= tokenizer.vocab()) return;
-  found.push_back({"model.vocab", cat(spec.model.vocab),
-                   cat("must hold the ", tokenizer.vocab(), " tokens of tokenizer '", spec.data.tokenizer, "'"),
-                   cat(tokenizer.vocab())});
-}
-
-void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus, std::vector<Problem>& found) {
+void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus) {
+  std::vector<Problem> found;
   const auto refuse = [&](const char* part, size_t tokens) {
     if (tokens > static_cast<size_t>(spec.model.context)) return;
     found.push_back({"model.context", cat(spec.model.context),
@@ -38,6 +32,7 @@ void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus, std::vecto
   };
   refuse("training", corpus.train.size());
   if (spec.data.validation_fraction > 0) refuse("validation", corpus.validation.size());
+  if (!found.empty()) throw ConfigError(std::move(found));
 }
 
 // Everything that can be known to be wrong before a rank starts.
@@ -138,13 +133,10 @@ HostLimits host_limits() { return {std::max(16, 4 * num_cores())}; }
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
   RunSpec spec = given;
   const auto tokenizer = make_tokenizer(spec.data.tokenizer);
-  std::vector<Problem> found;
-  refuse_vocabulary(spec, *tokenizer, found);
   if (spec.model.vocab == 0) spec.model.vocab = tokenizer->vocab();
   refuse_problems(spec);
   const TextCorpus corpus = read_corpus(spec.data, *tokenizer);
-  refuse_short_text(spec, corpus, found);
-  if (!found.empty()) throw ConfigError(std::move(found));
+  refuse_short_text(spec, corpus);
 
   const RunStart start = run_start(spec, corpus);
   RunEnd end;
