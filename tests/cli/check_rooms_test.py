@@ -35,6 +35,13 @@ class CheckRooms(unittest.TestCase):
         code, said = self.check(["braid_room(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
         self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
 
+    def test_one_name_is_one_type(self):
+        code, said = self.check(
+            ["braid_room(base)"],
+            {"braid/base/a.h": "struct Fault {\n};\n", "braid/base/b.h": "class Other;\nclass Fault final {\n};\n"},
+        )
+        self.assertEqual((code, said), (1, "braid/base/b.h:2: Fault is also defined in braid/base/a.h:1\n"))
+
     def test_rooms_are_listed_above_those_that_use_them(self):
         code, said = self.check(["braid_room(spec ROOMS base)", "braid_room(base)"], {})
         self.assertEqual((code, said), (1, "CMakeLists.txt: spec names base, which is below it\n"))

@@ -1,7 +1,8 @@
 // The layout never changes the mathematics: every mesh of at most 8 ranks trains the serial model.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <atomic>
+#include <cmath>
 #include <map>
 
 #include "braid/base/text.h"
@@ -88,6 +89,29 @@ TEST(TransparencyOfDropout, MasksFollowTheGlobalMicrobatch) {
   EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
   spec.model.dropout = 0;
   EXPECT_GT(largest_difference(train_layout(spec).params, want.params), 1e-6);
+}
+
+double validation_loss(const RunSpec& spec) {
+  std::atomic<double> loss = 0;
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const double mine = trainer.evaluate();
+    if (trainer.groups().world.rank() == 0) loss = mine;
+    EXPECT_EQ(trainer.step().step, 1);  // evaluation leaves nothing behind that a step would trip over
+  });
+  return loss;
+}
+
+TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMesh) {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.train.eval_batches = 3;
+  const double want = validation_loss(spec);
+  for (const MeshSpec& mesh :
+       {MeshSpec{.pipe = 4}, MeshSpec{.data = 4}, MeshSpec{.tensor = 3}, MeshSpec{.pipe = 2, .data = 2, .tensor = 2}}) {
+    spec.mesh = mesh;
+    EXPECT_NEAR(validation_loss(spec), want, 1e-10);
+  }
+  spec.train.seed = 2;
+  EXPECT_GT(std::abs(validation_loss(spec) - want), 1e-6);
 }
 
 TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
