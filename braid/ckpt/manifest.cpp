@@ -132,11 +132,12 @@ Manifest parse_manifest(const std::string& path, const std::string& text) {
 }
 
 std::string found_directory(const std::string& directory) {
-  const auto has_manifest = [](const std::string& folder) {
-    return std::filesystem::exists(folder + "/manifest.json");
+  const auto is_there = [](const std::string& path) {
+    std::error_code unreadable;  // then it is not there for us, and reading it will say why
+    return std::filesystem::exists(path, unreadable);
   };
   const std::string aside = aside_name(directory);
-  return !std::filesystem::exists(directory) && has_manifest(aside) ? aside : without_last_slash(directory);
+  return !is_there(directory) && is_there(aside + "/manifest.json") ? aside : without_last_slash(directory);
 }
 
 Manifest read_manifest(const std::string& directory) {

@@ -7,9 +7,11 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/cli/output_file.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/spec/combine.h"
+#include "braid/spec/describe.h"
 
 namespace braid {
 namespace {
@@ -73,6 +75,7 @@ RunPrinter::RunPrinter(std::ostream& out, Terminal terminal) : out_(out), termin
 
 void RunPrinter::on_start(const RunStart& start) {
   start_ = start;
+  write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
   metrics_ = std::make_unique<MetricsFile>(start.spec.train.out + "/metrics.jsonl");
   MetricsLine line;
   line.add("kind", std::string_view("run")).add("parameters", start.num_params);

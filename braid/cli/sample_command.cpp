@@ -1,6 +1,5 @@
 // braid sample: text from a checkpoint.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 
 #include "braid/base/errors.h"
@@ -12,13 +11,17 @@
 namespace braid {
 namespace {
 
+constexpr int kMaxThreads = 256;
+
 std::vector<Problem> problems_of(const GenerateOptions& options) {
   std::vector<Problem> found;
   if (options.num_tokens < 1) found.push_back({"--tokens", cat(options.num_tokens), "must be at least 1", "1"});
   if (options.temperature < 0) found.push_back({"--temperature", cat(options.temperature), "must be at least 0", "0"});
   if (options.top_k < 0) found.push_back({"--top-k", cat(options.top_k), "must be at least 0 (0: all tokens)", "0"});
-  if (options.threads < 0)
-    found.push_back({"--threads", cat(options.threads), "must be at least 0 (0: all cores)", "0"});
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    found.push_back({"--threads", cat(options.threads), cat("must be from 0 (all cores) to ", kMaxThreads),
+                     cat(options.threads < 0 ? 0 : kMaxThreads)});
+  }
   return found;
 }
 
@@ -38,11 +41,7 @@ int sample_command(const Words& words) {
   app.add_option("--threads", options.threads, "0: all cores")->capture_default_str();
   if (const auto code = parse_words(app, words)) return *code;
 
-  auto found = problems_of(options);
-  if (!std::filesystem::is_directory(checkpoint)) {
-    found.push_back({"CHECKPOINT", checkpoint, "must be a folder that braid train wrote", ""});
-  }
-  if (!found.empty()) throw ConfigError(std::move(found));
+  if (auto found = problems_of(options); !found.empty()) throw ConfigError(std::move(found));
 
   std::cout << options.prompt << std::flush;
   generate(checkpoint, options, [](const std::string& piece) { std::cout << piece << std::flush; });

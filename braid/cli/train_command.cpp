@@ -1,14 +1,15 @@
 // braid train: a run from a configuration file to weights, metrics, timeline and sample.
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/output_file.h"
 #include "braid/cli/run_printer.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
@@ -25,18 +26,13 @@ namespace {
 
 constexpr int kInterruptedCode = 130;  // 128 + SIGINT, as shells say it
 
-// A signal handler can reach nothing else.
-volatile std::sig_atomic_t interrupted = 0;
+// A signal handler can reach nothing else, and every rank's thread asks.
+std::atomic<int> interrupted = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_interrupt(int) {
   interrupted = 1;
   std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends at once
-}
-
-void write_file(const std::string& path, const std::string& content) {
-  std::ofstream file(path, std::ios::binary);
-  file << content;
-  if (!file.flush()) throw IoError(path, -1, "cannot be written");
 }
 
 // Makes the run's folder before anything is computed, so that a wrong path costs nothing.
@@ -47,7 +43,6 @@ void make_folder(const RunSpec& spec) {
     throw ConfigError(
         {{"train.out", toml_text(spec.train.out), "must be a folder that can be made: " + failure.message(), ""}});
   }
-  write_file(spec.train.out + "/config.toml", to_toml(spec));
 }
 
 // The rows of the pipeline that contains rank 0.
@@ -112,6 +107,7 @@ int train_command(const Words& words) {
   RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain);
   const RunEnd end = run_training(spec, printer, [] { return interrupted != 0; });
   show_end(end, spec, printer);
+  std::signal(SIGINT, SIG_DFL);
   if (end.interrupted) return kInterruptedCode;
   show_sample(end, spec);
   return 0;

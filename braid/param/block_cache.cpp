@@ -25,18 +25,21 @@ void* BlockCache::allocate(size_t bytes) {
   if (bytes < kSmallestKept) return c10::alloc_cpu(bytes);
   const int wanted = size_class(bytes);
   const size_t rounded = class_bytes(wanted);
-  {
-    const std::scoped_lock hold(lock_);
-    used_bytes_ += rounded;
-    most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
-    if (!kept_[wanted].empty()) {
-      void* block = kept_[wanted].back();
-      kept_[wanted].pop_back();
-      kept_bytes_ -= rounded;
-      return block;
-    }
-  }
-  return c10::alloc_cpu(rounded);
+  void* block = taken(wanted);
+  if (block == nullptr) block = c10::alloc_cpu(rounded);
+  const std::scoped_lock hold(lock_);
+  used_bytes_ += rounded;
+  most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+  return block;
+}
+
+void* BlockCache::taken(int size_class) {
+  const std::scoped_lock hold(lock_);
+  if (kept_[size_class].empty()) return nullptr;
+  void* block = kept_[size_class].back();
+  kept_[size_class].pop_back();
+  kept_bytes_ -= class_bytes(size_class);
+  return block;
 }
 
 void BlockCache::free(void* block, size_t bytes) {

@@ -32,7 +32,8 @@ class BlockCache {
   static constexpr int kNumClasses = 64 * 8;
   static int size_class(size_t bytes);
   static size_t class_bytes(int size_class);
-  void release_all();  // the lock is held
+  void* taken(int size_class);  // a kept block, or null
+  void release_all();           // the lock is held
 
   mutable std::mutex lock_;
   std::array<std::vector<void*>, kNumClasses> kept_;

@@ -112,7 +112,7 @@ std::vector<Field> optimizer_fields() {
                                        "Learning rate of the last step, as a share of optimizer.lr."),
       optimizer<&O::beta1>("optimizer.beta1", beta, "Decay of AdamW's first moment per step."),
       optimizer<&O::beta2>("optimizer.beta2", beta, "Decay of AdamW's second moment per step."),
-      optimizer<&O::eps>("optimizer.eps", more_than(0), "Added to the root of the second moment."),
+      optimizer<&O::eps>("optimizer.eps", from(1e-30), "Added to the root of the second moment."),
       optimizer<&O::weight_decay>("optimizer.weight_decay", from(0),
                                   "Decoupled weight decay; none on norms and biases."),
       optimizer<&O::clip_norm>("optimizer.clip_norm", from(0), "Largest global norm of the gradient; 0 does not clip."),
@@ -122,16 +122,16 @@ std::vector<Field> optimizer_fields() {
 std::vector<Field> train_fields() {
   return {
       train<&T::steps>("train.steps", at_least(1), "Optimizer steps of the run."),
-      train<&T::batch>("train.batch", at_least(1),
+      train<&T::batch>("train.batch", IntRange{1, 1000000},
                        "Sequences per step over all ranks; a multiple of train.microbatch x mesh.data."),
-      train<&T::microbatch>("train.microbatch", at_least(1), "Sequences per forward pass of one rank."),
+      train<&T::microbatch>("train.microbatch", IntRange{1, 1000000}, "Sequences per forward pass of one rank."),
       train<&T::seed>("train.seed", IntRange{0, kMaxToml},
                       "Makes initial weights, order of samples and dropout; equal on every mesh."),
       train<&T::reduction>("train.reduction", OneOf{{"fast", "reproducible"}},
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
                            "data and pipe size."),
       train<&T::dtype>("train.dtype", OneOf{{"float32", "float64"}}, "Type of weights, gradients and activations."),
-      train<&T::threads>("train.threads", IntRange{0, 1024},
+      train<&T::threads>("train.threads", IntRange{0, 256},
                          "Threads per rank; 0 takes cores / ranks, at least 1, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),

@@ -8,7 +8,6 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
@@ -16,16 +15,14 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/data/tokenizer.h"
-#include "braid/spec/parse.h"
+#include "braid/train/resume.h"
 #include "braid/train/stage_model.h"
 
 namespace braid {
 namespace {
 
-constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
-
 RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) {
-  RunSpec spec = parse_run(info.config_toml, directory + "/manifest.json", {}, kAnyMesh);
+  RunSpec spec = saved_spec(info, directory);
   spec.mesh = MeshSpec{};
   spec.pipeline.layers.clear();
   spec.train.reduction = "fast";

@@ -22,6 +22,10 @@
 namespace braid {
 namespace {
 
+// Thread ranks that fail or end are known at once. A deadline would only end a run whose rank 0 is held up from
+// outside: a paused terminal, a debugger, a slow disk.
+constexpr double kNoDeadline = 1e8;
+
 void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus) {
   std::vector<Problem> found;
   const auto refuse = [&](const char* part, size_t tokens) {
@@ -83,16 +87,17 @@ class RankLoop {
 
   RunEnd run(const std::function<bool()>& stop_requested) {
     RunEnd end;
-    while (trainer_.num_steps() < train_.steps && !end.interrupted) {
+    while (trainer_.num_steps() < train_.steps) {
       const StepReport report = trainer_.step();
       if (due(report.step, train_.log_every)) tell([&] { observer_.on_step(report); });
-      end.interrupted = any_rank_says(stop_requested(), world_);
-      const bool last = report.step == train_.steps || end.interrupted;
-      if (!last && train_.eval_every > 0 && report.step % train_.eval_every == 0) evaluate();
-      if (!last && train_.save_every > 0 && report.step % train_.save_every == 0) save();
+      const bool stop = any_rank_says(stop_requested(), world_), done = report.step == train_.steps;
+      end.interrupted = stop && !done;
+      if (stop || done) break;
+      if (train_.save_every > 0 && report.step % train_.save_every == 0) save();
+      if (train_.eval_every > 0 && report.step % train_.eval_every == 0) evaluate();
     }
+    end.checkpoint = save();  // first: whatever fails later, the weights are there
     end.validation_loss = evaluate();
-    end.checkpoint = save();
     end.num_steps = trainer_.num_steps();
     end.bigram_entropy = start_.bigram_entropy;
     end.schedule = step_schedule(start_.spec);
@@ -128,7 +133,7 @@ class RankLoop {
 
 }  // namespace
 
-HostLimits host_limits() { return {std::max(16, 4 * num_cores())}; }
+HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
 
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
   RunSpec spec = given;
@@ -141,21 +146,24 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   const RunStart start = run_start(spec, corpus);
   RunEnd end;
   install_memory_accounting();
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
-    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
-    at::set_num_threads(start.threads);
-    account_memory_to(world.rank());
-    reset_memory_peak(world.rank());
-    Trainer trainer(spec, corpus, world);
-    if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
-    if (world.rank() == 0) {
-      RunStart told = start;
-      told.first_step = trainer.num_steps();
-      observer.on_start(told);
-    }
-    RunEnd mine = RankLoop(start, trainer, world, observer).run(stop_requested);
-    if (world.rank() == 0) end = std::move(mine);
-  });
+  run_ranks(
+      DeviceMesh(spec.mesh).num_ranks(),
+      [&](Communicator& world) {
+        at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+        at::set_num_threads(start.threads);
+        account_memory_to(world.rank());
+        reset_memory_peak(world.rank());
+        Trainer trainer(spec, corpus, world);
+        if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
+        if (world.rank() == 0) {
+          RunStart told = start;
+          told.first_step = trainer.num_steps();
+          observer.on_start(told);
+        }
+        RunEnd mine = RankLoop(start, trainer, world, observer).run(stop_requested);
+        if (world.rank() == 0) end = std::move(mine);
+      },
+      LocalOptions{.deadline_seconds = kNoDeadline});
   return end;
 }
 

@@ -1,6 +1,7 @@
 // The step, spelled out once for every layout.
 #include "braid/train/trainer.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -17,6 +18,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/sync/bucketed_all_reduce.h"
+#include "braid/train/resume.h"
 #include "braid/train/timeline_exchange.h"
 
 namespace braid {
@@ -113,7 +115,9 @@ double Trainer::evaluate() {
     evaluation_->runtime.run_step();
     sum += mean_loss(*evaluation_);
   }
-  return sum / spec_.train.eval_batches;
+  const double loss = sum / spec_.train.eval_batches;
+  if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
+  return loss;
 }
 
 // Every rank fills in the microbatches it finished, so the sum over the world only ever adds zeros, and all ranks add
@@ -157,19 +161,24 @@ std::vector<PlacedTensor> Trainer::placed_tensors() const {
   return tensors;
 }
 
+void Trainer::refuse_if_not_finite() const {
+  const bool finite = std::isfinite(model_->params().flat_data().detach().sum().item<double>());
+  auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
+  groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
+  if (flag.item<int64_t>() == 0) return;
+  throw RunError(cat("step ", num_steps_, ": a parameter is not finite after the update; it is not saved"));
+}
+
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
+  refuse_if_not_finite();
   const CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
   save_checkpoint(directory, placed_tensors(), info, groups_->world);
 }
 
 void Trainer::load(const std::string& directory) {
   const CheckpointInfo info = read_checkpoint_info(directory);
-  if (info.next_sample != info.step * spec_.train.batch) {
-    throw ConfigError({{"train.batch", cat(spec_.train.batch),
-                        cat("must continue the sample order of ", directory, ", which is at sample ", info.next_sample,
-                            " after ", info.step, " steps"),
-                        info.step > 0 ? cat(info.next_sample / info.step) : ""}});
-  }
+  auto found = resume_problems(spec_, info, directory);
+  if (!found.empty()) throw ConfigError(std::move(found));
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   load_checkpoint(directory, placed_tensors());

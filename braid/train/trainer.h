@@ -28,13 +28,14 @@ class Trainer {
   // gradient norm is not finite, and CommError.
   StepReport step();
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
+  // Throws RunError when it is not finite.
   double evaluate();
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 
   // Parameters and moments; the number of steps done and the data cursor travel in the manifest. Both throw IoError and
-  // CommError; load() verifies the whole checkpoint first, throws ConfigError when it does not fit the spec, and
-  // changes nothing then.
+  // CommError. save() throws RunError when a parameter is not finite, with nothing published. load() throws ConfigError
+  // when the spec does not go on with what was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
   void load(const std::string& directory);
 
@@ -46,6 +47,7 @@ class Trainer {
   struct Pass;  // a schedule with what runs it
 
   double mean_loss(const Pass& pass) const;
+  void refuse_if_not_finite() const;
   void report_timing(StepReport& report) const;
   std::vector<PlacedTensor> placed_tensors() const;
 

@@ -80,6 +80,22 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.losses("rest"), self.losses()[3:])
 
+    def test_another_model_or_order_is_refused_with_every_difference(self):
+        self.assertEqual(self.braid("train", "run.toml").returncode, 0)
+        done = self.braid("train", "run.toml", "train.resume=run/step-6", "model.heads=4", "train.seed=2",
+                          "train.batch=8", "train.out=next")
+        self.assertEqual(done.returncode, 2)
+        for line in ["model.heads = 4: must be as in run/step-6; nearest valid is 2",
+                     "train.seed = 2: must be as in run/step-6; nearest valid is 1",
+                     "train.batch = 8: must be as in run/step-6; nearest valid is 4",
+                     "train.steps = 6: must be more than the 6 steps that run/step-6 has done; nearest valid is 7"]:
+            self.assertIn(line, done.stderr)
+
+    def test_a_checkpoint_that_cannot_be_read_is_no_mistake_of_ours(self):
+        done = self.braid("sample", "no" * 200)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("manifest.json", done.stderr)
+
     def test_control_c_saves_and_ends_cleanly(self):
         process = subprocess.Popen([BINARY, "train", "run.toml", "train.steps=100000", "train.save_every=0"],
                                    cwd=self.path, stdout=subprocess.PIPE, text=True)
@@ -95,8 +111,9 @@ class Train(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         self.assertIn("interrupted", said)
         last = self.metrics()[-1]
-        self.assertEqual(last["kind"], "checkpoint")
-        self.assertTrue(os.path.exists(self.path / last["directory"] / "manifest.json"))
+        self.assertEqual(last["kind"], "evaluation")
+        saved = [line["directory"] for line in self.metrics() if line["kind"] == "checkpoint"]
+        self.assertTrue(os.path.exists(self.path / saved[-1] / "manifest.json"))
 
     def test_sampling_is_a_function_of_its_options(self):
         self.assertEqual(self.braid("train", "run.toml", "mesh.tensor=2").returncode, 0)
@@ -150,6 +167,12 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("not finite", done.stderr)
         self.assertFalse((self.path / "run" / "step-6").exists())
+
+    def test_weights_that_are_not_finite_are_not_saved(self):
+        done = self.braid("train", "run.toml", "optimizer.lr=1e39", "train.steps=1", "train.eval_every=0")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("not finite", done.stderr)
+        self.assertFalse((self.path / "run" / "step-1").exists())
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ TEST(BadInput, ValuesOutOfRange) {
       {"[optimizer]\nbeta1 = 1.0\n", {}, "optimizer.beta1 = 1: must be at least 0 and less than 1"},
       {"[optimizer]\nlr = -1e-3\n", {}, "optimizer.lr = -0.001: must be at least 0; nearest valid is 0"},
       {"[train]\nseed = -1\n", {}, "train.seed = -1: must be at least 0; nearest valid is 0"},
-      {"[train]\nthreads = 5000\n", {}, "train.threads = 5000: must be at most 1024; nearest valid is 1024"},
+      {"[train]\nthreads = 5000\n", {}, "train.threads = 5000: must be at most 256; nearest valid is 256"},
       {"[train]\nout = \"\"\n", {}, "train.out = \"\": must not be empty"},
       {"[train]\nsample_tokens = 0\n", {}, "train.sample_tokens = 0: must be at least 1; nearest valid is 1"},
   });

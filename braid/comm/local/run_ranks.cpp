@@ -40,17 +40,20 @@ class LocalWorld {
       run_rank(0);
     } else {
       std::vector<std::jthread> threads;
-      for (int rank = 0; rank < num_ranks; ++rank) {
-        threads.emplace_back([this, rank] {
-          pthread_setname_np(pthread_self(), cat("rank ", rank).c_str());
-          run_rank(rank);
-        });
-      }
+      for (int rank = 0; rank < num_ranks; ++rank) guarded(rank, [&] { start(rank, threads); });
     }
     rethrow();
   }
 
  private:
+  // A thread that cannot be had is that rank's failure, so that those already started do not wait for it.
+  void start(int rank, std::vector<std::jthread>& threads) {
+    threads.emplace_back([this, rank] {
+      pthread_setname_np(pthread_self(), cat("rank ", rank).c_str());
+      run_rank(rank);
+    });
+  }
+
   void run_rank(int rank) {
     LocalCommunicator world(group_, rank, *queues_[rank]);
     guarded(rank, [&] { body_(world); });
