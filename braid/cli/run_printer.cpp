@@ -20,11 +20,13 @@ constexpr int kPlainLines = 12;  // step lines of a whole run that is not on a t
 
 // 10834944 -> "10,834,944".
 std::string grouped(int64_t value) {
-  std::string digits = cat(value);
-  for (int64_t place = static_cast<int64_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<size_t>(place), ",");
+  const std::string digits = cat(value);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 std::string mesh_text(const MeshSpec& mesh) {
