@@ -31,7 +31,7 @@ int sample_command(const Words& words) {
   CLI::App app("Continues a prompt with the weights of a checkpoint.", "braid sample");
   std::string checkpoint;
   GenerateOptions options;
-  app.add_option("CHECKPOINT", checkpoint, "a folder that braid train wrote, such as runs/quickstart/step-240")
+  app.add_option("CHECKPOINT", checkpoint, "a folder that braid train wrote, such as runs/quickstart/step-420")
       ->required();
   app.add_option("--prompt", options.prompt, "text to continue; empty: start a document");
   app.add_option("--tokens", options.num_tokens, "tokens to generate")->capture_default_str();

@@ -28,7 +28,7 @@ struct RunEnd {
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
   Schedule schedule;
-  Timeline timeline;  // of the last step, one row per world rank; empty when no step ran
+  Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
 
