@@ -30,6 +30,8 @@ struct Microbatch {
   bool training = true;      // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
   at::Tensor tokens_bt;      // int64
   at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss
+  at::Tensor documents_bt;   // int64, which document of its sequence a token is of, 0, 1, ..; undefined: no mask
+  double loss_gradient = 1;  // what the loss's backward will be seeded with
 };
 
 class Block {

@@ -6,7 +6,7 @@
 
 #include "braid/nn/block.h"
 #include "braid/param/param_spec.h"
-#include "braid/spec/run_spec.h"
+#include "braid/spec/model_shape.h"
 
 namespace braid {
 
@@ -17,9 +17,6 @@ namespace braid {
 //   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [4c, c], mlp.down [c, 4c]
 //   head:      ln_f, wte.weight (use 1 of 2)
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
-
-// spec.vocab rounded up to a multiple of vocab_multiple * tensor_size.
-int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 
 // Block `index` of gpt2_params, on the parameters in `store`.
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);

@@ -37,24 +37,19 @@ ParamSpec token_table(const ModelSpec& spec, const Cut& cut, int use) {
 }
 
 BlockSpec transformer_params(const ModelSpec& spec, const Cut& cut, const std::string& name) {
-  const int64_t c = spec.width;
+  const int64_t c = spec.width, ffn = ffn_width(spec);
   const double residual_std = spec.init_std / std::sqrt(2.0 * spec.layers);
   BlockSpec block{name, {}};
   add_norm(block, name + ".ln_1", c);
   add_linear(block, name + ".attention.qkv", {cut.qkv({3 * c, c}), cut.qkv({3 * c})}, spec.init_std);
   add_linear(block, name + ".attention.projection", {cut.inputs({c, c}), replicated({c})}, residual_std);
   add_norm(block, name + ".ln_2", c);
-  add_linear(block, name + ".mlp.up", {cut.outputs({4 * c, c}), cut.outputs({4 * c})}, spec.init_std);
-  add_linear(block, name + ".mlp.down", {cut.inputs({c, 4 * c}), replicated({c})}, residual_std);
+  add_linear(block, name + ".mlp.up", {cut.outputs({ffn, c}), cut.outputs({ffn})}, spec.init_std);
+  add_linear(block, name + ".mlp.down", {cut.inputs({c, ffn}), replicated({c})}, residual_std);
   return block;
 }
 
 }  // namespace
-
-int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
-  const int64_t multiple = int64_t{spec.vocab_multiple} * tensor_size;
-  return (spec.vocab + multiple - 1) / multiple * multiple;
-}
 
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");

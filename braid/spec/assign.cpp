@@ -114,6 +114,20 @@ Given give(const Field& field, Ints& to, const TomlValue& value) {
   return {};
 }
 
+Given give(const Field& field, Reals& to, const TomlValue& value) {
+  const auto* list = value.as<TomlList>();
+  if (!list) return wrong_type(field);
+  Reals read;
+  for (const auto& entry : *list) {
+    const auto* integer = entry.as<int64_t>();
+    const auto* real = entry.as<double>();
+    if (!integer && !real) return wrong_type(field);
+    read.push_back(integer ? static_cast<double>(*integer) : *real);
+  }
+  to = std::move(read);
+  return {};
+}
+
 }  // namespace
 
 std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {

@@ -12,7 +12,7 @@ namespace braid {
 enum class Feature {
   Gpipe,          // mesh.pipe > 1, pipeline.schedule "gpipe"
   OneFOneB,       // mesh.pipe > 1, pipeline.schedule "1f1b"
-  TiedEmbedding,  // model.family "gpt2"
+  TiedEmbedding,  // model.output_weights "tied"
   Clipping,       // optimizer.clip_norm > 0
   Dropout,        // model.dropout > 0
   Data,           // mesh.data > 1

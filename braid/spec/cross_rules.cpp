@@ -1,7 +1,4 @@
 // The rules between fields.
-//
-// There is no rule that mesh.tensor divides the 4 x width of the MLP: it follows, since tensor divides heads and heads
-// divide width.
 #include "braid/spec/cross_rules.h"
 
 #include <algorithm>
@@ -9,6 +6,7 @@
 #include <numeric>
 
 #include "braid/base/text.h"
+#include "braid/spec/model_shape.h"
 
 namespace braid {
 namespace {
@@ -46,9 +44,35 @@ std::vector<CrossRule> mesh_rules() {
       {{"model.heads", "model.width"},
        [](const View& at) { return at.spec.model.width % at.spec.model.heads == 0; },
        [](const View& at) { return cat("must divide model.width (", at.spec.model.width, ")"); }},
+      {{"model.kv_heads", "model.heads"},
+       [](const View& at) { return at.spec.model.heads % num_kv_heads(at.spec.model) == 0; },
+       [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
+      {{"model.kv_heads", "model.family", "model.heads"},
+       [](const View& at) {
+         return at.spec.model.family == "llama" || num_kv_heads(at.spec.model) == at.spec.model.heads;
+       },
+       [](const View&) { return std::string("must be 0 or model.heads when model.family is \"gpt2\""); }},
       {{"mesh.tensor", "model.heads"},
        [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
+      {{"mesh.tensor", "model.kv_heads", "model.heads"},
+       [](const View& at) { return at.spec.model.kv_heads == 0 || at.spec.model.kv_heads % at.spec.mesh.tensor == 0; },
+       [](const View& at) { return cat("must divide model.kv_heads (", num_kv_heads(at.spec.model), ")"); }},
+      {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
+       [](const View& at) {
+         const bool follows = at.spec.model.ffn == 0 && at.spec.model.family == "gpt2";  // tensor divides the width
+         return follows || ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
+       },
+       [](const View& at) {
+         return cat("must divide the ", ffn_width(at.spec.model), " features of the feed-forward branch");
+       }},
+      {{"model.width", "model.heads", "model.family"},
+       [](const View& at) {
+         return at.spec.model.family != "llama" || at.spec.model.width % (2 * at.spec.model.heads) == 0;
+       },
+       [](const View& at) {
+         return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");
+       }},
       {{"mesh.pipe", "model.layers"},
        [](const View& at) { return at.spec.mesh.pipe <= at.spec.model.layers; },
        [](const View& at) {
@@ -97,7 +121,9 @@ std::vector<CrossRule> data_rules() {
        },
        [](const View&) { return std::string("must not hold an empty pattern"); }},
       {{"model.vocab", "data.tokenizer"},
-       [](const View& at) { return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens; },
+       [](const View& at) {
+         return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens || at.spec.data.tokenizer != "bytes";
+       },
        [](const View& at) {
          return cat("must be 0 or at least ", kByteTokens, ", the tokens of data.tokenizer (\"", at.spec.data.tokenizer,
                     "\")");

@@ -48,18 +48,41 @@ using T = TrainSpec;
 
 std::vector<Field> model_fields() {
   return {
-      model<&M::family>("model.family", OneOf{{"gpt2"}}, "Architecture of the model."),
+      model<&M::preset>("model.preset", Anything{},
+                        "A known model's sizes by name, such as \"gpt2-124m\"; other keys of the section override it."),
+      model<&M::config>("model.config", Anything{},
+                        "A Hugging Face config.json to take sizes from; other keys of the section override it."),
+      model<&M::family>("model.family", OneOf{{"gpt2", "llama"}}, "Architecture of the model."),
       model<&M::layers>("model.layers", at_least(1), "Number of transformer blocks."),
       model<&M::heads>("model.heads", at_least(1), "Attention heads per block; divides model.width."),
+      model<&M::kv_heads>("model.kv_heads", at_least(0),
+                          "Key and value heads per block, each shared by a group of heads; 0 takes model.heads. "
+                          "Llama only."),
       model<&M::width>("model.width", at_least(1), "Features of the residual stream."),
+      model<&M::ffn>("model.ffn", at_least(0),
+                     "Features inside the feed-forward branch; 0 takes 4 x model.width (gpt2) or 8/3 x model.width "
+                     "rounded up to a multiple of 64 (llama)."),
       model<&M::context>("model.context", at_least(1), "Tokens per sequence."),
-      model<&M::vocab>("model.vocab", IntRange{0, 65536}, "Tokens the model knows; 0 takes the tokenizer's number."),
+      model<&M::vocab>("model.vocab", IntRange{0, 1 << 24}, "Tokens the model knows; 0 takes the tokenizer's number."),
       model<&M::vocab_multiple>("model.vocab_multiple", IntRange{1, 65536},
                                 "The vocabulary is padded to a multiple of this times mesh.tensor."),
+      model<&M::output_weights>("model.output_weights", OneOf{{"tied", "untied"}},
+                                "Whether the head shares the token embedding's weights."),
       model<&M::dropout>("model.dropout", RealRange{0, 1, Bound::Closed, Bound::Open},
                          "Share of activations dropped, on the embeddings and on both residual branches."),
       model<&M::init_std>("model.init_std", more_than(0),
                           "Standard deviation of initial weights; residual projections use it / sqrt(2 model.layers)."),
+      model<&M::norm_eps>("model.norm_eps", from(1e-12), "Added to the variance or mean square in norms."),
+      model<&M::rope_base>("model.rope_base", more_than(1), "Base of the rotary positions' wavelengths. Llama only."),
+      model<&M::rope_scaling>("model.rope_scaling", OneOf{{"none", "llama3"}},
+                              "How rotary frequencies are stretched to longer contexts. Llama only."),
+      model<&M::rope_factor>("model.rope_factor", from(1), "llama3 scaling: low frequencies are divided by this."),
+      model<&M::rope_low_frequency>("model.rope_low_frequency", more_than(0),
+                                    "llama3 scaling: wavelengths above model.rope_context / this are divided in full."),
+      model<&M::rope_high_frequency>("model.rope_high_frequency", more_than(0),
+                                     "llama3 scaling: wavelengths below model.rope_context / this stay as they are."),
+      model<&M::rope_context>("model.rope_context", at_least(1),
+                              "llama3 scaling: tokens per sequence of the model's first training."),
   };
 }
 
@@ -68,7 +91,15 @@ std::vector<Field> data_fields() {
       data<&D::paths>("data.paths", Anything{}, "Text files, or folders searched recursively; at least one."),
       data<&D::include>("data.include", Anything{},
                         "File name patterns inside folders, such as \"*.py\"; empty takes every file."),
-      data<&D::tokenizer>("data.tokenizer", OneOf{{"bytes"}}, "How text becomes tokens."),
+      data<&D::tokenizer>(
+          "data.tokenizer", NotEmpty{},
+          "How text becomes tokens: \"bytes\", a tokenizer.json, or a folder with it or with vocab.json "
+          "and merges.txt."),
+      data<&D::weights>("data.weights", Anything{},
+                        "Share of the samples that comes from each of data.paths, prepared data only; empty shares by "
+                        "size."),
+      data<&D::attention>("data.attention", OneOf{{"causal", "document"}},
+                          "\"document\" hides the other documents of a sequence from a token."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
   };
@@ -130,7 +161,15 @@ std::vector<Field> train_fields() {
       train<&T::reduction>("train.reduction", OneOf{{"fast", "reproducible"}},
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
                            "data and pipe size."),
-      train<&T::dtype>("train.dtype", OneOf{{"float32", "float64"}}, "Type of weights, gradients and activations."),
+      train<&T::dtype>("train.dtype", OneOf{{"float32", "float64", "bfloat16", "float16"}},
+                       "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
+                       "and moments."),
+      train<&T::loss_scale>("train.loss_scale", from(1),
+                            "First scale of the loss in float16; it halves on overflow and grows again."),
+      train<&T::device>("train.device", OneOf{{"cpu", "cuda"}}, "Where a rank computes."),
+      train<&T::peak_flops>("train.peak_flops", from(0),
+                            "Floating-point operations per second of one rank that utilisation is measured against; 0 "
+                            "measures a matrix product."),
       train<&T::threads>("train.threads", IntRange{0, 256},
                          "Threads per rank; 0 takes cores / ranks, at least 1, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),

@@ -95,7 +95,8 @@ std::string type_text(const Field& field) {
   return std::visit(
       Overloaded{[](Member<int>) { return "integer"; }, [](Member<uint64_t>) { return "integer"; },
                  [](Member<double>) { return "number"; }, [](Member<std::string>) { return "string"; },
-                 [](Member<Strings>) { return "list of strings"; }, [](Member<Ints>) { return "list of integers"; }},
+                 [](Member<Strings>) { return "list of strings"; }, [](Member<Ints>) { return "list of integers"; },
+                 [](Member<Reals>) { return "list of numbers"; }},
       field.slot);
 }
 
@@ -110,6 +111,7 @@ std::string toml_text(int64_t value) { return cat(value); }
 std::string toml_text(uint64_t value) { return cat(value); }
 std::string toml_text(double value) { return exact(value); }
 std::string toml_text(const Strings& values) { return list_text(values); }
+std::string toml_text(const Reals& values) { return list_text(values); }
 
 std::string toml_text(const Ints& values) { return list_text(std::vector<int64_t>(values.begin(), values.end())); }
 

@@ -15,12 +15,13 @@ namespace braid {
 
 using Ints = std::vector<int>;
 using Strings = std::vector<std::string>;
+using Reals = std::vector<double>;
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>
 using Member = T& (*)(RunSpec&);
-using Slot =
-    std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>, Member<Ints>>;
+using Slot = std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>,
+                          Member<Ints>, Member<Reals>>;
 
 // What a value must satisfy on its own.
 struct Anything {};
@@ -59,7 +60,8 @@ const Field* find_field(const std::string& key);
 std::string section_of(const Field& field);
 std::string leaf_of(const Field& field);  // the key without its section
 
-// "integer", "number", "string", "list of strings", "list of integers".
+// "integer", "number", "string", "list of strings", "list of integers",
+// "list of numbers".
 std::string type_text(const Field& field);
 // "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
 std::string rule_text(const Rule& rule);
@@ -73,6 +75,7 @@ std::string toml_text(double value);
 std::string toml_text(const std::string& value);
 std::string toml_text(const Strings& values);
 std::string toml_text(const Ints& values);
+std::string toml_text(const Reals& values);
 
 // The field's rule broken by its value in `spec`.
 std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec);

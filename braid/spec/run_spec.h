@@ -9,15 +9,27 @@
 namespace braid {
 
 struct ModelSpec {
-  std::string family = "gpt2";
-  int layers = 6;           // transformer blocks
-  int heads = 6;            // attention heads per block
-  int width = 384;          // features of the residual stream
-  int context = 256;        // tokens per sequence
-  int vocab = 0;            // 0: the tokenizer's
-  int vocab_multiple = 64;  // vocabulary is padded to a multiple of this times mesh.tensor
-  double dropout = 0;       // on embeddings and on both residual branches
-  double init_std = 0.02;   // residual projections use init_std / sqrt(2 layers)
+  std::string preset;           // a known model's sizes (preset.h); other keys of the section override it
+  std::string config;           // a Hugging Face config.json to take sizes from; other keys of the section override it
+  std::string family = "gpt2";  // gpt2 or llama
+  int layers = 6;               // transformer blocks
+  int heads = 6;                // attention heads per block
+  int kv_heads = 0;             // key and value heads per block, shared by groups of heads; 0: as many as heads
+  int width = 384;              // features of the residual stream
+  int ffn = 0;                  // features inside the feed-forward branch; 0: ffn_width() chooses
+  int context = 256;            // tokens per sequence
+  int vocab = 0;                // 0: the tokenizer's
+  int vocab_multiple = 64;      // vocabulary is padded to a multiple of this times mesh.tensor
+  std::string output_weights = "tied";  // tied: the head shares the token embedding; untied
+  double dropout = 0;                   // on embeddings and on both residual branches
+  double init_std = 0.02;               // residual projections use init_std / sqrt(2 layers)
+  double norm_eps = 1e-5;               // added to the variance (or mean square) in norms
+  double rope_base = 10000;             // of rotary positions (llama)
+  std::string rope_scaling = "none";    // none or llama3
+  double rope_factor = 8;               // llama3: low frequencies are divided by this
+  double rope_low_frequency = 1;        // llama3: wavelengths above rope_context / this are divided in full
+  double rope_high_frequency = 4;       // llama3: wavelengths below rope_context / this stay
+  int rope_context = 8192;              // llama3: context of the first training
 
   bool operator==(const ModelSpec&) const = default;
 };
@@ -25,7 +37,9 @@ struct ModelSpec {
 struct DataSpec {
   std::vector<std::string> paths;         // files, or folders searched recursively
   std::vector<std::string> include = {};  // file name patterns inside folders, "*.py"; empty: all
-  std::string tokenizer = "bytes";
+  std::string tokenizer = "bytes";    // bytes, a tokenizer.json, or a folder with it or with vocab.json + merges.txt
+  std::vector<double> weights = {};   // share of samples from each path; empty: by size. Prepared data only
+  std::string attention = "causal";   // causal, or document: tokens do not see other documents of their sequence
   double validation_fraction = 0.05;  // share of the documents' bytes held out
 
   bool operator==(const DataSpec&) const = default;
@@ -75,15 +89,18 @@ struct TrainSpec {
   int microbatch = 4;  // sequences per forward pass of one rank
   uint64_t seed = 1;
   std::string reduction = "fast";  // fast or reproducible
-  std::string dtype = "float32";   // float32 or float64
-  int threads = 0;                 // per rank; 0: cores / ranks, at least 1; 1 in reproducible mode
-  int eval_every = 0;              // steps between evaluations; 0: only at the end
-  int eval_batches = 8;            // batches of train.batch sequences per evaluation
-  int log_every = 1;               // steps between metrics lines
-  int save_every = 0;              // steps between checkpoints; 0: only at the end
-  std::string out = "runs/run";    // folder for metrics, checkpoints, timeline
-  std::string resume;              // checkpoint to continue from
-  std::string sample_prompt;       // generate from this at the end; empty: do not
+  std::string dtype = "float32";   // float32, float64, bfloat16 or float16; the last two keep float32 master weights
+  double loss_scale = 65536;       // float16: the first scale of the loss; it adapts
+  std::string device = "cpu";      // cpu or cuda
+  double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
+  int threads = 0;               // per rank; 0: cores / ranks, at least 1; 1 in reproducible mode
+  int eval_every = 0;            // steps between evaluations; 0: only at the end
+  int eval_batches = 8;          // batches of train.batch sequences per evaluation
+  int log_every = 1;             // steps between metrics lines
+  int save_every = 0;            // steps between checkpoints; 0: only at the end
+  std::string out = "runs/run";  // folder for metrics, checkpoints, timeline
+  std::string resume;            // checkpoint to continue from
+  std::string sample_prompt;     // generate from this at the end; empty: do not
   int sample_tokens = 200;
 
   bool operator==(const TrainSpec&) const = default;

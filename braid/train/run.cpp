@@ -5,17 +5,17 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
-#include <set>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/data/tokenizer.h"
-#include "braid/nn/gpt2.h"
+#include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/validate.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/train/trainer.h"
 
@@ -47,17 +47,6 @@ void refuse_problems(const RunSpec& spec) {
     found.push_back({"pipeline.schedule", spec.pipeline.schedule, fault.text, ""});
   }
   if (!found.empty()) throw ConfigError(std::move(found));
-}
-
-int64_t count_params(const ModelSpec& spec) {
-  std::set<std::string> seen;
-  int64_t count = 0;
-  for (const auto& block : gpt2_params(spec, 0, 1)) {
-    for (const auto& param : block.params) {
-      if (seen.insert(param.name).second) count += num_elements(param.placement.global_shape);
-    }
-  }
-  return count;
 }
 
 RunStart run_start(const RunSpec& spec, const TextCorpus& corpus) {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "braid/base/errors.h"
-#include "braid/nn/gpt2.h"
+#include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
 
@@ -42,7 +42,7 @@ at::ScalarType scalar_type(const std::string& dtype) {
 }
 
 StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {
-  const ModelParams all = gpt2_params(spec.model, groups.tensor->rank(), groups.tensor->size());
+  const ModelParams all = model_params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
   const auto [begin, end] = blocks_of_stage(spec, groups.at[Axis::Pipe]);
   is_first_ = begin == 0;
@@ -55,7 +55,7 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
   sink_ = reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
   weight_grads_ = std::make_unique<WeightGradQueue>(*sink_);
   const RankContext rank{*groups.tensor, *weight_grads_, generator_};
-  for (int block = begin; block < end; ++block) blocks_.push_back(gpt2_block(spec.model, block, *store_, rank));
+  for (int block = begin; block < end; ++block) blocks_.push_back(model_block(spec.model, block, *store_, rank));
 }
 
 at::Tensor StageModel::forward(at::Tensor x_btc, const Microbatch& microbatch) {

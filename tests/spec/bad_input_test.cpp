@@ -68,7 +68,9 @@ TEST(BadInput, ValuesOutOfRange) {
       {"[model]\ncontext = 99999999999\n",
        {},
        "model.context = 99999999999: must be at most 2147483647; nearest valid is 2147483647"},
-      {"[model]\nvocab = 70000\n", {}, "model.vocab = 70000: must be at most 65536; nearest valid is 65536"},
+      {"[model]\nvocab = 20000000\n",
+       {},
+       "model.vocab = 20000000: must be at most 16777216; nearest valid is 16777216"},
       {"[model]\ndropout = -0.1\n", {}, "model.dropout = -0.1: must be at least 0 and less than 1; nearest valid is 0"},
       {"[model]\ndropout = 1\n", {}, "model.dropout = 1: must be at least 0 and less than 1"},
       {"[model]\ninit_std = 0.0\n", {}, "model.init_std = 0: must be more than 0"},
@@ -100,19 +102,22 @@ TEST(BadInput, UnknownWords) {
       {"[pipeline]\nschedule = \"zero-bubble\"\n",
        {},
        "pipeline.schedule = \"zero-bubble\": must be \"gpipe\" or \"1f1b\""},
-      {"[train]\ndtype = \"bfloat16\"\n",
+      {"[train]\ndtype = \"bfloat\"\n",
        {},
-       "train.dtype = \"bfloat16\": must be \"float32\" or \"float64\"; nearest valid is \"float32\""},
+       "train.dtype = \"bfloat\": must be \"float32\", \"float64\", \"bfloat16\" or \"float16\"; nearest valid is "
+       "\"bfloat16\""},
       {"[train]\nreduction = \"reproducable\"\n",
        {},
        "train.reduction = \"reproducable\": must be \"fast\" or \"reproducible\"; nearest valid is \"reproducible\""},
       {"[optimizer]\nschedule = \"cosin\"\n",
        {},
        "optimizer.schedule = \"cosin\": must be \"cosine\", \"linear\" or \"constant\"; nearest valid is \"cosine\""},
-      {"[model]\nfamily = \"gpt-2\"\n", {}, "model.family = \"gpt-2\": must be \"gpt2\"; nearest valid is \"gpt2\""},
-      {"[data]\npaths = [\"a\"]\ntokenizer = \"byte\"\n",
+      {"[model]\nfamily = \"gpt-2\"\n",
        {},
-       "data.tokenizer = \"byte\": must be \"bytes\"; nearest valid is \"bytes\""},
+       "model.family = \"gpt-2\": must be \"gpt2\" or \"llama\"; nearest valid is \"gpt2\""},
+      {"[data]\npaths = [\"a\"]\nattention = \"documents\"\n",
+       {},
+       "data.attention = \"documents\": must be \"causal\" or \"document\"; nearest valid is \"document\""},
   });
 }
 
@@ -133,14 +138,14 @@ schedule = "1f1bb"
 [optimizer]
 warmup_steps = 200
 )",
-       {"train.steps=0", "train.dtype=float16"},
+       {"train.steps=0", "train.dtype=float8"},
        R"([modle]: is not a known section; nearest valid is [model]
 model.head = 4: is not a known key; nearest valid is model.heads
 model.width = 3.5: must be an integer; nearest valid is 4
 model.dropout = 2: must be at least 0 and less than 1
 pipeline.schedule = "1f1bb": must be "gpipe" or "1f1b"; nearest valid is "1f1b"
 train.steps = 0: must be at least 1; nearest valid is 1
-train.dtype = "float16": must be "float32" or "float64"; nearest valid is "float32"
+train.dtype = "float8": must be "float32", "float64", "bfloat16" or "float16"; nearest valid is "float32"
 train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12); nearest valid is 12)"},
       // A value that could not be read is not judged again, here model.heads against model.width and mesh.tensor.
       {"[model]\nheads = \"six\"\nwidth = 100\n[mesh]\ntensor = 7\n", {}, "model.heads = \"six\": must be an integer"},

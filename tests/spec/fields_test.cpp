@@ -22,11 +22,12 @@ int num_fields(const std::string& section) {
 // Each binding names every member of its struct: a member without a field does not compile here, or fails to count.
 TEST(Fields, CoverEveryMember) {
   const RunSpec run;
-  [[maybe_unused]] const auto& [family, layers, heads, width, context, vocab, vocab_multiple, dropout, init_std] =
-      run.model;
-  EXPECT_EQ(num_fields("model"), 9);
-  [[maybe_unused]] const auto& [paths, include, tokenizer, validation_fraction] = run.data;
-  EXPECT_EQ(num_fields("data"), 4);
+  [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, ffn, context, vocab,
+                                vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
+                                rope_factor, rope_low, rope_high, rope_context] = run.model;
+  EXPECT_EQ(num_fields("model"), 21);
+  [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
+  EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 5);
   [[maybe_unused]] const auto& [pipeline_schedule, stage_layers] = run.pipeline;
@@ -35,10 +36,11 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("sync"), 2);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 9);
-  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, threads, eval_every, eval_batches,
-                                log_every, save_every, out, resume, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 15);
-  EXPECT_EQ(fields().size(), 9u + 4 + 5 + 2 + 2 + 9 + 15);
+  [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, peak_flops,
+                                threads, eval_every, eval_batches, log_every, save_every, out, resume, sample_prompt,
+                                sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 18);
+  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 2 + 2 + 9 + 18);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g] = run;
   EXPECT_EQ(sections().size(), 7u);
 }

@@ -1,0 +1,52 @@
+// Dispatch by family.
+#include "braid/nn/model.h"
+
+#include <set>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/nn/gpt2.h"
+
+namespace braid {
+namespace {
+
+struct Family {
+  const char* name;
+  ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
+  std::unique_ptr<Block> (*block)(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+};
+
+constexpr Family kFamilies[] = {
+    {"gpt2", gpt2_params, gpt2_block},
+};
+
+const Family& family(const ModelSpec& spec) {
+  for (const Family& known : kFamilies) {
+    if (spec.family == known.name) return known;
+  }
+  check(false, cat("a known model family, not ", spec.family));
+  return kFamilies[0];
+}
+
+}  // namespace
+
+ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
+  return family(spec).params(spec, tensor_rank, tensor_size);
+}
+
+std::unique_ptr<Block> model_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank) {
+  return family(spec).block(spec, index, store, rank);
+}
+
+int64_t count_params(const ModelSpec& spec) {
+  std::set<std::string> seen;
+  int64_t count = 0;
+  for (const BlockSpec& block : model_params(spec, 0, 1)) {
+    for (const ParamSpec& param : block.params) {
+      if (seen.insert(param.name).second) count += num_elements(param.placement.global_shape);
+    }
+  }
+  return count;
+}
+
+}  // namespace braid

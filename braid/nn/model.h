@@ -1,0 +1,23 @@
+// A model by its spec: the one place that knows which families there are.
+// It knows no mesh beyond the tensor axis and no schedule.
+#pragma once
+
+#include <memory>
+
+#include "braid/nn/block.h"
+#include "braid/param/param_spec.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
+// holds them. `spec.vocab` must be resolved (> 0). gpt2.h and llama.h list them.
+ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+
+// Block `index` of model_params, on the parameters in `store`.
+std::unique_ptr<Block> model_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+
+// Elements of the whole model; a tied parameter once, padding not at all.
+int64_t count_params(const ModelSpec& spec);
+
+}  // namespace braid

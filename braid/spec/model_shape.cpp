@@ -1,0 +1,23 @@
+// Defaults that depend on the family.
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+
+int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_heads : spec.heads; }
+
+int head_width(const ModelSpec& spec) { return spec.width / spec.heads; }
+
+int ffn_width(const ModelSpec& spec) {
+  if (spec.ffn > 0) return spec.ffn;
+  if (spec.family == "gpt2") return 4 * spec.width;
+  constexpr int kMultiple = 64;
+  const int64_t wanted = (int64_t{8} * spec.width + 2) / 3;
+  return static_cast<int>((wanted + kMultiple - 1) / kMultiple * kMultiple);
+}
+
+int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
+  const int64_t multiple = int64_t{spec.vocab_multiple} * tensor_size;
+  return (spec.vocab + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// Sizes that follow from a ModelSpec. It knows no tensors.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// model.kv_heads, or model.heads where it is 0.
+int num_kv_heads(const ModelSpec& spec);
+// Features of one head.
+int head_width(const ModelSpec& spec);
+// model.ffn, or where it is 0: 4 x width (gpt2), 8/3 x width rounded up to a multiple of 64 (llama).
+int ffn_width(const ModelSpec& spec);
+// vocab, which is resolved (> 0), rounded up to a multiple of vocab_multiple * tensor_size.
+int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
+
+}  // namespace braid
