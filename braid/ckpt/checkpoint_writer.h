@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/ckpt/digest.h"
-#include "braid/ckpt/file_system.h"
+#include "braid/base/digest.h"
+#include "braid/base/file_system.h"
 #include "braid/ckpt/manifest.h"
 
 namespace braid {

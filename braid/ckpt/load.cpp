@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 
+#include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
-#include "braid/ckpt/digest.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/tensor_bytes.h"
 

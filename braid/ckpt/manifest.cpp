@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "braid/base/checked_file.h"
+#include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/checked_file.h"
-#include "braid/ckpt/digest.h"
 
 namespace braid {
 namespace {

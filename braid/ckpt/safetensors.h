@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "braid/ckpt/checked_file.h"
+#include "braid/base/checked_file.h"
 
 namespace braid {
 

@@ -2,8 +2,8 @@
 // It deliberately does not know the protocol of files (checkpoint_writer.h) nor who sends what (gather.h).
 #pragma once
 
+#include "braid/base/file_system.h"
 #include "braid/ckpt/checkpoint.h"
-#include "braid/ckpt/file_system.h"
 
 namespace braid {
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/digest.h"
 
 namespace braid {
 namespace {

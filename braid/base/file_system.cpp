@@ -1,5 +1,5 @@
 // The file system of POSIX.
-#include "braid/ckpt/file_system.h"
+#include "braid/base/file_system.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -1,5 +1,5 @@
 // XXH64 against published values and against itself in pieces.
-#include "braid/ckpt/digest.h"
+#include "braid/base/digest.h"
 
 #include <gtest/gtest.h>
 

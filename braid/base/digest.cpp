@@ -1,5 +1,5 @@
 // The four lanes of XXH64 and its tail. Little-endian machines only.
-#include "braid/ckpt/digest.h"
+#include "braid/base/digest.h"
 
 #include <algorithm>
 #include <bit>

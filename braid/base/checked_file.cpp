@@ -1,5 +1,5 @@
 // pread until all is there.
-#include "braid/ckpt/checked_file.h"
+#include "braid/base/checked_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
