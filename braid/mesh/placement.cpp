@@ -55,17 +55,25 @@ Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share sh
   return placement;
 }
 
-Placement split_segments(const Index& shape, int dim, int segments, Share share) {
+Placement split_segments(const Index& shape, int dim, const Index& extents, Share share) {
   const auto [part, parts, axis] = share;
-  check(shape[dim] % (int64_t{segments} * parts) == 0, "segments divide evenly over the parts");
-  const int64_t segment = shape[dim] / segments, extent = segment / parts;
   Placement placement{shape, shape, {}, {axis}};
-  placement.local_shape[dim] = extent * segments;
-  for (int s = 0; s < segments; ++s) {
-    const int64_t begin = s * segment + part * extent;
-    placement.pieces.push_back(slab(shape, dim, begin, begin + extent, s * extent));
+  int64_t global = 0, local = 0;
+  for (const int64_t segment : extents) {
+    check(segment % parts == 0, "segments divide evenly over the parts");
+    const int64_t extent = segment / parts, begin = global + part * extent;
+    placement.pieces.push_back(slab(shape, dim, begin, begin + extent, local));
+    global += segment;
+    local += extent;
   }
+  check(global == shape[dim], "segments make up the dim");
+  placement.local_shape[dim] = local;
   return placement;
+}
+
+Placement split_segments(const Index& shape, int dim, int segments, Share share) {
+  check(shape[dim] % segments == 0, "equal segments make up the dim");
+  return split_segments(shape, dim, Index(segments, shape[dim] / segments), share);
 }
 
 bool counts_once(const Placement& placement, const Coords& coords) {

@@ -52,10 +52,12 @@ struct Share {
 // parts).
 Placement split_dim(const Index& shape, int dim, int64_t padded_extent, Share share);
 
-// dim `dim` is `segments` equal segments one after another (fused QKV: 3), each split into the share's parts; the local
-// tensor holds the share's part of every segment, one after another.
+// dim `dim` is segments of these `extents` one after another (fused QKV, gate and up), each split into the share's
+// parts; the local tensor holds the share's part of every segment, one after another. The parts divide every extent.
 //
 //   Q0 Q1 | K0 K1 | V0 V1   ->   part 0: Q0 K0 V0    part 1: Q1 K1 V1
+Placement split_segments(const Index& shape, int dim, const Index& extents, Share share);
+// The same for `segments` equal ones.
 Placement split_segments(const Index& shape, int dim, int segments, Share share);
 
 // Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when

@@ -124,10 +124,42 @@ TEST(Placement, PictureOfFusedSegments) {
   }
 }
 
+TEST(Placement, UnequalSegmentsCoverExactlyOnce) {
+  for (const Index& extents : {Index{12, 6, 6}, Index{6, 12}, Index{18}}) {
+    int64_t total = 0;
+    for (const int64_t extent : extents) total += extent;
+    for (const int parts : {1, 2, 3, 6}) {
+      std::vector<Placement> all;
+      for (int part = 0; part < parts; ++part) {
+        all.push_back(split_segments({2, total}, 1, extents, {part, parts, Axis::Tensor}));
+        EXPECT_EQ(all.back().local_shape, (Index{2, total / parts}));
+        EXPECT_EQ(all.back().pieces.size(), extents.size());
+      }
+      expect_exact_cover(all);
+    }
+  }
+}
+
+// Grouped queries: q0 q1 q2 q3 | k0 k1 | v0 v1 over two parts.
+TEST(Placement, UnequalSegmentsLieOneAfterAnother) {
+  const std::string names[] = {"q0", "q1", "q2", "q3", "k0", "k1", "v0", "v1"};
+  const std::string expected[] = {"q0 q1 k0 v0 ", "q2 q3 k1 v1 "};
+  for (const int part : {0, 1}) {
+    std::string held;
+    for (const auto& [local, global] : local_to_global(split_segments({8}, 0, {4, 2, 2}, {part, 2, Axis::Tensor}))) {
+      held += names[global[0]] + " ";
+    }
+    EXPECT_EQ(held, expected[part]);
+  }
+}
+
 TEST(Placement, RefusesUnevenSplits) {
   EXPECT_THROW(split_dim({5}, 0, 5, {0, 2, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_dim({5}, 0, 4, {0, 2, Axis::Tensor}), InternalError);
   EXPECT_THROW(split_segments({6}, 0, 3, {0, 4, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_segments({7}, 0, 3, {0, 1, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_segments({8}, 0, {4, 3, 1}, {0, 2, Axis::Tensor}), InternalError);
+  EXPECT_THROW(split_segments({8}, 0, {4, 2}, {0, 2, Axis::Tensor}), InternalError) << "segments that miss a part";
 }
 
 // Over all ranks of a stage, the ranks that speak for a placement hold each element once.
