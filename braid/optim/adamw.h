@@ -1,5 +1,6 @@
-// AdamW over a flat shard in one fused pass: clip, moments, decoupled decay and update read and write each element
-// once. Source: Loshchilov & Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
+// AdamW over a flat shard in one fused pass: clip, moments, decoupled decay, update and rounding of the masters read
+// and write each element once. Source: Loshchilov & Hutter, "Decoupled Weight Decay Regularization" (2019),
+// algorithm 2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +21,7 @@ struct OptimizerStep {
 
 class AdamW {
  public:
-  // State for all of `store`, which must outlive this. Moments have the parameters' type.
+  // State for all of `store`, which must outlive this. Moments have the masters' type.
   AdamW(const OptimizerSpec& spec, ParamStore& store);
 
   // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No. Bitwise the same for
@@ -29,15 +30,15 @@ class AdamW {
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }           // after loading the moments
-  const at::Tensor& first_moment() const { return first_moment_; }    // flat, parallel to store.flat_data()
-  const at::Tensor& second_moment() const { return second_moment_; }  // flat, parallel to store.flat_data()
+  const at::Tensor& first_moment() const { return first_moment_; }    // flat, parallel to store.flat_master()
+  const at::Tensor& second_moment() const { return second_moment_; }  // flat, parallel to store.flat_master()
 
  private:
   struct Segment {
     int64_t begin, end;  // elements of the flat buffers
     double decay;
   };
-  template <class T>
+  template <class T, class Data>
   void update(const OptimizerStep& step);
 
   OptimizerSpec spec_;

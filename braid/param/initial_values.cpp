@@ -46,7 +46,7 @@ void fill_normal(T* out, const Run& run, uint64_t key, double std) {
 
 template <class T>
 void fill(Parameter& param, uint64_t key) {
-  T* data = param.data.mutable_data_ptr<T>();
+  T* data = param.master.mutable_data_ptr<T>();
   for (const Piece& piece : param.placement.pieces) {
     at::parallel_for(0, piece.global.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end;) {
@@ -67,7 +67,7 @@ void fill(Parameter& param, uint64_t key) {
 
 void fill_initial_values(Parameter& param, uint64_t seed) {
   const uint64_t key = stream_key(seed, param.name);
-  if (param.data.scalar_type() == at::kDouble) {
+  if (param.master.scalar_type() == at::kDouble) {
     fill<double>(param, key);
   } else {
     fill<float>(param, key);

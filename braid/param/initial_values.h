@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// Writes the elements of the placement's pieces of `param.data` (contiguous, float32 or float64). Padding is not
+// Writes the elements of the placement's pieces of `param.master` (contiguous, float32 or float64). Padding is not
 // touched. The same (seed, name, global index) gives the same value under every placement; float32 is float64 rounded
 // once.
 void fill_initial_values(Parameter& param, uint64_t seed);

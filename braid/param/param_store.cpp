@@ -50,7 +50,9 @@ std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
 
 ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, at::ScalarType dtype, uint64_t seed)
     : reduction_(reduction), params_(collect(blocks)) {
-  check(dtype == at::kFloat || dtype == at::kDouble, "parameters are float32 or float64");
+  const bool rounds = dtype == at::kBFloat16 || dtype == at::kHalf;
+  check(rounds || dtype == at::kFloat || dtype == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
+  const at::ScalarType master_dtype = rounds ? at::kFloat : dtype;
   int64_t num_flat = 0, num_extra = 0;
   for (Parameter& param : params_) {
     param.offset = num_flat;
@@ -63,12 +65,17 @@ ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction
     flat_data_ = at::zeros({num_flat}, dtype);
   }
   {
+    const MemoryScope scope(MemoryCategory::Optimizer);
+    flat_master_ = rounds ? at::zeros({num_flat}, master_dtype) : flat_data_;
+  }
+  {
     const MemoryScope scope(MemoryCategory::Gradients);
-    flat_grads_ = at::zeros({num_flat + num_extra}, dtype);
+    flat_grads_ = at::zeros({num_flat + num_extra}, master_dtype);
   }
   int64_t extra = num_flat;
   for (Parameter& param : params_) {
     param.data = slice(flat_data_, param.offset, param.placement);
+    param.master = slice(flat_master_, param.offset, param.placement);
     param.main_grad = slice(flat_grads_, param.offset, param.placement);
     for (const int use : param.local_uses) {
       at::Tensor grad = param.main_grad;
@@ -81,6 +88,11 @@ ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction
     fill_initial_values(param, seed);
     param.data.requires_grad_(true);
   }
+  round_masters();
+}
+
+void ParamStore::round_masters() {
+  if (!flat_data_.is_same(flat_master_)) flat_data_.copy_(flat_master_);
 }
 
 Parameter& ParamStore::operator[](const std::string& name) {

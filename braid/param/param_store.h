@@ -1,6 +1,7 @@
 // The parameters and gradients of one rank as slices of flat buffers. It knows no autograd, optimizer or communicator.
 //
 //   data   | wte | wpe | ln.w | ln.b | qkv.w | ...          one buffer, slices aligned to kAlign elements
+//   master | wte | wpe | ln.w | ln.b | qkv.w | ...          float32, when data is bfloat16 or float16; else data itself
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
 #pragma once
@@ -33,7 +34,8 @@ struct Parameter {
   int uses = 1;                 // in the whole model
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
   int64_t offset = 0;           // of `data` and `main_grad` in the flat buffers, in elements
-  at::Tensor data;              // local shape, requires_grad
+  at::Tensor data;              // local shape, requires_grad; what layers compute with
+  at::Tensor master;            // local shape; what the optimizer updates and checkpoints hold
   at::Tensor main_grad;  // local shape; the gradient the optimizer reads. Views the slice of the first local use.
   std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
 
@@ -44,8 +46,8 @@ class ParamStore {
  public:
   static constexpr int64_t kAlign = 1024;  // elements; also the block of reproducible norms, so shards can cut here
 
-  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `dtype` is float32 or
-  // float64, of parameters and of gradients.
+  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `dtype` is the data's:
+  // float32, float64, bfloat16 or float16. Masters and gradients are float64 for float64, else float32.
   ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, at::ScalarType dtype, uint64_t seed);
   ParamStore(const ParamStore&) = delete;
 
@@ -53,6 +55,9 @@ class ParamStore {
   std::vector<Parameter>& params() { return params_; }
   const std::vector<Parameter>& params() const { return params_; }
   const at::Tensor& flat_data() const { return flat_data_; }
+  const at::Tensor& flat_master() const { return flat_master_; }  // is flat_data() when their types are the same
+  // After writing masters: data becomes the masters rounded, to nearest even.
+  void round_masters();
   // The first part is parallel to flat_data(); extra use slices follow it.
   const at::Tensor& flat_grads() const { return flat_grads_; }
   int64_t num_flat() const { return flat_data_.numel(); }
@@ -60,7 +65,7 @@ class ParamStore {
 
  private:
   Reduction reduction_;
-  at::Tensor flat_data_, flat_grads_;
+  at::Tensor flat_data_, flat_master_, flat_grads_;
   std::vector<Parameter> params_;
 };
 

@@ -136,6 +136,28 @@ TEST(AdamW, MatchesThePaperElementByElement) {
   expect_reference<float>(2e-6);
 }
 
+// Low-precision data over float32 masters: the same masters and moments as float32 training, bit for bit, and data that
+// is the masters rounded.
+TEST(AdamW, LowPrecisionDataIsTheMastersRounded) {
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    ParamStore full(mixed_model(), Reduction::Fast, at::kFloat, 5), low(mixed_model(), Reduction::Fast, dtype, 5);
+    ASSERT_EQ(low.flat_data().scalar_type(), dtype);
+    ASSERT_EQ(low.flat_grads().scalar_type(), at::kFloat);
+    ASSERT_TRUE(at::equal(low.flat_data(), full.flat_data().to(dtype)));
+    AdamW of_full({}, full), of_low({}, low);
+    for (int s = 0; s < 3; ++s) {
+      fill_grads<float>(full, s);
+      fill_grads<float>(low, s);
+      of_full.step({.lr = 0.01, .grad_scale = 0.5});
+      of_low.step({.lr = 0.01, .grad_scale = 0.5});
+    }
+    EXPECT_TRUE(at::equal(low.flat_master(), full.flat_data())) << dtype;
+    EXPECT_TRUE(at::equal(low.flat_data(), full.flat_data().to(dtype))) << dtype;
+    EXPECT_FALSE(at::equal(low.flat_data().to(at::kFloat), full.flat_data())) << "nothing was rounded";
+    EXPECT_TRUE(at::equal(of_low.second_moment(), of_full.second_moment())) << dtype;
+  }
+}
+
 template <class T>
 std::vector<at::Tensor> trained(int num_threads) {
   const int before = at::get_num_threads();

@@ -7,14 +7,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "braid/base/bfloat16.h"
+
 namespace braid {
 namespace {
 
 constexpr int64_t kBlock = 512;  // elements
 constexpr int kLanes = 16;
 constexpr int kLevels = 32;  // of the tree; more than an int counts
-
-enum class Bf16 : uint16_t {};  // bits; a scalar, since copies of structs do not vectorise
 
 struct Sum {
   template <class T>
@@ -39,16 +39,6 @@ struct Min {
     return (b < a) | (b != b) ? b : a;
   }
 };
-
-float widen(Bf16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
-
-// To nearest, ties to even. A NaN is told by its bits: a comparison of floats among integers does not vectorise.
-Bf16 narrow(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  uint32_t is_nan = static_cast<uint32_t>(static_cast<int32_t>(0x7f800000u - (bits & 0x7fffffffu)) >> 31);  // all ones
-  return static_cast<Bf16>((rounded & ~is_nan) | (0x7fc0u & is_nan));
-}
 
 // out[i] = also[i] = function(i) for i < count. `function` may read what out[i] and also[i] overwrite, and nothing that
 // another index does: the loop has no dependence between its turns.

@@ -1,0 +1,23 @@
+// bfloat16 as bits: the upper half of a float32. Written on integers, so that loops over arrays vectorise.
+// It knows no tensor.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace braid {
+
+enum class Bf16 : uint16_t {};  // a scalar, since copies of structs do not vectorise
+
+inline float widen(Bf16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
+
+// To nearest, ties to even; a NaN stays one. It is told by its bits: a comparison of floats among integers does not
+// vectorise.
+inline Bf16 narrow(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const uint32_t is_nan = static_cast<uint32_t>(static_cast<int32_t>(0x7f800000u - (bits & 0x7fffffffu)) >> 31);
+  return static_cast<Bf16>((rounded & ~is_nan) | (0x7fc0u & is_nan));
+}
+
+}  // namespace braid
