@@ -1,8 +1,11 @@
-// The byte tokenizer, and tokenizers by name. It reads no files.
+// The byte tokenizer, and tokenizers by name. Files are read elsewhere.
 #include "braid/data/tokenizer.h"
+
+#include <filesystem>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/data/tokenizer_file.h"
 
 namespace braid {
 namespace {
@@ -33,12 +36,21 @@ class ByteTokenizer final : public Tokenizer {
 
 }  // namespace
 
+void Tokenizer::encode_append(std::string_view text, std::vector<uint32_t>& tokens) const {
+  const std::vector<int> more = encode(text);
+  tokens.insert(tokens.end(), more.begin(), more.end());
+}
+
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "bytes") return byte_tokenizer();
-  const std::vector<std::string> names = {"bytes"};
-  throw ConfigError({{"data.tokenizer", name, cat("must be one of: ", joined(names)), nearest(name, names)}});
+  if (std::filesystem::exists(name)) return bpe_tokenizer(read_bpe(name));
+  throw ConfigError(
+      {{"data.tokenizer", name,
+        "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "
+        "no such file",
+        nearest(name, {"bytes"})}});
 }
 
 }  // namespace braid

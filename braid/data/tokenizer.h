@@ -1,5 +1,5 @@
 // Text to tokens and back.
-// It knows no files: a corpus reads them.
+// It knows no corpus; what a tokenizer's file says is tokenizer_file.h's business.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,27 @@
 
 namespace braid {
 
+// Threads may share one: every method may be called by several at once.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
+  // One more than the highest token.
   virtual int vocab() const = 0;
   virtual int end_of_text() const = 0;
+  // `text` is bytes, UTF-8 or not; decode() gives the same bytes back. The names of special tokens in it
+  // ("<|endoftext|>") are text like any other, so a document cannot end itself.
   virtual std::vector<int> encode(std::string_view text) const = 0;
-  // End-of-text gives no characters.
+  // The same behind what is in `tokens`, without a vector of its own.
+  virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const;
+  // End-of-text and other special tokens give no characters. Every token must lie in [0, vocab()).
   virtual std::string decode(const std::vector<int>& tokens) const = 0;
 };
 
 // Bytes 0..255 are tokens 0..255; 256 is end-of-text.
 std::unique_ptr<Tokenizer> byte_tokenizer();
 
-// By DataSpec::tokenizer. Throws ConfigError naming the nearest when there is none of that name.
+// By DataSpec::tokenizer: "bytes", the path of a tokenizer.json, or a folder with it or with vocab.json and merges.txt.
+// Throws ConfigError (key "data.tokenizer") naming everything that is missing, malformed or not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 
 }  // namespace braid

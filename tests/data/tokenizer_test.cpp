@@ -33,7 +33,10 @@ TEST(MakeTokenizer, NamesTheNearest) {
     make_tokenizer("byte");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "data.tokenizer = byte: must be one of: bytes; nearest valid is bytes");
+    EXPECT_STREQ(
+        error.what(),
+        "data.tokenizer = byte: must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and "
+        "merges.txt; there is no such file; nearest valid is bytes");
   }
 }
 

@@ -1,0 +1,68 @@
+// Which neighbouring tokens become one, and doing so within one piece of text.
+// It knows no characters: a piece is a list of token ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace braid {
+
+struct BpeMerge {
+  uint32_t left = 0;
+  uint32_t right = 0;
+  uint32_t result = 0;
+
+  bool operator==(const BpeMerge&) const = default;
+};
+
+// What merging a piece writes to; kept between pieces so that nothing is allocated. Contents mean nothing to callers.
+struct MergeScratch {
+  struct Node {
+    uint32_t token = 0;
+    int32_t before = -1, behind = -1;  // neighbours, -1 at the ends
+  };
+  struct Candidate {
+    uint32_t rank = 0;
+    int32_t at = 0;
+    uint32_t left = 0, right = 0;  // as they were; when they no longer are, the candidate is void
+    uint32_t result = 0;
+  };
+  struct Pair {
+    uint32_t rank = 0;
+    uint32_t result = 0;
+  };
+  std::vector<Pair> pairs;
+  std::vector<Node> nodes;
+  std::vector<Candidate> heap;
+};
+
+// Threads may share one.
+class MergeTable {
+ public:
+  // In order of rank, the first is merged first. Of a pair given twice the later one counts. Ids below 2^31.
+  explicit MergeTable(const std::vector<BpeMerge>& merges);
+
+  // Merges in place: the pair of lowest rank first, the leftmost of equal ones. Short pieces by looking for the lowest
+  // again after every merge, long ones with a heap: n log n for a piece of n bytes.
+  void merge(std::vector<uint32_t>& tokens, MergeScratch& scratch) const;
+
+ private:
+  static constexpr uint32_t kNoRank = 0xFFFFFFFF;
+  struct Slot {
+    uint64_t pair = ~uint64_t{0};
+    uint32_t rank = kNoRank;
+    uint32_t result = 0;
+  };
+
+  const Slot& find(uint32_t left, uint32_t right) const;
+  size_t place_of(uint64_t pair) const { return (pair * 0x9E3779B97F4A7C15ULL) >> shift_; }
+  void merge_short(std::vector<uint32_t>& tokens, MergeScratch& scratch) const;
+  void merge_long(std::vector<uint32_t>& tokens, MergeScratch& scratch) const;
+  void push(MergeScratch& scratch, int32_t at) const;
+
+  std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
+  int shift_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,120 @@
+// Finding and reading the files. What a vocabulary and its merges mean is bpe_vocabulary.h's business, what a
+// tokenizer.json says tokenizer_json.h's.
+#include "braid/data/tokenizer_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/data/bpe_vocabulary.h"
+#include "braid/data/pattern_scanner.h"
+#include "braid/data/tokenizer_json.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// Empty, with a fault, when the file cannot be read.
+std::optional<std::string> content_of(const fs::path& path, Faults& faults) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (file) content << file.rdbuf();
+  if (!file || content.str().empty()) {
+    faults.add(path.filename().string(), "cannot be read or is empty");
+    return std::nullopt;
+  }
+  return std::move(content).str();
+}
+
+std::optional<Json> json_of(const fs::path& path, Faults& faults) {
+  const auto content = content_of(path, faults);
+  if (!content) return std::nullopt;
+  try {
+    return Json::parse(*content);
+  } catch (const Json::parse_error& error) {
+    faults.add(path.filename().string(), cat("is not JSON (byte ", error.byte, ")"));
+    return std::nullopt;
+  }
+}
+
+// A merge is a line "left right"; a line "#version: ..." is none.
+std::vector<std::string> merge_lines(const std::string& content) {
+  std::vector<std::string> lines;
+  std::istringstream in(content);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty() && !line.starts_with("#version")) lines.push_back(line);
+  }
+  return lines;
+}
+
+BpeModel read_two_files(const fs::path& folder, Faults& faults) {
+  BpeVocabulary vocabulary(faults);
+  if (const auto json = json_of(folder / "vocab.json", faults)) vocabulary.add_tokens(*json, "vocab.json");
+  if (const auto content = content_of(folder / "merges.txt", faults)) {
+    for (const auto& line : merge_lines(*content)) vocabulary.add_merge(line);
+  }
+  BpeModel model = vocabulary.finish();
+  model.pretokenizer.regexes = {std::string(kGpt2Regex)};
+  return model;
+}
+
+// The name under "eos_token", which is a string or an object with "content".
+std::string configured_end(const fs::path& folder, Faults& faults) {
+  const fs::path path = folder / "tokenizer_config.json";
+  if (!fs::exists(path)) return "";
+  const auto json = json_of(path, faults);
+  if (!json || !json->is_object()) return "";
+  Json end = json->value("eos_token", Json());
+  if (end.is_object()) end = end.value("content", Json());
+  return end.is_string() ? end.get<std::string>() : "";
+}
+
+// Makes the end-of-text token special: its name in a text is text.
+void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& faults) {
+  std::vector<std::string> names = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>"};
+  names.push_back(
+      "<\xEF\xBD\x9C"
+      "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>");  // DeepSeek
+  if (!configured.empty()) names = {configured};
+  for (const auto& name : names) {
+    for (size_t id = model.tokens.size(); id-- > 0;) {
+      if (model.tokens[id].kind == TokenKind::Hole || model.tokens[id].bytes != name) continue;
+      model.end_of_text = static_cast<int>(id);
+      model.tokens[id].kind = TokenKind::Special;
+      return;
+    }
+  }
+  faults.add("end of text", cat("the vocabulary has none of the tokens ", joined(names)));
+}
+
+}  // namespace
+
+BpeModel read_bpe(const std::string& path) {
+  Faults faults(path);
+  const fs::path given(path);
+  const bool is_folder = fs::is_directory(given);
+  const fs::path json_path = is_folder ? given / "tokenizer.json" : given;
+  const fs::path folder = is_folder ? given : given.parent_path();
+  BpeModel model;
+  if (is_folder && !fs::exists(json_path)) {
+    if (!fs::exists(given / "vocab.json") && !fs::exists(given / "merges.txt")) {
+      faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
+      faults.throw_any();
+    }
+    model = read_two_files(given, faults);
+  } else if (const auto json = json_of(json_path, faults)) {
+    model = bpe_of_json(*json, faults);
+  }
+  if (!model.tokens.empty()) choose_end_of_text(model, configured_end(folder, faults), faults);
+  faults.throw_any();
+  return model;
+}
+
+}  // namespace braid

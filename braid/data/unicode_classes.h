@@ -1,0 +1,52 @@
+// What pre-tokenizers ask of a character, and reading characters out of bytes that need not be UTF-8.
+// It knows no patterns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace braid {
+
+enum class CharClass : uint8_t {
+  Other,
+  Letter,   // \p{L}
+  Number,   // \p{N}
+  Space,    // \s, the property White_Space, without
+  Newline,  // \r and \n
+};
+
+// The class of every code point, 0x110000 entries. Made at the first call (about 1 MiB); any thread may call.
+const CharClass* char_classes();
+
+constexpr uint32_t kNotUtf8 = 0xFFFFFFFF;
+
+struct Utf8Char {
+  uint32_t code = kNotUtf8;  // or kNotUtf8
+  uint32_t bytes = 1;
+};
+
+// The character that begins at `at` < text.size(). A byte that begins no well-formed sequence (overlong forms,
+// surrogates, codes above 0x10FFFF, cut off) is a character of one byte with the code kNotUtf8.
+// Source: The Unicode Standard, table 3-7, "Well-Formed UTF-8 Byte Sequences".
+Utf8Char utf8_at(std::string_view text, size_t at);
+
+// kNotUtf8 is of the class Other.
+inline CharClass class_of(const CharClass* classes, uint32_t code) {
+  return code == kNotUtf8 ? CharClass::Other : classes[code];
+}
+
+// Appends the UTF-8 form of a code point below 0x110000.
+template <class String>
+void append_utf8(String& out, uint32_t code) {
+  if (code < 0x80) {
+    out.push_back(static_cast<char>(code));
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out.push_back(static_cast<char>(kLead[more] | (code >> (6 * more))));
+  for (int i = more - 1; i >= 0; --i) out.push_back(static_cast<char>(0x80 | ((code >> (6 * i)) & 0x3F)));
+}
+
+}  // namespace braid
