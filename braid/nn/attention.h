@@ -1,28 +1,35 @@
-// Causal self-attention with its heads split over the tensor axis, and the projections around it.
-// Source: Vaswani et al., "Attention Is All You Need" (2017); cut as in Shoeybi et al., "Megatron-LM" (2019),
-// section 3. No position encoding and no dropout on probabilities (dropout.h says why).
+// Causal self-attention with its heads split over the tensor axis, and the projections around it. Queries may share key
+// and value heads by groups; positions may be rotary.
+// Source: Vaswani et al., "Attention Is All You Need" (2017); Ainslie et al., "GQA" (2023); cut as in Shoeybi et al.,
+// "Megatron-LM" (2019), section 3. No dropout on probabilities (dropout.h says why).
 //
 //   x_btc -> qkv: column, [q heads | k heads | v heads] of this rank -> attention per head -> projection: row -> btc
 #pragma once
 
+#include <memory>
+
 #include "braid/nn/parallel_linear.h"
+#include "braid/nn/rotary.h"
 
 namespace braid {
 
 class Attention {
  public:
   struct Options {
-    ParallelLinearOptions qkv;         // [3 c/n, c]
-    ParallelLinearOptions projection;  // [c, c/n]
-    int local_heads = 1;               // of this rank
+    ParallelLinearOptions qkv;             // [(h + 2 k) d, c], h, k heads of this rank, d features each
+    ParallelLinearOptions projection;      // [c, h d]
+    int local_heads = 1;                   // h
+    int local_kv_heads = 0;                // k, divides h: head i reads keys and values of head i / (h / k); 0: h
+    std::shared_ptr<const Rotary> rotary;  // turns queries and keys; null: no positions
   };
   Attention(const Options& options, const RankContext& rank)
-      : local_heads_(options.local_heads), qkv_(options.qkv, rank), projection_(options.projection, rank) {}
-  // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
+      : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank) {}
+  // btc, summed over the tensor ranks and the same on all of them. With microbatch.documents_bt a token sees its own
+  // document only, which lies in one run; its rotary place remains the one in the sequence. Throws CommError.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:
-  int local_heads_;
+  Options options_;
   ColumnParallelLinear qkv_;
   RowParallelLinear projection_;
 };

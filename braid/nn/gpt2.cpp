@@ -1,16 +1,15 @@
 // The blocks of GPT-2: embedding, transformer blocks, head.
 #include "braid/nn/gpt2.h"
 
-#include <limits>
-
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/nn/attention.h"
-#include "braid/nn/cross_entropy.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
+#include "braid/nn/language_head.h"
 #include "braid/nn/layer_norm.h"
 #include "braid/nn/mlp.h"
+#include "braid/nn/model_params.h"
 
 namespace braid {
 namespace {
@@ -67,26 +66,16 @@ class TransformerBlock final : public Block {
 class HeadBlock final : public Block {
  public:
   HeadBlock(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
-      : ln_f_({&store["ln_f.weight"], &store["ln_f.bias"]}, rank),
-        head_({{&store["wte.weight"], 1}}, rank),
-        range_(vocab_range(spec.vocab, store["wte.weight"].data.size(0), rank.tensor)),
-        rank_(rank) {}
+      : ln_f_({&store["ln_f.weight"], &store["ln_f.bias"], spec.norm_eps}, rank),
+        head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) override {
-    const at::Tensor logits_btv = head_.forward(ln_f_.forward(x_btc, microbatch), microbatch);
-    if (microbatch.targets_bt.defined()) {
-      return parallel_cross_entropy_(logits_btv, microbatch.targets_bt, range_, rank_.tensor);
-    }
-    const int64_t padding = logits_btv.size(-1) - range_.real;
-    logits_btv.narrow(-1, range_.real, padding).fill_(-std::numeric_limits<double>::infinity());
-    return logits_btv;
+    return head_.forward(ln_f_.forward(x_btc, microbatch), microbatch);
   }
 
  private:
   LayerNorm ln_f_;
-  ColumnParallelLinear head_;
-  VocabRange range_;
-  RankContext rank_;
+  LanguageHead head_;
 };
 
 TransformerBlock::Options transformer_options(const ModelSpec& spec, int index, ParamStore& store, int tensor_size) {
@@ -95,9 +84,9 @@ TransformerBlock::Options transformer_options(const ModelSpec& spec, int index, 
     return ParallelLinearOptions{{param((name + ".weight").c_str()), 0}, param((name + ".bias").c_str())};
   };
   TransformerBlock::Options options;
-  options.ln_1 = {param("ln_1.weight"), param("ln_1.bias")};
-  options.ln_2 = {param("ln_2.weight"), param("ln_2.bias")};
-  options.attention = {linear("attention.qkv"), linear("attention.projection"), spec.heads / tensor_size};
+  options.ln_1 = {param("ln_1.weight"), param("ln_1.bias"), spec.norm_eps};
+  options.ln_2 = {param("ln_2.weight"), param("ln_2.bias"), spec.norm_eps};
+  options.attention = {linear("attention.qkv"), linear("attention.projection"), spec.heads / tensor_size, 0, nullptr};
   options.mlp = {linear("mlp.up"), linear("mlp.down")};
   options.attention_dropout = {spec.dropout, index, 0};
   options.mlp_dropout = {spec.dropout, index, 1};

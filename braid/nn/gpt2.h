@@ -14,8 +14,8 @@ namespace braid {
 // holds them. `spec.vocab` must be resolved (> 0).
 //
 //   embedding: wte.weight [v, c] (use 0 of 2), wpe.weight [t, c]
-//   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [4c, c], mlp.down [c, 4c]
-//   head:      ln_f, wte.weight (use 1 of 2)
+//   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [f, c], mlp.down [c, f]
+//   head:      ln_f, wte.weight (use 1 of 2) or, untied, head.weight [v, c]
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
 // Block `index` of gpt2_params, on the parameters in `store`.

@@ -6,6 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/nn/gpt2.h"
+#include "braid/nn/llama.h"
 
 namespace braid {
 namespace {
@@ -18,6 +19,7 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"gpt2", gpt2_params, gpt2_block},
+    {"llama", llama_params, llama_block},
 };
 
 const Family& family(const ModelSpec& spec) {

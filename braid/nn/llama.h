@@ -1,0 +1,26 @@
+// Llama: rotary positions, pre-RMSNorm blocks, grouped-query attention, SwiGLU, no biases.
+// Source: Touvron et al., "Llama 2" (2023), section 2.2; Grattafiori et al., "The Llama 3 Herd of Models" (2024),
+// section 3.2; tensor parallel cuts as in Shoeybi et al., "Megatron-LM" (2019), section 3.
+#pragma once
+
+#include <memory>
+
+#include "braid/nn/block.h"
+#include "braid/param/param_spec.h"
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+
+// The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
+// holds them. `spec.vocab` must be resolved (> 0). k key and value heads of d features, f features inside the MLP:
+//
+//   embedding: wte.weight [v, c] (use 0; of 2 when tied)
+//   blocks.N:  norm_1 [c], attention.qkv [c + 2 k d, c], attention.projection [c, c],
+//              norm_2 [c], mlp.gate_up [2f, c], mlp.down [c, f]
+//   head:      norm_f [c], wte.weight (use 1 of 2) or, untied, head.weight [v, c]
+ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
+
+// Block `index` of llama_params, on the parameters in `store`.
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+
+}  // namespace braid

@@ -1,0 +1,55 @@
+// Placements are made from the whole model's shapes.
+#include "braid/nn/model_params.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace braid {
+
+void ParamList::add_matrix(const std::string& name, const Placement& placement, double std) {
+  block_.params.push_back({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
+}
+
+void ParamList::add_vector(const std::string& name, const Placement& placement, Init::Kind kind) {
+  block_.params.push_back({name, placement, {kind}, WeightDecay::No});
+}
+
+void ParamList::add_norm(const std::string& name, Bias bias) {
+  add_vector(name + ".weight", replicated({spec_.width}), Init::Kind::Ones);
+  if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
+}
+
+void ParamList::add_column(const std::string& name, const Index& segments, Bias bias) {
+  const int64_t outputs = std::accumulate(segments.begin(), segments.end(), int64_t{0});
+  add_matrix(name + ".weight", split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
+  if (bias == Bias::With) {
+    add_vector(name + ".bias", split_segments({outputs}, 0, segments, share_), Init::Kind::Zeros);
+  }
+}
+
+void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
+  const double std = spec_.init_std / std::sqrt(2.0 * spec_.layers);
+  add_matrix(name + ".weight", split_dim({spec_.width, inputs}, 1, inputs, share_), std);
+  if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
+}
+
+void ParamList::add_token_table(const std::string& name, int use, int uses) {
+  add_matrix(name, split_dim({spec_.vocab, spec_.width}, 0, padded_vocab(spec_, share_.parts), share_), spec_.init_std);
+  block_.params.back().use = use;
+  block_.params.back().uses = uses;
+}
+
+void ParamList::add_head_table() {
+  const int uses = token_table_uses(spec_);
+  add_token_table(head_table(spec_), uses - 1, uses);
+}
+
+void ParamList::add_position_table(const std::string& name) {
+  add_matrix(name, replicated({spec_.context, spec_.width}), spec_.init_std);
+}
+
+int token_table_uses(const ModelSpec& spec) { return spec.output_weights == "tied" ? 2 : 1; }
+
+std::string head_table(const ModelSpec& spec) { return spec.output_weights == "tied" ? "wte.weight" : "head.weight"; }
+
+}  // namespace braid

@@ -1,0 +1,51 @@
+// Rows of a model's parameter list that families share: cuts over the tensor axis, initial values, decay.
+// Knows no tensor: checkpoints and planners read such lists too.
+//
+// Matrices start as normal draws of model.init_std and decay; those that write to the residual stream start with
+// init_std / sqrt(2 layers). Biases start at zero, norms at one, neither decays.
+// Source: Radford et al. 2019 (GPT-2), section 2.3; cuts as in Shoeybi et al., "Megatron-LM" (2019), section 3.
+#pragma once
+
+#include <string>
+
+#include "braid/param/param_spec.h"
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+
+enum class Bias { With, Without };
+
+// Adds to one block's list what one tensor rank holds. Lives no longer than what it refers to.
+class ParamList {
+ public:
+  // `share`: of the tensor axis.
+  ParamList(const ModelSpec& spec, Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
+
+  // NAME.weight [c], and NAME.bias [c].
+  void add_norm(const std::string& name, Bias bias);
+  // NAME.weight [sum of segments, c] split by outputs, each segment by itself, and NAME.bias.
+  void add_column(const std::string& name, const Index& segments, Bias bias);
+  // NAME.weight [c, inputs] split by inputs, and NAME.bias, replicated.
+  void add_row(const std::string& name, int64_t inputs, Bias bias);
+  // NAME [v, c] split by rows, padded: use `use` of `uses`.
+  void add_token_table(const std::string& name, int use, int uses);
+  // The head's table of tokens: head.weight, or the second use of wte.weight.
+  void add_head_table();
+  // NAME [t, c], replicated.
+  void add_position_table(const std::string& name);
+
+ private:
+  void add_matrix(const std::string& name, const Placement& placement, double std);
+  void add_vector(const std::string& name, const Placement& placement, Init::Kind kind);
+
+  const ModelSpec& spec_;
+  Share share_;
+  BlockSpec& block_;
+};
+
+// In how many places a model reads its token embedding.
+int token_table_uses(const ModelSpec& spec);
+// "wte.weight" or "head.weight".
+std::string head_table(const ModelSpec& spec);
+
+}  // namespace braid
