@@ -3,6 +3,8 @@
 
 #include <ATen/ops/sum.h>
 
+#include "braid/nn/kernels/product.h"
+
 namespace braid {
 namespace {
 
@@ -21,7 +23,7 @@ void forget(const GradSlot& slot) {
 
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
   push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const GradSlot& slot) {
-    slot.target.addmm_(dy.t(), x, slot.beta, 1);
+    accumulate_product(slot.target, dy, x, slot.beta);
   });
 }
 

@@ -1,0 +1,168 @@
+// The instruction multiplies pairs: acc[j] += a[0] * b[j][0] + a[1] * b[j][1]. The sum runs over rows, so two rows of
+// an operand are woven into one row of pairs, cut into panels as wide as a register tile:
+//
+//                             x: panels of 32 columns            dy: panels of 14 (16 with padding)
+//   row 2k    a0 a1 a2 ..     a0 b0 a1 b1 ..  a31 b31            the same; a pair is broadcast
+//   row 2k+1  b0 b1 b2 ..     next pair of rows
+//
+// A tile of 14 x 32 sums is 28 registers; two hold x's pairs and one a broadcast pair of dy. x is woven once for all. A
+// thread weaves four panels of dy at a time and runs them along x, so x comes from far memory once for 56 outputs, and
+// 256 rows at a time, so that the panels stay in the first cache.
+#include "braid/nn/kernels/product_bf16.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace braid {
+
+#if defined(__x86_64__)
+namespace {
+
+#define BRAID_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+
+constexpr int64_t kTileRows = 14, kTileColumns = 32;
+constexpr int64_t kLanes = 16;
+constexpr int64_t kDyWidth = 16;  // of a woven panel of dy
+constexpr int64_t kDepth = 128;   // pairs of rows in a block
+constexpr int64_t kGroup = 4;     // panels of dy that a thread holds
+constexpr int64_t kSpan = 24;     // panels of x that a task covers
+
+int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// A piece of a matrix: `rows` x `columns` from `data` on.
+struct Window {
+  const uint16_t* data;
+  int64_t stride, rows, columns;
+};
+
+// Weaves pairs of rows into `out` [parts(rows, 2)][width]; zeros where the window ends.
+BRAID_AVX512_BF16 void weave(const Window& in, int64_t width, uint32_t* out) {
+  for (int64_t row = 0; row < in.rows; row += 2, out += width) {
+    const uint16_t* first = in.data + row * in.stride;
+    const bool single = row + 1 == in.rows;
+    for (int64_t column = 0; column < width; column += kLanes) {
+      const int64_t left = std::clamp<int64_t>(in.columns - column, 0, kLanes);
+      const __mmask16 mask = static_cast<__mmask16>((1u << left) - 1);
+      __m512i pair = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first + column));
+      if (!single) {
+        const __m256i second = _mm256_maskz_loadu_epi16(mask, first + in.stride + column);
+        pair = _mm512_or_si512(pair, _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
+      }
+      _mm512_storeu_si512(out + column, pair);
+    }
+  }
+}
+
+// Where a tile's sums go.
+struct TileOut {
+  float* data;
+  int64_t stride, rows, columns;  // rows <= 14, columns <= 32
+  bool add;
+};
+
+BRAID_AVX512_BF16 void store(const TileOut& out, const __m512 (&sums)[kTileRows][2]) {
+  const __mmask16 low = static_cast<__mmask16>((1u << std::min(out.columns, kLanes)) - 1);
+  const __mmask16 high = static_cast<__mmask16>((1u << std::max<int64_t>(out.columns - kLanes, 0)) - 1);
+#pragma GCC unroll 14
+  for (int r = 0; r < kTileRows; ++r) {
+    if (r >= out.rows) continue;
+    float* row = out.data + r * out.stride;
+    __m512 first = sums[r][0], second = sums[r][1];
+    if (out.add) {
+      first = _mm512_add_ps(first, _mm512_maskz_loadu_ps(low, row));
+      second = _mm512_add_ps(second, _mm512_maskz_loadu_ps(high, row + kLanes));
+    }
+    _mm512_mask_storeu_ps(row, low, first);
+    _mm512_mask_storeu_ps(row + kLanes, high, second);
+  }
+}
+
+// One tile over `depth` pairs of rows.
+BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth, const TileOut& out) {
+  __m512 sums[kTileRows][2];
+#pragma GCC unroll 14
+  for (int r = 0; r < kTileRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
+  for (int64_t k = 0; k < depth; ++k, dy += kDyWidth, x += kTileColumns) {
+    const __m512bh first = (__m512bh)_mm512_loadu_si512(x);
+    const __m512bh second = (__m512bh)_mm512_loadu_si512(x + kLanes);
+#pragma GCC unroll 14
+    for (int r = 0; r < kTileRows; ++r) {
+      const __m512bh pair = (__m512bh)_mm512_set1_epi32(static_cast<int>(dy[r]));
+      sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pair, first);
+      sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pair, second);
+    }
+  }
+  store(out, sums);
+}
+
+// Up to kGroup panels of outputs by up to kSpan panels of inputs.
+struct Task {
+  int64_t first_output, num_outputs;
+  int64_t first_panel, end_panel;
+};
+
+void run_task(const ProductBf16& call, const Task& task, const uint32_t* woven_x) {
+  alignas(64) uint32_t woven_dy[kGroup][kDepth * kDyWidth];
+  const int64_t depth = parts(call.n, 2), panels = parts(task.num_outputs, kTileRows);
+  const auto outputs = [&](int64_t panel) { return std::min(kTileRows, task.num_outputs - panel * kTileRows); };
+  for (int64_t k = 0; k < depth; k += kDepth) {
+    const int64_t block = std::min(kDepth, depth - k);
+    for (int64_t p = 0; p < panels; ++p) {
+      const uint16_t* dy = call.dy.data + 2 * k * call.dy.stride + task.first_output + p * kTileRows;
+      weave({dy, call.dy.stride, std::min(2 * block, call.n - 2 * k), outputs(p)}, kDyWidth, woven_dy[p]);
+    }
+    for (int64_t panel = task.first_panel; panel < task.end_panel; ++panel) {
+      const int64_t column = panel * kTileColumns;
+      for (int64_t p = 0; p < panels; ++p) {
+        float* out = call.out + (task.first_output + p * kTileRows) * call.i + column;
+        const TileOut to{out, call.i, outputs(p), std::min(kTileColumns, call.i - column), call.beta != 0 || k > 0};
+        tile(woven_dy[p], woven_x + (panel * depth + k) * kTileColumns, block, to);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool has_product_bf16() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bf16");
+}
+
+void product_bf16(const ProductBf16& call) {
+  const int64_t depth = parts(call.n, 2), panels = parts(call.i, kTileColumns);
+  const at::Tensor workspace = at::empty({panels * depth * kTileColumns}, at::kInt);
+  uint32_t* woven_x = static_cast<uint32_t*>(workspace.mutable_data_ptr());
+  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t column = p * kTileColumns;
+      weave({call.x.data + column, call.x.stride, call.n, call.i - column}, kTileColumns,
+            woven_x + p * depth * kTileColumns);
+    }
+  });
+  const int64_t outputs = kGroup * kTileRows, groups = parts(call.o, outputs);
+  at::parallel_for(0, groups * parts(panels, kSpan), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t output = t % groups * outputs, panel = t / groups * kSpan;
+      run_task(call, {output, std::min(outputs, call.o - output), panel, std::min(panels, panel + kSpan)}, woven_x);
+    }
+  });
+}
+
+#else
+
+bool has_product_bf16() { return false; }
+void product_bf16(const ProductBf16&) { check(false, "this processor has no AVX512-BF16"); }
+
+#endif
+
+}  // namespace braid

@@ -1,0 +1,112 @@
+// dy^T x against float64: odd shapes, garbage in the slot, strides that occur, any number of threads.
+#include "braid/nn/kernels/product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "braid/base/errors.h"
+#include "tests/nn/formula_values.h"
+
+namespace braid {
+namespace {
+
+struct Shape {
+  int64_t n, o, i;
+};
+
+// Tiles are 14 outputs x 32 inputs, blocks 256 rows, tasks 56 outputs x 768 inputs.
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 14, 32},    {3, 13, 31},  {2, 15, 33},    {255, 28, 64},
+                             {256, 29, 65}, {257, 57, 100}, {513, 5, 17}, {64, 114, 800}, {0, 3, 4}};
+
+class Product : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  at::Tensor operand(const char* name, at::IntArrayRef shape) const {
+    return formula_tensor(name, shape).to(GetParam());
+  }
+  at::ScalarType sums() const { return GetParam() == at::kDouble ? at::kDouble : at::kFloat; }
+};
+INSTANTIATE_TEST_SUITE_P(Types, Product, testing::Values(at::kDouble, at::kFloat, at::kBFloat16, at::kHalf),
+                         [](const auto& info) { return std::string(c10::toString(info.param)); });
+
+at::Tensor exact_product(const at::Tensor& dy, const at::Tensor& x) {
+  return at::mm(dy.to(at::kDouble).t(), x.to(at::kDouble));
+}
+
+void expect_close(const at::Tensor& slot, const at::Tensor& exact, int64_t n) {
+  const double epsilon = slot.scalar_type() == at::kDouble ? 1e-15 : 1.2e-7;
+  const double worst = slot.to(at::kDouble).sub(exact).abs().max().item<double>();
+  EXPECT_LE(worst, epsilon * std::sqrt(static_cast<double>(n + 1)) * 2) << slot.sizes() << " over " << n;
+}
+
+TEST_P(Product, OverwritesGarbageAndAddsInTheSlotsPrecision) {
+  for (const auto [n, o, i] : kShapes) {
+    const at::Tensor dy = operand("dy", {n, o}), x = operand("x", {n, i});
+    const at::Tensor slot = at::full({o, i}, std::numeric_limits<double>::quiet_NaN(), sums());
+    const at::Tensor exact = exact_product(dy, x);
+    accumulate_product(slot, dy, x, 0);
+    expect_close(slot, exact, n);
+    slot.copy_(formula_tensor("before", {o, i}));
+    accumulate_product(slot, dy, x, 1);
+    expect_close(slot, exact.add(formula_tensor("before", {o, i})), n);
+  }
+}
+
+// What autograd hands over: slices of wider rows, transposed and expanded tensors.
+TEST_P(Product, TakesAnyStrides) {
+  const at::Tensor wide = operand("wide", {9, 40}), tall = operand("tall", {20, 9});
+  const at::Tensor slot = at::full({20, 17}, 0, sums());
+  const auto expect_product = [&](const at::Tensor& dy, const at::Tensor& x) {
+    accumulate_product(slot, dy, x, 0);
+    expect_close(slot, exact_product(dy, x), 9);
+  };
+  expect_product(wide.narrow(1, 3, 20), wide.narrow(1, 23, 17));
+  expect_product(tall.t(), wide.narrow(1, 0, 17));
+  expect_product(operand("one", {1}).expand({9, 20}), operand("row", {1, 17}).expand({9, 17}));
+}
+
+// 3 x 40000 is more than float16 holds.
+TEST(ProductOfHalves, DoesNotOverflowOnTheWay) {
+  const at::Tensor dy = at::full({3, 2}, 200, at::kHalf), x = at::full({3, 2}, 200, at::kHalf);
+  const at::Tensor slot = at::ones({2, 2}, at::kFloat);
+  accumulate_product(slot, dy, x, 1);
+  EXPECT_TRUE(slot.eq(120001).all().item<bool>());
+}
+
+TEST(ProductOfBfloat16, KeepsWhatBfloat16WouldRoundAway) {
+  const at::Tensor dy = at::ones({2, 1}, at::kBFloat16), x = at::full({2, 1}, 256, at::kBFloat16);
+  x[1].fill_(1);
+  const at::Tensor slot = at::ones({1, 1}, at::kFloat);
+  accumulate_product(slot, dy, x, 0);
+  EXPECT_EQ(slot.item<float>(), 257);
+}
+
+TEST(ProductOfBfloat16, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const at::Tensor dy = formula_tensor("dy", {300, 130}).to(at::kBFloat16);
+  const at::Tensor x = formula_tensor("x", {300, 90}).to(at::kBFloat16);
+  const int before = at::get_num_threads();
+  at::Tensor first;
+  for (const int threads : {1, 2, 3, 7}) {
+    at::set_num_threads(threads);
+    const at::Tensor slot = at::full({130, 90}, 1, at::kFloat);
+    accumulate_product(slot, dy, x, 1);
+    if (!first.defined()) first = slot;
+    EXPECT_TRUE(slot.equal(first)) << threads << " threads";
+  }
+  at::set_num_threads(before);
+}
+
+TEST(ProductOfMixedTypes, IsRefused) {
+  const at::Tensor slot = at::ones({1, 1}, at::kFloat);
+  EXPECT_THROW(accumulate_product(slot, at::ones({1, 1}, at::kFloat), at::ones({1, 1}, at::kBFloat16), 0),
+               InternalError);
+  EXPECT_THROW(accumulate_product(slot, slot, slot, 0.5), InternalError);
+}
+
+}  // namespace
+}  // namespace braid
