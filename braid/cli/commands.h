@@ -11,6 +11,8 @@ using Words = std::vector<std::string>;
 
 int simulate_command(const Words& words);
 int config_command(const Words& words);
+int data_command(const Words& words);
+int train_bpe_command(const Words& words);  // of braid data
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"train", "train a language model as a configuration file says", train_command},
     {"sample", "generate text from a checkpoint", sample_command},
 #endif
+    {"data", "prepare text for training: learn a vocabulary", data_command},
     {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
     {"config", "print every configuration key, its default and its meaning", config_command},
 };

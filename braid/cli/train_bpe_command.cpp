@@ -1,0 +1,174 @@
+// braid data train-bpe: learns a byte-level BPE vocabulary from text files and writes a tokenizer.json.
+// It knows neither how merges are found nor the file's format.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "braid/base/file_system.h"
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/output_file.h"
+#include "braid/cli/terminal.h"
+#include "braid/data/bpe_trainer.h"
+#include "braid/data/document_list.h"
+#include "braid/data/tokenizer_file.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxVocab = 1 << 24;
+
+// The words as given.
+struct Given {
+  std::string vocab, out, min_frequency;
+  std::string pattern = "gpt2";
+  std::vector<std::string> inputs;
+};
+
+struct Request {
+  BpeTraining training;
+  std::filesystem::path out;  // the file
+  std::vector<Document> documents;
+};
+
+class Reader {
+ public:
+  Request read(const Given& given, const std::vector<std::string>& options) {
+    Request request;
+    std::vector<std::string> paths;
+    for (const auto& word : given.inputs) {
+      if (word.starts_with("-") && word.size() > 1) {
+        problems_.push_back({word, "", "is not an option of braid data train-bpe", nearest(word, options)});
+      } else {
+        paths.push_back(word);
+      }
+    }
+    request.training.vocab = static_cast<int>(number("--vocab", given.vocab, {257, kMaxVocab}));
+    if (!given.min_frequency.empty()) {
+      request.training.min_frequency = number("--min-frequency", given.min_frequency, {1, int64_t{1} << 40});
+    }
+    const auto names = pattern_names();
+    if (std::find(names.begin(), names.end(), given.pattern) == names.end()) {
+      const std::string rule = cat("must be one of ", joined(names));
+      problems_.push_back({"--pattern", given.pattern, rule, nearest(given.pattern, names)});
+    }
+    request.training.pattern = given.pattern;
+    read_out(given.out, request);
+    read_inputs(paths, request);
+    if (!problems_.empty()) throw ConfigError(std::move(problems_));
+    return request;
+  }
+
+ private:
+  struct Range {
+    int64_t least, most;
+  };
+
+  int64_t number(const char* key, const std::string& text, Range range) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_whole = error == std::errc{} && end == text.data() + text.size();
+    if (is_whole && value >= range.least && value <= range.most) return value;
+    const int64_t close = is_whole ? std::clamp(value, range.least, range.most) : range.least;
+    const std::string rule = cat("must be a whole number from ", range.least, " to ", range.most);
+    problems_.push_back({key, text, text.empty() ? "is needed; " + rule : rule, text.empty() ? "" : cat(close)});
+    return range.least;
+  }
+
+  void read_out(const std::string& out, Request& request) {
+    if (out.empty())
+      return problems_.push_back({"--out", "", "is needed; the folder to write tokenizer.json into", ""});
+    request.out = std::filesystem::path(out) / "tokenizer.json";
+    if (std::filesystem::exists(out) && !std::filesystem::is_directory(out)) {
+      problems_.push_back({"--out", out, "must be a folder", ""});
+    } else if (std::filesystem::exists(request.out)) {
+      problems_.push_back({"--out", out, "has a tokenizer.json already; remove it or name another folder", ""});
+    }
+  }
+
+  void read_inputs(const std::vector<std::string>& paths, Request& request) {
+    if (paths.empty())
+      return problems_.push_back({"INPUT", "", "is needed; text files, folders of them or patterns", ""});
+    DataSpec spec;
+    spec.paths = paths;
+    try {
+      request.documents = list_documents(spec);
+    } catch (const ConfigError& error) {
+      for (Problem problem : error.problems()) {
+        problem.key = "INPUT";
+        problems_.push_back(std::move(problem));
+      }
+    }
+  }
+
+  std::vector<Problem> problems_;
+};
+
+std::optional<Request> read_request(const Words& words) {
+  CLI::App app("Learns a byte-level BPE vocabulary from text and writes DIR/tokenizer.json.", "braid data train-bpe");
+  Given given;
+  app.allow_extras();
+  app.add_option("--vocab", given.vocab, "tokens to have, end-of-text and 256 bytes included");
+  app.add_option("--out", given.out, "folder for tokenizer.json");
+  app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(pattern_names()), " (gpt2)"));
+  app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
+  app.footer("INPUT ...  text files, folders of them, or patterns in quotes");
+  if (parse_words(app, words)) return std::nullopt;
+  given.inputs = app.remaining();
+  std::vector<std::string> options;
+  for (const auto* option : app.get_options()) options.push_back(option->get_name());
+  return Reader().read(given, options);
+}
+
+// One line that is written over on a terminal, nothing elsewhere.
+class ProgressLine {
+ public:
+  void show(const std::string& text) {
+    if (is_terminal_) std::cout << "\r" << text << "\x1b[K" << std::flush;
+  }
+  void end() {
+    if (is_terminal_) std::cout << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  bool is_terminal_ = stdout_is_terminal();
+};
+
+PieceCounts count_pieces(const Request& request, ProgressLine& line) {
+  PieceCounts counts({{pattern_regex(request.training.pattern)}});
+  int64_t all = 0, done = 0;
+  for (const auto& document : request.documents) all += document.bytes;
+  for (const auto& document : request.documents) {
+    counts.add_file(document.path, [&](int64_t bytes) {
+      const double now = static_cast<double>(done + bytes);
+      line.show(cat("counting pieces  ", fixed(100 * now / static_cast<double>(all), 0), " % of ",
+                    human_bytes(static_cast<double>(all))));
+    });
+    done += document.bytes;
+  }
+  return counts;
+}
+
+}  // namespace
+
+int train_bpe_command(const Words& words) {
+  const auto request = read_request(words);
+  if (!request) return 0;
+  ProgressLine line;
+  const PieceCounts counts = count_pieces(*request, line);
+  const BpeModel model = train_bpe(request->training, counts, [&](int tokens) {
+    line.show(cat("merging  ", tokens, " of ", request->training.vocab, " tokens"));
+  });
+  line.end();
+  PosixFileSystem().create_directories(request->out.parent_path().string());
+  write_file(request->out.string(), tokenizer_json(model));
+  std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from " << counts.table().size()
+            << " distinct pieces of " << request->documents.size() << " documents\n";
+  if (model.tokens.size() < static_cast<size_t>(request->training.vocab)) {
+    std::cout << "fewer than asked for: no other pair occurs " << request->training.min_frequency << " times\n";
+  }
+  std::cout << "wrote " << request->out.string() << "\n";
+  return 0;
+}
+
+}  // namespace braid
