@@ -1,0 +1,104 @@
+// Rows of bias + GELU, of SwiGLU and of the rotary turn. Which processor it is compiled for, it does not know.
+#pragma once
+
+#include "braid/nn/kernels/rows.h"
+#include "braid/nn/kernels/vector.h"
+
+namespace braid::kernels::BRAID_ROWS {
+
+// gelu(x) = x / 2 (1 + tanh u) = x sigmoid(2 u) with 2 u = x (kLinear + kCubic x^2). The second form loses nothing to
+// cancellation where x is far below zero.
+template <class M>
+struct Gelu {
+  using L = Lanes<M>;
+  static constexpr M kLinear = 1.5957691216057307118;  // 2 sqrt(2 / pi)
+  static constexpr M kCubic = 0.044715 * 1.5957691216057307118;
+
+  static BRAID_INLINE L value(const L& x) { return x * sigmoid(x * fma(L(kCubic), x * x, L(kLinear))).value; }
+  static BRAID_INLINE L derivative(const L& x) {
+    const L square = x * x;
+    const Sigmoid<M> s = sigmoid(x * fma(L(kCubic), square, L(kLinear)));
+    return fma(x * s.value * s.complement, fma(L(3 * kCubic), square, L(kLinear)), s.value);
+  }
+};
+
+template <class T>
+void gelu_forward(const GeluForwardRows<T>& a, RowRange rows) {
+  const T* bias = a.bias;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T* h = a.h + i * a.width;
+    T* y = a.y + i * a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          store(y + j, Gelu<MathOf<T>>::value(load(h + j, extent) + load(bias + j, extent)), extent);
+        });
+  }
+}
+
+template <class T>
+void gelu_backward(const GeluBackwardRows<T>& a, RowRange rows, MathOf<T>* sums) {
+  const T* bias = a.bias;
+  std::memset(sums, 0, a.width * sizeof(MathOf<T>));
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T *h = a.h + i * a.width, *dy = a.dy + i * a.width;
+    T* dh = a.dh + i * a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          const auto slope = Gelu<MathOf<T>>::derivative(load(h + j, extent) + load(bias + j, extent));
+          const auto value = load(dy + j, extent) * slope;
+          store(dh + j, value, extent);
+          store(sums + j, load(sums + j, extent) + value, extent);
+        });
+  }
+}
+
+template <class T>
+void swiglu_forward(const SwigluForwardRows<T>& a, RowRange rows) {
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width;
+    T* y = a.y + i * a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          const auto g = load(gate + j, extent);
+          store(y + j, g * sigmoid(g).value * load(up + j, extent), extent);
+        });
+  }
+}
+
+// silu(g) = g s, silu'(g) = s + g s (1 - s), with s = sigmoid(g).
+template <class T>
+void swiglu_backward(const SwigluBackwardRows<T>& a, RowRange rows) {
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const T *gate = a.gate_up + i * 2 * a.width, *up = gate + a.width, *dy = a.dy + i * a.width;
+    T *dgate = a.dgate_up + i * 2 * a.width, *dup = dgate + a.width;
+    for_lanes<T>(
+        a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+          const auto g = load(gate + j, extent), d = load(dy + j, extent), u = load(up + j, extent);
+          const auto s = sigmoid(g);
+          const auto silu = g * s.value;
+          store(dgate + j, d * u * fma(silu, s.complement, s.value), extent);
+          store(dup + j, d * silu, extent);
+        });
+  }
+}
+
+template <class T>
+void rotary(const RotaryRows<T>& a, RowRange rows) {
+  using L = Lanes<MathOf<T>>;
+  const L direction(a.direction);
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const MathOf<T>*cos = a.cos + i % a.time * a.half, *sin = a.sin + i % a.time * a.half;
+    for (int64_t head = 0; head < a.heads; ++head) {
+      T *first = a.x + i * a.stride + head * 2 * a.half, *second = first + a.half;
+      for_lanes<T>(
+          a.half, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
+            const L p = load(first + j, extent), q = load(second + j, extent);
+            const L c = load(cos + j, extent), s = load(sin + j, extent) * direction;
+            store(first + j, p * c - q * s, extent);
+            store(second + j, fma(p, s, q * c), extent);
+          });
+    }
+  }
+}
+
+}  // namespace braid::kernels::BRAID_ROWS

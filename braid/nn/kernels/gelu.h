@@ -1,0 +1,19 @@
+// bias + GELU (tanh form), one pass over memory each way. No autograd and no queue: mlp.h adds those.
+//
+// Contiguous CPU tensors of float32, float64, bfloat16 or float16: h [.., c], bias [c] of the same dtype. Computed in
+// float32 (float64 for float64) and rounded once. Results do not depend on the number of threads. check() fails on
+// other tensors.
+// Source: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace braid::kernels {
+
+// gelu(h + bias), fresh.
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias);
+
+// Overwrites `h` with its own gradient, dy gelu'(h + bias). Returns the bias's, [c] of float32 or float64.
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy);
+
+}  // namespace braid::kernels

@@ -1,0 +1,19 @@
+// SwiGLU, silu(gate) * up, on the two halves of one product, one pass over memory each way. No autograd.
+//
+// Contiguous CPU tensors of float32, float64, bfloat16 or float16: gate_up [.., 2 f] with a row [gate | up], y [.., f]
+// of the same dtype. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of
+// threads. check() fails on other tensors.
+// Source: Shazeer, "GLU Variants Improve Transformer" (2020).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace braid::kernels {
+
+// Fresh.
+at::Tensor swiglu(const at::Tensor& gate_up);
+
+// Overwrites `gate_up` with its own gradient.
+void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
+
+}  // namespace braid::kernels
