@@ -54,7 +54,9 @@ std::string mesh_line(const RunStart& start) {
 }
 
 double peak_of(const StepReport& report) {
-  return static_cast<double>(*std::max_element(report.peak_memory_bytes.begin(), report.peak_memory_bytes.end()));
+  double peak = 0;
+  for (const MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
+  return peak;
 }
 
 Progress progress_of(const StepReport& report, int64_t steps) {
@@ -98,7 +100,8 @@ void RunPrinter::on_step(const StepReport& report) {
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
-  const std::vector<double> peaks(report.peak_memory_bytes.begin(), report.peak_memory_bytes.end());
+  std::vector<double> peaks;
+  for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
   metrics_->write(line.add("peak_memory_bytes", peaks));
 
   const Progress progress = progress_of(report, start_.spec.train.steps);

@@ -15,6 +15,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/schedule/validate.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/train/trainer.h"
@@ -76,12 +77,16 @@ class RankLoop {
 
   RunEnd run(const std::function<bool()>& stop_requested) {
     RunEnd end;
+    if (peak_.per_rank > 0) tell([&] { observer_.on_peak(peak_); });
     while (trainer_.num_steps() < train_.steps) {
-      const StepReport report = trainer_.step();
+      StepReport report = trainer_.step();
+      report.utilisation =
+          model_flop_utilisation(start_.spec.model, report.tokens_per_second, peak_.per_rank * world_.size());
       if (due(report.step, train_.log_every)) tell([&] { observer_.on_step(report); });
       const bool stop = any_rank_says(stop_requested(), world_), done = report.step == train_.steps;
       end.interrupted = stop && !done;
       if (stop || done) break;
+      if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
       if (train_.save_every > 0 && report.step % train_.save_every == 0) save();
       if (train_.eval_every > 0 && report.step % train_.eval_every == 0) evaluate();
     }
@@ -101,6 +106,17 @@ class RankLoop {
   }
   bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
 
+  // The first step is not kept waiting for it.
+  void measure_peak() {
+    const at::Tensor& weights = trainer_.model().params().flat_data();
+    peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
+    tell([&] { observer_.on_peak(peak_); });
+  }
+  bool worth_measuring_peak() const {
+    const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
+    return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
+  }
+
   double evaluate() {
     const double loss = trainer_.evaluate();
     if (!std::isnan(loss)) tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
@@ -118,6 +134,7 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunObserver& observer_;
+  PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "braid/schedule/timeline.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/peak_probe.h"
 #include "braid/train/step_report.h"
 
 namespace braid {
@@ -37,6 +38,9 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void on_start(const RunStart& start) = 0;
+  // What utilisation is measured against, once: at the start when train.peak_flops says it, else after the first step,
+  // or never when a step is too small to be worth a measurement.
+  virtual void on_peak(const PeakFlops& peak) {}
   virtual void on_step(const StepReport& report) = 0;
   virtual void on_evaluation(int64_t step, double validation_loss) = 0;
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
+
+#include "braid/param/memory_account.h"
 
 namespace braid {
 
@@ -13,10 +16,11 @@ struct StepReport {
   double grad_norm = 0;  // before clipping
   double seconds = 0;
   double tokens_per_second = 0;
-  double bubble_fraction = 0;              // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
-  uint64_t sample_hash = 0;                // of the samples of the step
-  int64_t sync_bytes = 0;                  // sent by this rank for replication in this step
-  std::vector<int64_t> peak_memory_bytes;  // per world rank, since the run began (run_training)
+  double utilisation = std::numeric_limits<double>::quiet_NaN();  // of the model's flops; NaN while no peak is known
+  double bubble_fraction = 0;     // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
+  uint64_t sample_hash = 0;       // of the samples of the step
+  int64_t sync_bytes = 0;         // sent by this rank for replication in this step
+  std::vector<MemoryUse> memory;  // per world rank; peaks since the run began (run_training)
 };
 
 }  // namespace braid

@@ -11,7 +11,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kSpanNumbers = 5;  // op, stage, micro, begin, end
-constexpr int64_t kRowNumbers = 4;
+constexpr int64_t kRowNumbers = 4 + 2 * kNumMemoryCategories;
 
 // size() copies of `mine`'s shape, one per rank.
 at::Tensor gathered(const at::Tensor& mine, Communicator& world) {
@@ -48,6 +48,23 @@ std::vector<Span> decoded(const double* numbers, int64_t capacity) {
   return spans;
 }
 
+// Bytes are whole numbers far below 2^53, so they travel exactly.
+void write_row(const BusyRow& row, double* out) {
+  for (const double time : {row.begin, row.end, row.busy}) *out++ = time;
+  *out++ = static_cast<double>(row.memory.peak_total_bytes);
+  for (const int64_t bytes : row.memory.bytes) *out++ = static_cast<double>(bytes);
+  for (const int64_t bytes : row.memory.peak_bytes) *out++ = static_cast<double>(bytes);
+}
+
+BusyRow read_row(const double* in) {
+  BusyRow row;
+  for (double* time : {&row.begin, &row.end, &row.busy}) *time = *in++;
+  row.memory.peak_total_bytes = static_cast<int64_t>(*in++);
+  for (int64_t& bytes : row.memory.bytes) bytes = static_cast<int64_t>(*in++);
+  for (int64_t& bytes : row.memory.peak_bytes) bytes = static_cast<int64_t>(*in++);
+  return row;
+}
+
 void start_at_zero(Timeline& timeline) {
   double first = std::numeric_limits<double>::infinity();
   for (const auto& spans : timeline.ranks) {
@@ -63,9 +80,9 @@ void start_at_zero(Timeline& timeline) {
 
 }  // namespace
 
-BusyRow busy_row(const std::vector<Span>& spans, int64_t peak_memory_bytes) {
+BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory) {
   BusyRow row;
-  row.peak_memory_bytes = static_cast<double>(peak_memory_bytes);
+  row.memory = memory;
   if (spans.empty()) return row;
   row.begin = spans.front().begin;
   row.end = spans.back().end;
@@ -75,13 +92,11 @@ BusyRow busy_row(const std::vector<Span>& spans, int64_t peak_memory_bytes) {
 
 std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world) {
   auto row = at::zeros({kRowNumbers}, at::kDouble);
-  double* numbers = row.mutable_data_ptr<double>();
-  numbers[0] = mine.begin, numbers[1] = mine.end, numbers[2] = mine.busy, numbers[3] = mine.peak_memory_bytes;
+  write_row(mine, row.mutable_data_ptr<double>());
   const auto all = gathered(row, world);
   std::vector<BusyRow> rows;
   for (int rank = 0; rank < world.size(); ++rank) {
-    const double* n = all.const_data_ptr<double>() + rank * kRowNumbers;
-    rows.push_back({n[0], n[1], n[2], n[3]});
+    rows.push_back(read_row(all.const_data_ptr<double>() + rank * kRowNumbers));
   }
   return rows;
 }

@@ -4,16 +4,17 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/param/memory_account.h"
 #include "braid/schedule/timeline.h"
 
 namespace braid {
 
-// One rank's step in four numbers; times in seconds of now_seconds(), comparable within a host.
+// One rank's step in a few numbers; times in seconds of now_seconds(), comparable within a host.
 struct BusyRow {
   double begin = 0, end = 0, busy = 0;
-  double peak_memory_bytes = 0;
+  MemoryUse memory;
 };
-BusyRow busy_row(const std::vector<Span>& spans, int64_t peak_memory_bytes);
+BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory);
 
 // Row r is rank r's. Collective.
 std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world);

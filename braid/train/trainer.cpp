@@ -138,8 +138,8 @@ double Trainer::mean_loss(const Pass& pass) const {
 }
 
 void Trainer::report_timing(StepReport& report) const {
-  const auto rows = gathered_rows(busy_row(spans_, memory_use(groups_->world.rank()).peak_total_bytes), groups_->world);
-  for (const auto& row : rows) report.peak_memory_bytes.push_back(static_cast<int64_t>(row.peak_memory_bytes));
+  const auto rows = gathered_rows(busy_row(spans_, memory_use(groups_->world.rank())), groups_->world);
+  for (const auto& row : rows) report.memory.push_back(row.memory);
   for (int rank = 0; rank < groups_->mesh.num_ranks(); ++rank) {
     report.bubble_fraction =
         std::max(report.bubble_fraction, bubble_fraction(rows, groups_->mesh.peers(rank, {Axis::Pipe})));

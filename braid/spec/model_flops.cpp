@@ -1,0 +1,39 @@
+// Counting matrix products. It knows the shapes of both families and nothing of tensors.
+#include "braid/spec/model_flops.h"
+
+#include <limits>
+
+#include "braid/base/errors.h"
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+namespace {
+
+// A weight takes part in one multiply-add per token in forward, and in two in backward (for the input and for itself).
+constexpr double kFlopsPerWeight = 6;
+
+double block_weights(const ModelSpec& spec) {
+  const double width = spec.width;
+  const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
+  const double attention = 2 * width * width + 2 * width * keys;  // query and output; key and value
+  const double matrices = spec.family == "llama" ? 3 : 2;         // gate, up and down; or in and out
+  return attention + matrices * width * ffn_width(spec);
+}
+
+}  // namespace
+
+double model_flops_per_token(const ModelSpec& spec) {
+  check(spec.vocab > 0, "the vocabulary is resolved before operations are counted");
+  const double width = spec.width;
+  const double weights = spec.layers * block_weights(spec) + width * spec.vocab;
+  const double seen = spec.context / 2.0;
+  // Two products of `width` multiply-adds for each token seen; like weights, three times in all.
+  return kFlopsPerWeight * (weights + spec.layers * 2 * width * seen);
+}
+
+double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops) {
+  if (!(peak_flops > 0)) return std::numeric_limits<double>::quiet_NaN();
+  return tokens_per_second * model_flops_per_token(spec) / peak_flops;
+}
+
+}  // namespace braid

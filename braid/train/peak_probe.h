@@ -1,0 +1,28 @@
+// How fast this machine multiplies matrices when every rank does at once: what utilisation is measured against. It
+// knows no model.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// Where the number comes from.
+enum class PeakSource { Given, Measured };
+
+struct PeakFlops {
+  double per_rank = 0;  // floating-point operations per second, the mean over ranks; 0: not known
+  PeakSource source = PeakSource::Given;
+  int64_t size = 0;  // measured: of the square matrices, the same on every rank
+};
+
+// Times square products of `dtype` on `device` on all ranks at the same time, with the threads the caller has, and
+// takes the best of a few on each. Sizes grow until a product is long enough to time; all in all about a tenth of a
+// second. Draws no random numbers, and its matrices count to no rank's memory on the CPU. Collective.
+PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world);
+
+// Steps with fewer floating-point operations per rank are over before a measurement would be.
+inline constexpr double kFewestFlopsWorthMeasuring = 1e9;
+
+}  // namespace braid
