@@ -1,0 +1,173 @@
+// Writing and reading traces. An event carries its action in `args`, so that reading needs no guess.
+#include "braid/report/chrome_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Look {
+  const char* name;
+  const char* category;
+  const char* colour;  // of chrome://tracing's palette; Perfetto takes its own from the name
+};
+
+Look look(Op op) {
+  switch (op) {
+    case Op::Forward:
+      return {"forward", "compute", "thread_state_running"};
+    case Op::FullBackward:
+      return {"backward", "compute", "rail_response"};
+    case Op::InputGrad:
+      return {"input gradient", "compute", "rail_idle"};
+    case Op::WeightGrad:
+      return {"weight gradient", "compute", "rail_animation"};
+    case Op::SendForward:
+      return {"send activation", "transfer", "grey"};
+    case Op::RecvForward:
+      return {"receive activation", "transfer", "grey"};
+    case Op::SendBackward:
+      return {"send gradient", "transfer", "grey"};
+    case Op::RecvBackward:
+      return {"receive gradient", "transfer", "grey"};
+    case Op::ReduceGrad:
+      return {"reduce gradients", "reduction", "yellow"};
+  }
+  return {"", "", ""};
+}
+
+std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string microseconds(double seconds) { return fixed(1e6 * seconds, 3); }
+
+double first_begin(const Timeline& timeline) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& spans : timeline.ranks) {
+    for (const auto& span : spans) first = std::min(first, span.begin);
+  }
+  return first;
+}
+
+// Events of one process, with the metadata of the threads they use.
+class Process {
+ public:
+  Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(first_begin(named.timeline)) {}
+
+  std::vector<std::string> events() {
+    describe("process_name", 0, quoted(named_.name));
+    events_.push_back(
+        cat(R"({"ph":"M","name":"process_sort_index","pid":)", id_, R"(,"args":{"sort_index":)", id_, "}}"));
+    for (size_t rank = 0; rank < named_.timeline.ranks.size(); ++rank) row(static_cast<int>(rank));
+    return std::move(events_);
+  }
+
+ private:
+  int num_ranks() const { return static_cast<int>(named_.timeline.ranks.size()); }
+
+  void describe(const char* what, int thread, const std::string& name) {
+    events_.push_back(cat(R"({"ph":"M","name":")", what, R"(","pid":)", id_, R"(,"tid":)", thread,
+                          R"(,"args":{"name":)", name, "}}"));
+  }
+
+  // Thread `rank` carries what happens one after the other; each further thread what overlaps with all before it.
+  void row(int rank) {
+    std::vector<double> free_at;
+    const auto& spans = named_.timeline.ranks[static_cast<size_t>(rank)];
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const bool overtaken = i + 1 < spans.size() && spans[i + 1].begin < spans[i].end;
+      size_t lane = !computes(spans[i].action.op) && overtaken ? 1 : 0;
+      while (lane < free_at.size() && free_at[lane] > spans[i].begin) ++lane;
+      while (free_at.size() <= lane) {
+        const int number = static_cast<int>(free_at.size());
+        describe("thread_name", thread(rank, number), quoted(cat("rank ", rank, number > 0 ? " transfers" : "")));
+        free_at.push_back(-std::numeric_limits<double>::infinity());
+      }
+      free_at[lane] = spans[i].end;
+      event(spans[i], thread(rank, static_cast<int>(lane)));
+    }
+  }
+
+  int thread(int rank, int lane) const { return lane * num_ranks() + rank; }
+
+  void event(const Span& span, int thread) {
+    const auto [op, stage, micro] = span.action;
+    const Look seen = look(op);
+    const std::string name = micro < 0 ? std::string(seen.name) : cat(seen.name, " ", micro);
+    events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
+                          R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(span.begin - origin_),
+                          R"(,"dur":)", microseconds(span.end - span.begin), R"(,"args":{"action":")",
+                          text(span.action), R"(","stage":)", stage, R"(,"microbatch":)", micro, "}}"));
+  }
+
+  const NamedTimeline& named_;
+  const int id_;
+  const double origin_;
+  std::vector<std::string> events_;
+};
+
+// What parse_chrome_trace has found so far.
+class Reading {
+ public:
+  void add(const Json& event) {
+    const std::string phase = event.at("ph"), name = event.at("name");
+    const auto process = event.at("pid").get<size_t>();
+    if (process >= kMostProcesses) throw Json::other_error::create(500, "too many processes", nullptr);
+    if (process >= timelines_.size()) timelines_.resize(process + 1);
+    if (phase == "M" && name == "process_name") timelines_[process].name = event.at("args").at("name");
+    if (phase == "M" && name == "thread_name") {
+      ranks_[{process, event.at("tid")}] = rank_of(event.at("args").at("name"));
+    }
+    if (phase != "X") return;
+    auto& rows = timelines_[process].timeline.ranks;
+    const size_t rank = ranks_.at({process, event.at("tid")});
+    if (rank >= rows.size()) rows.resize(rank + 1);
+    const double begin = event.at("ts").get<double>() / 1e6;
+    const std::string action = event.at("args").at("action");
+    rows[rank].push_back({parse_action(action), begin, begin + event.at("dur").get<double>() / 1e6});
+  }
+
+  std::vector<NamedTimeline> timelines() { return std::move(timelines_); }
+
+ private:
+  static constexpr size_t kMostProcesses = 64, kMostRanks = 1 << 20;
+
+  // "rank 3" and "rank 3 transfers".
+  static size_t rank_of(const std::string& thread) {
+    const size_t rank = std::stoul(thread.substr(5));
+    if (rank >= kMostRanks) throw Json::other_error::create(500, "too many ranks", nullptr);
+    return rank;
+  }
+
+  std::vector<NamedTimeline> timelines_;
+  std::map<std::pair<size_t, int>, size_t> ranks_;
+};
+
+}  // namespace
+
+std::string chrome_trace(const std::vector<NamedTimeline>& timelines) {
+  std::vector<std::string> events;
+  for (size_t i = 0; i < timelines.size(); ++i) {
+    for (auto& event : Process(timelines[i], static_cast<int>(i)).events()) events.push_back(std::move(event));
+  }
+  return cat("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", joined(events, ",\n"), "\n]}\n");
+}
+
+std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const std::string& origin) {
+  try {
+    Reading reading;
+    const Json whole = Json::parse(trace);
+    for (const auto& event : whole.at("traceEvents")) reading.add(event);
+    return reading.timelines();
+  } catch (const std::exception& error) {  // whatever is odd: it is not ours
+    throw ConfigError({{origin, "", cat("must be a trace that braid train wrote (", error.what(), ")"), ""}});
+  }
+}
+
+}  // namespace braid

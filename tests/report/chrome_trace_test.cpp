@@ -1,0 +1,95 @@
+// The trace as text, as JSON, and read back.
+#include "braid/report/chrome_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+
+NamedTimeline two_ranks() {
+  return {"measured \"now\"",
+          {{{{{Op::Forward, 0, 0}, 7, 7.0015}, {{Op::SendForward, 0, 0}, 7.0015, 7.0016}},
+            {{{Op::Forward, 1, 0}, 7.0016, 7.002}, {{Op::ReduceGrad, 1, -1}, 7.002, 7.00200005}}}}};
+}
+
+TEST(ChromeTrace, Text) {
+  EXPECT_EQ(chrome_trace({two_ranks()}),
+            R"({"displayTimeUnit":"ms","traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"measured \"now\""}},
+{"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"rank 0"}},
+{"ph":"X","name":"forward 0","cat":"compute","cname":"thread_state_running","pid":0,"tid":0,"ts":0.000,"dur":1500.000,"args":{"action":"0F0","stage":0,"microbatch":0}},
+{"ph":"X","name":"send activation 0","cat":"transfer","cname":"grey","pid":0,"tid":0,"ts":1500.000,"dur":100.000,"args":{"action":"0SEND_F0","stage":0,"microbatch":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"rank 1"}},
+{"ph":"X","name":"forward 0","cat":"compute","cname":"thread_state_running","pid":0,"tid":1,"ts":1600.000,"dur":400.000,"args":{"action":"1F0","stage":1,"microbatch":0}},
+{"ph":"X","name":"reduce gradients","cat":"reduction","cname":"yellow","pid":0,"tid":1,"ts":2000.000,"dur":0.050,"args":{"action":"1REDUCE_GRAD","stage":1,"microbatch":-1}}
+]}
+)");
+}
+
+// A transfer that goes on beside a forward, and another beside that one.
+NamedTimeline overlapping() {
+  return {"o",
+          {{{{{Op::Forward, 0, 0}, 0, 1},
+             {{Op::SendForward, 0, 0}, 1, 3},
+             {{Op::Forward, 0, 1}, 1, 2},
+             {{Op::SendForward, 0, 1}, 2, 4},
+             {{Op::Forward, 0, 2}, 2, 3}}}}};
+}
+
+TEST(ChromeTrace, SpansOfAThreadDoNotOverlap) {
+  std::map<int, std::vector<std::pair<double, double>>> threads;
+  std::map<int, std::string> names;
+  const Json trace = Json::parse(chrome_trace({overlapping()}));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") names[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "X")
+      threads[event["tid"]].push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
+  }
+  EXPECT_EQ(threads[0].size(), 3u);  // the forwards
+  EXPECT_EQ(names, (std::map<int, std::string>{{0, "rank 0"}, {1, "rank 0 transfers"}, {2, "rank 0 transfers"}}));
+  for (const auto& [id, spans] : threads) {
+    for (size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second) << id;
+  }
+}
+
+TEST(ChromeTrace, ReadsBackWhatItWrote) {
+  const auto all = parse_chrome_trace(chrome_trace({two_ranks(), overlapping()}), "trace.json");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name, two_ranks().name);
+  ASSERT_EQ(all[0].timeline.ranks.size(), 2u);
+  EXPECT_EQ(all[0].timeline.ranks[1][1].action, (Action{Op::ReduceGrad, 1, -1}));
+  EXPECT_NEAR(all[0].timeline.ranks[1][0].begin, 0.0016, 1e-9);
+  EXPECT_NEAR(all[0].timeline.makespan(), 0.00200005, 1e-9);
+  EXPECT_EQ(all[1].timeline.ranks.size(), 1u);
+  EXPECT_EQ(all[1].timeline.ranks[0].size(), 5u);
+  EXPECT_NEAR(all[1].timeline.bubble_fraction(), 0.25, 1e-9);
+}
+
+TEST(ChromeTrace, WhatIsNoTraceIsNamed) {
+  for (const char* text :
+       {"", "{", "[]", "{\"traceEvents\":[{}]}", R"({"traceEvents":[{"ph":"X","name":"a","pid":0}]})",
+        R"({"traceEvents":[{"ph":"M","name":"process_name","pid":-1,"args":{"name":"a"}}]})"}) {
+    try {
+      parse_chrome_trace(text, "there/trace.json");
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.problems()[0].key, "there/trace.json");
+    }
+  }
+}
+
+TEST(ChromeTrace, NothingIsATraceToo) {
+  EXPECT_TRUE(Json::parse(chrome_trace({}))["traceEvents"].empty());
+  EXPECT_TRUE(parse_chrome_trace(chrome_trace({}), "").empty());
+}
+
+}  // namespace
+}  // namespace braid
