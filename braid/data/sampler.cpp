@@ -1,4 +1,4 @@
-// Windows in a new order every epoch. It holds no state between calls.
+// Turns, epochs and windows. It holds no state between calls.
 #include "braid/data/sampler.h"
 
 #include "braid/base/errors.h"
@@ -7,11 +7,16 @@
 #include "braid/data/permutation.h"
 
 namespace braid {
+namespace {
 
-Sampler::Sampler(std::span<const uint16_t> tokens, int context, uint64_t seed)
-    : tokens_(tokens), context_(context), order_key_(stream_key(seed, "data.order")), num_windows_(0) {
-  check(context >= 1, "a window has at least one token to predict");
-  const auto num_tokens = static_cast<int64_t>(tokens.size());
+std::vector<double> weights_of(const Blend& blend) {
+  std::vector<double> weights;
+  for (const auto& part : blend) weights.push_back(part.weight);
+  return weights;
+}
+
+int64_t num_windows(const TokenSource& tokens, int context) {
+  const int64_t num_tokens = tokens.num_tokens();
   if (num_tokens < int64_t{context} + 1) {
     throw ConfigError({{"model.context", cat(context),
                         cat("must be smaller than the number of tokens that data.paths gives to each of training and "
@@ -19,27 +24,51 @@ Sampler::Sampler(std::span<const uint16_t> tokens, int context, uint64_t seed)
                             num_tokens, ")"),
                         num_tokens >= 2 ? cat(num_tokens - 1) : ""}});
   }
-  num_windows_ = (num_tokens - 1) / context;
+  return (num_tokens - 1) / context;
 }
 
-std::span<const uint16_t> Sampler::sample(int64_t index) const {
-  check(index >= 0, "samples count from 0");
-  const int64_t begin = window(index / num_windows_, index % num_windows_) * context_;
-  return tokens_.subspan(static_cast<size_t>(begin), static_cast<size_t>(context_) + 1);
+}  // namespace
+
+Sampler::Sampler(const Blend& blend, int context, uint64_t seed) : context_(context), interleave_(weights_of(blend)) {
+  check(context >= 1, "a window has at least one token to predict");
+  for (const auto& [tokens, weight] : blend) {
+    const std::string name = parts_.empty() ? "data.order" : cat("data.order.", parts_.size());
+    parts_.push_back({tokens, stream_key(seed, name), num_windows(*tokens, context)});
+  }
+}
+
+void Sampler::read(int64_t index, std::span<int64_t> tokens) const {
+  check(static_cast<int64_t>(tokens.size()) == context_ + 1, "a sample has context + 1 tokens");
+  const auto [part, begin] = place(index);
+  part.tokens->read(begin, tokens);
+}
+
+void Sampler::read_documents(int64_t index, std::span<int64_t> documents) const {
+  check(!documents.empty() && static_cast<int64_t>(documents.size()) <= context_ + 1, "a sample has its tokens only");
+  const auto [part, begin] = place(index);
+  part.tokens->read_documents(begin, documents);
+  const int64_t first = documents[0];
+  for (int64_t& document : documents) document -= first;
 }
 
 uint64_t Sampler::hash(int64_t first, int64_t count) const {
+  std::vector<int64_t> tokens(static_cast<size_t>(context_) + 1);
   uint64_t all = 0;
   for (int64_t index = first; index < first + count; ++index) {
+    read(index, tokens);
     uint64_t one = 0xCBF29CE484222325;  // FNV-1a over whole tokens
-    for (const uint16_t token : sample(index)) one = (one ^ token) * 0x100000001B3;
+    for (const int64_t token : tokens) one = (one ^ static_cast<uint64_t>(token)) * 0x100000001B3;
     all = random_bits(all, one);
   }
   return all;
 }
 
-int64_t Sampler::window(int64_t epoch, int64_t place) const {
-  return Permutation(num_windows_, random_bits(order_key_, static_cast<uint64_t>(epoch)))(place);
+Sampler::Place Sampler::place(int64_t index) const {
+  const auto [number_of_part, number] = interleave_.turn(index);
+  const Part& part = parts_[static_cast<size_t>(number_of_part)];
+  const auto epoch = static_cast<uint64_t>(number / part.num_windows);
+  const Permutation order(part.num_windows, random_bits(part.order_key, epoch));
+  return {part, order(number % part.num_windows) * context_};
 }
 
 int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro) {

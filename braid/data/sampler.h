@@ -6,28 +6,48 @@
 #include <span>
 #include <vector>
 
+#include "braid/data/corpus.h"
+#include "braid/data/interleave.h"
+
 namespace braid {
 
-// Cuts `tokens` into windows of context + 1 that overlap by one token, and walks them in a new pseudo-random order
-// every epoch (a Feistel permutation: no table, constant memory).
+// Cuts each part of a blend, whose documents lie one after another, into windows of context + 1 tokens that overlap by
+// one: every token but a part's first is predicted once, whatever documents share a window. Parts take turns by their
+// weights (interleave.h); each walks its windows in a new pseudo-random order every epoch of its own (a Feistel
+// permutation: no table, constant memory), so no window comes twice before all others of its part came.
+//
+//   documents  a a a a a a E b b b E c c c c c c c E        E: end-of-text, the last token of each
+//   windows    +-------+-------+-------+-------+            context 4; what does not fill a window is left out
 class Sampler {
  public:
-  // `tokens` must outlive the sampler. Throws ConfigError when they do not fill one window.
-  Sampler(std::span<const uint16_t> tokens, int context, uint64_t seed);
+  // Throws ConfigError when a part does not fill one window. `blend` has a part (check).
+  Sampler(const Blend& blend, int context, uint64_t seed);
 
-  int64_t windows_per_epoch() const { return num_windows_; }
-  // context + 1 tokens of global sample `index` (0, 1, 2, ... without end).
-  std::span<const uint16_t> sample(int64_t index) const;
+  // Of one part: the samples taken from it before it begins again.
+  int64_t windows_per_epoch(size_t part = 0) const { return parts_[part].num_windows; }
+  // The context + 1 tokens of global sample `index` (0, 1, 2, ... without end).
+  void read(int64_t index, std::span<int64_t> tokens) const;
+  // For its first documents.size() tokens, at most context + 1, which document of the sample each is of: 0, 1, ..
+  void read_documents(int64_t index, std::span<int64_t> documents) const;
   // A hash of samples [first, first + count): equal on every mesh, printed in every step's log line.
   uint64_t hash(int64_t first, int64_t count) const;
 
  private:
-  int64_t window(int64_t epoch, int64_t place) const;
+  struct Part {
+    Tokens tokens;
+    uint64_t order_key;
+    int64_t num_windows;
+  };
+  // Where a sample lies: tokens begin .. begin + context of `part`.
+  struct Place {
+    const Part& part;
+    int64_t begin;
+  };
+  Place place(int64_t index) const;
 
-  std::span<const uint16_t> tokens_;
   int context_;
-  uint64_t order_key_;
-  int64_t num_windows_;
+  std::vector<Part> parts_;
+  Interleave interleave_;
 };
 
 // The samples of one microbatch. With batch B, microbatch b, d data ranks and m = B / (b d) microbatches per rank, data

@@ -10,7 +10,6 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
-#include "braid/data/tokenizer.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/validate.h"
@@ -18,6 +17,7 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
+#include "braid/train/run_data.h"
 #include "braid/train/trainer.h"
 
 namespace braid {
@@ -26,19 +26,6 @@ namespace {
 // Thread ranks that fail or end are known at once. A deadline would only end a run whose rank 0 is held up from
 // outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
-
-void refuse_short_text(const RunSpec& spec, const TextCorpus& corpus) {
-  std::vector<Problem> found;
-  const auto refuse = [&](const char* part, size_t tokens) {
-    if (tokens > static_cast<size_t>(spec.model.context)) return;
-    found.push_back({"model.context", cat(spec.model.context),
-                     cat("must be less than the ", tokens, " tokens of the ", part, " text"),
-                     tokens > 1 ? cat(tokens - 1) : ""});
-  };
-  refuse("training", corpus.train.size());
-  if (spec.data.validation_fraction > 0) refuse("validation", corpus.validation.size());
-  if (!found.empty()) throw ConfigError(std::move(found));
-}
 
 // Everything that can be known to be wrong before a rank starts.
 void refuse_problems(const RunSpec& spec) {
@@ -50,14 +37,14 @@ void refuse_problems(const RunSpec& spec) {
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 
-RunStart run_start(const RunSpec& spec, const TextCorpus& corpus) {
+RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   RunStart start;
   start.spec = spec;
   start.num_params = count_params(spec.model);
   start.padded_vocab = padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
-  start.train_tokens = static_cast<int64_t>(corpus.train.size());
-  start.validation_tokens = static_cast<int64_t>(corpus.validation.size());
+  start.train_tokens = num_tokens(corpus.train);
+  start.validation_tokens = num_tokens(corpus.validation);
   start.bigram_entropy = bigram_entropy(corpus, spec.model.vocab);
   start.threads = threads_per_rank(spec, num_cores());
   return start;
@@ -142,12 +129,10 @@ class RankLoop {
 HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
 
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
-  RunSpec spec = given;
-  const auto tokenizer = make_tokenizer(spec.data.tokenizer);
-  if (spec.model.vocab == 0) spec.model.vocab = tokenizer->vocab();
+  const RunData data(given.data);
+  const RunSpec spec = data.resolved(given);
   refuse_problems(spec);
-  const TextCorpus corpus = read_corpus(spec.data, *tokenizer);
-  refuse_short_text(spec, corpus);
+  const Corpus corpus = data.corpus(spec);
 
   const RunStart start = run_start(spec, corpus);
   RunEnd end;

@@ -37,8 +37,8 @@ Schedule forward_only(Schedule schedule) {
 }  // namespace
 
 struct Trainer::Pass {
-  Pass(const RunSpec& spec, const std::vector<uint16_t>& tokens, Trainer& trainer, ExecutorMode mode)
-      : batches(spec, tokens, *trainer.groups_, stream_key(spec.train.seed, "samples")),
+  Pass(const RunSpec& spec, const Blend& blend, Trainer& trainer, ExecutorMode mode)
+      : batches(spec, blend, *trainer.groups_, stream_key(spec.train.seed, "samples")),
         schedule(mode == ExecutorMode::Training ? step_schedule(spec) : forward_only(step_schedule(spec))),
         executor(spec, *trainer.model_, batches, mode),
         runtime(schedule, *trainer.groups_->pipe, executor) {}
@@ -60,7 +60,7 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   return std::max(1, cores / DeviceMesh(spec.mesh).num_ranks());
 }
 
-Trainer::Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& world)
+Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : spec_(spec),
       groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), world)),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {

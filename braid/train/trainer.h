@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
-#include "braid/data/text_corpus.h"
+#include "braid/data/corpus.h"
 #include "braid/optim/adamw.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/schedule.h"
@@ -21,7 +21,7 @@ namespace braid {
 class Trainer {
  public:
   // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this.
-  Trainer(const RunSpec& spec, const TextCorpus& corpus, Communicator& world);
+  Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world);
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the

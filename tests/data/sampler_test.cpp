@@ -13,16 +13,34 @@
 namespace braid {
 namespace {
 
-std::vector<uint16_t> counting(int n) {
-  std::vector<uint16_t> tokens(static_cast<size_t>(n));
-  std::iota(tokens.begin(), tokens.end(), uint16_t{0});
+constexpr int kContext = 7;  // of most samplers here
+
+Tokens in_memory(const std::vector<int>& tokens) {
+  auto memory = std::make_shared<MemoryTokens>(1 << 20);
+  memory->add_document(tokens);
+  return memory;
+}
+
+std::vector<int> counting(int n, int first = 0) {
+  std::vector<int> tokens(static_cast<size_t>(n));
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+Sampler sampler_of(const std::vector<int>& tokens, int context, uint64_t seed) {
+  return Sampler({{in_memory(tokens), 1}}, context, seed);
+}
+
+std::vector<int64_t> sample(const Sampler& sampler, int64_t index, int context = kContext) {
+  std::vector<int64_t> tokens(static_cast<size_t>(context) + 1);
+  sampler.read(index, tokens);
   return tokens;
 }
 
 std::vector<int64_t> epoch_order(const Sampler& sampler, int64_t epoch, int context) {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < sampler.windows_per_epoch(); ++i) {
-    order.push_back(sampler.sample(epoch * sampler.windows_per_epoch() + i)[0] / context);
+    order.push_back(sample(sampler, epoch * sampler.windows_per_epoch() + i, context)[0] / context);
   }
   return order;
 }
@@ -59,18 +77,16 @@ TEST(Permutation, RefusesPlacesOutside) {
 }
 
 TEST(Sampler, WindowsOverlapByOneToken) {
-  const auto tokens = counting(13);  // three windows of 4 + 1, and nothing is left over
-  const Sampler sampler(tokens, 4, 1);
+  const Sampler sampler = sampler_of(counting(13), 4, 1);  // three windows of 4 + 1, and nothing is left over
   ASSERT_EQ(sampler.windows_per_epoch(), 3);
-  std::set<std::vector<uint16_t>> windows;
-  for (int64_t i = 0; i < 3; ++i) windows.insert({sampler.sample(i).begin(), sampler.sample(i).end()});
-  EXPECT_EQ(windows, (std::set<std::vector<uint16_t>>{{0, 1, 2, 3, 4}, {4, 5, 6, 7, 8}, {8, 9, 10, 11, 12}}));
+  std::set<std::vector<int64_t>> windows;
+  for (int64_t i = 0; i < 3; ++i) windows.insert(sample(sampler, i, 4));
+  EXPECT_EQ(windows, (std::set<std::vector<int64_t>>{{0, 1, 2, 3, 4}, {4, 5, 6, 7, 8}, {8, 9, 10, 11, 12}}));
 }
 
 TEST(Sampler, EachEpochVisitsEachWindowOnceInANewOrder) {
   const int context = 3;
-  const auto tokens = counting(3 * 101 + 1);
-  const Sampler sampler(tokens, context, 5);
+  const Sampler sampler = sampler_of(counting(3 * 101 + 1), context, 5);
   ASSERT_EQ(sampler.windows_per_epoch(), 101);
   std::set<std::vector<int64_t>> orders;
   for (int64_t epoch = 0; epoch < 6; ++epoch) {
@@ -84,21 +100,20 @@ TEST(Sampler, EachEpochVisitsEachWindowOnceInANewOrder) {
 
 TEST(Sampler, IsAPureFunctionOfSeedAndIndex) {
   const auto tokens = counting(2000);
-  const Sampler sampler(tokens, 7, 11), again(tokens, 7, 11), other(tokens, 7, 12);
+  const Sampler sampler = sampler_of(tokens, kContext, 11), again = sampler_of(tokens, kContext, 11),
+                other = sampler_of(tokens, kContext, 12);
   int differ = 0;
   for (int64_t index = 5000; index >= 0; index -= 37) {
-    EXPECT_EQ(sampler.sample(index).data(), again.sample(index).data());
-    EXPECT_EQ(sampler.sample(index).data(), sampler.sample(index).data());
-    differ += sampler.sample(index).data() != other.sample(index).data();
+    EXPECT_EQ(sample(sampler, index), sample(again, index));
+    differ += sample(sampler, index) != sample(other, index);
   }
   EXPECT_GT(differ, 120);
 }
 
 TEST(Sampler, HashSaysWhichSamplesInWhichOrder) {
   const auto tokens = counting(2000);
-  const auto copy = tokens;
-  const Sampler sampler(tokens, 7, 11), other(tokens, 7, 12);
-  EXPECT_EQ(sampler.hash(40, 8), Sampler(copy, 7, 11).hash(40, 8));
+  const Sampler sampler = sampler_of(tokens, kContext, 11), other = sampler_of(tokens, kContext, 12);
+  EXPECT_EQ(sampler.hash(40, 8), sampler_of(tokens, kContext, 11).hash(40, 8));
   EXPECT_NE(sampler.hash(40, 8), other.hash(40, 8));
   std::set<uint64_t> hashes;
   for (int64_t first = 0; first < 50; ++first) {
@@ -110,21 +125,61 @@ TEST(Sampler, HashSaysWhichSamplesInWhichOrder) {
 
   auto changed = tokens;
   changed[1234] ^= 1;
-  const Sampler of_changed(changed, 7, 11);
   const auto n = sampler.windows_per_epoch();
-  EXPECT_NE(sampler.hash(0, n), of_changed.hash(0, n));
+  EXPECT_NE(sampler.hash(0, n), sampler_of(changed, kContext, 11).hash(0, n));
 }
 
 TEST(Sampler, RefusesTokensThatDoNotFillAWindow) {
-  const auto tokens = counting(8);
-  EXPECT_EQ(Sampler(tokens, 7, 1).windows_per_epoch(), 1);
+  EXPECT_EQ(sampler_of(counting(8), 7, 1).windows_per_epoch(), 1);
   try {
-    Sampler(tokens, 8, 1);
+    sampler_of(counting(8), 8, 1);
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.problems().size(), 1u);
     EXPECT_EQ(error.problems()[0].key, "model.context");
     EXPECT_EQ(error.problems()[0].nearest, "7");
+  }
+}
+
+// The hashes that step lines of earlier versions printed for this corpus, seed and context.
+TEST(Sampler, KeepsTheOrderOfEarlierVersions) {
+  const Sampler sampler = sampler_of(counting(2000), kContext, 11);
+  EXPECT_EQ(sampler.hash(0, 8), 0x9bb5cf9e6799a17du);
+  EXPECT_EQ(sampler.hash(100000, 16), 0xbd6dc4047bce266eu);
+}
+
+TEST(Sampler, NumbersTheDocumentsOfASampleFromZero) {
+  auto memory = std::make_shared<MemoryTokens>(10);
+  for (const int length : {3, 1, 5, 8}) memory->add_document(std::vector<int>(static_cast<size_t>(length), 1), 9);
+  const Sampler sampler({{memory, 1}}, 10, 1);  // 4 + 2 + 6 + 9 tokens: two windows
+  ASSERT_EQ(sampler.windows_per_epoch(), 2);
+  std::set<std::vector<int64_t>> seen;
+  for (int64_t i = 0; i < 2; ++i) {
+    std::vector<int64_t> documents(10);
+    sampler.read_documents(i, documents);
+    seen.insert(documents);
+  }
+  EXPECT_EQ(seen, (std::set<std::vector<int64_t>>{{0, 0, 0, 0, 1, 1, 2, 2, 2, 2}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1}}));
+}
+
+TEST(Sampler, PartsTakeTheirSharesAndNoneRepeatsWithinItsEpoch) {
+  const std::vector<int> windows = {40, 300, 1100};
+  const std::vector<double> weights = {1, 2, 5};
+  Blend blend;
+  for (int p = 0; p < 3; ++p) blend.push_back({in_memory(counting(windows[p] * kContext + 1, p * 100000)), weights[p]});
+  const Sampler sampler(blend, kContext, 3);
+  std::vector<std::vector<int64_t>> taken(3);  // the window of each sample, by part
+  for (int64_t i = 0; i < 2 * Interleave::kRound; ++i) {
+    const int64_t first = sample(sampler, i)[0];
+    taken[static_cast<size_t>(first / 100000)].push_back(first % 100000 / kContext);
+  }
+  for (size_t p = 0; p < 3; ++p) {
+    EXPECT_EQ(taken[p].size(), static_cast<size_t>(2 * Interleave::kRound * weights[p] / 8)) << p;
+    const auto epoch = static_cast<size_t>(windows[p]);
+    for (size_t begin = 0; begin + epoch <= taken[p].size(); begin += epoch) {
+      const std::set<int64_t> seen(taken[p].begin() + begin, taken[p].begin() + begin + epoch);
+      EXPECT_EQ(seen.size(), epoch) << p << " " << begin;
+    }
   }
 }
 

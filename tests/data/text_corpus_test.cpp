@@ -31,8 +31,8 @@ class TextCorpusTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << content;
     return path.string();
   }
-  TextCorpus read(DataSpec spec) { return read_corpus(spec, *byte_tokenizer()); }
-  TextCorpus read_all(std::vector<std::string> include = {}, double fraction = 0) {
+  Corpus read(DataSpec spec) { return read_text(spec, *byte_tokenizer()); }
+  Corpus read_all(std::vector<std::string> include = {}, double fraction = 0) {
     return read({.paths = {folder_.string()}, .include = std::move(include), .validation_fraction = fraction});
   }
 
@@ -40,15 +40,19 @@ class TextCorpusTest : public testing::Test {
 };
 
 // Tokens as text, with end-of-text drawn as '|'.
-std::string drawn(const std::vector<uint16_t>& tokens) {
+std::string drawn(const Blend& blend) {
   std::string text;
-  for (const uint16_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
+  for (const auto& part : blend) {
+    std::vector<int64_t> tokens(static_cast<size_t>(part.tokens->num_tokens()));
+    part.tokens->read(0, tokens);
+    for (const int64_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
+  }
   return text;
 }
 
 std::string message(const DataSpec& spec) {
   try {
-    read_corpus(spec, *byte_tokenizer());
+    read_text(spec, *byte_tokenizer());
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -66,7 +70,7 @@ TEST_F(TextCorpusTest, FoldersAreReadSortedByPathWhateverTheOrderOfWriting) {
   }
   const auto same = read({.paths = {moved.string() + "/"}, .validation_fraction = 0});
   fs::remove_all(moved);
-  EXPECT_EQ(same.train, read_all().train);
+  EXPECT_EQ(drawn(same.train), drawn(read_all().train));
 }
 
 TEST_F(TextCorpusTest, PatternsFilterFileNamesInsideFoldersOnly) {
@@ -126,13 +130,14 @@ TEST_F(TextCorpusTest, WholeDocumentsAreHeldOutAndNoneIsLost) {
     write(cat("doc", 100 + i), std::string(static_cast<size_t>(50 + i), static_cast<char>('A' + i)));
   const auto corpus = read_all({}, 0.2);
   EXPECT_EQ(corpus.num_documents, 40);
-  const auto total = corpus.train.size() + corpus.validation.size();
+  const auto train = drawn(corpus.train), validation = drawn(corpus.validation);
+  const auto total = train.size() + validation.size();
   EXPECT_EQ(total, 40u * 50 + 39 * 20 + 40);
-  EXPECT_NEAR(static_cast<double>(corpus.validation.size()) / static_cast<double>(total), 0.2, 0.02);
+  EXPECT_NEAR(static_cast<double>(validation.size()) / static_cast<double>(total), 0.2, 0.02);
   for (int i = 0; i < 40; ++i) {
-    const auto in = [&](const std::vector<uint16_t>& part) { return std::count(part.begin(), part.end(), 'A' + i); };
-    EXPECT_EQ(in(corpus.train) + in(corpus.validation), 50 + i);
-    EXPECT_TRUE(in(corpus.train) == 0 || in(corpus.validation) == 0) << i;
+    const auto in = [&](const std::string& part) { return std::count(part.begin(), part.end(), 'A' + i); };
+    EXPECT_EQ(in(train) + in(validation), 50 + i);
+    EXPECT_TRUE(in(train) == 0 || in(validation) == 0) << i;
   }
 }
 
@@ -164,14 +169,6 @@ TEST(HeldOut, DoesNotFollowTheOrderOfDocuments) {
   EXPECT_GT(first_half, 30);
   EXPECT_LT(first_half, 70);
   EXPECT_EQ(std::count(out.begin(), out.end(), true), 100);
-}
-
-TEST(BigramEntropy, ByHand) {
-  // After 0: twice 1, once 2. After 1: twice 0. After 2: nothing.
-  const TextCorpus corpus{.train = {0, 1, 0, 1, 0, 2}, .validation = {0, 1, 2, 2}};
-  const double expected = -(std::log(3 / 6.0) + std::log(1 / 5.0) + std::log(1 / 3.0)) / 3;
-  EXPECT_NEAR(bigram_entropy(corpus, 3), expected, 1e-12);
-  EXPECT_TRUE(std::isnan(bigram_entropy({.train = {0, 1}, .validation = {}}, 3)));
 }
 
 TEST_F(TextCorpusTest, BigramsOfTextBeatTheUniformModel) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <span>
 
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
@@ -35,18 +36,19 @@ RunSpec tiny_spec(int heads, int batch) {
   return spec;
 }
 
-TextCorpus tiny_corpus() {
-  TextCorpus corpus;
+Corpus tiny_corpus() {
+  std::vector<int> tokens;
   for (int i = 0; i < 2000; ++i) {
-    corpus.train.push_back(static_cast<uint16_t>((i * 3 + random_bits(5, static_cast<uint64_t>(i)) % 4) % 19));
+    tokens.push_back(static_cast<int>((i * 3 + random_bits(5, static_cast<uint64_t>(i)) % 4) % 19));
   }
-  corpus.validation.assign(corpus.train.begin(), corpus.train.begin() + 300);
-  corpus.num_documents = 1;
-  return corpus;
+  const auto train = std::make_shared<MemoryTokens>(19), validation = std::make_shared<MemoryTokens>(19);
+  train->add_document(tokens);
+  validation->add_document(std::span(tokens).first(300));
+  return {{{train, 1}}, {{validation, 1}}, 1};
 }
 
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
-  const TextCorpus corpus = tiny_corpus();
+  const Corpus corpus = tiny_corpus();
   run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);

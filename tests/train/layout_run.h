@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/data/text_corpus.h"
+#include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/trainer.h"
 
@@ -25,7 +25,7 @@ struct LayoutResult {
 RunSpec tiny_spec(int heads, int batch);
 
 // Tokens that a model can learn something from.
-TextCorpus tiny_corpus();
+Corpus tiny_corpus();
 
 // spec.train.steps steps on thread ranks.
 LayoutResult train_layout(const RunSpec& spec);

@@ -1,0 +1,32 @@
+// What a run learns from and what it is measured on: tokens with the share of samples each part of them gives.
+// It knows neither where the tokens lie nor how they were made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "braid/data/token_source.h"
+
+namespace braid {
+
+struct BlendPart {
+  Tokens tokens;
+  double weight = 1;  // of the samples, against the other parts' weights
+};
+using Blend = std::vector<BlendPart>;
+
+int64_t num_tokens(const Blend& blend);
+
+struct Corpus {
+  Blend train;
+  Blend validation;  // empty: nothing is held out
+  int64_t num_documents = 0;
+};
+
+// In nats per token: the cross-entropy of a model that knows only the bigram counts of `train`, measured on
+// `validation` with add-one smoothing over `vocab`. The bar a trained model must beat. NaN when nothing was held out.
+// Of large parts, runs of tokens spread evenly over them are counted: at most 2^24 tokens to learn from and 2^20 to
+// measure on. Parts of a blend count by their weights. Memory: the pairs of the tokens measured on, and `vocab` counts.
+double bigram_entropy(const Corpus& corpus, int64_t vocab);
+
+}  // namespace braid
