@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct PlacedTensor {
 // What a checkpoint says beside its tensors. Kept as text so that this room knows no spec.
 struct CheckpointInfo {
   int64_t step = 0;
-  std::string config_toml;  // the resolved configuration, in TOML
-  std::string tokenizer;    // DataSpec::tokenizer
-  int64_t next_sample = 0;  // data cursor
+  std::string config_toml;                      // the resolved configuration, in TOML
+  std::string tokenizer;                        // DataSpec::tokenizer
+  int64_t next_sample = 0;                      // data cursor
+  std::map<std::string, double> counters = {};  // the trainer's own numbers by name, "skipped_steps"
 };
 
 // Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under

@@ -83,6 +83,7 @@ Manifest from_json(const Json& json, const std::string& path) {
           cat("has format version ", version, "; this braid reads ", kManifestVersion));
   manifest.info = {json.at("step").get<int64_t>(), json.at("config").get<std::string>(),
                    json.at("tokenizer").get<std::string>(), json.at("next_sample").get<int64_t>()};
+  if (json.contains("counters")) manifest.info.counters = json["counters"].get<std::map<std::string, double>>();
   for (const auto& [name, file] : json.at("files").items()) {
     require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
     manifest.files[name] = {file.at("bytes").get<int64_t>(), hash_of(file, path)};
@@ -106,6 +107,7 @@ std::string manifest_text(const Manifest& manifest) {
   json["next_sample"] = manifest.info.next_sample;
   json["tokenizer"] = manifest.info.tokenizer;
   json["config"] = manifest.info.config_toml;
+  if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
   json["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"xxh64", hex(file.hash)}};

@@ -76,6 +76,12 @@ TEST(Manifest, ComesBack) {
   EXPECT_EQ(manifest_text(again), manifest_text(manifest));
 }
 
+TEST(Manifest, CountersComeBack) {
+  Manifest manifest = small();
+  manifest.info.counters = {{"loss_scale", 32768}, {"share", 0.1}};
+  EXPECT_EQ(parse_manifest("m", manifest_text(manifest)).info.counters, manifest.info.counters);
+}
+
 TEST(Manifest, WhatItMayNotSay) {
   EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"), "m: has format version 2; this braid reads 1");
   EXPECT_EQ(error_with("braid checkpoint", "other"), "m: format must be \"braid checkpoint\"");

@@ -1,0 +1,82 @@
+"""The other side: GPT-2 124M in PyTorch, a step for each line "step" on standard input.
+
+    peer.py float32|bfloat16|autocast eager|compile CONTEXT BATCH THREADS
+
+bfloat16 casts the whole model, so weights, gradients and moments are bfloat16; autocast keeps them float32 and computes
+in bfloat16, which is what braid's bfloat16 means. Fused AdamW, global-norm clipping, scaled_dot_product_attention.
+"""
+import json
+import resource
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+VOCAB, WIDTH, HEADS, LAYERS, POSITIONS = 50257, 768, 12, 12, 1024
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.projection = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (s.view(b, t, HEADS, c // HEADS).transpose(1, 2) for s in self.qkv(self.ln_1(x)).split(c, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.projection(y.transpose(1, 2).reshape(b, t, c))
+        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(POSITIONS, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.ln_f = nn.LayerNorm(WIDTH)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, tokens, targets):
+        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.ln_f(x), self.wte.weight)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def main():
+    mode, how, context, batch, threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    model = Gpt2()
+    if mode == "bfloat16":
+        model = model.bfloat16()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    run = torch.compile(model) if how == "compile" else model
+    data = torch.randint(VOCAB, (64, batch, context + 1))
+
+    def step(number):
+        window = data[number % len(data)]
+        begin = time.perf_counter()
+        with torch.autocast("cpu", torch.bfloat16, enabled=mode == "autocast"):
+            loss = run(window[:, :-1], window[:, 1:])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        loss.item()
+        return time.perf_counter() - begin
+
+    print("ready", flush=True)
+    for number, _ in enumerate(sys.stdin):
+        print(json.dumps({"seconds": step(number)}), flush=True)
+    print(json.dumps({"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), flush=True)
+
+
+main()

@@ -1,0 +1,38 @@
+// The factor on the loss that keeps float16 gradients out of underflow: halved when gradients overflow, doubled after a
+// long run of finite steps. It knows numbers only; whoever steps asks and tells.
+//
+// Source: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, with the factor chosen dynamically.
+#pragma once
+
+#include <cstdint>
+
+namespace braid {
+
+enum class Gradients { Finite, Overflowed };
+
+class LossScaler {
+ public:
+  static constexpr int kGrowthInterval = 2000;      // finite steps before the scale doubles
+  static constexpr double kSmallest = 1.0 / 65536;  // below it the run has diverged
+  static constexpr double kLargest = 16777216.0;    // 2^24: beyond it nothing is gained
+
+  struct State {
+    double scale = 1;
+    int64_t num_finite = 0;  // steps since the scale last changed
+  };
+
+  // The scale is a power of two near `first_scale`, so that scaling back is exact.
+  explicit LossScaler(double first_scale);
+
+  double scale() const { return state_.scale; }
+  // Once per step. Throws RunError when gradients overflow at the smallest scale.
+  void update(Gradients gradients);
+
+  const State& state() const { return state_; }
+  void set_state(const State& state) { state_ = state; }  // after loading
+
+ private:
+  State state_;
+};
+
+}  // namespace braid

@@ -1,0 +1,123 @@
+// Training in bfloat16 and float16: close to float32, the same on every layout, and safe against overflow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+RunSpec spec_in(const std::string& dtype) {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.train.dtype = dtype;
+  spec.train.reduction = "reproducible";
+  return spec;
+}
+
+// bfloat16 keeps 8 bits of a number, float16 11.
+constexpr double kBfloat16Step = 1.0 / 256, kFloat16Step = 1.0 / 2048;
+
+TEST(Precision, LowPrecisionFollowsFloat32) {
+  const LayoutResult want = train_layout(spec_in("float32"));
+  for (const auto& [dtype, step] : {std::pair{"bfloat16", kBfloat16Step}, {"float16", kFloat16Step}}) {
+    const LayoutResult got = train_layout(spec_in(dtype));
+    for (size_t i = 0; i < want.losses.size(); ++i) {
+      EXPECT_NEAR(got.losses[i], want.losses[i], 4 * step * want.losses[i]) << dtype << ", step " << i + 1;
+      EXPECT_NEAR(got.grad_norms[i], want.grad_norms[i], 8 * step * want.grad_norms[i]) << dtype;
+      EXPECT_NE(got.losses[i], want.losses[i]) << dtype << " is not float32";
+    }
+  }
+}
+
+TEST(Precision, BothHaveTheSameBitsOnDataAndPipelineLayouts) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    const LayoutResult want = train_layout(spec_in(dtype));
+    for (const MeshSpec& mesh : {MeshSpec{.pipe = 2}, MeshSpec{.data = 4}, MeshSpec{.pipe = 2, .data = 2}}) {
+      RunSpec spec = spec_in(dtype);
+      spec.mesh = mesh;
+      const LayoutResult got = train_layout(spec);
+      EXPECT_EQ(got.losses, want.losses) << dtype << ", pipe " << mesh.pipe << ", data " << mesh.data;
+      EXPECT_TRUE(same_bits(got.params, want.params)) << dtype << ", pipe " << mesh.pipe << ", data " << mesh.data;
+    }
+  }
+}
+
+TEST(Precision, TensorRanksAgreeUpToRounding) {
+  const LayoutResult want = train_layout(spec_in("bfloat16"));
+  RunSpec spec = spec_in("bfloat16");
+  spec.mesh.tensor = 2;
+  const LayoutResult got = train_layout(spec);
+  for (size_t i = 0; i < want.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i], want.losses[i], 4 * kBfloat16Step * want.losses[i]);
+  }
+}
+
+// Gradients are of order 1: a scale of 2^24 takes them past the 65504 of float16.
+TEST(Precision, OverflowCostsTheUpdateAndHalvesTheScale) {
+  RunSpec spec = spec_in("float16");
+  spec.train.loss_scale = 16777216;
+  on_every_rank(spec, [](Trainer& trainer) {
+    const at::Tensor before = trainer.model().params().flat_master().clone();
+    const StepReport first = trainer.step();
+    ASSERT_TRUE(first.skipped);
+    EXPECT_EQ(first.loss_scale, 16777216);
+    EXPECT_TRUE(before.equal(trainer.model().params().flat_master()));
+    int tries = 1;
+    StepReport report = trainer.step();
+    EXPECT_EQ(report.loss_scale, 8388608);
+    while (report.skipped && ++tries < 30) report = trainer.step();
+    EXPECT_FALSE(report.skipped);
+    EXPECT_TRUE(std::isfinite(report.grad_norm));
+    EXPECT_FALSE(before.equal(trainer.model().params().flat_master()));
+  });
+}
+
+class PrecisionResume : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  // The masters after a third step that follows the checkpoint.
+  at::Tensor third_step(const RunSpec& spec) {
+    at::Tensor masters;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.load(folder_ + "/saved");
+      trainer.step();
+      masters = trainer.model().params().flat_master().clone();
+    });
+    return masters;
+  }
+  const std::string folder_ = testing::TempDir() + "/braid_precision_test";
+};
+
+TEST_F(PrecisionResume, GoesOnWithTheSameBitsAndTheSameScale) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    RunSpec spec = spec_in(dtype);
+    spec.train.loss_scale = 8388608;  // the first steps overflow: the scale is not the configured one when saved
+    at::Tensor want;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.step();
+      trainer.step();
+      trainer.save(folder_ + "/saved", "");
+      trainer.step();
+      want = trainer.model().params().flat_master().clone();
+    });
+    EXPECT_TRUE(want.equal(third_step(spec))) << dtype;
+    std::filesystem::remove_all(folder_ + "/saved");
+  }
+}
+
+TEST_F(PrecisionResume, AnotherPrecisionReadsTheSameMasters) {
+  on_every_rank(spec_in("bfloat16"), [&](Trainer& trainer) {
+    trainer.step();
+    trainer.save(folder_ + "/saved", "");
+  });
+  for (const char* dtype : {"float32", "float16"}) EXPECT_TRUE(third_step(spec_in(dtype)).defined()) << dtype;
+}
+
+}  // namespace
+}  // namespace braid
