@@ -32,9 +32,10 @@ RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) 
 void load_weights(const std::string& directory, ParamStore& store) {
   std::vector<PlacedTensor> weights;
   for (const Parameter& param : store.params()) {
-    weights.push_back({param.name, param.placement, param.data.detach()});
+    weights.push_back({param.name, param.placement, param.master});
   }
   load_checkpoint(directory, weights);
+  store.round_masters();
 }
 
 // Logits of the token after `tokens`, without the vocabulary's padding.

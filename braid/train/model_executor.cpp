@@ -17,8 +17,9 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
       mode_(mode),
       activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width} {}
 
-void ModelExecutor::begin_step(int64_t step) {
+void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   step_ = step;
+  loss_gradient_ = loss_scale / batches_.num_global_microbatches();  // the loss is the mean over the step
   in_flight_.clear();
   input_gradients_.clear();
   losses_.clear();
@@ -29,6 +30,7 @@ void ModelExecutor::forward(int, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
   Microbatch microbatch = batches_.microbatch(step_, micro);
   microbatch.training = mode_ == ExecutorMode::Training;
+  microbatch.loss_gradient = loss_gradient_;
   InFlight& flight = in_flight_[micro];
   if (microbatch.training && flight.input.defined()) flight.input.requires_grad_(true);
   flight.output = model_.forward(flight.input, microbatch);
@@ -45,8 +47,7 @@ void ModelExecutor::full_backward(int stage, int micro) {
 void ModelExecutor::input_grad(int, int micro) {
   const MemoryScope scope(MemoryCategory::Activations);
   InFlight flight = std::move(in_flight_.extract(micro).mapped());
-  // The step's loss is the mean over all microbatches of the step.
-  if (model_.is_last()) flight.output_gradient = at::full_like(flight.output, 1.0 / batches_.num_global_microbatches());
+  if (model_.is_last()) flight.output_gradient = at::full_like(flight.output, loss_gradient_);
   torch::autograd::backward({flight.output}, {flight.output_gradient});
   if (!model_.is_first()) input_gradients_[micro] = flight.input.grad();
 }

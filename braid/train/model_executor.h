@@ -19,8 +19,9 @@ class ModelExecutor final : public StageExecutor {
   // `model`, `batches` outlive this. One stage per rank.
   ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
 
-  // Before each step. `on_reduce` is called by reduce_grad.
-  void begin_step(int64_t step);
+  // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
+  void begin_step(int64_t step, double loss_scale = 1);
+  // Called by reduce_grad.
   std::function<void()> on_reduce;
   // Of the last step, by this rank's microbatch; empty unless the stage is the last.
   const std::vector<double>& losses() const { return losses_; }
@@ -47,6 +48,7 @@ class ModelExecutor final : public StageExecutor {
   ExecutorMode mode_;
   std::vector<int64_t> activation_shape_;
   int64_t step_ = 0;
+  double loss_gradient_ = 1;  // of one microbatch's loss
   std::map<int, InFlight> in_flight_;
   std::map<int, at::Tensor> input_gradients_;  // from the backward to its SendBackward
   std::vector<double> losses_;

@@ -1,6 +1,7 @@
 // Compares by key, through the one list of fields.
 #include "braid/train/resume.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "braid/base/text.h"
@@ -12,10 +13,23 @@ namespace {
 
 constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
 
-constexpr const char* kFixedKeys[] = {"model.family",   "model.layers",  "model.heads",
-                                      "model.width",    "model.context", "model.vocab",
-                                      "data.tokenizer", "data.include",  "data.validation_fraction",
-                                      "train.batch",    "train.seed",    "train.dtype"};
+constexpr const char* kFixedKeys[] = {"data.tokenizer", "data.include", "data.validation_fraction", "train.batch",
+                                      "train.seed"};
+// All other keys of [model] say which function of which weights it is.
+constexpr const char* kFreeModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
+                                          "model.init_std"};
+
+bool is_fixed(const std::string& key) {
+  const auto among = [&](const auto& keys) {
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  };
+  return key.starts_with("model.") ? !among(kFreeModelKeys) : among(kFixedKeys);
+}
+
+// Weights are saved as float32, whatever narrower type they are computed with.
+bool same_saved_type(const RunSpec& a, const RunSpec& b) {
+  return (a.train.dtype == "float64") == (b.train.dtype == "float64");
+}
 
 }  // namespace
 
@@ -25,15 +39,16 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
 
 std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
   std::vector<Problem> found;
-  const auto refuse = [&](const char* key, const std::string& was) {
+  const auto refuse = [&](const std::string& key, const std::string& was) {
     found.push_back({key, value_text(*find_field(key), spec), cat("must be as in ", directory), was});
   };
   if (!info.config_toml.empty()) {
     const RunSpec saved = saved_spec(info, directory);
-    for (const char* key : kFixedKeys) {
-      const std::string was = value_text(*find_field(key), saved);
-      if (value_text(*find_field(key), spec) != was) refuse(key, was);
+    for (const Field& field : fields()) {
+      const std::string was = value_text(field, saved);
+      if (is_fixed(field.key) && value_text(field, spec) != was) refuse(field.key, was);
     }
+    if (!same_saved_type(spec, saved)) refuse("train.dtype", toml_text(saved.train.dtype));
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
   }

@@ -37,8 +37,11 @@ ParamOrder param_order(const ModelParams& params) {
 }
 
 at::ScalarType scalar_type(const std::string& dtype) {
-  check(dtype == "float32" || dtype == "float64", "the spec's dtype is float32 or float64");
-  return dtype == "float64" ? at::kDouble : at::kFloat;
+  if (dtype == "float64") return at::kDouble;
+  if (dtype == "bfloat16") return at::kBFloat16;
+  if (dtype == "float16") return at::kHalf;
+  check(dtype == "float32", "the spec's dtype is float32, float64, bfloat16 or float16");
+  return at::kFloat;
 }
 
 StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {

@@ -45,6 +45,6 @@ class StageModel {
 // Names without repeats (a tied parameter once), in model order.
 ParamOrder param_order(const ModelParams& params);
 
-at::ScalarType scalar_type(const std::string& dtype);  // "float32", "float64"
+at::ScalarType scalar_type(const std::string& dtype);  // of train.dtype
 
 }  // namespace braid

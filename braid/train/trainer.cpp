@@ -69,6 +69,7 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
   model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
+  if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   training_ = std::make_unique<Pass>(spec_, corpus.train, *this, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
     evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
@@ -82,20 +83,13 @@ StepReport Trainer::step() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
   model_->sink().begin_step(training_->batches.num_microbatches());
-  training_->executor.begin_step(num_steps_);
+  training_->executor.begin_step(num_steps_, loss_scale());
   spans_ = training_->runtime.run_step();
   replication_->finish();
 
   StepReport report;
   report.loss = mean_loss(*training_);
-  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
-  report.grad_norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->model);
-  report.learning_rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
-  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) {
-    throw RunError(cat("step ", num_steps_ + 1, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
-                       ": not finite; the parameters are those of step ", num_steps_));
-  }
-  optimizer_->step({report.learning_rate, clip_scale(report.grad_norm, spec_.optimizer.clip_norm)});
+  update(report);
 
   report.sample_hash = training_->batches.hash(num_steps_);
   report.step = ++num_steps_;
@@ -104,6 +98,25 @@ StepReport Trainer::step() {
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
   report_timing(report);
   return report;
+}
+
+double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
+
+void Trainer::update(StepReport& report) {
+  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
+  report.loss_scale = loss_scale();
+  report.grad_norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->model) / report.loss_scale;
+  report.learning_rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
+  const bool finite = std::isfinite(report.grad_norm);
+  if (!std::isfinite(report.loss) || (!finite && !loss_scaler_)) {
+    throw RunError(cat("step ", num_steps_ + 1, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
+                       ": not finite; the parameters are those of step ", num_steps_));
+  }
+  if (loss_scaler_) loss_scaler_->update(finite ? Gradients::Finite : Gradients::Overflowed);
+  report.skipped = !finite;
+  if (report.skipped) return;
+  const double clip = clip_scale(report.grad_norm, spec_.optimizer.clip_norm);
+  optimizer_->step({report.learning_rate, clip / report.loss_scale});
 }
 
 double Trainer::evaluate() {
@@ -154,7 +167,7 @@ std::vector<PlacedTensor> Trainer::placed_tensors() const {
     const auto slice = [&](const at::Tensor& flat) {
       return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
     };
-    tensors.push_back({param.name, param.placement, param.data.detach()});
+    tensors.push_back({param.name, param.placement, param.master});
     tensors.push_back({"adamw.first_moment/" + param.name, param.placement, slice(optimizer_->first_moment())});
     tensors.push_back({"adamw.second_moment/" + param.name, param.placement, slice(optimizer_->second_moment())});
   }
@@ -162,7 +175,7 @@ std::vector<PlacedTensor> Trainer::placed_tensors() const {
 }
 
 void Trainer::refuse_if_not_finite() const {
-  const bool finite = std::isfinite(model_->params().flat_data().detach().sum().item<double>());
+  const bool finite = std::isfinite(model_->params().flat_master().detach().sum().item<double>());
   auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
   groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
   if (flag.item<int64_t>() == 0) return;
@@ -171,8 +184,29 @@ void Trainer::refuse_if_not_finite() const {
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
   refuse_if_not_finite();
-  const CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  if (loss_scaler_) {
+    const LossScaler::State& state = loss_scaler_->state();
+    info.counters = {{"loss_scale", state.scale}, {"finite_steps", static_cast<double>(state.num_finite)}};
+  }
+  if (optimizer_->num_steps() < num_steps_) {
+    info.counters["skipped_steps"] = static_cast<double>(num_steps_ - optimizer_->num_steps());
+  }
   save_checkpoint(directory, placed_tensors(), info, groups_->world);
+}
+
+// A checkpoint of another precision has no loss scale: the configured one stays.
+void Trainer::load_counters(const CheckpointInfo& info) {
+  const auto counter = [&](const char* name, double otherwise) {
+    const auto found = info.counters.find(name);
+    return found == info.counters.end() ? otherwise : found->second;
+  };
+  num_steps_ = info.step;
+  const auto num_skipped = static_cast<int64_t>(counter("skipped_steps", 0));
+  optimizer_->set_num_steps(info.step - num_skipped);
+  if (!loss_scaler_) return;
+  const auto num_finite = static_cast<int64_t>(counter("finite_steps", 0));
+  loss_scaler_->set_state({counter("loss_scale", loss_scaler_->scale()), num_finite});
 }
 
 void Trainer::load(const std::string& directory) {
@@ -182,8 +216,8 @@ void Trainer::load(const std::string& directory) {
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   load_checkpoint(directory, placed_tensors());
-  num_steps_ = info.step;
-  optimizer_->set_num_steps(info.step);
+  model_->params().round_masters();
+  load_counters(info);
 }
 
 }  // namespace braid

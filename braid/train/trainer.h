@@ -9,6 +9,7 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/data/corpus.h"
 #include "braid/optim/adamw.h"
+#include "braid/optim/loss_scaler.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
@@ -25,7 +26,8 @@ class Trainer {
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
-  // gradient norm is not finite, and CommError.
+  // gradient norm is not finite, and CommError. In float16 gradients that are not finite cost the update and half the
+  // loss scale instead; the samples count as seen.
   StepReport step();
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
   // Throws RunError when it is not finite.
@@ -47,6 +49,9 @@ class Trainer {
   struct Pass;  // a schedule with what runs it
 
   double mean_loss(const Pass& pass) const;
+  double loss_scale() const;
+  void update(StepReport& report);
+  void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
   void report_timing(StepReport& report) const;
   std::vector<PlacedTensor> placed_tensors() const;
@@ -56,6 +61,7 @@ class Trainer {
   std::unique_ptr<StageModel> model_;
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<Span> spans_;  // of the last step
   int64_t num_steps_ = 0;
