@@ -1,18 +1,180 @@
-// A product without bias, then either of two ends.
+// A product without bias and a loss that share the buffer of the logits.
 #include "braid/nn/language_head.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
 #include <limits>
 
-namespace braid {
+#include "braid/base/errors.h"
+#include "braid/nn/kept.h"
+#include "braid/nn/kernels/product.h"
+#include "braid/nn/linear.h"
+#include "braid/nn/regions.h"
 
-at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  const at::Tensor logits_btv = linear_.forward(x_btc, microbatch);
-  if (microbatch.targets_bt.defined()) {
-    return parallel_cross_entropy_(logits_btv, microbatch.targets_bt, range_, rank_.tensor);
+namespace braid {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct HeadCall {
+  GradTarget weight;
+  at::Tensor targets_n;
+  VocabRange range;
+  Communicator* group;
+  int64_t chunk_rows;
+  double seed;     // of the loss, in backward
+  bool gradients;  // a backward may come
+  bool dx;         // and needs dX
+
+  bool whole() const { return chunk_rows >= targets_n.size(0); }
+};
+
+at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc) { return at::mm(x_nc, weight_vc.t()); }
+
+// Chunks of even size, as few as keep each within the limit, of one row at least.
+int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t limit) {
+  const int64_t most = std::max<int64_t>(1, limit / std::max<int64_t>(1, row_bytes));
+  const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
+  return std::max<int64_t>(1, (rows + chunks - 1) / chunks);
+}
+
+struct WholeState {
+  HeadCall call;
+  std::vector<int64_t> x_sizes;
+  at::Tensor logits_nv;  // undefined once backward has run
+  kernels::SoftmaxGradient gradient;
+};
+
+struct WholeLoss : Function<WholeLoss> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
+                            const HeadCall& call) {
+    const at::Tensor x_nc = x_btc.reshape({-1, x_btc.size(-1)});
+    const at::Tensor logits_nv = logits_of(x_nc, weight_vc);
+    LossRows rows = cross_entropy_rows(logits_nv, call.targets_n, call.range, *call.group);
+    if (call.gradients) {
+      ctx->save_for_backward({x_nc, weight_vc});
+      keep(ctx, WholeState{call, x_btc.sizes().vec(), logits_nv, std::move(rows.gradient)});
+    }
+    return mean_loss(rows.loss_n);
   }
+
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    WholeState& state = kept<WholeState>(ctx);
+    check(state.logits_nv.defined(), "backward of a head's loss runs once: it overwrites what it saved");
+    const at::Tensor dlogits_nv = std::move(state.logits_nv);
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &x_nc = saved[0], &weight_vc = saved[1];
+    state.gradient.step = grads[0].div(dlogits_nv.size(0));
+    kernels::softmax_gradient_(dlogits_nv, state.gradient);
+    at::Tensor dx_btc;
+    if (state.call.dx) {
+      dx_btc = at::empty(state.x_sizes, x_nc.options());
+      at::Tensor dx_nc = dx_btc.view(x_nc.sizes());
+      at::mm_out(dx_nc, dlogits_nv, weight_vc);
+    }
+    push_product(state.call.weight, dlogits_nv, x_nc);
+    return {dx_btc, {}, {}};
+  }
+};
+
+// The loss of one chunk after another, with gradients when call.gradients says so: dX into `dx_nc`, when defined, and
+// dW into the slot.
+class Chunks {
+ public:
+  Chunks(const HeadCall& call, const at::Tensor& x_nc, const at::Tensor& weight_vc)
+      : call_(call), x_nc_(x_nc), weight_vc_(weight_vc) {}
+
+  at::Tensor loss_n, dx_nc;
+
+  void run(const GradSlot* slot) {
+    const int64_t n = x_nc_.size(0);
+    if (slot && call_.dx) dx_nc = at::empty_like(x_nc_);
+    for (int64_t begin = 0; begin < n; begin += call_.chunk_rows) {
+      const int64_t count = std::min(call_.chunk_rows, n - begin);
+      const at::Tensor x = x_nc_.narrow(0, begin, count);
+      const at::Tensor logits_nv = logits_of(x, weight_vc_);
+      LossRows rows = cross_entropy_rows(logits_nv, call_.targets_n.narrow(0, begin, count), call_.range, *call_.group);
+      if (begin == 0) loss_n = at::empty({n}, rows.loss_n.options());
+      loss_n.narrow(0, begin, count).copy_(rows.loss_n);
+      if (!slot) continue;
+      rows.gradient.step = at::full({}, call_.seed / static_cast<double>(n), loss_n.options());
+      kernels::softmax_gradient_(logits_nv, rows.gradient);
+      if (dx_nc.defined()) {
+        at::Tensor dx = dx_nc.narrow(0, begin, count);
+        at::mm_out(dx, logits_nv, weight_vc_);
+      }
+      kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
+    }
+  }
+
+ private:
+  const HeadCall& call_;
+  const at::Tensor &x_nc_, &weight_vc_;
+};
+
+struct ChunkedState {
+  at::Tensor dx_btc;  // undefined when it is not needed
+  double seed;
+};
+
+struct ChunkedLoss : Function<ChunkedLoss> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
+                            const HeadCall& call) {
+    const at::Tensor x_nc = x_btc.reshape({-1, x_btc.size(-1)});
+    Chunks chunks(call, x_nc, weight_vc);
+    if (call.gradients) {
+      const auto& [param, use] = call.weight.param;
+      call.weight.queue->run_now(*param, use, call.weight.micro, [&](const GradSlot& slot) { chunks.run(&slot); });
+      keep(ctx, ChunkedState{chunks.dx_nc.defined() ? chunks.dx_nc.view(x_btc.sizes()) : at::Tensor(), call.seed});
+    } else {
+      chunks.run(nullptr);
+    }
+    return mean_loss(chunks.loss_n);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    ChunkedState& state = kept<ChunkedState>(ctx);
+    if (grads[0].is_cpu()) {
+      const at::Tensor announced = at::full({}, state.seed, grads[0].options());
+      check(grads[0].equal(announced), "the loss is seeded with the gradient that its forward was told");
+    }
+    return {std::move(state.dx_btc), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor LanguageHead::logits(const at::Tensor& x_btc, const Microbatch& microbatch) const {
+  const at::Tensor logits_btv = linear(x_btc, {options_.weight, nullptr, &rank_.weight_grads, microbatch.micro});
   const int64_t padding = logits_btv.size(-1) - range_.real;
   logits_btv.narrow(-1, range_.real, padding).fill_(-std::numeric_limits<double>::infinity());
   return logits_btv;
+}
+
+at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
+  const at::Tensor x = copy_to(x_btc, rank_.tensor);
+  if (!microbatch.targets_bt.defined()) return logits(x, microbatch);
+  const at::Tensor& weight_vc = options_.weight.param->data;
+  const bool gradients = c10::GradMode::is_enabled();
+  const at::Tensor targets_n = checked_targets(microbatch.targets_bt, range_);
+  const int64_t rows =
+      chunk_rows(targets_n.size(0), weight_vc.size(0) * weight_vc.element_size(), options_.logit_bytes);
+  const HeadCall call{{&rank_.weight_grads, options_.weight, microbatch.micro},
+                      targets_n,
+                      range_,
+                      &rank_.tensor,
+                      rows,
+                      microbatch.loss_gradient,
+                      gradients,
+                      gradients && x.requires_grad()};
+  return call.whole() ? WholeLoss::apply(x, weight_vc, call) : ChunkedLoss::apply(x, weight_vc, call);
 }
 
 }  // namespace braid

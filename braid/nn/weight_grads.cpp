@@ -1,14 +1,12 @@
 // Closures over (x, dY) that write one slot each.
 #include "braid/nn/weight_grads.h"
 
-#include <ATen/ops/sum.h>
-
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/kernels/row_sum.h"
+#include "braid/nn/kernels/scatter.h"
 
 namespace braid {
 namespace {
-
-constexpr int64_t kRows[] = {0};
 
 void push(const GradTarget& target, WeightGradQueue::Compute compute) {
   target.queue->push(*target.param.param, target.param.use, target.micro, std::move(compute));
@@ -23,27 +21,23 @@ void forget(const GradSlot& slot) {
 
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni) {
   push(target, [dy = std::move(dy_no), x = std::move(x_ni)](const GradSlot& slot) {
-    accumulate_product(slot.target, dy, x, slot.beta);
+    kernels::accumulate_product(slot.target, dy, x, slot.beta);
   });
 }
 
 void push_row_sum(const GradTarget& target, at::Tensor dy_nc) {
   push(target, [dy = std::move(dy_nc)](const GradSlot& slot) {
     at::Tensor flat = slot.target.view({-1});
-    at::Tensor reached = flat.narrow(0, 0, dy.size(1));
-    if (slot.beta == 0) {
-      at::sum_out(reached, dy, at::IntArrayRef(kRows));
-      flat.narrow(0, dy.size(1), flat.numel() - dy.size(1)).zero_();
-    } else {
-      reached.add_(dy.sum(at::IntArrayRef(kRows)));
-    }
+    const int64_t reached = dy.size(1);
+    kernels::accumulate_row_sum(flat.narrow(0, 0, reached), dy, slot.beta);
+    if (slot.beta == 0) flat.narrow(0, reached, flat.numel() - reached).zero_();
   });
 }
 
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n) {
   push(target, [dy = std::move(dy_nc), rows = std::move(rows_n)](const GradSlot& slot) {
     forget(slot);
-    slot.target.index_add_(0, rows, dy);
+    kernels::add_rows_(slot.target, dy, rows);
   });
 }
 

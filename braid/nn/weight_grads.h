@@ -1,7 +1,9 @@
 // The kinds of weight gradient that layers leave on the queue, and how each is written into its slot.
 // It does not know which layer asks, nor when the queue runs.
 //
-// Every push keeps its tensors alive until the queue has run it. n rows (b x t), i inputs, o outputs, c features.
+// Slots are float32 under parameters of bfloat16 and float16, else of the parameters' type; nothing is rounded before
+// it is added. Every push keeps its tensors alive until the queue has run it. n rows (b x t), i inputs, o outputs, c
+// features.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,12 +25,13 @@ struct GradTarget {
   int micro = 0;
 };
 
-// slot = beta * slot + dy^T x, of shape [o, i], one matrix product without a temporary.
+// slot = beta * slot + dy^T x, of shape [o, i]: kernels/product.h.
 void push_product(const GradTarget& target, at::Tensor dy_no, at::Tensor x_ni);
 // slot = beta * slot + sum over rows. The parameter's elements beyond the summed ones (positions that the batch does
 // not reach) get zero.
 void push_row_sum(const GradTarget& target, at::Tensor dy_nc);
-// slot = beta * slot; slot[rows[k]] += dy[k].
+// slot = beta * slot; slot[rows[k]] += dy[k]. With beta 0 the whole table is cleared; in fast mode that happens once a
+// step at most, and not at all under a tied head, whose product comes first.
 void push_scattered_rows(const GradTarget& target, at::Tensor dy_nc, at::Tensor rows_n);
 // slot = beta * slot + gradient.
 void push_value(const GradTarget& target, at::Tensor gradient);

@@ -12,17 +12,17 @@ void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute c
 }
 
 // Outside of backward the thread may record graphs, and x requires grad: what is computed here is not differentiated.
-void WeightGradQueue::execute(const Entry& entry) {
+void WeightGradQueue::run_now(const Parameter& param, int use, int micro, const Compute& compute) {
   const c10::AutoGradMode no_grad(false);
-  entry.compute(sink_.open(*entry.param, entry.use, entry.micro));
-  sink_.close(*entry.param, entry.use, entry.micro);
+  compute(sink_.open(param, use, micro));
+  sink_.close(param, use, micro);
 }
 
 void WeightGradQueue::run(int micro) {
   for (Entry& waiting : entries_) {
     if (waiting.micro != micro) continue;
     const Entry entry = std::exchange(waiting, Entry{});
-    execute(entry);
+    run_now(*entry.param, entry.use, entry.micro, entry.compute);
   }
   std::erase_if(entries_, [](const Entry& entry) { return entry.param == nullptr; });
 }
@@ -30,7 +30,7 @@ void WeightGradQueue::run(int micro) {
 void WeightGradQueue::run_all() {
   for (Entry& waiting : entries_) {
     const Entry entry = std::exchange(waiting, Entry{});
-    execute(entry);
+    run_now(*entry.param, entry.use, entry.micro, entry.compute);
   }
   entries_.clear();
 }

@@ -18,6 +18,8 @@ class WeightGradQueue {
 
   // The queue owns `compute`, which keeps what it needs (x, dY) alive, until it has run.
   void push(const Parameter& param, int use, int micro, Compute compute);
+  // Opens the slot, runs `compute` and closes it before returning: for a gradient that is known in forward.
+  void run_now(const Parameter& param, int use, int micro, const Compute& compute);
   // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
   void run(int micro);
   void run_all();
@@ -29,7 +31,6 @@ class WeightGradQueue {
     int use = 0, micro = 0;
     Compute compute;
   };
-  void execute(const Entry& entry);
 
   GradSink& sink_;
   std::vector<Entry> entries_;

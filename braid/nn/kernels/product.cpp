@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kernels/product_bf16.h"
 
-namespace braid {
+namespace braid::kernels {
 namespace {
 
 // The kernel reads rows; a gradient that autograd expanded from a scalar has none.
@@ -46,4 +46,4 @@ void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, cons
   }
 }
 
-}  // namespace braid
+}  // namespace braid::kernels

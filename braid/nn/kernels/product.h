@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace braid {
+namespace braid::kernels {
 
 // slot = beta * slot + dy^T x; beta is 0 or 1, and with 0 the slot may hold anything, NaN included.
 //
@@ -16,4 +16,4 @@ namespace braid {
 // elsewhere on CPUs the operands are widened, on CUDA the library's product writes float32.
 void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni, double beta);
 
-}  // namespace braid
+}  // namespace braid::kernels

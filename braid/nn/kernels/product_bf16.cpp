@@ -21,7 +21,7 @@
 #include <immintrin.h>
 #endif
 
-namespace braid {
+namespace braid::kernels {
 
 #if defined(__x86_64__)
 namespace {
@@ -30,10 +30,11 @@ namespace {
 
 constexpr int64_t kTileRows = 14, kTileColumns = 32;
 constexpr int64_t kLanes = 16;
-constexpr int64_t kDyWidth = 16;  // of a woven panel of dy
-constexpr int64_t kDepth = 128;   // pairs of rows in a block
-constexpr int64_t kGroup = 4;     // panels of dy that a thread holds
-constexpr int64_t kSpan = 24;     // panels of x that a task covers
+constexpr __mmask16 kAll = 0xFFFF;  // the plain intrinsics of g++ 12 warn of a register that they leave undefined
+constexpr int64_t kDyWidth = 16;    // of a woven panel of dy
+constexpr int64_t kDepth = 128;     // pairs of rows in a block
+constexpr int64_t kGroup = 4;       // panels of dy that a thread holds
+constexpr int64_t kSpan = 24;       // panels of x that a task covers
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -51,10 +52,10 @@ BRAID_AVX512_BF16 void weave(const Window& in, int64_t width, uint32_t* out) {
     for (int64_t column = 0; column < width; column += kLanes) {
       const int64_t left = std::clamp<int64_t>(in.columns - column, 0, kLanes);
       const __mmask16 mask = static_cast<__mmask16>((1u << left) - 1);
-      __m512i pair = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first + column));
+      __m512i pair = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(mask, first + column));
       if (!single) {
         const __m256i second = _mm256_maskz_loadu_epi16(mask, first + in.stride + column);
-        pair = _mm512_or_si512(pair, _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
+        pair = _mm512_or_si512(pair, _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, second), 16));
       }
       _mm512_storeu_si512(out + column, pair);
     }
@@ -165,4 +166,4 @@ void product_bf16(const ProductBf16&) { check(false, "this processor has no AVX5
 
 #endif
 
-}  // namespace braid
+}  // namespace braid::kernels

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace braid {
+namespace braid::kernels {
 
 // A matrix of bfloat16 whose rows are contiguous; `stride` elements from row to row.
 struct RowsBf16 {
@@ -26,4 +26,4 @@ bool has_product_bf16();
 // alone: blocks of 256 rows, in a block pairs of rows, then the blocks. Subnormal inputs count as zero.
 void product_bf16(const ProductBf16& call);
 
-}  // namespace braid
+}  // namespace braid::kernels
