@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/text.h"
-#include "braid/data/byte_alphabet.h"
 #include "braid/data/pattern_scanner.h"
-#include "braid/data/tokenizer_file.h"
 
 namespace braid {
 namespace {
@@ -185,14 +183,6 @@ class Reader {
   WholePieces whole_pieces_ = WholePieces::Merge;
 };
 
-Json pretokenizer_json(const std::string& regex) {
-  const Json byte_level = {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", regex == kGpt2Regex}};
-  if (regex == kGpt2Regex) return byte_level;
-  const Json split = {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
-  return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level})}};
-}
-
 }  // namespace
 
 BpeModel bpe_of_json(const Json& json, Faults& faults) {
@@ -201,48 +191,6 @@ BpeModel bpe_of_json(const Json& json, Faults& faults) {
     return {};
   }
   return Reader(faults).read(json);
-}
-
-std::string tokenizer_json(const BpeModel& model) {
-  check(model.pretokenizer.regexes.size() == 1 && pattern_scanner(model.pretokenizer.regexes[0]), "one known pattern");
-  nlohmann::ordered_json vocab = nlohmann::ordered_json::object(), merges = nlohmann::ordered_json::array(),
-                         added = nlohmann::ordered_json::array();
-  for (size_t id = 0; id < model.tokens.size(); ++id) {
-    const BpeToken& token = model.tokens[id];
-    check(token.kind == TokenKind::Text || token.kind == TokenKind::Special, "tokens of text and special ones");
-    const bool special = token.kind == TokenKind::Special;
-    vocab.push_back({special ? token.bytes : byte_symbols(token.bytes), id});
-    if (!special) continue;
-    added.push_back({{"id", id},
-                     {"content", token.bytes},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  }
-  for (const BpeMerge& merge : model.merges) {
-    merges.push_back({byte_symbols(model.tokens[merge.left].bytes), byte_symbols(model.tokens[merge.right].bytes)});
-  }
-  nlohmann::ordered_json file = {{"version", "1.0"},
-                                 {"truncation", nullptr},
-                                 {"padding", nullptr},
-                                 {"added_tokens", added},
-                                 {"normalizer", nullptr}};
-  file["pre_tokenizer"] = pretokenizer_json(model.pretokenizer.regexes[0]);
-  file["post_processor"] = nullptr;
-  file["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
-  file["model"] = {{"type", "BPE"},
-                   {"dropout", nullptr},
-                   {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr},
-                   {"end_of_word_suffix", nullptr},
-                   {"fuse_unk", false},
-                   {"byte_fallback", false},
-                   {"ignore_merges", model.whole_pieces == WholePieces::Lookup}};
-  file["model"]["vocab"] = std::move(vocab);
-  file["model"]["merges"] = std::move(merges);
-  return file.dump(1, ' ') + "\n";
 }
 
 }  // namespace braid
