@@ -8,7 +8,7 @@
 // operation). A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor and
 // every timing: a balanced binary tree over ranks,
 //   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
-// left-complete when the count is not a power of two. bfloat16 sums are formed in float32 and rounded once.
+// left-complete when the count is not a power of two. bfloat16 and float16 sums are formed in float32 and rounded once.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -155,6 +155,9 @@ TYPED_TEST_P(Collectives, float64) {
 TYPED_TEST_P(Collectives, bfloat16) {
   for (int ranks : group_sizes()) TypeParam::run(ranks, check_type<c10::BFloat16>);
 }
+TYPED_TEST_P(Collectives, float16) {
+  for (int ranks : group_sizes()) TypeParam::run(ranks, check_type<c10::Half>);
+}
 TYPED_TEST_P(Collectives, int64) {
   for (int ranks : group_sizes()) TypeParam::run(ranks, check_type<int64_t>);
 }
@@ -239,9 +242,10 @@ TYPED_TEST_P(Collectives, maximum_and_minimum_are_nan_where_any_input_is) {
   });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Collectives, float32, float64, bfloat16, int64, bytes_and_int32_move_without_arithmetic,
-                            many_in_flight_are_waited_for_in_reverse, a_work_keeps_its_tensors_alive,
-                            polling_alone_makes_progress, no_rank_passes_a_barrier_before_all_have_come,
+REGISTER_TYPED_TEST_SUITE_P(Collectives, float32, float64, bfloat16, float16, int64,
+                            bytes_and_int32_move_without_arithmetic, many_in_flight_are_waited_for_in_reverse,
+                            a_work_keeps_its_tensors_alive, polling_alone_makes_progress,
+                            no_rank_passes_a_barrier_before_all_have_come,
                             maximum_and_minimum_are_nan_where_any_input_is);
 
 }  // namespace braid::comm_tests

@@ -73,7 +73,7 @@ T tree(std::vector<T>& level, ReduceOp op) {
 // Element `index` of the combination over `ranks` ranks.
 template <class T>
 T expected_sum(int salt, int ranks, int64_t index, ReduceOp op) {
-  using Partial = std::conditional_t<std::is_same_v<T, c10::BFloat16>, float, T>;
+  using Partial = std::conditional_t<sizeof(T) == 2, float, T>;
   thread_local std::vector<Partial> level;
   level.clear();
   for (int rank = 0; rank < ranks; ++rank) level.push_back(static_cast<Partial>(value<T>(salt, rank, index)));

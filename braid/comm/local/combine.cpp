@@ -40,6 +40,12 @@ struct Min {
   }
 };
 
+// float16; its conversions are single instructions.
+using F16 = _Float16;
+
+template <class T>
+constexpr bool kIsShort = std::is_same_v<T, Bf16> || std::is_same_v<T, F16>;
+
 // out[i] = also[i] = function(i) for i < count. `function` may read what out[i] and also[i] overwrite, and nothing that
 // another index does: the loop has no dependence between its turns.
 template <class Out, class Function>
@@ -64,18 +70,24 @@ void fill(Out* out, int64_t count, const Function& function) {
 
 template <class T, class Op>
 struct Tree {
-  using Partial = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
+  using Partial = std::conditional_t<kIsShort<T>, float, T>;
 
   const CombineCall& work;
   int64_t begin, count;  // the block, relative to input_begin
 
   static Partial widened(T value) {
-    if constexpr (std::is_same_v<T, Bf16>) return widen(value);
-    if constexpr (!std::is_same_v<T, Bf16>) return value;
+    if constexpr (std::is_same_v<T, Bf16>) {
+      return widen(value);
+    } else {
+      return static_cast<Partial>(value);
+    }
   }
   static T rounded(Partial value) {
-    if constexpr (std::is_same_v<T, Bf16>) return narrow(value);
-    if constexpr (!std::is_same_v<T, Bf16>) return value;
+    if constexpr (std::is_same_v<T, Bf16>) {
+      return narrow(value);
+    } else {
+      return static_cast<T>(value);
+    }
   }
 
   const T* input(int64_t index) const { return static_cast<const T*>(work.inputs[index]) + work.input_begin + begin; }
@@ -87,7 +99,7 @@ struct Tree {
     if (num == 1) {
       const T* in = input(first);
       if constexpr (std::is_same_v<T, Partial>) return in;
-      if constexpr (!std::is_same_v<T, Partial>) fill(out, count, [in](int64_t i) { return widen(in[i]); });
+      if constexpr (!std::is_same_v<T, Partial>) fill(out, count, [in](int64_t i) { return widened(in[i]); });
       return out;
     }
     int64_t left = left_of(num);
@@ -153,6 +165,8 @@ Combine combine_of(at::ScalarType type, ReduceOp op) {
       return combine_of<double>(op);
     case at::kBFloat16:
       return combine_of<Bf16>(op);
+    case at::kHalf:
+      return combine_of<F16>(op);
     case at::kLong:
       return combine_of<int64_t>(op);
     default:

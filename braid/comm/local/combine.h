@@ -21,7 +21,7 @@ struct CombineCall {
 
 using Combine = void (*)(const CombineCall&);
 
-// The function for elements of `type`, or null: float32, float64, bfloat16 and int64 can be combined.
+// The function for elements of `type`, or null: float32, float64, bfloat16, float16 and int64 can be combined.
 // Maximum and minimum are NaN where any input is; int64 sums wrap.
 Combine combine_of(at::ScalarType type, ReduceOp op);
 
