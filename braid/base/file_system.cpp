@@ -87,6 +87,10 @@ void PosixFileSystem::sync_directory(const std::string& path) {
 
 void PosixFileSystem::rename(const std::string& from, const std::string& to) {
   if (exists(to)) fail(to, "rename to", std::make_error_code(std::errc::file_exists));
+  replace(from, to);
+}
+
+void PosixFileSystem::replace(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(from, cat("rename to ", to).c_str());
 }
 

@@ -27,7 +27,8 @@ class FileSystem {
   virtual void create_directories(const std::string& path) = 0;               // parents too; may exist
   virtual void sync_directory(const std::string& path) = 0;                   // fsync: its names are durable
   virtual void rename(const std::string& from, const std::string& to) = 0;    // `to` must not exist
-  virtual void remove_all(const std::string& path) = 0;                       // nothing there: nothing happens
+  virtual void replace(const std::string& from, const std::string& to) = 0;  // what `to` was is gone, at no moment both
+  virtual void remove_all(const std::string& path) = 0;                      // nothing there: nothing happens
   virtual bool exists(const std::string& path) = 0;
 };
 
@@ -37,6 +38,7 @@ class PosixFileSystem final : public FileSystem {
   void create_directories(const std::string& path) override;
   void sync_directory(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
+  void replace(const std::string& from, const std::string& to) override;
   void remove_all(const std::string& path) override;
   bool exists(const std::string& path) override;
 };

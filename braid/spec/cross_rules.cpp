@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "braid/base/text.h"
@@ -120,6 +121,20 @@ std::vector<CrossRule> data_rules() {
          return std::find(patterns.begin(), patterns.end(), "") == patterns.end();
        },
        [](const View&) { return std::string("must not hold an empty pattern"); }},
+      {{"data.weights", "data.paths"},
+       [](const View& at) {
+         const auto& data = at.spec.data;
+         return data.weights.empty() || data.weights.size() == data.paths.size();
+       },
+       [](const View& at) {
+         return cat("must be empty or have one entry for each of data.paths (", at.spec.data.paths.size(), ")");
+       }},
+      {{"data.weights"},
+       [](const View& at) {
+         const auto& weights = at.spec.data.weights;
+         return std::all_of(weights.begin(), weights.end(), [](double w) { return std::isfinite(w) && w > 0; });
+       },
+       [](const View&) { return std::string("must hold numbers more than 0"); }},
       {{"model.vocab", "data.tokenizer"},
        [](const View& at) {
          return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens || at.spec.data.tokenizer != "bytes";

@@ -43,6 +43,7 @@ class FaultyFileSystem final : public FileSystem {
   void create_directories(const std::string& path) override { strike(path), real_.create_directories(path); }
   void sync_directory(const std::string& path) override { strike(path), real_.sync_directory(path); }
   void rename(const std::string& from, const std::string& to) override { strike(from), real_.rename(from, to); }
+  void replace(const std::string& from, const std::string& to) override { strike(from), real_.replace(from, to); }
   void remove_all(const std::string& path) override { strike(path), real_.remove_all(path); }
   bool exists(const std::string& path) override {
     if (dead_) throw Killed();

@@ -44,6 +44,15 @@ TEST(BadRun, Stages) {
   });
 }
 
+TEST(BadRun, Weights) {
+  expect_complaints({
+      {"",
+       {"data.weights=[1.0, 2.0]"},
+       "data.weights = [1, 2]: must be empty or have one entry for each of data.paths (1)"},
+      {"", {"data.weights=[0.0]"}, "data.weights = [0]: must hold numbers more than 0"},
+  });
+}
+
 TEST(BadRun, Batches) {
   expect_complaints({
       {"",

@@ -1,0 +1,123 @@
+// Everything in the file is checked before it is used.
+#include "braid/data/token_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+TokenFile::TokenFile(const std::string& path, std::shared_ptr<ResidentPages> pages) : file_(path, std::move(pages)) {
+  read_header();
+  read_footer();
+  const auto blocks = static_cast<size_t>((footer_at_ - digests_at_) / 8);
+  verified_ = std::vector<std::atomic<uint64_t>>((blocks + 63) / 64);
+}
+
+void TokenFile::fail(int64_t offset, const std::string& why) const { throw IoError(path(), offset, why); }
+
+void TokenFile::read_header() {
+  const auto bytes = file_.bytes();
+  const TokenFileHeader known;
+  if (bytes.size() < sizeof header_ + sizeof footer_) {
+    fail(static_cast<int64_t>(bytes.size()), "ends inside its header: it is cut short or not a token file");
+  }
+  std::memcpy(&header_, bytes.data(), sizeof header_);
+  if (header_.magic != known.magic) fail(0, "does not begin with BRAIDTOK: it is not a token file");
+  if (header_.version != known.version) {
+    fail(8, cat("has format version ", header_.version, "; this braid reads ", known.version));
+  }
+  if (header_.digest != digest_of_part(header_)) fail(0, "its header is damaged");
+  const bool good = header_.vocab >= 1 && header_.vocab <= 1 << 24 && header_.block_bytes == known.block_bytes &&
+                    header_.width == static_cast<uint32_t>(token_width(static_cast<int64_t>(header_.vocab)));
+  if (!good) fail(0, "its header names a width, vocabulary or block size that no token file has");
+}
+
+void TokenFile::read_footer() {
+  const auto bytes = file_.bytes();
+  footer_at_ = static_cast<int64_t>(bytes.size() - sizeof footer_);
+  std::memcpy(&footer_, bytes.data() + footer_at_, sizeof footer_);
+  if (footer_.digest != digest_of_part(footer_) || footer_.magic != TokenFileFooter().magic) {
+    fail(footer_at_, "its footer is damaged or the file is cut short");
+  }
+  if (footer_.header_digest != header_.digest) fail(0, "its header is another file's");
+  const auto limit = static_cast<uint64_t>(bytes.size());  // no sum below can overflow
+  if (footer_.num_tokens > limit || footer_.num_documents > limit) fail(footer_at_, "its counts exceed its size");
+  const int64_t token_bytes = padded_bytes(num_tokens(), width());
+  const int64_t blocks =
+      (token_bytes + static_cast<int64_t>(header_.block_bytes) - 1) / static_cast<int64_t>(header_.block_bytes);
+  ends_at_ = static_cast<int64_t>(sizeof header_) + token_bytes;
+  digests_at_ = ends_at_ + 8 * num_documents();
+  if (digests_at_ + 8 * blocks != footer_at_) fail(footer_at_, "its counts do not add up to its size");
+  if (digest_of(bytes.subspan(static_cast<size_t>(digests_at_), static_cast<size_t>(8 * blocks))) !=
+      footer_.blocks_digest) {
+    fail(digests_at_, "its table of block digests is damaged");
+  }
+  file_.touch(static_cast<size_t>(8 * blocks));
+}
+
+std::span<const uint64_t> TokenFile::words(int64_t offset, int64_t count) const {
+  return {reinterpret_cast<const uint64_t*>(file_.bytes().data() + offset), static_cast<size_t>(count)};
+}
+
+void TokenFile::verify_blocks(int64_t begin_byte, int64_t end_byte) const {
+  const auto size = static_cast<int64_t>(header_.block_bytes);
+  for (int64_t block = begin_byte / size; block * size < end_byte; ++block) {
+    std::atomic<uint64_t>& bits = verified_[static_cast<size_t>(block / 64)];
+    const uint64_t bit = uint64_t{1} << (block % 64);
+    if (bits.load(std::memory_order_relaxed) & bit) continue;
+    const int64_t at = static_cast<int64_t>(sizeof header_) + block * size;
+    const auto bytes =
+        file_.bytes().subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(size, ends_at_ - at)));
+    if (digest_of(bytes) != words(digests_at_ + 8 * block, 1)[0])
+      fail(at, cat("block ", block, " of its tokens is damaged"));
+    bits.fetch_or(bit, std::memory_order_relaxed);
+  }
+}
+
+void TokenFile::read(int64_t begin, std::span<int64_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  check(begin >= 0 && begin + count <= num_tokens(), "tokens are read inside their source");
+  if (count == 0) return;
+  file_.touch(out.size() * header_.width);
+  verify_blocks(begin * width(), (begin + count) * width());
+  const std::byte* at = file_.bytes().data() + sizeof header_ + begin * width();
+  if (header_.width == 2) {
+    std::copy_n(reinterpret_cast<const uint16_t*>(at), count, out.begin());
+  } else {
+    std::copy_n(reinterpret_cast<const uint32_t*>(at), count, out.begin());
+  }
+}
+
+void TokenFile::verify_documents() const {
+  const auto ends = words(ends_at_, num_documents());
+  if (digest_of(std::as_bytes(ends)) != footer_.documents_digest) fail(ends_at_, "its table of documents is damaged");
+  if (!std::is_sorted(ends.begin(), ends.end()) || (ends.empty() ? 0 : ends.back()) != footer_.num_tokens) {
+    fail(ends_at_, "its table of documents does not end with its last token");
+  }
+  documents_verified_ = true;
+}
+
+void TokenFile::read_documents(int64_t begin, std::span<int64_t> out) const {
+  check(begin >= 0 && begin + static_cast<int64_t>(out.size()) <= num_tokens(), "tokens are read inside their source");
+  if (!documents_verified_) verify_documents();
+  file_.touch(out.size() * 8);
+  document_numbers(words(ends_at_, num_documents()), begin, 0, out);
+}
+
+TokenFileInfo TokenFile::info() const {
+  return {static_cast<int64_t>(file_.bytes().size()), num_tokens(), num_documents(), footer_.digest};
+}
+
+void TokenFile::verify() const {
+  verify_documents();
+  const auto step = static_cast<int64_t>(header_.block_bytes) * 64;
+  for (int64_t byte = 0; byte < ends_at_ - static_cast<int64_t>(sizeof header_); byte += step) {
+    file_.touch(static_cast<size_t>(step));
+    verify_blocks(byte, std::min(byte + step, ends_at_ - static_cast<int64_t>(sizeof header_)));
+  }
+}
+
+}  // namespace braid

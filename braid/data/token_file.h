@@ -1,0 +1,50 @@
+// A token file, mapped. It knows nothing of what its tokens mean.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "braid/data/mapped_file.h"
+#include "braid/data/token_file_layout.h"
+#include "braid/data/token_file_writer.h"
+#include "braid/data/token_source.h"
+
+namespace braid {
+
+// Memory: a bit per block of 16 KiB, and what ResidentPages lets the mapping keep. A block is verified when it is first
+// read, so damage anywhere is an IoError with the path and the block's offset and never a wrong token.
+class TokenFile final : public TokenSource {
+ public:
+  // Verifies header, footer and the digests of blocks. Throws IoError.
+  TokenFile(const std::string& path, std::shared_ptr<ResidentPages> pages);
+
+  int64_t num_tokens() const override { return static_cast<int64_t>(footer_.num_tokens); }
+  int64_t num_documents() const override { return static_cast<int64_t>(footer_.num_documents); }
+  void read(int64_t begin, std::span<int64_t> out) const override;
+  void read_documents(int64_t begin, std::span<int64_t> out) const override;
+
+  const std::string& path() const { return file_.path(); }
+  int width() const { return static_cast<int>(header_.width); }
+  int64_t vocab() const { return static_cast<int64_t>(header_.vocab); }
+  uint64_t tokenizer() const { return header_.tokenizer; }
+  TokenFileInfo info() const;
+  // Reads every byte. Throws IoError at the first that is damaged.
+  void verify() const;
+
+ private:
+  [[noreturn]] void fail(int64_t offset, const std::string& why) const;
+  void read_header();
+  void read_footer();
+  void verify_blocks(int64_t begin_byte, int64_t end_byte) const;
+  void verify_documents() const;
+  std::span<const uint64_t> words(int64_t offset, int64_t count) const;
+
+  MappedFile file_;
+  TokenFileHeader header_;
+  TokenFileFooter footer_;
+  int64_t ends_at_ = 0, digests_at_ = 0, footer_at_ = 0;  // offsets in the file
+  mutable std::vector<std::atomic<uint64_t>> verified_;   // a bit per block
+  mutable std::atomic<bool> documents_verified_ = false;
+};
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// Tokens leave block by block; the tables follow at the end.
+#include "braid/data/token_file_writer.h"
+
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/data/token_source.h"
+
+namespace braid {
+
+TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int64_t vocab, uint64_t tokenizer) {
+  check(vocab >= 1 && vocab <= 1 << 24, "a vocabulary has up to 2^24 tokens");
+  files.remove_all(path);
+  file_ = files.create(path);
+  header_.width = static_cast<uint32_t>(token_width(vocab));
+  header_.vocab = static_cast<uint64_t>(vocab);
+  header_.tokenizer = tokenizer;
+  header_.digest = digest_of_part(header_);
+  block_.reserve(header_.block_bytes);
+  append(std::as_bytes(std::span(&header_, 1)));
+}
+
+void TokenFileWriter::add_document(std::span<const uint32_t> tokens) {
+  for (const uint32_t token : tokens) add_token(token);
+  footer_.num_tokens += tokens.size();
+  ends_.push_back(footer_.num_tokens);
+}
+
+// Little-endian: the low bytes of the token come first.
+void TokenFileWriter::add_token(uint32_t token) {
+  check(token < header_.vocab, "a token lies inside the vocabulary");
+  const size_t at = block_.size();
+  block_.resize(at + header_.width);
+  std::memcpy(block_.data() + at, &token, header_.width);
+  if (block_.size() == header_.block_bytes) close_block();
+}
+
+void TokenFileWriter::close_block() {
+  block_digests_.push_back(digest_of(block_));
+  append(block_);
+  block_.clear();
+}
+
+TokenFileInfo TokenFileWriter::finish() {
+  block_.resize((block_.size() + 7) / 8 * 8);
+  if (!block_.empty()) close_block();
+  footer_.num_documents = ends_.size();
+  footer_.documents_digest = digest_of(std::as_bytes(std::span(ends_)));
+  footer_.blocks_digest = digest_of(std::as_bytes(std::span(block_digests_)));
+  footer_.header_digest = header_.digest;
+  footer_.digest = digest_of_part(footer_);
+  append(std::as_bytes(std::span(ends_)));
+  append(std::as_bytes(std::span(block_digests_)));
+  append(std::as_bytes(std::span(&footer_, 1)));
+  file_->sync();
+  file_->close();
+  return {bytes_, num_tokens(), num_documents(), footer_.digest};
+}
+
+void TokenFileWriter::append(std::span<const std::byte> bytes) {
+  if (!bytes.empty()) file_->append(bytes);
+  bytes_ += static_cast<int64_t>(bytes.size());
+}
+
+}  // namespace braid
