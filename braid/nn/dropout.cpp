@@ -30,7 +30,7 @@ struct Masked : Function<Masked> {
 }  // namespace
 
 at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) const {
-  if (options_.probability == 0 || !microbatch.training) return x;
+  if (!active(microbatch)) return x;
   const double keep_probability = 1 - options_.probability;
   const uint64_t place = options_.block * kSitesPerBlock + options_.site;
   at::Generator& generator = rank_.generator.at_key(random_bits(microbatch.dropout_key, place));

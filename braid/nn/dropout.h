@@ -19,6 +19,7 @@ class Dropout {
   Dropout(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
   // Scales what it keeps by 1 / (1 - probability). The identity when not training or when the probability is 0.
   at::Tensor forward(const at::Tensor& x, const Microbatch& microbatch) const;
+  bool active(const Microbatch& microbatch) const { return options_.probability != 0 && microbatch.training; }
 
  private:
   Options options_;

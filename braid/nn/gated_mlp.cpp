@@ -1,11 +1,8 @@
-// Composed of LibTorch's operations.
+// Autograd around the fused kernel.
 #include "braid/nn/gated_mlp.h"
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/silu_backward.h>
-
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/swiglu.h"
 
 namespace braid {
 namespace {
@@ -17,16 +14,13 @@ using torch::autograd::variable_list;
 struct SwiGlu : Function<SwiGlu> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& gate_up) {
     ctx->save_for_backward({gate_up});
-    const auto halves = gate_up.chunk(2, -1);
-    return at::silu(halves[0]).mul_(halves[1]);
+    return kernels::swiglu(gate_up.contiguous());
   }
+  // The gradient takes the place of the rows. A second backward finds them changed and fails.
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const at::Tensor gate_up = ctx->get_saved_variables()[0];
-    const auto halves = gate_up.chunk(2, -1);
-    const at::Tensor d_gate_up = at::empty_like(gate_up);
-    const auto d_halves = d_gate_up.chunk(2, -1);
-    d_halves[0].copy_(at::silu_backward(grads[0].mul(halves[1]), halves[0]));
-    d_halves[1].copy_(at::silu(halves[0]).mul_(grads[0]));
+    const at::Tensor d_gate_up = ctx->get_saved_variables()[0].detach();
+    kernels::swiglu_backward_(d_gate_up, grads[0].contiguous());
+    d_gate_up.unsafeGetTensorImpl()->bump_version();
     return {d_gate_up};
   }
 };

@@ -25,7 +25,8 @@ class GatedMlp {
   RowParallelLinear down_;
 };
 
-// silu(g) * u of rows [g | u], g and u of equal extent. Keeps the rows for backward, nothing else.
+// silu(g) * u of rows [g | u], g and u of equal extent. Contiguous rows that nothing else reads: they are kept for
+// backward, which overwrites them with their gradient.
 at::Tensor swiglu(const at::Tensor& gate_up_btf);
 
 }  // namespace braid

@@ -1,6 +1,8 @@
 // The blocks of GPT-2: embedding, transformer blocks, head.
 #include "braid/nn/gpt2.h"
 
+#include <utility>
+
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/nn/attention.h"
@@ -41,6 +43,7 @@ class TransformerBlock final : public Block {
     LayerNorm::Options ln_1, ln_2;
     Attention::Options attention;
     Mlp::Options mlp;
+    const Parameter *attention_bias, *mlp_bias;  // of the row-parallel products; they join with the branch
     Dropout::Options attention_dropout, mlp_dropout;
   };
   TransformerBlock(const Options& options, const RankContext& rank)
@@ -48,19 +51,27 @@ class TransformerBlock final : public Block {
         ln_2_(options.ln_2, rank),
         attention_(options.attention, rank),
         mlp_(options.mlp, rank),
+        attention_bias_(options.attention_bias),
+        mlp_bias_(options.mlp_bias),
         attention_dropout_(options.attention_dropout, rank),
-        mlp_dropout_(options.mlp_dropout, rank) {}
+        mlp_dropout_(options.mlp_dropout, rank),
+        rank_(rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
-    const at::Tensor y_btc = x_btc.add(attention_dropout_.forward(attention_.forward(ln_1_.forward(x_btc, m), m), m));
-    return y_btc.add(mlp_dropout_.forward(mlp_.forward(ln_2_.forward(y_btc, m), m), m));
+    const Residual x = ln_1_.open(x_btc, m);
+    const Branch attention{attention_.forward(x.normed_btc, m), attention_bias_};
+    const Residual y = ln_2_.join(x.sum_btc, dropped(attention, attention_dropout_, rank_, m), m);
+    const Branch mlp{mlp_.forward(y.normed_btc, m), mlp_bias_};
+    return join(y.sum_btc, dropped(mlp, mlp_dropout_, rank_, m), rank_, m);
   }
 
  private:
   LayerNorm ln_1_, ln_2_;
   Attention attention_;
   Mlp mlp_;
+  const Parameter *attention_bias_, *mlp_bias_;
   Dropout attention_dropout_, mlp_dropout_;
+  RankContext rank_;
 };
 
 class HeadBlock final : public Block {
@@ -88,6 +99,8 @@ TransformerBlock::Options transformer_options(const ModelSpec& spec, int index, 
   options.ln_2 = {param("ln_2.weight"), param("ln_2.bias"), spec.norm_eps};
   options.attention = {linear("attention.qkv"), linear("attention.projection"), spec.heads / tensor_size, 0, nullptr};
   options.mlp = {linear("mlp.up"), linear("mlp.down")};
+  options.attention_bias = std::exchange(options.attention.projection.bias, nullptr);
+  options.mlp_bias = std::exchange(options.mlp.down.bias, nullptr);
   options.attention_dropout = {spec.dropout, index, 0};
   options.mlp_dropout = {spec.dropout, index, 1};
   return options;

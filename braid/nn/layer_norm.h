@@ -1,8 +1,8 @@
 // Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same.
-// Source: Ba et al., "Layer Normalization" (2016).
+// It knows no model. Source: Ba et al., "Layer Normalization" (2016).
 #pragma once
 
-#include "braid/nn/weight_grads.h"
+#include "braid/nn/residual_norm.h"
 
 namespace braid {
 
@@ -16,8 +16,13 @@ class LayerNorm {
   LayerNorm(const Options& options, const RankContext& rank) : options_(options), rank_(rank) {}
   // btc, the same on every tensor rank. No communication.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+  // The same fused with the residual stream: norm_residual and join_and_norm of residual_norm.h.
+  Residual open(const at::Tensor& residual_btc, const Microbatch& microbatch) const;
+  Residual join(const at::Tensor& residual_btc, const Branch& branch, const Microbatch& microbatch) const;
 
  private:
+  NormCall call(const Microbatch& microbatch) const;
+
   Options options_;
   RankContext rank_;
 };

@@ -43,11 +43,15 @@ class TransformerBlock final : public Block {
         attention_(options.attention, rank),
         mlp_(options.mlp, rank),
         attention_dropout_(options.attention_dropout, rank),
-        mlp_dropout_(options.mlp_dropout, rank) {}
+        mlp_dropout_(options.mlp_dropout, rank),
+        rank_(rank) {}
 
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
-    const at::Tensor y_btc = x_btc.add(attention_dropout_.forward(attention_.forward(norm_1_.forward(x_btc, m), m), m));
-    return y_btc.add(mlp_dropout_.forward(mlp_.forward(norm_2_.forward(y_btc, m), m), m));
+    const Residual x = norm_1_.open(x_btc, m);
+    const Branch attention{attention_.forward(x.normed_btc, m)};
+    const Residual y = norm_2_.join(x.sum_btc, dropped(attention, attention_dropout_, rank_, m), m);
+    const Branch mlp{mlp_.forward(y.normed_btc, m)};
+    return join(y.sum_btc, dropped(mlp, mlp_dropout_, rank_, m), rank_, m);
   }
 
  private:
@@ -55,6 +59,7 @@ class TransformerBlock final : public Block {
   Attention attention_;
   GatedMlp mlp_;
   Dropout attention_dropout_, mlp_dropout_;
+  RankContext rank_;
 };
 
 class HeadBlock final : public Block {

@@ -9,16 +9,18 @@ namespace braid {
 class Mlp {
  public:
   struct Options {
-    ParallelLinearOptions up;    // [4c/n, c]
+    ParallelLinearOptions up;    // [4c/n, c], with a bias
     ParallelLinearOptions down;  // [c, 4c/n]
   };
-  Mlp(const Options& options, const RankContext& rank) : up_(options.up, rank), down_(options.down, rank) {}
+  Mlp(const Options& options, const RankContext& rank);
   // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:
   ColumnParallelLinear up_;
+  const Parameter* up_bias_;
   RowParallelLinear down_;
+  RankContext rank_;
 };
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// Composed of LibTorch's operations. Backward turns the other way.
+// Tables of angles, and autograd around the fused kernel. Backward turns the other way.
 #include "braid/nn/rotary.h"
 
 #include <ATen/ops/empty.h>
@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/rotary.h"
 
 namespace braid {
 namespace {
@@ -25,34 +26,19 @@ double scaled(double frequency, const Llama3Scaling& scaling) {
   return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
 }
 
-struct Turn {
-  at::Tensor cos_t1d, sin_t1d;
-  int64_t num_heads;
-};
-
-// x_btf's heads turned by the angles (forward) or back (backward, sine negated).
-void turn_(const at::Tensor& x_btf, const Turn& turn, const at::Tensor& sin_t1d) {
-  const int64_t b = x_btf.size(0), t = x_btf.size(1), half = turn.cos_t1d.size(-1);
-  const at::Tensor x_bth2d = x_btf.narrow(2, 0, turn.num_heads * 2 * half).view({b, t, turn.num_heads, 2, half});
-  const at::Tensor low = x_bth2d.select(3, 0), high = x_bth2d.select(3, 1);
-  const at::Tensor turned_low = low.mul(turn.cos_t1d).sub_(high.mul(sin_t1d));
-  high.copy_(high.mul(turn.cos_t1d).add_(low.mul(sin_t1d)));
-  low.copy_(turned_low);
-}
-
 struct Rotate : Function<Rotate> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btf, const Turn& turn) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btf, const kernels::Rotation& turn) {
     keep(ctx, turn);
     ctx->mark_dirty({x_btf});
-    turn_(x_btf, turn, turn.sin_t1d);
+    kernels::rotate_(x_btf, turn, kernels::Turn::Forward);
     return x_btf;
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const Turn& turn = kept<Turn>(ctx);
+    const auto& turn = kept<kernels::Rotation>(ctx);
     // In place where nobody else can see the gradient.
     const bool ours = grads[0].use_count() == 1 && grads[0].is_contiguous();
     const at::Tensor dx_btf = ours ? std::move(grads[0]) : grads[0].clone(at::MemoryFormat::Contiguous);
-    turn_(dx_btf, turn, turn.sin_t1d.neg());
+    kernels::rotate_(dx_btf, turn, kernels::Turn::Back);
     return {dx_btf, {}};
   }
 };
@@ -91,8 +77,7 @@ at::Tensor Rotary::rotate_(const at::Tensor& x_btf, int64_t num_heads) const {
   const int64_t t = x_btf.size(1);
   check(t <= cos_td_.size(0), "a sequence is no longer than the table of angles");
   check(x_btf.is_contiguous() && num_heads * head_width_ <= x_btf.size(2), "heads to turn, in rows");
-  return Rotate::apply(x_btf,
-                       Turn{cos_td_.narrow(0, 0, t).unsqueeze(1), sin_td_.narrow(0, 0, t).unsqueeze(1), num_heads});
+  return Rotate::apply(x_btf, kernels::Rotation{cos_td_.narrow(0, 0, t), sin_td_.narrow(0, 0, t), num_heads});
 }
 
 }  // namespace braid

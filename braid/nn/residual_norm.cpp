@@ -1,0 +1,100 @@
+// Autograd around the fused kernels.
+#include "braid/nn/residual_norm.h"
+
+#include <ATen/ops/zeros_like.h>
+
+#include "braid/nn/kept.h"
+#include "braid/nn/linear.h"
+
+namespace braid {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct FusedCall {
+  NormCall norm;
+  bool has_branch;
+  const Parameter* branch_bias;
+};
+
+at::Tensor data_of(const Parameter* param) { return param ? param->data.detach() : at::Tensor(); }
+
+kernels::NormParams params_of(const NormCall& call) {
+  return {call.kind, data_of(call.weight), data_of(call.bias), call.eps};
+}
+
+at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
+
+// Without a branch the first output is the first input.
+struct JoinNorm : Function<JoinNorm> {
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& residual,
+                               const std::optional<at::Tensor>& branch, const at::Tensor& weight,
+                               const FusedCall& call) {
+    keep(ctx, call);
+    ctx->set_materialize_grads(false);
+    const kernels::Addends addends{residual.contiguous(), branch ? branch->contiguous() : at::Tensor(),
+                                   data_of(call.branch_bias)};
+    kernels::Normed normed = kernels::norm_forward(addends, params_of(call.norm));
+    if (!branch) normed.sum = residual;
+    ctx->save_for_backward({normed.sum, weight, normed.mean, normed.rstd});
+    return {normed.sum, normed.y};
+  }
+
+  // The kernel makes all gradients in one pass. Waiting with the small vectors would keep x and dY alive and read them
+  // again, so the queue only gets their sums.
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const auto& [call, has_branch, branch_bias] = kept<FusedCall>(ctx);
+    const variable_list saved = ctx->get_saved_variables();
+    const kernels::Normed normed{saved[0].contiguous(), {}, saved[2], saved[3]};
+    const at::Tensor dy = grads[1].defined() ? grads[1].contiguous() : at::zeros_like(normed.sum);
+    const kernels::NormGradients d = kernels::norm_backward({contiguous(grads[0]), dy}, normed, params_of(call));
+    push_value({call.queue, {call.weight, 0}, call.micro}, d.dweight);
+    if (call.bias) push_value({call.queue, {call.bias, 0}, call.micro}, d.dbias);
+    if (branch_bias) push_value({call.queue, {branch_bias, 0}, call.micro}, d.dx_sum);
+    return {d.dx, has_branch ? d.dx : at::Tensor(), {}, {}};
+  }
+};
+
+struct JoinOnly : Function<JoinOnly> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& residual, const at::Tensor& branch,
+                            const GradTarget& bias) {
+    keep(ctx, bias);
+    return kernels::sum_of({residual.contiguous(), branch.contiguous(), data_of(bias.param.param)});
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const GradTarget& bias = kept<GradTarget>(ctx);
+    if (bias.param.param) push_row_sum(bias, grads[0].reshape({-1, grads[0].size(-1)}));
+    return {grads[0], grads[0], {}};
+  }
+};
+
+Residual apply(const at::Tensor& residual, const std::optional<at::Tensor>& branch, const FusedCall& call) {
+  variable_list out = JoinNorm::apply(residual, branch, call.norm.weight->data, call);
+  return {std::move(out[0]), std::move(out[1])};
+}
+
+}  // namespace
+
+Residual norm_residual(const at::Tensor& x_btc, const NormCall& call) {
+  return apply(x_btc, {}, {call, false, nullptr});
+}
+
+Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, const NormCall& call) {
+  return apply(residual_btc, branch.btc, {call, true, branch.bias});
+}
+
+at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const RankContext& rank,
+                const Microbatch& microbatch) {
+  const GradTarget bias{&rank.weight_grads, {branch.bias, 0}, microbatch.micro};
+  return JoinOnly::apply(residual_btc, branch.btc, bias);
+}
+
+Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch) {
+  if (!dropout.active(microbatch)) return branch;
+  const GradTarget bias{&rank.weight_grads, {branch.bias, 0}, microbatch.micro};
+  return {dropout.forward(branch.bias ? add_bias_(branch.btc, bias) : branch.btc, microbatch), nullptr};
+}
+
+}  // namespace braid

@@ -1,0 +1,46 @@
+// The residual stream: a branch is added to it and the sum is normalised, in one pass over memory each way, with the
+// weight gradients led to the queue. It knows neither attention nor feed-forward, nor which norm a model uses.
+//
+//   residual ----(+)---- sum ---------> the next residual       backward, one pass:
+//                 |       |               d = dsum + norm'(dy), the gradient of residual and of branch alike;
+//   branch + bias'        norm --> y      sums over rows: the norm's weight and bias, the branch's bias
+#pragma once
+
+#include "braid/nn/dropout.h"
+#include "braid/nn/kernels/norm.h"
+#include "braid/nn/weight_grads.h"
+
+namespace braid {
+
+struct NormCall {
+  kernels::NormKind kind = kernels::NormKind::Layer;
+  const Parameter* weight = nullptr;  // [c]
+  const Parameter* bias = nullptr;    // [c], Layer only
+  double eps = 1e-5;
+  WeightGradQueue* queue = nullptr;
+  int micro = 0;
+};
+
+// What joins the stream: btc, to which `bias` (none: null) is yet to be added, after its reduction over ranks.
+struct Branch {
+  at::Tensor btc;
+  const Parameter* bias = nullptr;  // [c]
+};
+
+struct Residual {
+  at::Tensor sum_btc, normed_btc;
+};
+
+// normed = norm(x), sum = x: whoever goes on with the residual uses `sum_btc`, so that both gradients meet in one pass.
+Residual norm_residual(const at::Tensor& x_btc, const NormCall& call);
+// sum = residual + branch, normed = norm(sum).
+Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, const NormCall& call);
+
+// residual + branch, without a norm.
+at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const RankContext& rank,
+                const Microbatch& microbatch);
+
+// The branch behind dropout, which acts on the sum of branch and bias. Without dropout the branch as it is.
+Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch);
+
+}  // namespace braid
