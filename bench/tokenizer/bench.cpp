@@ -1,0 +1,80 @@
+// Measures how fast text becomes tokens, on one thread. It knows no peer: run does.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+#include "braid/data/bpe_tokenizer.h"
+#include "braid/data/tokenizer_file.h"
+
+namespace braid {
+namespace {
+
+constexpr int kRounds = 15;
+
+std::string content(const char* path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
+}
+
+// The least seconds of several calls.
+template <class Call>
+double best_seconds(int rounds, const Call& call) {
+  double best = 1e9;
+  for (int round = 0; round < rounds; ++round) {
+    const double begin = now_seconds();
+    call();
+    best = std::min(best, now_seconds() - begin);
+  }
+  return best;
+}
+
+void print(const char* what, double megabytes, double seconds) {
+  std::cout << "| " << what << " | " << fixed(megabytes / seconds, 1) << " |\n";
+}
+
+int measure(const char* tokenizer_path, const char* text_path) {
+  const std::string text = content(text_path);
+  const double megabytes = static_cast<double>(text.size()) / 1e6;
+  const BpeModel model = read_bpe(tokenizer_path);
+  std::vector<uint32_t> tokens;
+  const auto encode = [&](const Tokenizer& tokenizer) {
+    tokens.clear();
+    tokenizer.encode_append(text, tokens);
+  };
+  const auto cut = [&](PieceCursor& cursor) {
+    cursor.reset(text);
+    for (size_t end = 0; end < text.size();) end = cursor.next();
+  };
+  const auto tokenizer = bpe_tokenizer(model);
+  const double warm = best_seconds(kRounds, [&] { encode(*tokenizer); });
+  double cold = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    const auto fresh = bpe_tokenizer(model);
+    cold = std::min(cold, best_seconds(1, [&] { encode(*fresh); }));
+  }
+  const auto scanner = cut_by(model.pretokenizer), engine = cut_by_general_engine(model.pretokenizer);
+  const std::vector<int> ids(tokens.begin(), tokens.end());
+  print("braid, encode", megabytes, warm);
+  print("braid, encode, empty cache", megabytes, cold);
+  print("braid, cutting alone, scanner", megabytes, best_seconds(kRounds, [&] { cut(*scanner); }));
+  print("braid, cutting alone, PCRE2", megabytes, best_seconds(5, [&] { cut(*engine); }));
+  print("braid, decode", megabytes, best_seconds(kRounds, [&] { tokenizer->decode(ids); }));
+  std::cerr << text.size() << " bytes, " << tokens.size() << " tokens; loading took "
+            << fixed(1e3 * best_seconds(3, [&] { make_tokenizer(tokenizer_path); }), 0) << " ms\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace braid
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: bench_tokenizer TOKENIZER TEXT\n";
+    return 2;
+  }
+  return braid::measure(argv[1], argv[2]);
+}

@@ -1,0 +1,66 @@
+"""braid data train-bpe as a user calls it: what is written, what is said, and how it ends."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+from braid_binary import SOURCE, braid
+
+TEXT = SOURCE / "tests/data/data/bpe_text.txt"
+
+
+class TrainBpe(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def train(self, *words):
+        return braid("data", "train-bpe", *map(str, words))
+
+    def test_writes_the_tokenizer_asked_for(self):
+        done = self.train("--vocab", 300, "--out", self.path / "new/folder", "--pattern", "llama3", TEXT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        file = json.loads((self.path / "new/folder/tokenizer.json").read_text())
+        self.assertEqual(len(file["model"]["vocab"]), 300)
+        self.assertEqual(len(file["model"]["merges"]), 43)
+        self.assertEqual(file["model"]["merges"][0], ["à", "¤"])
+        self.assertEqual([token["content"] for token in file["added_tokens"]], ["<|endoftext|>"])
+        self.assertTrue(file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"].startswith("(?i:'s|'t"))
+        self.assertRegex(done.stdout, r"^300 tokens \(43 merges\) from \d+ distinct pieces of 1 documents\nwrote .*\n$")
+
+    def test_says_when_there_are_fewer_tokens(self):
+        done = self.train("--vocab", 5000, "--out", self.path, "--min-frequency", 9, TEXT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("fewer than asked for: no other pair occurs 9 times", done.stdout)
+
+    def test_names_everything_that_is_wrong(self):
+        (self.path / "tokenizer.json").write_text("{}")
+        done = self.train("--vocab", 256, "--min-frequency", "x", "--pattern", "gpt3", "--out", self.path, "--frob",
+                          self.path / "nothing")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.splitlines(), [
+            "--frob: is not an option of braid data train-bpe",
+            "--vocab = 256: must be a whole number from 257 to 16777216; nearest valid is 257",
+            "--min-frequency = x: must be a whole number from 1 to 1099511627776; nearest valid is 1",
+            "--pattern = gpt3: must be one of gpt2, llama3, qwen2; nearest valid is gpt2",
+            f"--out = {self.path}: has a tokenizer.json already; remove it or name another folder",
+            f"INPUT = {self.path}/nothing: does not exist",
+        ])
+
+    def test_names_what_is_missing(self):
+        done = self.train()
+        self.assertEqual(done.returncode, 2)
+        for key in ("--vocab", "--out", "INPUT"):
+            self.assertIn(f"{key}: is needed", done.stderr)
+
+    def test_subcommands(self):
+        self.assertIn("train-bpe", braid("data", "--help").stdout)
+        done = braid("data", "train-bp")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nearest valid is train-bpe", done.stderr)
+        self.assertEqual(braid("data").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
