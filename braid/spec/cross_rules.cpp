@@ -183,7 +183,8 @@ int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} 
 
 const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {
-    auto all = mesh_rules();
+    auto all = model_rules();
+    for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));
     return all;

@@ -10,6 +10,7 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
+#include "braid/spec/preset.h"
 
 namespace braid {
 namespace {
@@ -159,11 +160,31 @@ void read_override(const std::string& word, Reading& reading) {
   }
 }
 
-RunSpec checked(const TomlDocument& document, const std::vector<std::string>& overrides, const HostLimits& limits) {
-  Reading reading;
-  reading.problems = document.problems;
+void read_all(const TomlDocument& document, const std::vector<std::string>& overrides, Reading& reading) {
   read_document(document.root, reading);
   for (const auto& word : overrides) read_override(word, reading);
+}
+
+// The file and the overrides on top of the model that they name. Of a model that cannot be had, no other key is judged.
+Reading read_on_model(const TomlDocument& document, const std::vector<std::string>& overrides) {
+  Reading asking, reading;
+  read_all(document, overrides, asking);
+  std::vector<Problem> faults;
+  reading.spec.model = described_model(asking.spec.model, faults);
+  read_all(document, overrides, reading);
+  reading.spec.model.preset.clear();
+  reading.spec.model.config.clear();
+  if (faults.empty()) return reading;
+  reading.problems.insert(reading.problems.end(), faults.begin(), faults.end());
+  for (const auto& field : fields()) {
+    if (section_of(field) == "model" && !reading.given.contains(field.key)) reading.unread.insert(field.key);
+  }
+  return reading;
+}
+
+RunSpec checked(const TomlDocument& document, const std::vector<std::string>& overrides, const HostLimits& limits) {
+  Reading reading = read_on_model(document, overrides);
+  reading.problems.insert(reading.problems.begin(), document.problems.begin(), document.problems.end());
   if (document.problems.empty()) {
     // A misspelt key is one problem, not a second one for the value that is missing under the right name.
     for (const auto& key : reading.meant) {

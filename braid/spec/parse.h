@@ -12,6 +12,9 @@ namespace braid {
 
 // Reads `toml_text`, then the overrides in order (the last of a key wins), and checks the whole with problems().
 //
+// The model starts as the one that model.preset or model.config names (preset.h); keys given in either place win over
+// its figures. Both are empty in what is returned, so that it says every figure itself.
+//
 // An override is "section.key=value" with a TOML value. Where the field is a string a bare word stands for itself
 // (train.reduction=reproducible), and in a list of strings too (data.paths=[a.txt, b.txt]), since shells eat quotes.
 //

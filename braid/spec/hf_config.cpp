@@ -1,0 +1,185 @@
+// A reader that takes one key after another and remembers what was wrong.
+#include "braid/spec/hf_config.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/text.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;  // a configuration is a few kilobytes
+
+// An object of the file. A key that is null counts as missing.
+class Keys {
+ public:
+  Keys(const Json& object, std::string prefix, std::vector<Problem>& problems)
+      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
+
+  const Json* find(const char* key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  void refuse(const char* key, const std::string& rule, const std::string& nearest = "") const {
+    const Json* value = find(key);
+    problems_.push_back(
+        {prefix_ + key, value ? value->dump(-1, ' ', true, Json::error_handler_t::replace) : "", rule, nearest});
+  }
+
+  // A size that a model of this family has.
+  void take_size(const char* key, int& to) const {
+    if (find(key)) return take_optional_size(key, to);
+    refuse(key, "must be given");
+  }
+  void take_optional_size(const char* key, int& to) const {
+    const Json* value = find(key);
+    if (!value) return;
+    const bool fits = value->is_number_integer() && *value >= 1 && *value <= std::numeric_limits<int>::max();
+    if (!fits) return refuse(key, "must be an integer, at least 1");
+    to = value->get<int>();
+  }
+  void take_number(const char* key, double& to) const {
+    const Json* value = find(key);
+    if (!value) return;
+    if (!value->is_number() || !(value->get<double>() > 0)) return refuse(key, "must be a number more than 0");
+    to = value->get<double>();
+  }
+  bool flag(const char* key, bool unless_given) const {
+    const Json* value = find(key);
+    if (value && !value->is_boolean()) refuse(key, "must be true or false");
+    return value && value->is_boolean() ? value->get<bool>() : unless_given;
+  }
+  // Refuses another value than `needed`; missing means needed.
+  void need(const char* key, const Json& needed) const {
+    const Json* value = find(key);
+    if (value && *value != needed)
+      refuse(key, "must be " + needed.dump() + ", since braid computes nothing else", needed.dump());
+  }
+  void need_one_of(const char* key, const Strings& words) const {
+    const Json* value = find(key);
+    if (!value) return;
+    Strings quoted;
+    for (const auto& word : words) {
+      if (*value == word) return;
+      quoted.push_back(toml_text(word));
+    }
+    refuse(key, cat("must be one of ", joined(quoted)), quoted[0]);
+  }
+  // The object under `key`; nothing when it is missing.
+  std::vector<Keys> below(const char* key) const {
+    const Json* value = find(key);
+    if (!value) return {};
+    if (value->is_object()) return {Keys(*value, prefix_ + key + ".", problems_)};
+    refuse(key, "must be an object");
+    return {};
+  }
+
+ private:
+  const Json& object_;
+  std::string prefix_;
+  std::vector<Problem>& problems_;
+};
+
+ModelSpec gpt2_model(const Keys& keys) {
+  ModelSpec model;
+  keys.take_size("vocab_size", model.vocab);
+  keys.take_size("n_positions", model.context);
+  keys.take_size("n_embd", model.width);
+  keys.take_size("n_layer", model.layers);
+  keys.take_size("n_head", model.heads);
+  keys.take_optional_size("n_inner", model.ffn);
+  keys.take_number("layer_norm_epsilon", model.norm_eps);
+  keys.take_number("initializer_range", model.init_std);
+  keys.need_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  keys.need("scale_attn_weights", true);
+  keys.need("scale_attn_by_inverse_layer_idx", false);
+  keys.need("add_cross_attention", false);
+  if (!keys.flag("tie_word_embeddings", true)) model.output_weights = "untied";
+  return model;
+}
+
+// "rope_parameters" holds the base too; the older "rope_scaling" does not.
+void take_rope(const Keys& keys, ModelSpec& model) {
+  keys.take_number("rope_theta", model.rope_base);
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    for (const Keys& rope : keys.below(name)) {
+      const char* type = rope.find("rope_type") ? "rope_type" : "type";
+      rope.need_one_of(type, {"llama3", "default"});
+      rope.take_number("rope_theta", model.rope_base);
+      rope.need("partial_rotary_factor", 1.0);
+      const Json* value = rope.find(type);
+      if (!value || *value != "llama3") continue;
+      model.rope_scaling = "llama3";
+      for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"}) {
+        if (!rope.find(needed)) rope.refuse(needed, "must be given");
+      }
+      rope.take_number("factor", model.rope_factor);
+      rope.take_number("low_freq_factor", model.rope_low_frequency);
+      rope.take_number("high_freq_factor", model.rope_high_frequency);
+      rope.take_size("original_max_position_embeddings", model.rope_context);
+    }
+  }
+}
+
+ModelSpec llama_model(const Keys& keys) {
+  ModelSpec model;
+  model.family = "llama";
+  model.norm_eps = 1e-6;
+  keys.take_size("vocab_size", model.vocab);
+  keys.take_size("max_position_embeddings", model.context);
+  keys.take_size("hidden_size", model.width);
+  keys.take_size("intermediate_size", model.ffn);
+  keys.take_size("num_hidden_layers", model.layers);
+  keys.take_size("num_attention_heads", model.heads);
+  keys.take_optional_size("num_key_value_heads", model.kv_heads);
+  keys.take_number("rms_norm_eps", model.norm_eps);
+  keys.take_number("initializer_range", model.init_std);
+  keys.need_one_of("hidden_act", {"silu", "swish"});
+  keys.need("attention_bias", false);
+  keys.need("mlp_bias", false);
+  int head_dim = 0;
+  keys.take_optional_size("head_dim", head_dim);
+  if (head_dim > 0 && int64_t{head_dim} * model.heads != model.width) {
+    keys.refuse("head_dim", cat("must be hidden_size / num_attention_heads (", model.width, " / ", model.heads, ")"));
+  }
+  take_rope(keys, model);
+  if (!keys.flag("tie_word_embeddings", false)) model.output_weights = "untied";
+  return model;
+}
+
+}  // namespace
+
+ModelSpec parse_hf_config(const std::string& json_text, const std::string& origin, std::vector<Problem>& problems) {
+  const Json root = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) {
+    const char* rule = root.is_discarded() ? "is not JSON" : "must hold a JSON object";
+    problems.push_back({origin, "", rule, ""});
+    return {};
+  }
+  const Keys keys(root, origin + ": ", problems);
+  keys.need_one_of("model_type", {"gpt2", "llama"});
+  const Json* type = keys.find("model_type");
+  if (!type) keys.refuse("model_type", "must be given, \"gpt2\" or \"llama\"");
+  if (type && *type == "gpt2") return gpt2_model(keys);
+  if (type && *type == "llama") return llama_model(keys);
+  return {};
+}
+
+ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems) {
+  std::string text;
+  try {
+    text = CheckedFile(path).content(kMostBytes);
+  } catch (const IoError& error) {
+    problems.push_back({"model.config", toml_text(path), cat("cannot be read: ", error.what()), ""});
+    return {};
+  }
+  return parse_hf_config(text, path, problems);
+}
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// What must hold between the fields of a model beyond its cuts over the mesh.
+#include "braid/base/text.h"
+#include "braid/spec/cross_rules.h"
+
+namespace braid {
+namespace {
+
+bool scaled(const View& at) { return at.spec.model.rope_scaling == "llama3"; }
+
+// A spec that still names its model was never put together: what it says of sizes is not what was asked for.
+CrossRule resolved(const char* key, std::string ModelSpec::*name) {
+  return {{key},
+          [name](const View& at) { return (at.spec.model.*name).empty(); },
+          [](const View&) { return std::string("must be empty here: parse_run() or described_model() resolves it"); }};
+}
+
+}  // namespace
+
+std::vector<CrossRule> model_rules() {
+  return {
+      resolved("model.preset", &ModelSpec::preset),
+      resolved("model.config", &ModelSpec::config),
+      {{"model.rope_scaling", "model.family"},
+       [](const View& at) { return !scaled(at) || at.spec.model.family == "llama"; },
+       [](const View&) { return std::string("must be \"none\" when model.family is \"gpt2\""); }},
+      {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},
+       [](const View& at) {
+         return !scaled(at) || at.spec.model.rope_high_frequency > at.spec.model.rope_low_frequency;
+       },
+       [](const View& at) {
+         return cat("must be more than model.rope_low_frequency (", exact(at.spec.model.rope_low_frequency), ")");
+       }},
+  };
+}
+
+}  // namespace braid

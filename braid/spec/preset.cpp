@@ -1,0 +1,100 @@
+// The table, and the choice between it and a file.
+#include "braid/spec/preset.h"
+
+#include "braid/base/text.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/hf_config.h"
+
+namespace braid {
+namespace {
+
+// Sizes every family has.
+struct Sizes {
+  int layers, heads, width, context, vocab;
+};
+
+ModelSpec gpt2(const Sizes& sizes) {
+  ModelSpec model;
+  model.layers = sizes.layers;
+  model.heads = sizes.heads;
+  model.width = sizes.width;
+  model.context = sizes.context;
+  model.vocab = sizes.vocab;
+  return model;
+}
+
+struct LlamaSizes {
+  int kv_heads, ffn;
+  const char* output_weights;
+  double rope_base = 10000;
+};
+
+ModelSpec llama(const Sizes& sizes, const LlamaSizes& more) {
+  ModelSpec model = gpt2(sizes);
+  model.family = "llama";
+  model.kv_heads = more.kv_heads;
+  model.ffn = more.ffn;
+  model.output_weights = more.output_weights;
+  model.rope_base = more.rope_base;
+  return model;
+}
+
+// Llama 3.1 and later; the other figures of the scaling are ModelSpec's defaults.
+ModelSpec scaled(ModelSpec model, double factor) {
+  model.rope_scaling = "llama3";
+  model.rope_factor = factor;
+  return model;
+}
+
+const char* const kGpt2 = "Radford et al. 2019, table 2; config.json of openai-community";
+const char* const kLlama3 =
+    "config.json of meta-llama, with the 8192 tokens of the first training (Grattafiori et al. 2024, section 3.4.1)";
+
+std::vector<Preset> table() {
+  constexpr int kGpt2Vocab = 50257, kLlama3Vocab = 128256;
+  return {
+      {"gpt2-tiny", "ours, for trials", gpt2({4, 4, 128, 256, 0})},
+      {"gpt2-124m", kGpt2, gpt2({12, 12, 768, 1024, kGpt2Vocab})},
+      {"gpt2-350m", kGpt2, gpt2({24, 16, 1024, 1024, kGpt2Vocab})},
+      {"gpt2-774m", kGpt2, gpt2({36, 20, 1280, 1024, kGpt2Vocab})},
+      {"gpt2-1.5b", kGpt2, gpt2({48, 25, 1600, 1024, kGpt2Vocab})},
+      {"llama-tiny", "ours, for trials", llama({4, 4, 128, 256, 0}, {2, 384, "tied"})},
+      {"llama-small", "ours, for trials", llama({6, 6, 384, 256, 0}, {2, 1024, "tied"})},
+      {"tinyllama-1.1b", "config.json of TinyLlama/TinyLlama_v1.1; Zhang et al. 2024, table 2",
+       llama({22, 32, 2048, 2048, 32000}, {4, 5632, "untied"})},
+      {"llama-1b", kLlama3, scaled(llama({16, 32, 2048, 8192, kLlama3Vocab}, {8, 8192, "tied", 500000}), 32)},
+      {"llama-3b", kLlama3, scaled(llama({28, 24, 3072, 8192, kLlama3Vocab}, {8, 8192, "tied", 500000}), 32)},
+      {"llama-8b", kLlama3, scaled(llama({32, 32, 4096, 8192, kLlama3Vocab}, {8, 14336, "untied", 500000}), 8)},
+  };
+}
+
+ModelSpec named_model(const std::string& name, std::vector<Problem>& problems) {
+  Strings names, quoted;
+  for (const auto& preset : presets()) {
+    if (preset.name == name) return preset.model;
+    names.push_back(preset.name);
+    quoted.push_back(toml_text(preset.name));
+  }
+  const std::string meant = nearest(name, names);
+  problems.push_back({"model.preset", toml_text(name), cat("must be empty or one of ", joined(quoted)),
+                      meant.empty() ? "" : toml_text(meant)});
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> kPresets = table();
+  return kPresets;
+}
+
+ModelSpec described_model(const ModelSpec& asked, std::vector<Problem>& problems) {
+  if (!asked.preset.empty() && !asked.config.empty()) {
+    problems.push_back({"model.config", toml_text(asked.config), "must be empty when model.preset is given", "\"\""});
+  }
+  if (!asked.preset.empty()) return named_model(asked.preset, problems);
+  if (!asked.config.empty()) return read_hf_config(asked.config, problems);
+  return {};
+}
+
+}  // namespace braid

@@ -1,0 +1,173 @@
+// config.json files as their authors publish them, and what is said to those we cannot follow.
+#include "braid/spec/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "braid/base/text.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/parse.h"
+#include "braid/spec/preset.h"
+
+namespace braid {
+namespace {
+
+const char* const kGpt2 = R"({
+  "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": 50256,
+  "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+  "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+  "resid_pdrop": 0.1, "summary_activation": null, "task_specific_params": {"text-generation": {"do_sample": true}},
+  "vocab_size": 50257})";
+
+const char* const kLlama1b = R"({
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 128000,
+  "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+  "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama",
+  "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1,
+  "rms_norm_eps": 1e-05,
+  "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                   "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+  "rope_theta": 500000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+  "vocab_size": 128256})";
+
+ModelSpec legal(const std::string& json) {
+  std::vector<Problem> found;
+  const ModelSpec model = parse_hf_config(json, "config.json", found);
+  EXPECT_TRUE(found.empty()) << ConfigError(found).what();
+  return model;
+}
+
+std::string complaint(const std::string& json) {
+  std::vector<Problem> found;
+  parse_hf_config(json, "c", found);
+  return found.empty() ? "accepted" : ConfigError(found).what();
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+ModelSpec preset(const std::string& name) {
+  for (const auto& known : presets()) {
+    if (known.name == name) return known.model;
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+TEST(HfConfig, PublishedFilesGiveThePresets) {
+  EXPECT_EQ(legal(kGpt2), preset("gpt2-124m"));
+  ModelSpec llama = preset("llama-1b");
+  llama.context = 131072;
+  EXPECT_EQ(legal(kLlama1b), llama);
+}
+
+TEST(HfConfig, MissingKeysMeanWhatTheyMeanThere) {
+  const ModelSpec model = legal(R"({"model_type": "llama", "vocab_size": 100, "max_position_embeddings": 64,
+    "hidden_size": 48, "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 6, "head_dim": null,
+    "rope_scaling": null})");
+  EXPECT_EQ(model.output_weights, "untied");
+  EXPECT_EQ(model.kv_heads, 0);
+  EXPECT_EQ(model.norm_eps, 1e-6);
+  EXPECT_EQ(model.rope_base, 10000);
+  EXPECT_EQ(model.rope_scaling, "none");
+  EXPECT_EQ(legal(replaced(kGpt2, "\"n_ctx\"", "\"n_inner\": 99, \"n_ctx\"")).ffn, 99);
+  EXPECT_EQ(legal(replaced(kGpt2, "\"n_ctx\"", "\"tie_word_embeddings\": false, \"n_ctx\"")).output_weights, "untied");
+}
+
+TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
+  const std::string older = "\"rope_scaling\": {\"factor\": 32.0,";
+  std::string newer = replaced(kLlama1b, older, "\"rope_parameters\": {\"rope_theta\": 500000.0, \"factor\": 32.0,");
+  newer = replaced(newer, "\"rope_theta\": 500000.0, \"tie", "\"tie");
+  EXPECT_EQ(legal(newer), legal(kLlama1b));
+  EXPECT_EQ(legal(replaced(kLlama1b, "\"rope_type\"", "\"type\"")), legal(kLlama1b));
+  ModelSpec plain = legal(kLlama1b);
+  plain.rope_scaling = "none";
+  plain.rope_factor = 8;
+  EXPECT_EQ(legal(replaced(kLlama1b, "\"llama3\"", "\"default\"")), plain);
+}
+
+TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
+  std::string bad = replaced(kLlama1b, "\"silu\"", "\"gelu\"");
+  bad = replaced(bad, "\"attention_bias\": false", "\"attention_bias\": true");
+  bad = replaced(bad, "\"head_dim\": 64", "\"head_dim\": 128");
+  bad = replaced(bad, "\"llama3\"", "\"yarn\"");
+  bad = replaced(bad, "\"vocab_size\": 128256", "\"vocab_size\": \"many\"");
+  bad = replaced(bad, "\"num_hidden_layers\": 16,", "");
+  EXPECT_EQ(
+      complaint(bad),
+      "c: vocab_size = \"many\": must be an integer, at least 1\n"
+      "c: num_hidden_layers: must be given\n"
+      "c: hidden_act = \"gelu\": must be one of \"silu\", \"swish\"; nearest valid is \"silu\"\n"
+      "c: attention_bias = true: must be false, since braid computes nothing else; nearest valid is false\n"
+      "c: head_dim = 128: must be hidden_size / num_attention_heads (2048 / 32)\n"
+      "c: rope_scaling.rope_type = \"yarn\": must be one of \"llama3\", \"default\"; nearest valid is \"llama3\"");
+  EXPECT_EQ(complaint(replaced(kGpt2, "\"gelu_new\"", "\"relu\"")),
+            "c: activation_function = \"relu\": must be one of \"gelu_new\", \"gelu_pytorch_tanh\"; nearest valid is "
+            "\"gelu_new\"");
+  EXPECT_EQ(
+      complaint(replaced(kGpt2, "\"n_ctx\"", "\"scale_attn_by_inverse_layer_idx\": true, \"n_ctx\"")),
+      "c: scale_attn_by_inverse_layer_idx = true: must be false, since braid computes nothing else; nearest valid "
+      "is false");
+}
+
+TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
+  EXPECT_EQ(complaint("{"), "c: is not JSON");
+  EXPECT_EQ(complaint(""), "c: is not JSON");
+  EXPECT_EQ(complaint("[1]"), "c: must hold a JSON object");
+  EXPECT_EQ(complaint("{}"), "c: model_type: must be given, \"gpt2\" or \"llama\"");
+  EXPECT_EQ(complaint(R"({"model_type": "mamba"})"),
+            "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\"; nearest valid is \"gpt2\"");
+  EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 12.5")),
+            "c: n_layer = 12.5: must be an integer, at least 1");
+  EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 99999999999999999999")),
+            "c: n_layer = 1e+20: must be an integer, at least 1");
+  EXPECT_EQ(complaint(replaced(kGpt2, "1e-05", "-1")), "c: layer_norm_epsilon = -1: must be a number more than 0");
+  EXPECT_EQ(complaint(replaced(kLlama1b, "\"rope_type\": \"llama3\"}", "\"rope_type\": \"llama3\"}, \"mlp_bias\": 1")),
+            "c: mlp_bias = 1: must be false, since braid computes nothing else; nearest valid is false");
+}
+
+// A file cut anywhere is an error or a legal model, never a crash.
+TEST(HfConfig, EveryPrefixAndEveryLostByteIsSurvived) {
+  const std::string whole = kLlama1b;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NE(complaint(whole.substr(0, i)), "accepted") << i;
+    complaint(whole.substr(0, i) + whole.substr(i + 1));
+    std::string damaged = whole;
+    damaged[i] = '\xff';
+    complaint(damaged);
+  }
+}
+
+class HfConfigFile : public testing::Test {
+ protected:
+  HfConfigFile() { std::ofstream(path_) << kLlama1b; }
+  ~HfConfigFile() override { std::remove(path_.c_str()); }
+  const std::string path_ = testing::TempDir() + "braid_hf_config_test.json";
+};
+
+TEST_F(HfConfigFile, KeysOfTheRunWinAndTheRunNoLongerNeedsTheFile) {
+  const std::string toml = "data.paths = [\"corpus.txt\"]\n[model]\nconfig = " + toml_text(path_) + "\ncontext = 512\n";
+  const RunSpec run = parse_run(toml, "run.toml", {"model.vocab=300"});
+  EXPECT_EQ(run.model.config, "");
+  EXPECT_EQ(run.model.context, 512);
+  EXPECT_EQ(run.model.vocab, 300);
+  EXPECT_EQ(run.model.rope_factor, 32);
+  std::remove(path_.c_str());
+  EXPECT_EQ(parse_run(to_toml(run), "printed", {}), run);
+  try {
+    parse_run(toml, "run.toml", {});
+    FAIL() << "the file is gone";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u) << error.what();
+    EXPECT_EQ(error.problems()[0].key, "model.config");
+  }
+}
+
+}  // namespace
+}  // namespace braid
