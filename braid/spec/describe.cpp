@@ -6,6 +6,8 @@
 #include "braid/base/text.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/preset.h"
 
 namespace braid {
 namespace {
@@ -37,6 +39,21 @@ std::string section_markdown(const Section& section) {
   for (const auto& field : fields_of(section)) {
     all += cat("| ", code(leaf_of(field)), " | ", code(value_text(field, RunSpec())), " | ", type_and_rule(field),
                " | ", field.meaning, " |\n");
+  }
+  return all;
+}
+
+std::string presets_markdown() {
+  std::string all =
+      "\n## Presets\n\n"
+      "What `model.preset` may name. Dropout and initial values are the run's, not the preset's.\n\n"
+      "| preset | family | layers | heads | key heads | width | ffn | context | vocabulary | head | figures from |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const auto& [name, source, model] : presets()) {
+    const std::string vocab = model.vocab > 0 ? cat(model.vocab) : "the tokenizer's";
+    all += cat("| ", code(name), " | ", model.family, " | ", model.layers, " | ", model.heads, " | ");
+    all += cat(num_kv_heads(model), " | ", model.width, " | ", ffn_width(model), " | ", model.context, " | ");
+    all += cat(vocab, " | ", model.output_weights, " | ", source, " |\n");
   }
   return all;
 }
@@ -89,9 +106,11 @@ std::string config_markdown() {
       "form\n"
       "`section.key=value` on the command line overrides the file, and the last one of a key wins. Strings need no\n"
       "quotes there: `train.reduction=reproducible`, `data.paths=[a.txt, b.txt]`.\n\n"
+      "`model.preset` or `model.config` gives the model's figures; other keys of the section, in the file or on the\n"
+      "command line, win over it. The configuration that a run writes names neither: it has every figure itself.\n\n"
       "Whatever is wrong is reported at once, each fault with the nearest valid value.\n";
   for (const auto& section : sections()) all += section_markdown(section);
-  return all + combinations_markdown();
+  return all + presets_markdown() + combinations_markdown();
 }
 
 }  // namespace braid
