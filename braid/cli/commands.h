@@ -10,6 +10,7 @@ namespace braid {
 using Words = std::vector<std::string>;
 
 int simulate_command(const Words& words);
+int report_command(const Words& words);
 int config_command(const Words& words);
 int data_command(const Words& words);
 int train_bpe_command(const Words& words);  // of braid data

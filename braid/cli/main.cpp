@@ -20,6 +20,7 @@ constexpr Command kCommands[] = {
 #endif
     {"data", "prepare text for training: learn a vocabulary", data_command},
     {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
+    {"report", "write a page about a run: curves, timeline, memory, configuration", report_command},
     {"config", "print every configuration key, its default and its meaning", config_command},
 };
 

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "braid/base/text.h"
+#include "braid/report/chart_axis.h"
+#include "braid/report/markup.h"
 
 namespace braid {
 namespace {
@@ -49,38 +51,17 @@ Kind kind(Op op) {
   }
 }
 
+// Every rule is for this picture alone, since a page may hold it among others.
 constexpr char kStyle[] = R"(<style>
-text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#1f2933}
-.title{font-size:17px;font-weight:600}.detail{font-size:14px;fill:#52606d}
-.rank{font-size:13px;text-anchor:end;fill:#3e4c59}.tick{font-size:12px;text-anchor:middle;fill:#616e7c}
-.legend{font-size:13px;fill:#3e4c59}.n{font-size:11px;text-anchor:middle;fill:#fff}.d{fill:#1f2933}
-.lane{fill:#e6eaf0}.grid{stroke:#d3dae2;stroke-width:1}.axis{stroke:#9aa5b1;stroke-width:1}
-.f{fill:#3d6fb4}.b{fill:#2f8f6b}.i{fill:#86cbb0}.w{fill:#efbd6b}.t{fill:#c2528b}.r{fill:#7a5fb0}
+.tl text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#1f2933}
+.tl .title{font-size:17px;font-weight:600}.tl .detail{font-size:14px;fill:#52606d}
+.tl .rank{font-size:13px;text-anchor:end;fill:#3e4c59}.tl .tick{font-size:12px;text-anchor:middle;fill:#616e7c}
+.tl .legend{font-size:13px;fill:#3e4c59}.tl .n{font-size:11px;text-anchor:middle;fill:#fff}.tl .d{fill:#1f2933}
+.tl .paper{fill:#fff}.tl .lane{fill:#e6eaf0}.tl .grid{stroke:#d3dae2;stroke-width:1}
+.tl .f{fill:#3d6fb4}.tl .b{fill:#2f8f6b}.tl .i{fill:#86cbb0}.tl .w{fill:#efbd6b}
+.tl .t{fill:#c2528b}.tl .r{fill:#7a5fb0}
 </style>
 )";
-
-std::string px(double value) {
-  std::string digits = fixed(value, 2);
-  while (digits.back() == '0') digits.pop_back();
-  if (digits.back() == '.') digits.pop_back();
-  return digits;
-}
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '>') {
-      safe += "&gt;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      safe += c;
-    }
-  }
-  return safe;
-}
 
 double first_begin(const Timeline& timeline) {
   double first = std::numeric_limits<double>::infinity();
@@ -88,16 +69,6 @@ double first_begin(const Timeline& timeline) {
     for (const auto& span : spans) first = std::min(first, span.begin);
   }
   return std::isfinite(first) ? first : 0;
-}
-
-// 1, 2 or 5 times a power of ten, so that about ten ticks fit.
-double tick_step(double range) {
-  const double rough = range / 10;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  for (double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough * (1 - 1e-9)) return factor * power;
-  }
-  return 10 * power;
 }
 
 class Picture {
@@ -129,10 +100,10 @@ class Picture {
     for (const auto& named : timelines_) y = panel(named, y);
     legend(y + 2);
     const double height = y + kLegend;
-    std::string head =
-        cat(R"(<svg xmlns="http://www.w3.org/2000/svg" width=")", px(kWidth), R"(" height=")", px(height));
-    head += cat(R"(" viewBox="0 0 )", px(kWidth), " ", px(height), R"(" role="img">)", "\n");
-    head += cat(kStyle, R"(<rect width="100%" height="100%" fill="#ffffff"/>)", "\n");
+    std::string head = cat(R"(<svg xmlns="http://www.w3.org/2000/svg" class="tl" width=")", coordinate(kWidth),
+                           R"(" height=")", coordinate(height));
+    head += cat(R"(" viewBox="0 0 )", coordinate(kWidth), " ", coordinate(height), R"(" role="img">)", "\n");
+    head += cat(kStyle, R"(<rect class="paper" width="100%" height="100%"/>)", "\n");
     return head + body_ + "</svg>\n";
   }
 
@@ -140,16 +111,19 @@ class Picture {
   double x_of(double time) const { return kLeft + time / longest_ * kPlot; }
 
   void write(const char* style, double x, double y, const std::string& content) {
-    body_ += cat("<text class=\"", style, "\" x=\"", px(x), "\" y=\"", px(y), "\">", content, "</text>\n");
+    body_ +=
+        cat("<text class=\"", style, "\" x=\"", coordinate(x), "\" y=\"", coordinate(y), "\">", content, "</text>\n");
   }
 
   void box(const char* style, double x, double y, double width, double height) {
-    body_ += cat("<rect class=\"", style, "\" x=\"", px(x), "\" y=\"", px(y), "\" width=\"", px(width), "\" height=\"",
-                 px(height), height >= kLabelledRow ? "\" rx=\"2\"/>" : "\"/>");
+    body_ +=
+        cat("<rect class=\"", style, "\" x=\"", coordinate(x), "\" y=\"", coordinate(y), "\" width=\"",
+            coordinate(width), "\" height=\"", coordinate(height), height >= kLabelledRow ? "\" rx=\"2\"/>" : "\"/>");
   }
 
   void line(const char* style, double x, double top, double bottom) {
-    body_ += cat("<path class=\"", style, "\" d=\"M", px(x), " ", px(top), "V", px(bottom), "\"/>\n");
+    body_ += cat("<path class=\"", style, "\" d=\"M", coordinate(x), " ", coordinate(top), "V", coordinate(bottom),
+                 "\"/>\n");
   }
 
   double panel(const NamedTimeline& named, double top) {
@@ -158,8 +132,9 @@ class Picture {
     const double pitch = std::clamp(kRowsHeight / std::max(1, ranks), kLowestRow, kTallestRow);
     const std::string facts = cat("bubble ", fixed(100 * timeline.bubble_fraction(), 1), "%, makespan ",
                                   amount(timeline.makespan()), " ", unit_name_);
-    body_ += cat("<text class=\"title\" x=\"", px(kLeft), "\" y=\"", px(top + 26), "\">", escaped(named.name),
-                 "<tspan class=\"detail\" font-weight=\"400\" dx=\"14\">", facts, "</tspan></text>\n");
+    body_ +=
+        cat("<text class=\"title\" x=\"", coordinate(kLeft), "\" y=\"", coordinate(top + 26), "\">",
+            escaped(named.name), "<tspan class=\"detail\" font-weight=\"400\" dx=\"14\">", facts, "</tspan></text>\n");
     const double rows = top + kTitle - 8;
     const double bottom = rows + ranks * pitch;
     axis(rows, bottom);
@@ -179,17 +154,17 @@ class Picture {
   // Four digits at most, in the unit of the axis.
   std::string amount(double time) const {
     const double value = time / per_unit_;
-    return px(std::abs(value) >= 100 ? std::round(10 * value) / 10 : value);
+    return coordinate(std::abs(value) >= 100 ? std::round(10 * value) / 10 : value);
   }
 
   void axis(double top, double bottom) {
-    const double step = tick_step(longest_);
+    const double step = round_step(longest_ / 10);
     for (int i = 0; i * step <= longest_ * (1 + 1e-9); ++i) {
       line("grid", x_of(i * step), top, bottom + 5);
       write("tick", x_of(i * step), bottom + 20, amount(i * step));
     }
-    body_ += cat("<text class=\"tick\" style=\"text-anchor:end\" x=\"", px(kLeft - 10), "\" y=\"", px(bottom + 20),
-                 "\">", unit_name_, "</text>\n");
+    body_ += cat("<text class=\"tick\" style=\"text-anchor:end\" x=\"", coordinate(kLeft - 10), "\" y=\"",
+                 coordinate(bottom + 20), "\">", unit_name_, "</text>\n");
   }
 
   double box_height(double pitch) const { return pitch * (thin_lines_ ? 0.74 : 0.9); }
@@ -227,14 +202,16 @@ class Picture {
   }
 
   static std::string outline(double x, double y, double width, double height) {
-    return cat("M", px(x), " ", px(y), "h", px(width), "v", px(height), "h", px(-width), "z");
+    return cat("M", coordinate(x), " ", coordinate(y), "h", coordinate(width), "v", coordinate(height), "h",
+               coordinate(-width), "z");
   }
 
   void number(const Action& action, double x, double y, double width) {
     const std::string digits = std::to_string(action.micro);
     if (width < digits.size() * kDigit + 3) return;
     const bool dark = action.op == Op::InputGrad || action.op == Op::WeightGrad;
-    body_ += cat("<text class=\"n", dark ? " d" : "", "\" x=\"", px(x), "\" y=\"", px(y + 4), "\">", digits, "</text>");
+    body_ += cat("<text class=\"n", dark ? " d" : "", "\" x=\"", coordinate(x), "\" y=\"", coordinate(y + 4), "\">",
+                 digits, "</text>");
   }
 
   void legend(double y) {

@@ -1,0 +1,85 @@
+// Round numbers.
+#include "braid/report/chart_axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/base/text.h"
+#include "braid/report/markup.h"
+
+namespace braid {
+namespace {
+
+// As many decimals as tell neighbours apart: steps of 0.05 have two.
+std::string label(double value, double step) {
+  const double size = std::max(std::abs(value), step);
+  if (value == 0) return "0";
+  if (step < 1e-3) {
+    const double power = std::floor(std::log10(size) + 1e-9);
+    const int digits = std::clamp(static_cast<int>(power - std::floor(std::log10(step) + 1e-9)), 0, 9);
+    return cat(fixed(value / std::pow(10, power), digits), "e", static_cast<int>(power));
+  }
+  for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+    if (size < (unit == 1e3 ? 1e4 : unit)) continue;
+    return coordinate(value / unit) + name;
+  }
+  return fixed(value, std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9))));
+}
+
+}  // namespace
+
+double round_step(double rough) {
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+ChartAxis::ChartAxis(Range range, Scale scale, int num_ticks) : range_(range), scale_(scale) {
+  const double width = range.high - range.low;
+  if (scale == Scale::Log) {
+    if (range.high < range.low * 1.5) range_ = {range.low / 1.3, range.high * 1.3};
+    add_log_ticks(num_ticks);
+  } else {
+    if (width <= 1e-9 * std::abs(range.high)) {
+      const double margin = range.high == 0 ? 1 : 0.1 * std::abs(range.high);
+      range_ = {range.low - margin, range.high + margin};
+    }
+    add_linear_ticks(num_ticks);
+  }
+}
+
+double ChartAxis::place(double value) const {
+  double share = 0;
+  if (scale_ == Scale::Log) {
+    if (value > 0) share = std::log(value / range_.low) / std::log(range_.high / range_.low);
+  } else {
+    share = (value - range_.low) / (range_.high - range_.low);
+  }
+  return std::clamp(share, 0.0, 1.0);
+}
+
+void ChartAxis::add_linear_ticks(int num_ticks) {
+  const double step = round_step((range_.high - range_.low) / num_ticks);
+  for (double i = std::ceil(range_.low / step - 1e-9); i * step <= range_.high + 1e-9 * step; ++i) {
+    ticks_.push_back({place(i * step), label(i * step, step)});
+  }
+}
+
+// 1, 2 and 5 of every power of ten; where that is too many, powers alone, and of these every second, third, ...
+void ChartAxis::add_log_ticks(int num_ticks) {
+  const double powers = std::log10(range_.high / range_.low);
+  const bool dense = 3 * powers <= num_ticks + 2;
+  const int every = std::max(1, static_cast<int>(std::ceil(powers / num_ticks)));
+  for (int power = static_cast<int>(std::floor(std::log10(range_.low))); std::pow(10, power) <= range_.high; ++power) {
+    for (const int factor : {1, 2, 5}) {
+      const double value = factor * std::pow(10, power);
+      if (value < range_.low || value > range_.high) continue;
+      if (factor > 1 ? !dense : power % every != 0) continue;
+      ticks_.push_back({place(value), short_number(value)});
+    }
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,113 @@
+// One line at a time, so that a long run needs memory for its curves alone.
+#include "braid/report/run_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> all;
+  if (!list.is_array()) return all;
+  for (const auto& value : list) all.push_back(value.is_number() ? value.get<double>() : 0);
+  return all;
+}
+
+// Steps ascend within a start; a line that goes back all the same is left out.
+void append(Series& series, Point point) {
+  if (std::isfinite(point.y) && (series.empty() || series.back().x < point.x)) series.push_back(point);
+}
+
+void cut(Series& series, int64_t last_step) {
+  while (!series.empty() && series.back().x > static_cast<double>(last_step)) series.pop_back();
+}
+
+void read_start(const Json& line, RunRecord& record) {
+  record.start.clear();
+  record.environment.clear();
+  for (const auto& [key, value] : line.items()) {
+    if (value.is_number()) record.start[key] = value.get<double>();
+  }
+  const Json environment = line.value("environment", Json::object());
+  for (const auto& [key, value] : environment.items()) {
+    record.environment.emplace_back(key, text_of(value));
+  }
+  const auto first = line.value("first_step", int64_t{0});
+  record.first_steps.push_back(first);
+  for (auto& [key, series] : record.steps) cut(series, first);
+  cut(record.validation, first);
+  std::erase_if(record.checkpoints, [&](const auto& saved) { return saved.first > first; });
+}
+
+void read_step(const Json& line, RunRecord& record) {
+  const auto step = line.at("step").get<double>();
+  for (const auto& [key, value] : line.items()) {
+    if (value.is_number() && key != "step") append(record.steps[key], {step, value.get<double>()});
+  }
+  const auto peaks = line.find("peak_memory_bytes");
+  if (peaks != line.end()) record.peak_memory = numbers(*peaks);
+}
+
+void read_memory(const Json& line, RunRecord& record) {
+  record.memory.clear();
+  for (const auto& [category, bytes] : line.at("peak_bytes").items()) {
+    record.memory.emplace_back(category, numbers(bytes));
+  }
+}
+
+void read_line(const Json& line, RunRecord& record) {
+  const std::string kind = line.at("kind");
+  if (kind == "run") {
+    read_start(line, record);
+  } else if (kind == "step") {
+    read_step(line, record);
+  } else if (kind == "evaluation") {
+    const auto& loss = line.at("validation_loss");
+    if (loss.is_number()) append(record.validation, {line.at("step").get<double>(), loss.get<double>()});
+  } else if (kind == "checkpoint") {
+    record.checkpoints.emplace_back(line.at("step"), line.at("directory"));
+  } else if (kind == "peak") {
+    record.peak_flops = line.at("flops_per_second");
+    record.peak_source = line.value("source", "");
+  } else if (kind == "memory") {
+    read_memory(line, record);
+  }
+}
+
+}  // namespace
+
+double RunRecord::last(const std::string& key) const {
+  const auto found = steps.find(key);
+  const bool none = found == steps.end() || found->second.empty();
+  return none ? std::numeric_limits<double>::quiet_NaN() : found->second.back().y;
+}
+
+int64_t RunRecord::num_steps() const {
+  double last = first_steps.empty() ? 0 : static_cast<double>(first_steps.back());
+  for (const auto& [key, series] : steps) {
+    if (!series.empty()) last = std::max(last, series.back().x);
+  }
+  return static_cast<int64_t>(last);
+}
+
+RunRecord read_run_record(std::istream& lines) {
+  RunRecord record;
+  for (std::string text; std::getline(lines, text);) {
+    if (text.empty()) continue;
+    try {
+      read_line(Json::parse(text), record);
+    } catch (const Json::exception&) {
+      ++record.num_damaged_lines;
+    }
+  }
+  return record;
+}
+
+}  // namespace braid

@@ -1,0 +1,38 @@
+// What metrics.jsonl says, read back: curves, memory, where it ran. It knows the file's format (docs/metrics_format.md)
+// and no pictures.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/report/series.h"
+
+namespace braid {
+
+struct RunRecord {
+  std::map<std::string, double> start;                           // the numbers of the last line that begins a run
+  std::vector<std::pair<std::string, std::string>> environment;  // of the same line, in its order
+  std::vector<int64_t> first_steps;                              // of every start, in the order of the file
+  std::map<std::string, Series> steps;                           // every numeric key of step lines, over the step
+  Series validation;
+  std::vector<std::pair<int64_t, std::string>> checkpoints;         // step, folder
+  double peak_flops = 0;                                            // of one rank; 0: not known
+  std::string peak_source;                                          // "given" or "measured"
+  std::vector<std::pair<std::string, std::vector<double>>> memory;  // by category, bytes of each rank
+  std::vector<double> peak_memory;                                  // bytes of each rank, the most at once
+  int64_t num_damaged_lines = 0;
+
+  // The last value of a curve, or NaN.
+  double last(const std::string& key) const;
+  int64_t num_steps() const;  // the last step of all
+};
+
+// Where a run starts again after step k, what was written of later steps counts no more. Lines that are no JSON objects
+// (a run died while it wrote) are counted and skipped, keys and kinds that are not known are ignored.
+RunRecord read_run_record(std::istream& lines);
+
+}  // namespace braid
