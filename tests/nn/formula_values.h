@@ -1,4 +1,4 @@
-// Values that this test suite and tools/reference/gpt2.py both compute exactly: a hash of (name, index).
+// Values that this test suite and tools/reference/model_numbers.py both compute exactly: a hash of (name, index).
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -38,7 +38,8 @@ inline at::Tensor formula_integers(const std::string& name, at::IntArrayRef shap
 
 // Initial values of a parameter: norm weights around 1, all others around 0.
 inline at::Tensor formula_parameter(const std::string& name, at::IntArrayRef shape) {
-  const bool norm = name.find("ln_") != std::string::npos && name.ends_with(".weight");
+  const bool named = name.find("ln_") != std::string::npos || name.find("norm_") != std::string::npos;
+  const bool norm = named && name.ends_with(".weight");
   at::Tensor out = formula_tensor(name, shape);
   return norm ? out.mul_(0.5).add_(1) : out.mul_(0.25);
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "tests/nn/gpt2_run.h"
+#include "tests/nn/model_run.h"
 
 namespace braid {
 namespace {
@@ -14,38 +14,38 @@ namespace {
 class Gpt2 : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Gpt2, testing::Values(2, 3, 4, 6, 8));
 
-Gpt2Run run_on(int ranks) {
-  Gpt2Run run{tiny_gpt2(), ranks};
+ModelRun run_on(int ranks) {
+  ModelRun run{tiny_gpt2(), ranks};
   if (ranks % 4 == 0) run.spec.heads = 8;
   run.microbatches = 2;
   return run;
 }
 
 TEST_P(Gpt2, ParallelIsSerial) {
-  Gpt2Run run = run_on(GetParam());
-  const auto parallel = gpt2_step(run);
+  ModelRun run = run_on(GetParam());
+  const auto parallel = model_step(run);
   run.ranks = 1;
-  expect_equal(parallel, gpt2_step(run), 1e-12);
+  expect_equal(parallel, model_step(run), 1e-12);
 }
 
 TEST_P(Gpt2, ParallelIsSerialWithDropout) {
-  Gpt2Run run = run_on(GetParam());
+  ModelRun run = run_on(GetParam());
   run.spec.dropout = 0.3;
-  const auto parallel = gpt2_step(run);
+  const auto parallel = model_step(run);
   run.ranks = 1;
-  const auto serial = gpt2_step(run);
+  const auto serial = model_step(run);
   expect_equal(parallel, serial, 1e-12);
   run.spec.dropout = 0;
-  EXPECT_GT(relative_error(serial.at("loss0"), gpt2_step(run).at("loss0")), 1e-6) << "dropout did nothing";
+  EXPECT_GT(relative_error(serial.at("loss0"), model_step(run).at("loss0")), 1e-6) << "dropout did nothing";
 }
 
 TEST(Gpt2Evaluation, QueuesNothingAndDropsNothing) {
-  Gpt2Run run = run_on(1);
+  ModelRun run = run_on(1);
   run.spec.dropout = 0.3;
   run_ranks(1, [&](Communicator& group) {
-    Gpt2Model model(run, group);
+    RunModel model(run, group);
     const at::NoGradGuard no_grad;
-    Microbatch m = gpt2_microbatch(run, 0);
+    Microbatch m = run_microbatch(run, 0);
     m.training = false;
     const at::Tensor loss = model.forward(m);
     EXPECT_EQ(model.world.queue.pending(), 0);
@@ -56,12 +56,12 @@ TEST(Gpt2Evaluation, QueuesNothingAndDropsNothing) {
 }
 
 TEST(Gpt2Evaluation, PaddedLogitsAreMinusInfinity) {
-  Gpt2Run run = run_on(1);
+  ModelRun run = run_on(1);
   run.spec.vocab_multiple = 16;
   run_ranks(1, [&](Communicator& group) {
-    Gpt2Model model(run, group);
+    RunModel model(run, group);
     const at::NoGradGuard no_grad;
-    Microbatch m = gpt2_microbatch(run, 0);
+    Microbatch m = run_microbatch(run, 0);
     m.targets_bt = at::Tensor();
     const at::Tensor logits = model.forward(m);
     EXPECT_EQ(logits.size(-1), 32);
@@ -72,12 +72,12 @@ TEST(Gpt2Evaluation, PaddedLogitsAreMinusInfinity) {
 
 // With 19 entries over 8 ranks the last rank holds padding only.
 TEST(Gpt2Padding, ARankWithoutRealEntriesIsNoTrouble) {
-  Gpt2Run run = run_on(8);
+  ModelRun run = run_on(8);
   run.spec.vocab_multiple = 3;  // 24 rows, 3 each: rank 6 has one real row, rank 7 none
-  const auto parallel = gpt2_step(run);
+  const auto parallel = model_step(run);
   run.ranks = 1;
   run.spec.vocab_multiple = 1;
-  expect_equal(parallel, gpt2_step(run), 1e-12);
+  expect_equal(parallel, model_step(run), 1e-12);
 }
 
 TEST(Gpt2Params, ListsEveryParameterWithItsDecayAndInit) {

@@ -26,9 +26,10 @@ struct RankWorld {
         context{tensor, queue, generator} {
     const at::NoGradGuard no_grad;
     for (Parameter& p : store.params()) {
-      p.data.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));
+      p.master.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));
       p.main_grad.fill_(std::numeric_limits<double>::quiet_NaN());
     }
+    store.round_masters();
   }
 
   ParamStore store;

@@ -1,14 +1,15 @@
-// One step of a whole GPT-2 on thread ranks with formula weights and tokens.
+// One step of a whole model on thread ranks with formula weights and tokens.
 #pragma once
 
 #include <ATen/core/grad_mode.h>
 
-#include "braid/nn/gpt2.h"
+#include "braid/nn/model.h"
+#include "braid/spec/model_shape.h"
 #include "tests/nn/rank_world.h"
 
 namespace braid {
 
-struct Gpt2Run {
+struct ModelRun {
   ModelSpec spec;
   int ranks = 1;
   at::ScalarType dtype = at::kDouble;
@@ -27,10 +28,31 @@ inline ModelSpec tiny_gpt2() {
   return spec;
 }
 
-struct Gpt2Model {
-  Gpt2Model(const Gpt2Run& run, Communicator& tensor)
-      : world(gpt2_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
-    for (int i = 0; i < run.spec.layers + 2; ++i) blocks.push_back(gpt2_block(run.spec, i, world.store, world.context));
+// Six heads in three groups.
+inline ModelSpec tiny_llama() {
+  ModelSpec spec = tiny_gpt2();
+  spec.family = "llama";
+  spec.kv_heads = 3;
+  spec.width = 48;
+  spec.ffn = 72;
+  return spec;
+}
+
+// A head of its own, and scaled rotary frequencies: one stays, one is between, two are divided.
+inline ModelSpec tiny_llama3() {
+  ModelSpec spec = tiny_llama();
+  spec.output_weights = "untied";
+  spec.rope_base = 100;
+  spec.rope_scaling = "llama3";
+  spec.rope_context = 32;
+  return spec;
+}
+
+struct RunModel {
+  RunModel(const ModelRun& run, Communicator& tensor)
+      : world(model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
+    for (int i = 0; i < run.spec.layers + 2; ++i)
+      blocks.push_back(model_block(run.spec, i, world.store, world.context));
   }
   at::Tensor forward(const Microbatch& m) {
     at::Tensor x;
@@ -41,7 +63,7 @@ struct Gpt2Model {
   std::vector<std::unique_ptr<Block>> blocks;
 };
 
-inline Microbatch gpt2_microbatch(const Gpt2Run& run, int micro) {
+inline Microbatch run_microbatch(const ModelRun& run, int micro) {
   const std::string suffix = micro == 0 ? "" : std::to_string(micro);
   Microbatch m;
   m.micro = micro;
@@ -52,14 +74,14 @@ inline Microbatch gpt2_microbatch(const Gpt2Run& run, int micro) {
 }
 
 // "lossK" of every microbatch, "logits" of microbatch 0 in evaluation, "grad.NAME": global tensors.
-inline std::map<std::string, at::Tensor> gpt2_step(const Gpt2Run& run) {
+inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
   Gathering results(run.ranks);
   run_ranks(run.ranks, [&](Communicator& group) {
     const int r = group.rank();
-    Gpt2Model model(run, group);
+    RunModel model(run, group);
     {
       const at::NoGradGuard no_grad;
-      Microbatch m = gpt2_microbatch(run, 0);
+      Microbatch m = run_microbatch(run, 0);
       m.training = false;
       m.targets_bt = at::Tensor();
       const at::Tensor logits = model.forward(m);
@@ -72,7 +94,7 @@ inline std::map<std::string, at::Tensor> gpt2_step(const Gpt2Run& run) {
     }
     model.world.sink->begin_step(run.microbatches);
     for (int micro = 0; micro < run.microbatches; ++micro) {
-      const at::Tensor loss = model.forward(gpt2_microbatch(run, micro));
+      const at::Tensor loss = model.forward(run_microbatch(run, micro));
       EXPECT_EQ(model.world.queue.pending(), 0);
       loss.backward();
       model.world.queue.run(micro);

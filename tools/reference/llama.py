@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Writes the numbers of two tiny Llamas that the parity tests expect, computed by Hugging Face's LlamaForCausalLM.
+
+    pip install torch==2.11.0 transformers
+    tools/reference/llama.py tests/nn/data
+
+`llama` ties its head to the embedding; `llama3` has a head of its own and scaled rotary frequencies, of which one stays,
+one is between and two are divided. The model computes its norms and angles in float32 whatever its type. For the float64
+files torch.float and torch.float32 mean float64 while it runs, so that the same code computes in float64 throughout.
+"""
+import contextlib
+import pathlib
+import sys
+from unittest import mock
+
+import torch
+import transformers
+
+from model_numbers import Model, write_bfloat16_errors, write_step
+
+LAYERS, HEADS, KV_HEADS, WIDTH, FFN, VOCAB, CONTEXT, BATCH = 2, 6, 3, 48, 72, 19, 8, 2
+PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
+SCALED = {"rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+
+
+class WideModel(Model):
+    """float32 inside means float64."""
+
+    def logits(self, tokens):
+        with float_is_double():
+            return super().logits(tokens)
+
+
+@contextlib.contextmanager
+def float_is_double():
+    with mock.patch.object(torch, "float", torch.float64), mock.patch.object(torch, "float32", torch.float64):
+        yield
+
+
+def make(dtype, tied=True, rope=PLAIN):
+    config = transformers.LlamaConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=FFN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        num_key_value_heads=KV_HEADS, max_position_embeddings=CONTEXT, rms_norm_eps=1e-5, tie_word_embeddings=tied,
+        rope_parameters=dict(rope), bos_token_id=0, eos_token_id=0)
+    parts = {"wte.weight": ["model.embed_tokens.weight"], "norm_f.weight": ["model.norm.weight"]}
+    if not tied:
+        parts["head.weight"] = ["lm_head.weight"]
+    names = {"norm_1": ["input_layernorm"], "norm_2": ["post_attention_layernorm"],
+             "attention.qkv": [f"self_attn.{x}_proj" for x in "qkv"], "attention.projection": ["self_attn.o_proj"],
+             "mlp.gate_up": ["mlp.gate_proj", "mlp.up_proj"], "mlp.down": ["mlp.down_proj"]}
+    for layer in range(LAYERS):
+        for ours, theirs in names.items():
+            parts[f"blocks.{layer}.{ours}.weight"] = [f"model.layers.{layer}.{name}.weight" for name in theirs]
+    if dtype != torch.float64:
+        model = transformers.LlamaForCausalLM(config)
+        rotary = model.model.rotary_emb
+        model = model.to(dtype)
+        model.model.rotary_emb.inv_freq = rotary.original_inv_freq.float()
+        return Model(model, parts)
+    with float_is_double():
+        return WideModel(transformers.LlamaForCausalLM(config).to(dtype), parts)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    for name, options in {"llama": {}, "llama3": {"tied": False, "rope": SCALED}}.items():
+        for dtype in (torch.float64, torch.float32):
+            path = folder / f"{name}_{str(dtype).removeprefix('torch.')}.txt"
+            write_step(path, make(dtype, **options), (BATCH, CONTEXT), VOCAB)
+    write_bfloat16_errors(folder / "llama_bfloat16_errors.txt", make, (BATCH, CONTEXT), VOCAB)
+
+
+main()
