@@ -13,6 +13,8 @@ int simulate_command(const Words& words);
 int report_command(const Words& words);
 int config_command(const Words& words);
 int data_command(const Words& words);
+int prepare_command(const Words& words);    // of braid data
+int inspect_command(const Words& words);    // of braid data
 int train_bpe_command(const Words& words);  // of braid data
 #ifdef BRAID_TORCH
 int train_command(const Words& words);

@@ -15,6 +15,8 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"prepare", "turn text files into token files for training", prepare_command},
+    {"inspect", "print what a folder of prepared data holds, every byte verified", inspect_command},
     {"train-bpe", "learn a byte-level BPE vocabulary from text", train_bpe_command},
 };
 

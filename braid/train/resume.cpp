@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "braid/base/text.h"
+#include "braid/data/tokenizer_identity.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
 
-constexpr const char* kFixedKeys[] = {"data.tokenizer", "data.include", "data.validation_fraction", "train.batch",
+constexpr const char* kFixedKeys[] = {"data.include", "data.weights", "data.validation_fraction", "train.batch",
                                       "train.seed"};
 // All other keys of [model] say which function of which weights it is.
 constexpr const char* kFreeModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
@@ -29,6 +30,16 @@ bool is_fixed(const std::string& key) {
 // Weights are saved as float32, whatever narrower type they are computed with.
 bool same_saved_type(const RunSpec& a, const RunSpec& b) {
   return (a.train.dtype == "float64") == (b.train.dtype == "float64");
+}
+
+// The same files wherever they lie. A tokenizer that is gone is the same when it has the same name.
+bool same_tokenizer(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  try {
+    return tokenizer_identity(a) == tokenizer_identity(b);
+  } catch (const IoError&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -47,6 +58,9 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
     for (const Field& field : fields()) {
       const std::string was = value_text(field, saved);
       if (is_fixed(field.key) && value_text(field, spec) != was) refuse(field.key, was);
+    }
+    if (!same_tokenizer(spec.data.tokenizer, saved.data.tokenizer)) {
+      refuse("data.tokenizer", toml_text(saved.data.tokenizer));
     }
     if (!same_saved_type(spec, saved)) refuse("train.dtype", toml_text(saved.train.dtype));
   } else if (info.next_sample != info.step * spec.train.batch) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/data/corpus.h"
+#include "braid/data/prepared_corpus.h"
 #include "braid/data/tokenizer.h"
 #include "braid/spec/run_spec.h"
 
@@ -12,19 +15,25 @@ namespace braid {
 
 class RunData {
  public:
-  // Opens the tokenizer and reads no text yet. Throws ConfigError.
+  // Opens the tokenizer, or the manifests of prepared data; reads no text yet. Data prepared with another tokenizer
+  // than data.tokenizer are refused; the default "bytes" stands for the one they were prepared with, and then none is
+  // loaded. Throws ConfigError and IoError.
   explicit RunData(const DataSpec& spec);
 
-  // `spec` with the vocabulary filled in.
+  // `spec` with vocabulary and tokenizer filled in.
   RunSpec resolved(RunSpec spec) const;
-  // Of a resolved spec. Throws ConfigError when model.vocab has no room for the tokenizer's, with every problem of the
-  // data, and when a part of it does not fill one sample of model.context; IoError.
+  // Of a resolved spec. Throws ConfigError with every problem of the data: options that do not fit how they were
+  // prepared, a model.vocab without room for the tokenizer's, a part that does not fill one sample of model.context;
+  // IoError.
   Corpus corpus(const RunSpec& spec) const;
 
  private:
-  void refuse_small_vocabulary(const RunSpec& spec) const;
+  std::vector<Problem> problems(const RunSpec& spec) const;
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<PreparedFolder> folders_;   // empty: data.paths are text
+  std::unique_ptr<Tokenizer> tokenizer_;  // of text
+  std::string tokenizer_name_;
+  int64_t vocab_ = 0;
 };
 
 }  // namespace braid

@@ -1,0 +1,69 @@
+// braid data inspect: what a folder of prepared data holds, every byte verified.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/data/prepared_corpus.h"
+
+namespace braid {
+namespace {
+
+void print_source(const PreparedSource& source) {
+  int64_t train = 0, validation = 0, num_documents = 0;
+  for (const auto& part : source.parts) {
+    train += part.train.num_tokens;
+    validation += part.validation.num_tokens;
+    num_documents += part.train.num_documents + part.validation.num_documents;
+  }
+  std::cout << "source     " << joined(source.inputs) << "\n           "
+            << (source.weight > 0 ? cat("weight ", exact(source.weight)) : std::string("shared by size")) << ", "
+            << source.num_files << " files, " << human_bytes(static_cast<double>(source.text_bytes)) << "\n           "
+            << num_documents << " documents, " << train << " tokens to train on, " << validation << " held out\n";
+}
+
+// Verifies every listed file; the faults as lines.
+std::vector<std::string> damage(const PreparedFolder& folder) {
+  const auto pages = std::make_shared<ResidentPages>();
+  std::vector<std::string> found;
+  const auto verify = [&](const std::string& name, const TokenFileInfo& listed) {
+    if (listed.num_tokens == 0) return;
+    try {
+      open_listed(folder, name, listed, pages)->verify();
+      std::cout << "file       " << name << ": " << listed.num_tokens << " tokens, " << listed.num_documents
+                << " documents, " << human_bytes(static_cast<double>(listed.bytes)) << ", good" << std::endl;
+    } catch (const IoError& error) {
+      found.push_back(error.what());
+      std::cout << "file       " << name << ": DAMAGED" << std::endl;
+    }
+  };
+  for (const auto& source : folder.manifest.sources) {
+    for (const auto& part : source.parts) {
+      verify(part.train_name, part.train);
+      verify(part.validation_name, part.validation);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+int inspect_command(const Words& words) {
+  CLI::App app("Prints what a folder of prepared data holds and verifies every byte.", "braid data inspect");
+  std::string path;
+  app.add_option("DIR", path, "a folder that braid data prepare filled")->required();
+  if (const auto code = parse_words(app, words)) return *code;
+
+  if (!is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
+  const PreparedFolder folder = prepared_folders({path}).at(0);
+  const auto& mark = folder.manifest.tokenizer;
+  std::cout << "tokenizer  " << tokenizer_name(folder) << ", " << mark.vocab << " tokens, end of text "
+            << mark.end_of_text << "\n";
+  for (const auto& source : folder.manifest.sources) print_source(source);
+  const auto found = damage(folder);
+  for (const auto& fault : found) std::cerr << "braid: " << fault << "\n";
+  return found.empty() ? 0 : 3;
+}
+
+}  // namespace braid

@@ -1,0 +1,107 @@
+// braid data prepare: text files to token files, with progress.
+// It knows neither the files' format nor how a preparation goes on.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "braid/base/clock.h"
+#include "braid/base/host.h"
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/terminal.h"
+#include "braid/data/prepare.h"
+#include "braid/report/progress.h"
+
+namespace braid {
+namespace {
+
+constexpr double kBarSeconds = 0.2, kLineSeconds = 10;
+constexpr double kMegabyte = 1e6;
+
+class PreparePrinter {
+ public:
+  PreparePrinter() : interactive_(stdout_is_terminal()), begin_(now_seconds()), last_(begin_) {}
+
+  void on_status(const PrepareStatus& status) {
+    if (!first_) first_ = status;
+    const double now = now_seconds();
+    if (now - last_ < (interactive_ ? kBarSeconds : kLineSeconds)) return;
+    last_ = now;
+    if (interactive_) {
+      std::cout << "\r\x1b[K" << progress_bar(progress(status, now - begin_), terminal_width() - 1) << std::flush;
+    } else {
+      std::cout << line(status, now - begin_) << std::endl;
+    }
+  }
+
+  void on_end(const PrepareResult& result, const std::string& out) {
+    if (interactive_) std::cout << "\r\x1b[K";
+    const double seconds = now_seconds() - begin_;
+    int64_t train = 0, validation = 0, num_files = 0;
+    for (const auto& source : result.manifest.sources) {
+      for (const auto& part : source.parts) {
+        train += part.train.num_tokens;
+        validation += part.validation.num_tokens;
+        num_files += (part.train.num_tokens > 0) + (part.validation.num_tokens > 0);
+      }
+    }
+    if (result.first.text_bytes > 0) {
+      std::cout << "went on behind " << human_bytes(static_cast<double>(result.first.text_bytes)) << "\n";
+    }
+    std::cout << out << ": " << result.last.num_documents << " documents, " << train << " tokens to train on, "
+              << validation << " held out, in " << num_files << " token files\n"
+              << line(result.last, seconds) << std::endl;
+  }
+
+ private:
+  Progress progress(const PrepareStatus& status, double seconds) const {
+    Progress progress;
+    progress.step = static_cast<int64_t>(static_cast<double>(status.text_bytes) / kMegabyte);
+    progress.steps = static_cast<int64_t>(static_cast<double>(status.total_bytes) / kMegabyte);
+    progress.tokens_per_second = static_cast<double>(status.num_tokens - first_->num_tokens) / seconds;
+    progress.seconds_per_step = seconds / std::max(1e-9, megabytes(status));
+    return progress;
+  }
+  // Made by this call.
+  double megabytes(const PrepareStatus& status) const {
+    return static_cast<double>(status.text_bytes - first_->text_bytes) / kMegabyte;
+  }
+  std::string line(const PrepareStatus& status, double seconds) const {
+    return cat(fixed(static_cast<double>(status.text_bytes) / kMegabyte, 1), " of ",
+               fixed(static_cast<double>(status.total_bytes) / kMegabyte, 1), " MB, ", status.num_tokens, " tokens, ",
+               fixed(megabytes(status) / std::max(1e-9, seconds), 1), " MB/s");
+  }
+
+  bool interactive_;
+  double begin_, last_;
+  std::optional<PrepareStatus> first_;
+};
+
+}  // namespace
+
+int prepare_command(const Words& words) {
+  CLI::App app("Turns text into token files for training. Killed and called again, it goes on.", "braid data prepare");
+  PrepareRequest request;
+  request.threads = std::min(num_cores(), 16);
+  app.add_option("INPUT", request.inputs, "text files, .jsonl files, folders")->required();
+  app.add_option("--out", request.out, "the folder to fill")->required();
+  app.add_option("--tokenizer", request.tokenizer, "bytes, a tokenizer.json, or a folder with it")
+      ->capture_default_str();
+  const auto one_each = [](CLI::Option* option) {
+    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  one_each(app.add_option("--include", request.include, "a file name pattern inside folders, \"*.txt\"; repeatable"));
+  one_each(app.add_option("--weight", request.weights, "share of samples of an INPUT, once for each in their order"));
+  app.add_option("--validation-fraction", request.validation_fraction, "share held out")->capture_default_str();
+  app.add_option("--shard-tokens", request.shard_tokens, "tokens of a file, at least")->capture_default_str();
+  app.add_option("--text-field", request.text_field, "of a line of .jsonl")->capture_default_str();
+  app.add_option("--threads", request.threads, "that encode; the result does not depend on it")->capture_default_str();
+  if (const auto code = parse_words(app, words)) return *code;
+
+  PosixFileSystem files;
+  PreparePrinter printer;
+  const auto result = prepare(request, files, [&](const PrepareStatus& status) { printer.on_status(status); });
+  printer.on_end(result, request.out);
+  return 0;
+}
+
+}  // namespace braid

@@ -1,0 +1,86 @@
+// Files whole, lines by JSON.
+#include "braid/data/document_reader.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "braid/base/seeds.h"
+#include "braid/base/text.h"
+#include "braid/data/text_corpus.h"
+#include "braid/data/token_file_layout.h"
+
+namespace braid {
+
+bool has_lines(const Document& file) { return file.path.ends_with(".jsonl") || file.path.ends_with(".ndjson"); }
+
+DocumentReader::DocumentReader(std::vector<Document> files, ReaderOptions options)
+    : files_(std::move(files)), options_(std::move(options)), held_out_(files_.size(), false) {
+  std::vector<Document> whole;
+  for (const auto& file : files_) {
+    if (!has_lines(file)) whole.push_back(file);
+  }
+  single_ = files_.size() == 1 && whole.size() == 1 && options_.validation_fraction > 0;
+  const auto out = held_out(whole, options_.validation_fraction);
+  for (size_t i = 0, w = 0; i < files_.size(); ++i) {
+    if (!has_lines(files_[i])) held_out_[i] = out[w++];
+  }
+}
+
+void DocumentReader::seek(int64_t file, int64_t offset) {
+  file_ = static_cast<size_t>(file);
+  offset_ = offset;
+  lines_ = std::ifstream();
+}
+
+std::optional<ReadDocument> DocumentReader::next() {
+  while (file_ < files_.size()) {
+    if (!has_lines(files_[file_])) return whole_file();
+    if (auto document = next_line()) return document;
+    seek(static_cast<int64_t>(file_) + 1, 0);
+  }
+  return std::nullopt;
+}
+
+ReadDocument DocumentReader::whole_file() {
+  const Side side = single_ ? Side::SplitEnd : held_out_[file_] ? Side::Validation : Side::Train;
+  ReadDocument document{content(files_[file_]), side, static_cast<int64_t>(file_) + 1, 0};
+  seek(document.next_file, 0);
+  return document;
+}
+
+std::optional<ReadDocument> DocumentReader::next_line() {
+  const std::string& path = files_[file_].path;
+  if (!lines_.is_open()) {
+    lines_.open(path, std::ios::binary);
+    lines_.seekg(offset_);
+    if (!lines_) throw IoError(path, offset_, std::strerror(errno));
+  }
+  static const uint64_t kKey = stream_key(0, "data.validation");
+  for (std::string line; std::getline(lines_, line);) {
+    auto text = text_of(line);
+    offset_ += static_cast<int64_t>(line.size()) + (lines_.eof() ? 0 : 1);
+    if (!text || text->empty()) continue;
+    const double place = uniform(kKey, digest_of(std::as_bytes(std::span(*text))));
+    const Side side = place < options_.validation_fraction ? Side::Validation : Side::Train;
+    return ReadDocument{std::move(*text), side, static_cast<int64_t>(file_), offset_};
+  }
+  if (lines_.bad()) throw IoError(path, offset_, std::strerror(errno));
+  if (offset_ != files_[file_].bytes) throw IoError(path, offset_, "has changed since it was listed");
+  return std::nullopt;
+}
+
+std::optional<std::string> DocumentReader::text_of(const std::string& line) {
+  if (line.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (json.is_object()) {
+    const auto found = json.find(options_.text_field);
+    if (found != json.end() && found->is_string()) return found->get<std::string>();
+  }
+  problems_.push_back({cat(files_[file_].path, " at byte ", offset_), "",
+                       cat("must be a JSON object with a string \"", options_.text_field, "\""), ""});
+  return std::nullopt;
+}
+
+}  // namespace braid

@@ -1,0 +1,63 @@
+// The documents of a source's files, one after another from any place on: a whole text file, or a line of a .jsonl.
+// It knows no tokens.
+#pragma once
+
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/data/document_list.h"
+
+namespace braid {
+
+// Whether every line of the file is a document.
+bool has_lines(const Document& file);
+
+enum class Side : uint8_t {
+  Train,
+  Validation,
+  SplitEnd  // the source is this one document: its end is held out
+};
+
+struct ReadDocument {
+  std::string text;
+  Side side = Side::Train;
+  int64_t next_file = 0, next_offset = 0;  // where the reader stands behind it
+};
+
+struct ReaderOptions {
+  std::string text_field = "text";
+  double validation_fraction = 0;
+};
+
+// Text files are held out by held_out(), as when a run reads them itself; of a single text file the end is. Lines are
+// held out by a hash of their text, so the same text always lies on one side.
+class DocumentReader {
+ public:
+  DocumentReader(std::vector<Document> files, ReaderOptions options);
+
+  // The next document is the one at `offset` of file number `file`.
+  void seek(int64_t file, int64_t offset);
+  // Empty behind the last. Documents without text are passed over. Lines that are no JSON object with the text field
+  // are passed over and listed in problems(). Throws IoError.
+  std::optional<ReadDocument> next();
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::optional<ReadDocument> next_line();
+  ReadDocument whole_file();
+  std::optional<std::string> text_of(const std::string& line);
+
+  std::vector<Document> files_;
+  ReaderOptions options_;
+  std::vector<bool> held_out_;  // by file
+  bool single_;
+  size_t file_ = 0;
+  int64_t offset_ = 0;
+  std::ifstream lines_;  // of the file at hand, when it has lines
+  std::vector<Problem> problems_;
+};
+
+}  // namespace braid

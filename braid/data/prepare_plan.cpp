@@ -1,0 +1,193 @@
+// Judges a request and compares it with what a folder already holds.
+#include "braid/data/prepare_plan.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/data/token_file_layout.h"
+#include "braid/data/tokenizer_identity.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxProgressBytes = 1'000'000'000;
+
+using Problems = std::vector<Problem>;
+
+// Runs `read`; its ConfigError's problems join `found`, named by the option that is at fault.
+template <class Read>
+void collect(Problems& found, const std::string& option, const Read& read) {
+  try {
+    read();
+  } catch (const ConfigError& error) {
+    for (Problem problem : error.problems()) {
+      const size_t at = problem.rule.find("data.include");
+      if (at != std::string::npos) problem.rule.replace(at, 12, "--include");
+      if (problem.key == "data.paths" || problem.key == "data.tokenizer") problem.key = option;
+      found.push_back(std::move(problem));
+    }
+  }
+}
+
+Problems problems_of(const PrepareRequest& request) {
+  Problems found;
+  if (request.out.empty()) found.push_back({"--out", "", "must name a folder", ""});
+  if (!request.weights.empty() && request.weights.size() != request.inputs.size()) {
+    found.push_back({"--weight", cat(request.weights.size(), " given"),
+                     cat("must be given once for each INPUT (", request.inputs.size(), ") or not at all"), ""});
+  }
+  for (const double weight : request.weights) {
+    if (!std::isfinite(weight) || weight <= 0) found.push_back({"--weight", exact(weight), "must be more than 0", ""});
+  }
+  if (!(request.validation_fraction >= 0 && request.validation_fraction <= 0.9)) {
+    const double nearest = request.validation_fraction > 0.9 ? 0.9 : 0;
+    found.push_back(
+        {"--validation-fraction", exact(request.validation_fraction), "must be from 0 to 0.9", exact(nearest)});
+  }
+  if (request.shard_tokens < 1) {
+    found.push_back({"--shard-tokens", cat(request.shard_tokens), "must be at least 1", "1"});
+  }
+  if (request.text_field.empty()) found.push_back({"--text-field", "", "must not be empty", "text"});
+  if (request.threads < 1 || request.threads > 256) {
+    found.push_back({"--threads", cat(request.threads), "must be from 1 to 256", request.threads < 1 ? "1" : "256"});
+  }
+  return found;
+}
+
+// What is written must not be read as an input when the preparation goes on.
+void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
+  const auto out = fs::weakly_canonical(request.out).native() + "/";
+  for (const auto& input : request.inputs) {
+    std::error_code unreadable;
+    if (!fs::is_directory(input, unreadable) || !out.starts_with(fs::weakly_canonical(input).native() + "/")) continue;
+    found.push_back({"--out", request.out, cat("must not lie inside the input ", input), ""});
+  }
+}
+
+uint64_t digest(const std::string& text) { return digest_of(std::as_bytes(std::span(text))); }
+
+PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
+  PreparedSource source{inputs, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
+  std::string listing;
+  for (const auto& file : files) {
+    listing += cat(file.path, '\0', file.bytes, '\n');
+    source.text_bytes += file.bytes;
+  }
+  source.listing = digest(listing);
+  return source;
+}
+
+uint64_t stamp_of(const std::vector<std::vector<Document>>& sources) {
+  std::string all;
+  for (const auto& files : sources) {
+    for (const auto& file : files) {
+      const auto changed = fs::last_write_time(file.path).time_since_epoch().count();
+      all += cat(file.path, '\0', file.bytes, ' ', changed, '\n');
+    }
+  }
+  return digest(all);
+}
+
+void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& found) {
+  std::vector<std::vector<std::string>> groups = {request.inputs};
+  if (!request.weights.empty()) {
+    groups.clear();
+    for (const auto& input : request.inputs) groups.push_back({input});
+  }
+  for (size_t s = 0; s < groups.size(); ++s) {
+    collect(found, "INPUT", [&] {
+      auto files = list_documents({.paths = groups[s], .include = request.include});
+      const double weight = s < request.weights.size() ? request.weights[s] : 0;
+      plan.manifest.sources.push_back(source_of(groups[s], weight, files));
+      plan.files.push_back(std::move(files));
+    });
+  }
+}
+
+PreparedManifest without_parts(PreparedManifest manifest) {
+  for (auto& source : manifest.sources) source.parts.clear();
+  return manifest;
+}
+
+// Which options would have to be as they were.
+Problems differences(const PreparedManifest& now, const PreparedManifest& was, const std::string& out) {
+  Problems found;
+  const std::string rule = cat("must be as in ", out, ", which holds other data (or name another --out)");
+  const auto compare = [&](const char* option, const std::string& value, const std::string& before) {
+    if (value != before) found.push_back({option, value, rule, before});
+  };
+  const auto mark = [](const TokenizerMark& tokenizer) { return cat(tokenizer.name, " ", hex(tokenizer.identity)); };
+  compare("--tokenizer", mark(now.tokenizer), mark(was.tokenizer));
+  compare("--validation-fraction", exact(now.validation_fraction), exact(was.validation_fraction));
+  compare("--shard-tokens", cat(now.shard_tokens), cat(was.shard_tokens));
+  compare("--text-field", now.text_field, was.text_field);
+  compare("--include", joined(now.include), joined(was.include));
+  const auto inputs = [](const PreparedManifest& manifest) {
+    std::string text;
+    for (const auto& source : manifest.sources) {
+      text += cat(text.empty() ? "" : "; ", joined(source.inputs), source.weight > 0 ? cat(" x ", source.weight) : "");
+    }
+    return text;
+  };
+  compare("INPUT", inputs(now), inputs(was));
+  if (found.empty() && now != was) {
+    found.push_back({"INPUT", inputs(now), cat("has other files or sizes than when ", out, " was begun"), ""});
+  }
+  return found;
+}
+
+bool holds_nothing(const std::string& folder) {
+  if (!fs::exists(folder)) return true;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".tmp") return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PreparePlan prepare_plan(const PrepareRequest& request) {
+  Problems found = problems_of(request);
+  PreparePlan plan;
+  collect(found, "--tokenizer", [&] { plan.tokenizer = make_tokenizer(request.tokenizer); });
+  add_sources(request, plan, found);
+  if (!request.out.empty()) refuse_out_in_input(request, found);
+  if (!found.empty()) throw ConfigError(std::move(found));
+
+  auto& manifest = plan.manifest;
+  manifest.tokenizer = {request.tokenizer == "bytes" ? "bytes" : "tokenizer", tokenizer_identity(request.tokenizer),
+                        plan.tokenizer->vocab(), plan.tokenizer->end_of_text()};
+  manifest.validation_fraction = request.validation_fraction;
+  manifest.shard_tokens = request.shard_tokens;
+  manifest.include = request.include;
+  manifest.text_field = request.text_field;
+  plan.stamp = stamp_of(plan.files);
+  return plan;
+}
+
+std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan) {
+  const std::string path = request.out + "/progress.json";
+  PrepareProgress progress;
+  if (fs::exists(request.out + "/manifest.json") && is_prepared(request.out)) {
+    progress = {read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size()), 0, 0, plan.stamp}};
+  } else if (fs::exists(path)) {
+    progress = parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));
+  } else if (holds_nothing(request.out)) {
+    return std::nullopt;
+  } else {
+    throw ConfigError({{"--out", request.out, "must be a new or empty folder", ""}});
+  }
+  auto found = differences(plan.manifest, without_parts(progress.manifest), request.out);
+  if (found.empty() && progress.cursor.stamp != plan.stamp) {
+    found.push_back({"INPUT", "", cat("has a file that changed since ", request.out, " was begun"), ""});
+  }
+  if (!found.empty()) throw ConfigError(std::move(found));
+  return progress;
+}
+
+}  // namespace braid

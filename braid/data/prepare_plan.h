@@ -1,0 +1,30 @@
+// What a preparation is going to do, known before anything is written.
+// It writes nothing and encodes nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "braid/data/document_list.h"
+#include "braid/data/prepare.h"
+#include "braid/data/tokenizer.h"
+
+namespace braid {
+
+struct PreparePlan {
+  PreparedManifest manifest;                 // without parts
+  std::vector<std::vector<Document>> files;  // of each source
+  std::unique_ptr<Tokenizer> tokenizer;
+  uint64_t stamp = 0;  // of the files' names, sizes and times of change
+};
+
+// Throws ConfigError with every problem of the request.
+PreparePlan prepare_plan(const PrepareRequest& request);
+
+// How far an earlier call came in the plan's folder: empty when there was none, and the whole manifest with a cursor
+// behind the last source when it is complete. Throws ConfigError when the folder holds anything else, IoError when its
+// manifest is damaged.
+std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
+
+}  // namespace braid

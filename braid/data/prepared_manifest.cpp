@@ -1,0 +1,207 @@
+// JSON of prepared data. Everything read is checked before it is used.
+#include "braid/data/prepared_manifest.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/data/token_file_layout.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "braid prepared data";
+constexpr int kVersion = 1;
+constexpr std::string_view kDigestMember = ",\n \"xxh64\": \"", kDigestEnd = "\"\n}\n";
+constexpr int64_t kMaxBytes = 1'000'000'000;
+
+std::string digest_text(std::string_view text) { return hex(digest_of(std::as_bytes(std::span(text)))); }
+
+void require(bool holds, const std::string& path, const std::string& rule) {
+  if (!holds) throw IoError(path, -1, rule);
+}
+
+// The text with its own digest as the last member.
+std::string sealed(const Json& json) {
+  std::string body = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  body.resize(body.size() - 2);  // the last "\n}"
+  return cat(body, kDigestMember, digest_text(body), kDigestEnd);
+}
+
+Json unsealed(const std::string& path, const std::string& text) {
+  const size_t tail = kDigestMember.size() + 16 + kDigestEnd.size();
+  if (text.size() < tail || !text.ends_with(kDigestEnd) ||
+      std::string_view(text).substr(text.size() - tail, kDigestMember.size()) != kDigestMember) {
+    throw IoError(path, static_cast<int64_t>(text.size()), "must end with its xxh64: it is cut short or another file");
+  }
+  const std::string body = text.substr(0, text.size() - tail);
+  if (text.substr(body.size() + kDigestMember.size(), 16) != digest_text(body)) {
+    throw IoError(path, static_cast<int64_t>(body.size()), cat("its xxh64 is ", digest_text(body), ": it was changed"));
+  }
+  return Json::parse(body + "\n}");
+}
+
+Json json_of(const std::string& name, const TokenFileInfo& file) {
+  return {{"name", name},
+          {"bytes", file.bytes},
+          {"tokens", file.num_tokens},
+          {"documents", file.num_documents},
+          {"xxh64", hex(file.digest)}};
+}
+
+uint64_t number_of(const Json& json, const std::string& path) {
+  const auto text = json.get<std::string>();
+  require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
+          cat("digest ", text, " must be sixteen digits"));
+  return std::stoull(text, nullptr, 16);
+}
+
+// A name without a folder, so that a manifest cannot name a file elsewhere.
+std::string file_name(const Json& json, const std::string& path) {
+  const auto name = json.at("name").get<std::string>();
+  require(name.ends_with(".tokens") && name.find('/') == std::string::npos, path,
+          cat("file name ", name, " must be one of this folder's .tokens"));
+  return name;
+}
+
+TokenFileInfo info_of(const Json& json, const std::string& path) {
+  const TokenFileInfo info{json.at("bytes").get<int64_t>(), json.at("tokens").get<int64_t>(),
+                           json.at("documents").get<int64_t>(), number_of(json.at("xxh64"), path)};
+  require(info.num_tokens > 0 && info.num_documents > 0 && info.bytes > 0, path, "a listed file holds tokens");
+  return info;
+}
+
+Json json_of(const PreparedSource& source) {
+  Json json{{"inputs", source.inputs},         {"weight", source.weight},        {"files", source.num_files},
+            {"text_bytes", source.text_bytes}, {"listing", hex(source.listing)}, {"parts", Json::array()}};
+  for (const auto& part : source.parts) {
+    Json entry = Json::object();
+    if (part.train.num_tokens > 0) entry["train"] = json_of(part.train_name, part.train);
+    if (part.validation.num_tokens > 0) entry["validation"] = json_of(part.validation_name, part.validation);
+    json["parts"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+PreparedSource source_of(const Json& json, const std::string& path) {
+  PreparedSource source{json.at("inputs").get<std::vector<std::string>>(),
+                        json.at("weight").get<double>(),
+                        number_of(json.at("listing"), path),
+                        json.at("files").get<int64_t>(),
+                        json.at("text_bytes").get<int64_t>(),
+                        {}};
+  require(source.weight >= 0, path, "a weight is at least 0");
+  for (const auto& entry : json.at("parts")) {
+    PreparedPart part;
+    if (entry.contains("train")) {
+      part.train_name = file_name(entry["train"], path);
+      part.train = info_of(entry["train"], path);
+    }
+    if (entry.contains("validation")) {
+      part.validation_name = file_name(entry["validation"], path);
+      part.validation = info_of(entry["validation"], path);
+    }
+    source.parts.push_back(std::move(part));
+  }
+  return source;
+}
+
+Json json_of(const PreparedManifest& manifest) {
+  const auto& mark = manifest.tokenizer;
+  Json json{
+      {"format", kFormat},
+      {"version", kVersion},
+      {"tokenizer",
+       {{"name", mark.name}, {"xxh64", hex(mark.identity)}, {"vocab", mark.vocab}, {"end_of_text", mark.end_of_text}}},
+      {"validation_fraction", manifest.validation_fraction},
+      {"shard_tokens", manifest.shard_tokens},
+      {"include", manifest.include},
+      {"text_field", manifest.text_field},
+      {"sources", Json::array()}};
+  for (const auto& source : manifest.sources) json["sources"].push_back(json_of(source));
+  return json;
+}
+
+PreparedManifest manifest_of(const Json& json, const std::string& path) {
+  require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
+  const auto version = json.at("version").get<int64_t>();
+  require(version == kVersion, path, cat("has format version ", version, "; this braid reads ", kVersion));
+  const Json& mark = json.at("tokenizer");
+  PreparedManifest manifest{{mark.at("name").get<std::string>(), number_of(mark.at("xxh64"), path),
+                             mark.at("vocab").get<int64_t>(), mark.at("end_of_text").get<int64_t>()},
+                            json.at("validation_fraction").get<double>(),
+                            json.at("shard_tokens").get<int64_t>(),
+                            json.at("include").get<std::vector<std::string>>(),
+                            json.at("text_field").get<std::string>(),
+                            {}};
+  require(manifest.tokenizer.vocab >= 1 && manifest.tokenizer.vocab <= 1 << 24, path, "vocab is from 1 to 2^24");
+  for (const auto& source : json.at("sources")) manifest.sources.push_back(source_of(source, path));
+  return manifest;
+}
+
+template <class Read>
+auto checked(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const nlohmann::json::exception& error) {
+    throw IoError(path, -1, error.what());
+  }
+}
+
+}  // namespace
+
+std::string manifest_json(const PreparedManifest& manifest) { return sealed(json_of(manifest)); }
+
+std::string progress_json(const PrepareProgress& progress) {
+  Json json = json_of(progress.manifest);
+  const auto& [source, file, offset, stamp] = progress.cursor;
+  json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}, {"stamp", hex(stamp)}};
+  return sealed(json);
+}
+
+PreparedManifest parse_prepared_manifest(const std::string& path, const std::string& text) {
+  return checked(path, [&] { return manifest_of(unsealed(path, text), path); });
+}
+
+PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text) {
+  return checked(path, [&] {
+    const Json json = unsealed(path, text);
+    const Json& at = json.at("cursor");
+    return PrepareProgress{manifest_of(json, path),
+                           {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(),
+                            at.at("offset").get<int64_t>(), number_of(at.at("stamp"), path)}};
+  });
+}
+
+bool is_prepared(const std::string& folder) {
+  std::error_code unreadable;
+  if (!std::filesystem::is_directory(folder, unreadable)) return false;
+  if (std::filesystem::exists(folder + "/progress.json", unreadable)) return true;
+  const std::string path = folder + "/manifest.json";
+  if (!std::filesystem::is_regular_file(path, unreadable)) return false;
+  return CheckedFile(path).content(kMaxBytes).find(kFormat) != std::string::npos;
+}
+
+PreparedManifest read_prepared_manifest(const std::string& folder) {
+  const std::string path = folder + "/manifest.json";
+  return parse_prepared_manifest(path, CheckedFile(path).content(kMaxBytes));
+}
+
+void replace_file(FileSystem& files, const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".tmp";
+  files.remove_all(temporary);
+  const auto file = files.create(temporary);
+  file->append(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+  files.replace(temporary, path);
+  files.sync_directory(std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace braid

@@ -1,0 +1,83 @@
+// What a folder of prepared data holds, as JSON that names every file with its digest and ends with its own.
+// It opens no token file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/base/file_system.h"
+#include "braid/data/token_file_writer.h"
+
+namespace braid {
+
+// What made the tokens. Data from two folders go together when identity, vocab and end_of_text are equal.
+struct TokenizerMark {
+  std::string name;  // "bytes", or a path inside the folder of prepared data
+  uint64_t identity = 0;
+  int64_t vocab = 0;
+  int64_t end_of_text = 0;
+
+  bool operator==(const TokenizerMark&) const = default;
+};
+
+// The documents of one stretch of a source: those to train on and those held out. Either may have no token and then
+// has no file.
+struct PreparedPart {
+  std::string train_name, validation_name;
+  TokenFileInfo train, validation;
+
+  bool operator==(const PreparedPart&) const = default;
+};
+
+// One input, or all of them together when they have no weights.
+struct PreparedSource {
+  std::vector<std::string> inputs;  // as given
+  double weight = 0;                // share of the samples against the other sources'; 0: by size
+  uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
+  int64_t num_files = 0, text_bytes = 0;
+  std::vector<PreparedPart> parts;
+
+  bool operator==(const PreparedSource&) const = default;
+};
+
+struct PreparedManifest {
+  TokenizerMark tokenizer;
+  double validation_fraction = 0;
+  int64_t shard_tokens = 0;
+  std::vector<std::string> include;
+  std::string text_field;
+  std::vector<PreparedSource> sources;
+
+  bool operator==(const PreparedManifest&) const = default;
+};
+
+// Where an unfinished preparation goes on.
+struct PrepareCursor {
+  int64_t source = 0;
+  int64_t file = 0;    // of the source's files
+  int64_t offset = 0;  // in it, of the next line or document
+  uint64_t stamp = 0;  // digest of the files' names, sizes and times of change
+
+  bool operator==(const PrepareCursor&) const = default;
+};
+
+struct PrepareProgress {
+  PreparedManifest manifest;  // the parts that are finished
+  PrepareCursor cursor;
+};
+
+std::string manifest_json(const PreparedManifest& manifest);
+std::string progress_json(const PrepareProgress& progress);
+// Throw IoError naming `path` when the text is damaged or not what they read. File names in it cannot leave the folder.
+PreparedManifest parse_prepared_manifest(const std::string& path, const std::string& text);
+PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text);
+
+// `folder`/manifest.json; whether there is one that says it is of prepared data.
+bool is_prepared(const std::string& folder);
+PreparedManifest read_prepared_manifest(const std::string& folder);
+
+// Replaces `path` by `text` at once and durably, through `path`.tmp.
+void replace_file(FileSystem& files, const std::string& path, const std::string& text);
+
+}  // namespace braid

@@ -1,0 +1,263 @@
+// Text becomes the same prepared data however often the work was killed, and trains as the text itself would.
+#include "braid/data/prepare.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "braid/base/errors.h"
+#include "braid/data/prepared_corpus.h"
+#include "braid/data/sampler.h"
+#include "braid/data/text_corpus.h"
+#include "tests/data/dying_file_system.h"
+#include "tests/data/scratch_folder.h"
+
+namespace braid {
+namespace {
+
+class PrepareTest : public ScratchFolder {
+ protected:
+  PrepareTest() {
+    std::filesystem::create_directories(path("text/deep"));
+    for (int i = 0; i < 12; ++i) write(path(cat("text/", i, ".txt")), story(i));
+    write(path("text/deep/empty.txt"), "");
+    std::string lines;
+    for (int i = 0; i < 60; ++i) lines += cat("{\"id\": ", i, ", \"text\": \"line ", i, "\\n", story(i), "\"}\n");
+    write(path("lines.jsonl"), lines + "\n{\"text\": \"\"}\n{\"text\": \"no newline at the end\"}");
+  }
+
+  static std::string story(int i) {
+    std::string text;
+    for (int word = 0; word < 5 + i % 7; ++word) text += cat("word", i * word, ' ');
+    return text;
+  }
+  PrepareRequest request(std::vector<std::string> inputs) const {
+    PrepareRequest request;
+    request.out = path("out");
+    for (auto& input : inputs) request.inputs.push_back(path(input));
+    request.validation_fraction = 0.2;
+    request.shard_tokens = 300;
+    return request;
+  }
+  static PrepareResult run(const PrepareRequest& request) {
+    DyingFileSystem files(-1);
+    return prepare(request, files, [](const PrepareStatus&) {});
+  }
+  static std::string message(const PrepareRequest& request) {
+    try {
+      run(request);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::map<std::string, std::string> contents(const std::string& folder) const {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path(folder))) {
+      if (entry.is_regular_file()) all[entry.path().filename()] = content(entry.path());
+    }
+    return all;
+  }
+  Corpus corpus(const std::string& folder = "out") const {
+    return prepared_corpus(prepared_folders({path(folder)}), {});
+  }
+};
+
+std::string drawn(const Blend& blend) {
+  std::string text;
+  for (const auto& part : blend) {
+    std::vector<int64_t> tokens(static_cast<size_t>(part.tokens->num_tokens()));
+    part.tokens->read(0, tokens);
+    for (const int64_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
+  }
+  return text;
+}
+
+TEST_F(PrepareTest, KilledAtAnyCallItGoesOnToTheSameBytes) {
+  auto what = request({"text", "lines.jsonl"});
+  what.weights = {1, 3};
+  what.shard_tokens = 1000;
+  run(what);
+  const auto wanted = contents("out");
+  ASSERT_GT(wanted.size(), 8u);  // several parts
+  const int stride = std::getenv("BRAID_FULL") ? 1 : 2;
+  int kills = 0, went_on = 0;
+  for (int when = 0;; when += stride) {
+    std::filesystem::remove_all(path("out"));
+    try {
+      DyingFileSystem files(when);
+      prepare(what, files, [](const PrepareStatus&) {});
+      break;
+    } catch (const Killed&) {
+      ++kills;
+    }
+    const auto result = run(what);
+    went_on += result.first.num_tokens > 0;
+    ASSERT_EQ(contents("out"), wanted) << "killed at call " << when;
+  }
+  EXPECT_GT(kills, 40);
+  EXPECT_GT(went_on, kills / 2);
+}
+
+TEST_F(PrepareTest, TrainsAsTheTextItselfWould) {
+  const auto result = run(request({"text"}));
+  const Corpus prepared = corpus();
+  const Corpus text = read_text({.paths = {path("text")}, .validation_fraction = 0.2}, *byte_tokenizer());
+  EXPECT_EQ(drawn(prepared.train), drawn(text.train));
+  EXPECT_EQ(drawn(prepared.validation), drawn(text.validation));
+  EXPECT_EQ(prepared.num_documents, text.num_documents);
+  EXPECT_EQ(Sampler(prepared.train, 16, 3).hash(0, 500), Sampler(text.train, 16, 3).hash(0, 500));
+  EXPECT_EQ(result.last.num_documents, 12);
+  EXPECT_EQ(result.last.text_bytes, result.last.total_bytes);
+}
+
+TEST_F(PrepareTest, ASingleTextHoldsOutItsEnd) {
+  write(path("only"), "0123456789");
+  run(request({"only"}));
+  EXPECT_EQ(drawn(corpus().train), "01234567|");
+  EXPECT_EQ(drawn(corpus().validation), "89|");
+}
+
+TEST_F(PrepareTest, LinesAreDocumentsAndTheSameTextIsAlwaysOnTheSameSide) {
+  const std::string lines = content(path("lines.jsonl"));
+  write(path("twice.jsonl"), lines + "\n" + lines);
+  run(request({"twice.jsonl"}));
+  const Corpus both = corpus();
+  const std::string train = drawn(both.train), validation = drawn(both.validation);
+  EXPECT_EQ(both.num_documents, 2 * 61);
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = cat("line ", i, "\n", story(i), "|");
+    const auto times = [&](const std::string& all) {
+      int count = 0;
+      for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++count;
+      return count;
+    };
+    EXPECT_EQ(std::max(times(train), times(validation)), 2) << i;
+    EXPECT_EQ(std::min(times(train), times(validation)), 0) << i;
+  }
+  EXPECT_NEAR(static_cast<double>(std::count(validation.begin(), validation.end(), '|')) / (2 * 61), 0.2, 0.15);
+}
+
+TEST_F(PrepareTest, ThreadsChangeNothing) {
+  auto what = request({"lines.jsonl", "text"});
+  run(what);
+  what.threads = 5;
+  what.out = path("threads");
+  run(what);
+  EXPECT_EQ(contents("threads"), contents("out"));
+}
+
+TEST_F(PrepareTest, WeightsBecomeSharesOfSamples) {
+  auto what = request({"text", "lines.jsonl"});
+  what.weights = {3, 1};
+  run(what);
+  auto folders = prepared_folders({path("out")});
+  const auto blend = prepared_corpus(folders, {}).train;
+  ASSERT_EQ(blend.size(), 2u);
+  EXPECT_DOUBLE_EQ(blend[0].weight / blend[1].weight, 3);
+  what.out = path("plain");
+  what.weights = {};
+  run(what);
+  folders = prepared_folders({path("out"), path("plain")});
+  const auto nested = prepared_corpus(folders, {1, 4}).train;  // 3/4 and 1/4 of the first share
+  ASSERT_EQ(nested.size(), 3u);
+  EXPECT_DOUBLE_EQ(nested[0].weight, 0.75);
+  EXPECT_DOUBLE_EQ(nested[1].weight, 0.25);
+  EXPECT_DOUBLE_EQ(nested[2].weight, 4);
+  const auto one = prepared_corpus({folders[1], folders[1]}, {}).train;
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].tokens->num_tokens(), 2 * num_tokens(prepared_corpus({folders[1]}, {}).train));
+}
+
+TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
+  auto what = request({"text", "gone", "hollow"});
+  std::filesystem::create_directory(path("hollow"));
+  what.tokenizer = path("no.json");
+  what.shard_tokens = 0;
+  what.validation_fraction = 2;
+  what.weights = {1, -1};
+  const std::string said = message(what);
+  for (const std::string part :
+       {"--tokenizer", "gone: does not exist", "hollow: holds no file", "--shard-tokens = 0: must be at least 1",
+        "--validation-fraction = 2", "--weight = 2 given: must be given once", "--weight = -1: must be more than 0"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\nin\n" << said;
+  }
+  what = request({"text"});
+  what.out = path("text/out");
+  EXPECT_NE(message(what).find("must not lie inside the input"), std::string::npos);
+  write(path("bad.jsonl"), "{\"text\": \"good\"}\nno json\n{\"text\": 5}\n[]\n{\"text\": \"good too\"}\n");
+  EXPECT_EQ(message(request({"bad.jsonl"})),
+            cat(path("bad.jsonl"), " at byte 17: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
+                " at byte 25: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
+                " at byte 37: must be a JSON object with a string \"text\""));
+}
+
+TEST_F(PrepareTest, AnotherRequestOrChangedTextIsRefused) {
+  const auto what = request({"text"});
+  run(what);
+  auto other = what;
+  other.shard_tokens = 301;
+  other.validation_fraction = 0.1;
+  const std::string said = message(other);
+  EXPECT_NE(said.find("--shard-tokens = 301: must be as in"), std::string::npos) << said;
+  EXPECT_NE(said.find("--validation-fraction = 0.1: must be as in"), std::string::npos) << said;
+  EXPECT_EQ(message(what), "no error");
+  write(path("text/3.txt"), std::string(999, 'x'));
+  EXPECT_NE(message(what).find("has other files or sizes"), std::string::npos);
+
+  std::filesystem::create_directory(path("foreign"));
+  write(path("foreign/thesis.tex"), "mine");
+  other = what;
+  other.out = path("foreign");
+  EXPECT_NE(message(other).find("must be a new or empty folder"), std::string::npos);
+}
+
+TEST_F(PrepareTest, UnfinishedMixedAndForeignFoldersAreRefused) {
+  auto what = request({"text"});
+  try {
+    DyingFileSystem files(40);
+    prepare(what, files, [](const PrepareStatus&) {});
+  } catch (const Killed&) {
+  }
+  const auto problem = [](const std::vector<std::string>& paths) {
+    try {
+      prepared_folders(paths);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(problem({path("out")}).find("is not finished"), std::string::npos);
+  run(what);
+  EXPECT_EQ(problem({path("out")}), "");
+  EXPECT_NE(problem({path("out"), path("text")}).find("text: must be prepared data like the others"),
+            std::string::npos);
+  EXPECT_TRUE(prepared_folders({path("text"), path("lines.jsonl")}).empty());
+}
+
+TEST_F(PrepareTest, EachFlippedByteOfAManifestIsFound) {
+  run(request({"text"}));
+  const std::string good = content(path("out/manifest.json"));
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
+    EXPECT_THROW(parse_prepared_manifest("m", bad), IoError) << i;
+  }
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_THROW(parse_prepared_manifest("m", good.substr(0, size)), IoError) << size;
+  }
+  EXPECT_EQ(manifest_json(parse_prepared_manifest("m", good)), good);
+}
+
+TEST_F(PrepareTest, AFileOfAnotherPreparationIsFound) {
+  run(request({"text"}));
+  auto other = request({"lines.jsonl"});
+  other.out = path("other");
+  run(other);
+  std::filesystem::copy_file(path("other/source0-train-00000.tokens"), path("out/source0-train-00000.tokens"),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THROW(corpus(), IoError);
+}
+
+}  // namespace
+}  // namespace braid
