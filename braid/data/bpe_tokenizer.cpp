@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/data/added_tokens.h"
+#include "braid/data/normal_form.h"
 #include "braid/data/piece_cache.h"
 
 namespace braid {
@@ -88,7 +89,12 @@ class BpeTokenizer final : public Tokenizer {
     size_t at = 0;
     while (at < text.size()) {
       const auto found = added_->find(text, at);
-      encode_part(text.substr(at, found.begin - at), *workspace, tokens);
+      const auto part = text.substr(at, found.begin - at);
+      if (model_.normalizer == Normalizer::None || surely_normal_form_c(part)) {
+        encode_part(part, *workspace, tokens);
+      } else {
+        encode_part(normal_form_c(part), *workspace, tokens);
+      }
       if (found.end > found.begin) tokens.push_back(found.token);
       at = found.end;
     }

@@ -31,9 +31,15 @@ enum class WholePieces {
   Lookup,  // it is that token ("ignore_merges", Llama 3)
 };
 
+enum class Normalizer {
+  None,
+  FormC,  // texts are brought into the normal form C first, so decoding gives that form back
+};
+
 struct BpeModel {
   std::vector<BpeToken> tokens;  // by id
   std::vector<BpeMerge> merges;  // by rank
+  Normalizer normalizer = Normalizer::None;
   WholePieces whole_pieces = WholePieces::Merge;
   PretokenizerSpec pretokenizer;
   int end_of_text = 0;

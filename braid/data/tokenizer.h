@@ -17,7 +17,8 @@ class Tokenizer {
   // One more than the highest token.
   virtual int vocab() const = 0;
   virtual int end_of_text() const = 0;
-  // `text` is bytes, UTF-8 or not; decode() gives the same bytes back. The names of special tokens in it
+  // `text` is bytes, UTF-8 or not; decode() gives the same bytes back (where the tokenizer has a
+  // normalizer: of the normal form C). The names of special tokens in it
   // ("<|endoftext|>") are text like any other, so a document cannot end itself.
   virtual std::vector<int> encode(std::string_view text) const = 0;
   // The same behind what is in `tokens`, without a vector of its own.

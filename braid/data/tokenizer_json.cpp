@@ -59,13 +59,18 @@ class Reader {
     BpeModel model = vocabulary_.finish();
     model.pretokenizer = std::move(pretokenizer_);
     model.whole_pieces = whole_pieces_;
+    model.normalizer = normalizer_;
     return model;
   }
 
  private:
   void read_normalizer(const Json& normalizer) {
     for (const Json& step : steps_of(normalizer, "normalizers")) {
-      faults_.add("normalizer", cat("must be null, is ", shown(step), ": braid keeps the bytes of a text"));
+      if (type_of(step) == "NFC") {
+        normalizer_ = Normalizer::FormC;
+      } else {
+        faults_.add("normalizer", cat("must be null or NFC, is ", shown(step)));
+      }
     }
   }
 
@@ -181,6 +186,7 @@ class Reader {
   BpeVocabulary vocabulary_;
   PretokenizerSpec pretokenizer_;
   WholePieces whole_pieces_ = WholePieces::Merge;
+  Normalizer normalizer_ = Normalizer::None;
 };
 
 }  // namespace

@@ -59,10 +59,11 @@ void write_model(std::ostream& out, const BpeModel& model) {
 
 std::string tokenizer_json(const BpeModel& model) {
   check(model.pretokenizer.regexes.size() == 1 && pattern_scanner(model.pretokenizer.regexes[0]), "one known pattern");
+  const char* const normalizer = model.normalizer == Normalizer::FormC ? R"({"type": "NFC"})" : "null";
   std::ostringstream out;
   out << "{\n\"version\": \"1.0\",\n\"truncation\": null,\n\"padding\": null,\n\"added_tokens\": [";
   write_added(out, model);
-  out << "\n],\n\"normalizer\": null,\n\"pre_tokenizer\": ";
+  out << "\n],\n\"normalizer\": " << normalizer << ",\n\"pre_tokenizer\": ";
   write_pretokenizer(out, model.pretokenizer.regexes[0]);
   out << ",\n\"post_processor\": null,\n\"decoder\": "
       << R"({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true})"

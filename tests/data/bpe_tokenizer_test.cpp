@@ -36,6 +36,18 @@ TEST(BpeTokenizer, LooksWholePiecesUpAsTheReference) {
   expect_golden(*bpe_tokenizer(small_model("llama3", WholePieces::Lookup)), bpe_golden().at("ids").at("llama3 whole"));
 }
 
+TEST(BpeTokenizer, NormalizesAsTheReference) {
+  BpeModel model = small_model("qwen2");
+  model.normalizer = Normalizer::FormC;
+  const auto tokenizer = bpe_tokenizer(model);
+  const auto texts = hard_texts();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto golden = bpe_golden().at("ids").at("qwen2 nfc").at(i).get<Tokens>();
+    EXPECT_EQ(tokenizer->encode(texts[i]), golden) << texts[i];
+    EXPECT_EQ(tokenizer->decode(golden), bpe_golden().at("nfc").at(i));
+  }
+}
+
 TEST(BpeTokenizer, EncodesAsTheReferenceWithGpt2sVocabulary) {
   const char* folder = std::getenv("BRAID_GPT2");
   if (folder == nullptr) GTEST_SKIP() << "BRAID_GPT2 names no folder with GPT-2's vocab.json and merges.txt";

@@ -84,13 +84,15 @@ TEST_F(TokenizerFile, BothSpellingsOfMergesAndTheTwoFilesGiveTheSameModel) {
 
 TEST_F(TokenizerFile, WhatIsWrittenIsReadAgain) {
   for (const auto& name : pattern_names()) {
-    const BpeModel model = small_model(name, WholePieces::Lookup);
+    BpeModel model = small_model(name, WholePieces::Lookup);
+    model.normalizer = Normalizer::FormC;
     write("tokenizer.json", tokenizer_json(model));
     const BpeModel read = read_bpe(folder_);
     EXPECT_EQ(read.tokens, model.tokens);
     EXPECT_EQ(read.merges, model.merges);
     EXPECT_EQ(read.pretokenizer.regexes, model.pretokenizer.regexes);
     EXPECT_EQ(read.whole_pieces, model.whole_pieces);
+    EXPECT_EQ(read.normalizer, model.normalizer);
     EXPECT_EQ(read.end_of_text, 0);
   }
 }
@@ -120,7 +122,7 @@ TEST_F(TokenizerFile, EndOfTextIsTheConfiguredOneOrAUsualName) {
 }
 
 TEST_F(TokenizerFile, WhatIsNotSupportedIsRefusedAllAtOnce) {
-  json_["normalizer"] = {{"type", "NFC"}};
+  json_["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})");
   json_["model"]["byte_fallback"] = true;
   json_["model"]["continuing_subword_prefix"] = "##";
   json_["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
@@ -129,7 +131,7 @@ TEST_F(TokenizerFile, WhatIsNotSupportedIsRefusedAllAtOnce) {
       {"type": "ByteLevel", "add_prefix_space": true, "use_regex": false}]})");
   json_["added_tokens"].push_back({{"id", 559}, {"content", "<x>"}, {"special", false}, {"lstrip", true}});
   const Strings rules = faults();
-  const Strings beginnings = {"normalizer: must be null, is {\"type\":\"NFC\"}",
+  const Strings beginnings = {"normalizer: must be null or NFC, is {\"type\":\"Lowercase\"}",
                               "pre_tokenizer: only Split, Digits and a last ByteLevel",
                               "pre_tokenizer: the behavior of Split must be \"Isolated\", is \"Removed\"",
                               "pre_tokenizer: regex = \\w+: \\w is not supported",

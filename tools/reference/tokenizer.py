@@ -13,7 +13,7 @@ import pathlib
 import random
 import sys
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -41,6 +41,7 @@ def hard_texts():
         "漢字仮名交じり文。カタカナ、ひらがな!한국어 텍스트 中文字符没有空格",
         "العربية مُشَكَّلَة ١٢٣ עִבְרִית ไทยไม่เว้นวรรค हिन्दी தமிழ்",
         "e\u0301 e\u0301\u0323\u0302 Z\u0336a\u0336l\u0336g\u0336o\u0336 n\u0303ino",
+        "\u0065\u0323\u0302 \u0065\u0302\u0323 \u212b \u1100\u1161\u11a8\u1100\u1161 \uac00\u11a8 \u09c7\u09be \u0958 \u2126 \ufb1d \U0001d15e a\u0334\u0301\u0300 \u0301",
         "<|endoftext|> is text <|endoftext|><|im_start|>",
         "def f(x):\n    if x > 0:\n        return x ** 2  # comment\n\n\nclass A:\n\tpass\n",
         "https://example.org/a_b-c?d=e&f=%20#g user@host.com C++ a.b.c --flag=1 {\"k\": [1, 2]}",
@@ -93,6 +94,11 @@ def main(folder, gpt2=None):
             tokenizer.pre_tokenizer = split_by(pattern)
             tokenizer.model.ignore_merges = whole_pieces
             golden["ids"][pattern + (" whole" if whole_pieces else "")] = encodings(tokenizer, texts)
+    tokenizer = Tokenizer.from_file(str(folder / "bpe.json"))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = split_by("qwen2")
+    golden["ids"]["qwen2 nfc"] = encodings(tokenizer, texts)
+    golden["nfc"] = [normalizers.NFC().normalize_str(text) for text in texts]
     path = folder / "bpe_golden.json"
     if gpt2:
         tokenizer = Tokenizer(models.BPE.from_file(f"{gpt2}/vocab.json", f"{gpt2}/merges.txt"))

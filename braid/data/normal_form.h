@@ -1,0 +1,17 @@
+// The normal form C of Unicode, which some tokenizers bring text into first.
+// It knows no tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+// `text` in the normal form C. Bytes that are not UTF-8 stay as they are and join nothing. Any thread may call.
+// Source: Unicode Standard Annex #15, "Unicode Normalization Forms"; Hangul: The Unicode Standard, section 3.12.
+std::string normal_form_c(std::string_view text);
+
+// Whether normal_form_c(text) == text is certain from a quick look: true for ASCII and most text.
+bool surely_normal_form_c(std::string_view text);
+
+}  // namespace braid
