@@ -86,9 +86,7 @@ int prepare_command(const Words& words) {
   app.add_option("--out", request.out, "the folder to fill")->required();
   app.add_option("--tokenizer", request.tokenizer, "bytes, a tokenizer.json, or a folder with it")
       ->capture_default_str();
-  const auto one_each = [](CLI::Option* option) {
-    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  };
+  const auto one_each = [](CLI::Option* option) { option->allow_extra_args(false); };
   one_each(app.add_option("--include", request.include, "a file name pattern inside folders, \"*.txt\"; repeatable"));
   one_each(app.add_option("--weight", request.weights, "share of samples of an INPUT, once for each in their order"));
   app.add_option("--validation-fraction", request.validation_fraction, "share held out")->capture_default_str();

@@ -1,0 +1,127 @@
+"""braid data prepare and inspect as a user calls them, and training on what they leave."""
+import json
+import pathlib
+import random
+import subprocess
+import tempfile
+import time
+import unittest
+
+from braid_binary import BINARY, braid
+
+RUN = """
+[model]
+layers = 1
+heads = 2
+width = 16
+context = 16
+[data]
+paths = ["out"]
+[train]
+steps = 4
+batch = 4
+microbatch = 2
+out = "run"
+"""
+
+
+class Prepare(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "text").mkdir()
+        for number in range(20):
+            (self.path / "text" / f"{number:02}.txt").write_text(f"the quick brown fox {number} jumps\n" * (20 + number))
+        with open(self.path / "lines.jsonl", "w") as file:
+            for number in range(300):
+                file.write(json.dumps({"id": number, "text": f"tale {number} of a lazy dog \u00e9\n" * 10}) + "\n")
+
+    def braid(self, *words):
+        return braid(*words, cwd=self.path)
+
+    def prepare(self, *words):
+        return self.braid("data", "prepare", "--out", "out", *words)
+
+    def contents(self, folder="out"):
+        return {str(path.relative_to(self.path / folder)): path.read_bytes()
+                for path in (self.path / folder).rglob("*") if path.is_file()}
+
+    def test_it_says_what_it_made_and_inspect_agrees(self):
+        done = self.prepare("text", "lines.jsonl")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("out: 320 documents, ", done.stdout)
+        self.assertIn("MB/s", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        seen = self.braid("data", "inspect", "out")
+        self.assertEqual(seen.returncode, 0, seen.stderr)
+        self.assertIn("source0-train-00000.tokens", seen.stdout)
+        self.assertIn("320 documents", seen.stdout)
+
+    def test_killed_again_and_again_it_ends_in_the_same_bytes(self):
+        words = ["--shard-tokens", "2000", "--weight", "1", "--weight", "2.5", "text", "lines.jsonl"]
+        self.assertEqual(self.prepare(*words).returncode, 0)
+        wanted = self.contents()
+        (self.path / "out").rename(self.path / "whole")
+        dice, kills = random.Random(1), 0
+        for attempt in range(400):
+            process = subprocess.Popen([BINARY, "data", "prepare", "--out", "out", *words], cwd=self.path,
+                                       stdout=subprocess.DEVNULL)
+            time.sleep(dice.uniform(0.005, 0.12))
+            process.kill()
+            if process.wait() == 0:
+                break
+            kills += 1
+        else:
+            self.fail("it makes no way")
+        self.assertGreater(kills, 0)
+        self.assertEqual(self.contents(), wanted)
+
+    def test_bad_input_is_named_all_at_once_and_nothing_is_written(self):
+        done = self.prepare("nowhere", "text", "--tokenizer", "none.json", "--shard-tokens", "0", "--weight", "1")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        for word in ["nowhere", "none.json", "--shard-tokens", "--weight"]:
+            self.assertIn(word, done.stderr)
+        self.assertFalse((self.path / "out").exists())
+        self.assertEqual(self.braid("data", "inspect", "text").returncode, 2)
+        self.assertEqual(self.braid("data", "prepare", "text").returncode, 2)
+
+    def test_damage_is_found_and_named(self):
+        self.assertEqual(self.prepare("text").returncode, 0)
+        victim = self.path / "out" / "source0-train-00000.tokens"
+        bytes_ = bytearray(victim.read_bytes())
+        bytes_[5000] ^= 1
+        victim.write_bytes(bytes_)
+        done = self.braid("data", "inspect", "out")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("source0-train-00000.tokens", done.stderr)
+        self.assertIn("4096", done.stderr)
+
+    def test_training_on_it_is_training_on_the_text(self):
+        if "train" not in braid("--help").stdout.split():
+            self.skipTest("the pure wing does not train")
+        (self.path / "run.toml").write_text(RUN)
+        self.assertEqual(self.prepare("text").returncode, 0)
+        streams = []
+        for paths in ["out", "text"]:
+            done = self.braid("train", "run.toml", f"data.paths=[{paths}]", f"train.out=run_{paths}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = (self.path / f"run_{paths}" / "metrics.jsonl").read_text().splitlines()
+            steps = [json.loads(line) for line in lines]
+            streams.append([(line["sample_hash"], line["loss"]) for line in steps if line["kind"] == "step"])
+        self.assertEqual(len(streams[0]), 4)
+        self.assertEqual(streams[0], streams[1])
+        for words, said in [(['data.paths=["out", "text"]'], "must be prepared data like the others"),
+                            (['data.paths=["text"]', "data.weights=[2.0]"], "data.weights"),
+                            (['data.include=["*.txt"]'], "data.include"),
+                            (["data.validation_fraction=0.3"], "data.validation_fraction")]:
+            done = self.braid("train", "run.toml", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(said, done.stderr)
+        for words in [["data.weights=[1.0, 3.0]", 'data.paths=["out", "out"]'], ['data.attention="document"']]:
+            done = self.braid("train", "run.toml", "train.out=other", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
