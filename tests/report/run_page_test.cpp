@@ -1,0 +1,178 @@
+// The page: complete, self-contained, safe and bounded.
+#include "braid/report/run_page.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+#include "braid/base/text.h"
+#include "braid/report/chart.h"
+#include "braid/report/markup.h"
+#include "braid/report/memory_bars.h"
+
+namespace braid {
+namespace {
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+RunPage sample(int num_steps) {
+  RunPage page;
+  page.name = "a run";
+  page.config_toml =
+      "[model]\nfamily = \"gpt2\"\nlayers = 7\n[mesh]\npipe = 2\ndata = 1\ntensor = 1\n[train]\nsteps = 9\n";
+  RunRecord& record = page.record;
+  record.start = {{"parameters", 1234567}, {"bigram_entropy", 2.5}};
+  record.environment = {{"host", "h"}};
+  record.first_steps = {0};
+  for (int step = 1; step <= num_steps; ++step) {
+    const double loss = 2 + 3 * std::exp(-0.1 * step) + 0.01 * std::sin(step);
+    for (const char* key :
+         {"loss", "learning_rate", "grad_norm", "tokens_per_second", "mfu", "bubble_fraction", "seconds"}) {
+      record.steps[key].push_back({1.0 * step, loss});
+    }
+  }
+  record.validation = {{5, 2.25}};
+  record.memory = {{"parameters", {1 << 20, 2 << 20}}, {"activations", {3 << 20, 1 << 20}}};
+  record.peak_memory = {4 << 20, 3 << 20};
+  const Timeline timeline{{{{{Op::Forward, 0, 0}, 0, 0.01}}, {{{Op::Forward, 1, 0}, 0.01, 0.02}}}};
+  page.timelines = {{"measured", timeline}, {"ideal", timeline}};
+  return page;
+}
+
+TEST(RunPage, HasEverything) {
+  const std::string html = run_page(sample(30));
+  EXPECT_TRUE(html.starts_with("<!DOCTYPE html>"));
+  for (const char* word : {"1,234,567 parameters", ">Loss<", ">Learning rate<", ">Gradient norm<", ">Throughput<",
+                           ">Model-FLOP utilisation<", ">Bubble<", "below the bigram", "measured", "ideal", "rank 1",
+                           "4.0 MiB", "activations", "bigram entropy", "training, smoothed", ">host<", ">layers<"}) {
+    EXPECT_NE(html.find(word), html.npos) << word;
+  }
+  EXPECT_LT(html.find(">measured<"), html.find(">ideal<"));
+  EXPECT_EQ(count(html, "class=\"changed\""), 3u);  // layers, pipe and steps are not the defaults
+  EXPECT_EQ(html.find("nan"), html.npos);
+}
+
+TEST(RunPage, NothingComesFromOutside) {
+  const std::string html = run_page(sample(30));
+  for (const char* word : {"src=", "href=", "url(", "@import", "https:"}) EXPECT_EQ(count(html, word), 0u) << word;
+  EXPECT_EQ(count(html, "http:"), 1u);  // the name space of SVG
+}
+
+TEST(RunPage, TagsAreClosed) {
+  std::string html = run_page(sample(30));
+  html.erase(html.find("<script>"), html.find("</script>") - html.find("<script>"));
+  std::vector<std::string> open;
+  const std::regex tag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
+  for (std::sregex_iterator it(html.begin(), html.end(), tag), end; it != end; ++it) {
+    const std::string name = (*it)[2];
+    if ((*it)[3].length() > 0 || name == "meta" || name == "script") continue;
+    if ((*it)[1].length() == 0) {
+      open.push_back(name);
+    } else {
+      ASSERT_FALSE(open.empty());
+      ASSERT_EQ(open.back(), name) << it->position();
+      open.pop_back();
+    }
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST(RunPage, TextOfTheRunIsEscaped) {
+  const std::string evil = "<script>alert(\"x\")</script>&";
+  RunPage page = sample(3);
+  page.name = evil;
+  page.config_toml = "[model]\nfamily = '" + evil +
+                     "'\n\""
+                     "<b>\" = 1\n[\"<i>\"]\nx = 1\n";
+  page.record.environment = {{evil, evil}};
+  page.record.peak_source = evil;
+  page.record.peak_flops = 1e9;
+  page.record.memory = {{evil, {1, 2}}};
+  page.record.checkpoints = {{1, evil}};
+  page.timelines[0].name = evil;
+  const std::string html = run_page(page);
+  EXPECT_EQ(count(html, "<script>"), 1u);
+  EXPECT_EQ(count(html, "alert(\""), 0u);
+  EXPECT_EQ(count(html, "<b>"), 0u);
+  EXPECT_EQ(count(html, "<i>"), 0u);
+}
+
+TEST(RunPage, SizeIsBounded) { EXPECT_LT(run_page(sample(300000)).size(), 1u << 20); }
+
+TEST(RunPage, WhatIsNotThereIsLeftOut) {
+  const std::string html = run_page(RunPage{});
+  EXPECT_NE(html.find("No step has been logged yet."), html.npos);
+  EXPECT_EQ(count(html, "<svg"), 0u);
+  EXPECT_EQ(html.find("Memory"), html.npos);
+  RunPage page = sample(1);
+  page.record.first_steps = {0, 1};
+  page.record.num_damaged_lines = 1;
+  EXPECT_NE(run_page(page).find("Started 2 times, again after step 1;"), std::string::npos);
+  EXPECT_NE(run_page(page).find("1 unreadable line of"), std::string::npos);
+  page.config_toml = "[[[ <no toml>";
+  EXPECT_NE(run_page(page).find("<pre>[[[ &lt;no toml&gt;</pre>"), std::string::npos);
+}
+
+TEST(Chart, ACurveByHand) {
+  Chart chart{.title = "T", .unit = "u"};
+  chart.curves = {{"c", {{0, 0}, {5, 10}, {10, 5}}, Stroke::Main, Marks::None}};
+  chart.base = Base::Zero;
+  const std::string html = chart_figure(chart);
+  // The value axis ends at 10.5.
+  EXPECT_NE(html.find("d=\"M0 1000L500 47.62L1000 523.81\""), html.npos) << html;
+  EXPECT_NE(html.find("data-x=\"0 10\" data-y=\"0 10.5\" data-scale=\"linear\""), html.npos);
+  EXPECT_EQ(count(html, "class=\"legend\""), 0u);  // one curve needs none
+  EXPECT_EQ(chart_figure({.title = "T", .unit = "", .curves = {{"none", {}}}}), "");
+}
+
+TEST(Chart, SqueezedValuesGetALogScale) {
+  Series series;
+  for (int i = 0; i < 100; ++i) series.push_back({1.0 * i, i == 0 ? 100.0 : 1.0});
+  Chart chart{.title = "T", .unit = "", .curves = {{"c", series}}};
+  EXPECT_NE(chart_figure(chart).find("data-scale=\"log\""), std::string::npos);
+  chart.curves[0].points[0].y = 5;
+  EXPECT_NE(chart_figure(chart).find("data-scale=\"linear\""), std::string::npos);
+}
+
+TEST(MemoryBars, WidthsByHand) {
+  const std::string html = memory_bars({{{"a", {30, 10}}, {"b", {70, 20}}}, {80, 30}});
+  EXPECT_EQ(count(html, "<i class=\"m0\" style=\"width:30%\""), 1u);
+  EXPECT_EQ(count(html, "<i class=\"m1\" style=\"width:70%\""), 1u);
+  EXPECT_EQ(count(html, "<b style=\"left:80%\">"), 1u);
+  EXPECT_EQ(count(html, "<b style=\"left:30%\">"), 1u);
+  EXPECT_EQ(memory_bars({}), "");
+}
+
+TEST(MemoryBars, ManyRanksAreTheFullest) {
+  MemoryBars memory{{{"a", {}}}, {}};
+  for (int rank = 0; rank < 1000; ++rank) memory.categories[0].second.push_back(rank);
+  const std::string html = memory_bars(memory);
+  EXPECT_EQ(count(html, "class=\"stack\""), kMostBars);
+  EXPECT_EQ(html.find("rank 935<"), html.npos);
+  EXPECT_LT(html.find("rank 936<"), html.find("rank 999<"));
+}
+
+TEST(Markup, Numbers) {
+  EXPECT_EQ(short_number(950), "950");
+  EXPECT_EQ(short_number(1813.4), "1813");
+  EXPECT_EQ(short_number(45210), "45.2k");
+  EXPECT_EQ(short_number(999600), "1.00M");
+  EXPECT_EQ(short_number(2345678), "2.35M");
+  EXPECT_EQ(short_number(0.25), "0.25");
+  EXPECT_EQ(short_number(0), "0");
+  EXPECT_EQ(short_number(3e-5), "3.00e-05");
+  EXPECT_EQ(flops_text(9.04e10), "90.4 GFLOP/s");
+  EXPECT_EQ(flops_text(950), "950 FLOP/s");
+  EXPECT_EQ(flops_text(9.8955e14), "990 TFLOP/s");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+  EXPECT_EQ(grouped(-123), "-123");
+  EXPECT_EQ(coordinate(-0.001), "0");
+}
+
+}  // namespace
+}  // namespace braid
