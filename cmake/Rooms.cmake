@@ -2,7 +2,7 @@
 #
 # The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the rooms it
 # names. tools/check_rooms sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME;
-# planted_*.cpp are programs of their own (tests/CMakeLists.txt).
+# planted_*.cpp are programs and fake_*.cpp libraries of their own (tests/CMakeLists.txt).
 
 function(braid_room name)
   cmake_parse_arguments(room "TORCH" "" "ROOMS" ${ARGN})
@@ -10,6 +10,7 @@ function(braid_room name)
     return()
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/braid/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/cuda/")  # of libbraid_cuda.so (CudaLibrary.cmake)
   list(TRANSFORM room_ROOMS PREPEND braid_)
   if(sources)
     add_library(braid_${name} STATIC ${sources})
@@ -33,7 +34,7 @@ endfunction()
 
 function(braid_room_test name torch)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
-  list(FILTER tests EXCLUDE REGEX "/planted_")
+  list(FILTER tests EXCLUDE REGEX "/(planted|fake)_")
   if(NOT tests)
     return()
   endif()

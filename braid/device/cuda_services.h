@@ -1,0 +1,37 @@
+// The table of this room: streams, memory and graphs of devices, as libbraid_cuda.so has them from LibTorch.
+// It knows no tensor. All functions may throw what LibTorch throws.
+#pragma once
+
+#include "braid/device/cuda_tables.h"
+
+namespace braid {
+
+// Of LibTorch's caching allocator on one device.
+struct CudaMemory {
+  int64_t bytes = 0;       // in tensors
+  int64_t peak_bytes = 0;  // since reset_peak
+};
+
+struct CudaServices {
+  static constexpr const char* kRoom = "device";
+  CudaTable header;
+
+  const char* (*problem)();  // why no device can be used; empty text when one can
+  // The calling thread's work on `device` goes to a stream of its own from now on: the default stream cannot be
+  // captured. The thread's backward passes follow it there.
+  void (*take_stream)(int device);
+  void* (*stream)(int device);  // the calling thread's cudaStream_t
+  void (*memory)(int device, CudaMemory* out);
+  void (*reset_peak)(int device);
+
+  // Between begin and end, what the calling thread puts on its stream is recorded, not run. Graphs that are replayed
+  // one after the other may share the memory they work in: `share` is another graph, or null.
+  void* (*make_graph)();
+  void (*begin_capture)(void* graph, void* share);
+  void (*end_capture)(void* graph);
+  void (*abandon_capture)(void* graph);  // after what was to be recorded failed
+  void (*replay)(void* graph);           // returns before it has run
+  void (*free_graph)(void* graph);
+};
+
+}  // namespace braid

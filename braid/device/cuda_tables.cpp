@@ -1,0 +1,87 @@
+// Opening, and looking at what was opened before anything calls it.
+#include "braid/device/cuda_tables.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/device/cuda_services.h"
+#include "braid/device/loaded_library.h"
+
+namespace braid {
+namespace {
+
+// The one thing of the process: which CUDA library it has opened. LibTorch's own list of devices is of the process too.
+struct Opened {
+  std::mutex mutex;
+  std::atomic<CudaTableEntry> entry = nullptr;
+};
+
+Opened& opened() {
+  static Opened of_process;
+  return of_process;
+}
+
+[[noreturn]] void refuse(const std::string& rule) {
+  throw ConfigError({{"train.device", "\"cuda\"", rule, "\"cpu\""}});
+}
+
+LoadedLibrary open_or_refuse(const std::string& path, Symbols symbols) {
+  LoadedLibrary library(path, symbols);
+  if (!library.problem().empty()) refuse(cat("needs ", path, ", which cannot be loaded: ", library.problem()));
+  return library;
+}
+
+}  // namespace
+
+std::string table_problem(const CudaTable* table, int64_t bytes) {
+  if (table == nullptr) return "it has no such table";
+  if (table->version != kCudaTableVersion || table->bytes != bytes) {
+    return cat("its table has version ", table->version, " and ", table->bytes, " bytes; this program needs version ",
+               kCudaTableVersion, " and ", bytes, " bytes");
+  }
+  const auto* entries = reinterpret_cast<const char*>(table + 1);
+  const auto num_entries = (bytes - static_cast<int64_t>(sizeof(CudaTable))) / static_cast<int64_t>(sizeof(void*));
+  for (int64_t i = 0; i < num_entries; ++i) {
+    const void* entry = nullptr;
+    std::memcpy(&entry, entries + i * static_cast<int64_t>(sizeof(void*)), sizeof(void*));
+    if (entry == nullptr) return cat("entry ", i, " of its table is empty");
+  }
+  return "";
+}
+
+CudaPlaces cuda_places() {
+  const std::string torch = folder_of_loaded("libtorch_cpu.so"), program = folder_of_program();
+  return {(torch.empty() ? "" : torch + "/") + "libtorch_cuda.so", program + "/libbraid_cuda.so"};
+}
+
+void load_cuda(const CudaPlaces& places) {
+  const std::lock_guard<std::mutex> lock(opened().mutex);
+  if (opened().entry.load()) return;
+  open_or_refuse(places.torch_library, Symbols::Shared);
+  const LoadedLibrary library = open_or_refuse(places.braid_library, Symbols::Private);
+  const auto entry = reinterpret_cast<CudaTableEntry>(library.symbol(kCudaTableEntryName));
+  if (entry == nullptr) refuse(cat("needs ", places.braid_library, " to export ", kCudaTableEntryName));
+  const CudaTable* table = entry(CudaServices::kRoom);
+  if (const std::string wrong = table_problem(table, sizeof(CudaServices)); !wrong.empty()) {
+    refuse(cat("needs another ", places.braid_library, ": ", wrong));
+  }
+  const std::string missing = reinterpret_cast<const CudaServices*>(table)->problem();
+  if (!missing.empty()) refuse(cat("needs a CUDA device: ", missing));
+  opened().entry.store(entry);
+}
+
+bool cuda_is_loaded() { return opened().entry.load() != nullptr; }
+
+const CudaTable* find_cuda_table(const char* room, int64_t bytes) {
+  const CudaTableEntry entry = opened().entry.load(std::memory_order_acquire);
+  if (entry == nullptr) return nullptr;
+  const CudaTable* table = entry(room);
+  check(table && table->version == kCudaTableVersion && table->bytes == bytes,
+        "libbraid_cuda.so is of the same build as the program");
+  return table;
+}
+
+}  // namespace braid

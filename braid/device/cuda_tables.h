@@ -1,0 +1,52 @@
+// What libbraid_cuda.so offers: a table of functions for each room that computes on a device. The program is not linked
+// to it, nor to libtorch_cuda.so, which a machine without CUDA libraries cannot load: load_cuda() opens both.
+//
+//   braid ----------------- libtorch_cpu.so         always
+//     | load_cuda()
+//     +-- opens ----------- libtorch_cuda.so        beside libtorch_cpu.so; brings cuBLAS, cuDNN, NCCL
+//     +-- opens ----------- libbraid_cuda.so        beside the program; its one entry, braid_cuda_table(room)
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace braid {
+
+// A table begins with this; function pointers alone follow, and none is null.
+struct CudaTable {
+  int64_t version;
+  int64_t bytes;  // of the whole table
+};
+
+// Changes whenever a table does, or anything that is handed through one.
+inline constexpr int64_t kCudaTableVersion = 1;
+
+// extern "C" braid_cuda_table: the table of `room`, null when there is none of that name.
+using CudaTableEntry = const CudaTable* (*)(const char* room);
+inline constexpr const char* kCudaTableEntryName = "braid_cuda_table";
+
+// What is wrong with a table of `bytes` bytes that came from a library; empty when nothing is.
+std::string table_problem(const CudaTable* table, int64_t bytes);
+
+struct CudaPlaces {
+  std::string torch_library;  // libtorch_cuda.so
+  std::string braid_library;  // libbraid_cuda.so
+};
+// Beside the libtorch_cpu.so and the program that run.
+CudaPlaces cuda_places();
+
+// Opens both libraries and asks for a device, once per process; later calls do nothing. To be called before anything
+// asks LibTorch about devices, and before the first backward, which starts its threads. Throws ConfigError, about
+// train.device, that names what was tried and what is missing: a library, the driver or a device.
+void load_cuda(const CudaPlaces& places);
+bool cuda_is_loaded();
+
+// The table of a room: Table begins with a CudaTable and has Table::kRoom. Null before load_cuda(). check() fails when
+// it is not the table that this program was built with.
+const CudaTable* find_cuda_table(const char* room, int64_t bytes);
+template <class Table>
+const Table* cuda_table() {
+  return reinterpret_cast<const Table*>(find_cuda_table(Table::kRoom, sizeof(Table)));
+}
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// A libbraid_cuda.so without CUDA: what its tables say is set from outside, before the entry is called.
+#include <cstring>
+#include <string>
+
+#include "braid/device/cuda_services.h"
+
+namespace {
+
+std::string device_problem;
+
+braid::CudaServices services{{braid::kCudaTableVersion, sizeof(braid::CudaServices)},
+                             [] { return device_problem.c_str(); },
+                             [](int) {},
+                             [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
+                             [](int, braid::CudaMemory* out) {
+                               *out = {7, 9};
+                             },
+                             [](int) {},
+                             []() -> void* { return nullptr; },
+                             [](void*, void*) {},
+                             [](void*) {},
+                             [](void*) {},
+                             [](void*) {},
+                             [](void*) {}};
+
+}  // namespace
+
+extern "C" {
+
+const braid::CudaTable* braid_cuda_table(const char* room) {
+  return std::strcmp(room, "device") == 0 ? &services.header : nullptr;
+}
+void set_fake_problem(const char* problem) { device_problem = problem; }
+void set_fake_version(int64_t version) { services.header.version = version; }
+}
