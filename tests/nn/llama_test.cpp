@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "braid/base/errors.h"
 #include "tests/nn/model_run.h"
 
@@ -42,20 +44,25 @@ TEST_P(Llama, EveryHeadOfItsOwnKeysIsSerialToo) {
 }
 
 TEST(LlamaRules, EpsAndBaseAndScalingCount) {
-  ModelRun run{tiny_llama3()};
-  const auto plain = model_step(run);
-  const auto changed = [&](auto change) {
-    ModelRun other = run;
-    change(other.spec);
-    return relative_error(model_step(other).at("loss0"), plain.at("loss0"));
-  };
-  EXPECT_GT(changed([](ModelSpec& s) { s.norm_eps = 0.1; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_base = 50; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_scaling = "none"; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_factor = 2; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_low_frequency = 2; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_high_frequency = 8; }), 1e-6);
-  EXPECT_GT(changed([](ModelSpec& s) { s.rope_context = 64; }), 1e-6);
+  run_ranks(1, [&](Communicator& group) {
+    const auto loss = [&](const ModelSpec& spec) {
+      const ModelRun run{spec};
+      return RunModel(run, group).forward(run_microbatch(run, 0)).item<double>();
+    };
+    const double plain = loss(tiny_llama3());
+    const auto expect_change = [&](auto ModelSpec::*figure, auto value) {
+      ModelSpec spec = tiny_llama3();
+      spec.*figure = value;
+      EXPECT_GT(std::abs(loss(spec) - plain), 1e-6) << value;
+    };
+    expect_change(&ModelSpec::norm_eps, 0.1);
+    expect_change(&ModelSpec::rope_base, 50.0);
+    expect_change(&ModelSpec::rope_scaling, "none");
+    expect_change(&ModelSpec::rope_factor, 2.0);
+    expect_change(&ModelSpec::rope_low_frequency, 2.0);
+    expect_change(&ModelSpec::rope_high_frequency, 8.0);
+    expect_change(&ModelSpec::rope_context, 64);
+  });
 }
 
 TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
