@@ -7,6 +7,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/gelu.h"
 #include "braid/nn/kernels/rotary.h"
 #include "braid/nn/kernels/rows.h"
@@ -131,6 +132,29 @@ TEST_P(ActivationKernel, GivesTheSameBitsWithAnyNumberOfThreads) {
     const Results in = kernel.inputs(GetParam(), at::kFloat);
     const Results one = with_threads(1, [&] { return kernel.fused(in); });
     for (const int threads : {2, 3}) expect_same_bits(with_threads(threads, [&] { return kernel.fused(in); }), one);
+  }
+}
+
+// What other devices run, tried on the CPU.
+TEST(ComposedKernels, KeepTheFusedOnesContracts) {
+  namespace k = kernels;
+  for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16}) {
+    const double bound = dtype == at::kDouble ? 1e-13 : 5e-3;
+    const auto near = [&](const at::Tensor& a, const at::Tensor& b) { EXPECT_LT(kernel_error(a, b), bound); };
+    const Results gelu = gelu_kernel().inputs({7, 17}, dtype), swiglu = swiglu_kernel().inputs({7, 17}, dtype);
+    const at::Tensor h = gelu.at("h").clone(), h2 = h.clone(), bias = gelu.at("bias"), dy = gelu.at("dy");
+    near(k::composed::bias_gelu(h, bias), k::bias_gelu(h, bias).to(at::kDouble));
+    near(k::composed::bias_gelu_backward_(h, bias, dy), k::bias_gelu_backward_(h2, bias, dy).to(at::kDouble));
+    near(h, h2.to(at::kDouble));
+    const at::Tensor g = swiglu.at("gate_up").clone(), g2 = g.clone();
+    near(k::composed::swiglu(g), k::swiglu(g).to(at::kDouble));
+    k::composed::swiglu_backward_(g, swiglu.at("dy")), k::swiglu_backward_(g2, swiglu.at("dy"));
+    near(g, g2.to(at::kDouble));
+    const Results rotary = rotary_kernel().inputs({7, 17}, dtype);
+    const k::Rotation rotation{rotary.at("angles").cos(), rotary.at("angles").sin(), kHeads};
+    const at::Tensor x = rotary.at("x").clone(), x2 = x.clone();
+    k::composed::rotate_(x, rotation, k::Turn::Back), k::rotate_(x2, rotation, k::Turn::Back);
+    near(x, x2.to(at::kDouble));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <ATen/ops/layer_norm.h>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/norm.h"
 #include "tests/nn/kernel_case.h"
 
@@ -77,6 +78,18 @@ TEST_P(NormKernel, AgreesWithComposedOperations) {
     const Inputs in(GetParam(), dtype);
     expect_as_good_as_composed(fused(in), dtype, [&](at::ScalarType type) { return composed(in, type); });
   }
+}
+
+// What other devices run, tried on the CPU.
+TEST_P(NormKernel, ComposedKeepsTheContract) {
+  const Inputs in(GetParam(), at::kDouble);
+  namespace composed_kernels = kernels::composed;
+  const kernels::Normed normed = composed_kernels::norm_forward({in.residual, in.branch, in.branch_bias}, in.params());
+  const kernels::NormGradients d = composed_kernels::norm_backward({in.dsum, in.dy}, normed, in.params());
+  const Results expected = fused(in);
+  const Results results{{"sum", normed.sum},  {"y", normed.y},        {"dresidual", d.dx}, {"dbranch", d.dx},
+                        {"dx_sum", d.dx_sum}, {"dweight", d.dweight}, {"dbias", d.dbias}};
+  for (const auto& [name, value] : expected) EXPECT_LT(kernel_error(results.at(name), value), 1e-12) << name;
 }
 
 TEST_P(NormKernel, GivesTheSameBitsWithAnyNumberOfThreads) {

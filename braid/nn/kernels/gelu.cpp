@@ -3,6 +3,7 @@
 
 #include <ATen/ops/empty_like.h>
 
+#include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
@@ -16,6 +17,7 @@ void check_bias(const at::Tensor& h, const at::Tensor& bias) {
 }  // namespace
 
 at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
+  if (!h.is_cpu()) return composed::bias_gelu(h, bias);
   check_bias(h, bias);
   at::Tensor y = at::empty_like(h);
   with_type(h, [&](auto zero) {
@@ -27,6 +29,7 @@ at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
 }
 
 at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy) {
+  if (!h.is_cpu()) return composed::bias_gelu_backward_(h, bias, dy);
   check_bias(h, bias);
   check(dy.sizes() == h.sizes() && dy.scalar_type() == h.scalar_type() && dy.is_contiguous(), "dy is like h");
   at::Tensor dbias;

@@ -1,8 +1,9 @@
 // bias + GELU (tanh form), one pass over memory each way. No autograd and no queue: mlp.h adds those.
 //
-// Contiguous CPU tensors of float32, float64, bfloat16 or float16: h [.., c], bias [c] of the same dtype. Computed in
+// Contiguous tensors of float32, float64, bfloat16 or float16: h [.., c], bias [c] of the same dtype. Computed in
 // float32 (float64 for float64) and rounded once. Results do not depend on the number of threads. check() fails on
-// other tensors.
+// other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+//
 // Source: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016).
 #pragma once
 

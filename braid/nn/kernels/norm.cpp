@@ -3,6 +3,7 @@
 
 #include <ATen/ops/empty_like.h>
 
+#include "braid/nn/kernels/composed.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
@@ -47,6 +48,7 @@ void run_forward(const Addends& in, const NormParams& params, const Normed& out)
 }  // namespace
 
 Normed norm_forward(const Addends& in, const NormParams& params) {
+  if (!in.residual.is_cpu()) return composed::norm_forward(in, params);
   check_addends(in);
   check_vector(in.residual, params.weight);
   check_vector(in.residual, params.bias);
@@ -65,6 +67,7 @@ Normed norm_forward(const Addends& in, const NormParams& params) {
 }
 
 NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const NormParams& params) {
+  if (!normed.sum.is_cpu()) return composed::norm_backward(d, normed, params);
   check_same(normed.sum, d.dy);
   check_same(normed.sum, d.dsum);
   NormGradients out;
@@ -90,6 +93,7 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
 }
 
 at::Tensor sum_of(const Addends& in) {
+  if (!in.residual.is_cpu()) return composed::sum_of(in);
   check_addends(in);
   check(in.branch.defined(), "a sum has two addends");
   Normed out;

@@ -1,10 +1,11 @@
 // LayerNorm and RMSNorm, alone and fused with the residual addition before them, one pass over memory each way.
-// No autograd and no queue: layer_norm.h and rms_norm.h add those.
+// No autograd and no queue: residual_norm.h adds those.
 //
-// Tensors of activations are contiguous CPU tensors of float32, float64, bfloat16 or float16, [.., c]; parameters
-// have their dtype, [c]. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the
-// number of threads. check() fails on other tensors. Source: Ba et al., "Layer Normalization" (2016); Zhang & Sennrich,
-// "Root Mean Square Layer Normalization" (2019).
+// Activations are contiguous tensors of float32, float64, bfloat16 or float16, [.., c]; parameters have their dtype,
+// [c]. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of threads.
+// check() fails on other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+//
+// Source: Ba et al., "Layer Normalization" (2016); Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,9 +1,11 @@
-// Rotary position encoding, in place on heads inside a larger product. No autograd, and no knowledge of how the
-// angles come about.
+// Rotary position encoding, in place on heads inside a larger product. No autograd, and no knowledge of how the angles
+// come about: braid/nn/rotary.h.
 //
-// Contiguous CPU tensors: x [b, t, c] of float32, float64, bfloat16 or float16, whose first heads x 2 half features are
+// Contiguous tensors: x [b, t, c] of float32, float64, bfloat16 or float16, whose first heads x 2 half features are
 // turned and whose others stay; cos and sin [t, half] of float32 (float64 for float64). A head's features a and b half
-// a head apart are a pair: (a, b) -> (a cos - b sin, b cos + a sin), rounded once. check() fails on other tensors.
+// a head apart are a pair: (a, b) -> (a cos - b sin, b cos + a sin), rounded once. check() fails on other tensors. On
+// devices that are no CPU it is composed of LibTorch's operations.
+//
 // Source: Su et al., "RoFormer" (2021), section 3.2.2, with the pairs of Hugging Face's Llama.
 #pragma once
 

@@ -1,8 +1,10 @@
-// SwiGLU, silu(gate) * up, on the two halves of one product, one pass over memory each way. No autograd.
+// SwiGLU, silu(gate) * up, on the two halves of one product, one pass over memory each way. No autograd: gated_mlp.h
+// adds it.
 //
-// Contiguous CPU tensors of float32, float64, bfloat16 or float16: gate_up [.., 2 f] with a row [gate | up], y [.., f]
-// of the same dtype. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of
-// threads. check() fails on other tensors.
+// Contiguous tensors of float32, float64, bfloat16 or float16: gate_up [.., 2 f] with a row [gate | up], y [.., f] of
+// the same dtype. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of
+// threads. check() fails on other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+//
 // Source: Shazeer, "GLU Variants Improve Transformer" (2020).
 #pragma once
 

@@ -272,9 +272,12 @@ struct Sigmoid {
 template <class M>
 BRAID_INLINE Sigmoid<M> sigmoid(const Lanes<M>& x) {
   using L = Lanes<M>;
-  L negative;  // -|x|
+  L negative;  // -|x|: the sign bit set
 #pragma GCC unroll 4
-  for (int i = 0; i < kParts; ++i) negative.part[i] = x.part[i] > 0 ? -x.part[i] : x.part[i];
+  for (int i = 0; i < kParts; ++i) {
+    const auto sign = (typename L::BitPart)(-typename L::Part{});
+    negative.part[i] = (typename L::Part)((typename L::BitPart)x.part[i] | sign);
+  }
   const L e = exp_of_nonpositive(negative);
   const L large = L(1) / (L(1) + e), small = e * large;
   Sigmoid<M> s;

@@ -1,0 +1,22 @@
+// The fused kernels as LibTorch's operations, for devices that have none of their own, with the same contracts as
+// norm.h, gelu.h, swiglu.h and rotary.h. Several passes over memory.
+#pragma once
+
+#include "braid/nn/kernels/norm.h"
+#include "braid/nn/kernels/rotary.h"
+
+namespace braid::kernels::composed {
+
+Normed norm_forward(const Addends& addends, const NormParams& params);
+NormGradients norm_backward(const NormCotangents& cotangents, const Normed& normed, const NormParams& params);
+at::Tensor sum_of(const Addends& addends);
+
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias);
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy);
+
+at::Tensor swiglu(const at::Tensor& gate_up);
+void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
+
+void rotate_(const at::Tensor& x_btc, const Rotation& rotation, Turn turn);
+
+}  // namespace braid::kernels::composed
