@@ -1,12 +1,13 @@
 // Times the all-reduce of two thread ranks against its bound: 4 bytes of traffic for each byte of tensor (both inputs
-// read, both outputs written), at the memory speed that the same two threads reach in the same run. It does not judge;
-// README.md has the numbers.
+// read, both outputs written), at the memory speed that the same two threads reach in the same run. With a number of
+// bytes it prints the median seconds of that size alone. It does not judge; README.md has the numbers.
 #include <ATen/ops/zeros.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "braid/base/clock.h"
@@ -80,7 +81,11 @@ double slower(const std::vector<double> (&seconds)[kRanks]) {
   return median(rounds);
 }
 
-void measure(int64_t bytes) {
+struct Medians {
+  double reduced, bound;  // seconds
+};
+
+Medians measured(int64_t bytes) {
   int64_t count = bytes / static_cast<int64_t>(sizeof(float));
   int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 15, 2000));
   std::vector<double> reduce[kRanks], probe[kRanks];
@@ -99,7 +104,11 @@ void measure(int64_t bytes) {
                   [&] { world.all_reduce(tensors[rank], braid::ReduceOp::Sum).wait_host(); });
     }
   });
-  double reduced = slower(reduce), bound = slower(probe);
+  return {slower(reduce), slower(probe)};
+}
+
+void print_row(int64_t bytes) {
+  const auto [reduced, bound] = measured(bytes);
   std::printf("| %s | %.1f | %.1f | %.1f | %.0f %% |\n", braid::human_bytes(static_cast<double>(bytes)).c_str(),
               reduced * 1e6, bound * 1e6, 4e-9 * static_cast<double>(bytes) / reduced, 100 * bound / reduced);
   std::fflush(stdout);
@@ -107,8 +116,12 @@ void measure(int64_t bytes) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 2) {
+    std::printf("%.9f\n", measured(std::atoll(argv[1])).reduced);
+    return 0;
+  }
   std::printf("| tensor | all-reduce, us | bound, us | traffic, GB/s | of the bound |\n|---|---|---|---|---|\n");
-  for (int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) measure(bytes);
-  measure(100'000'000);
+  for (int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) print_row(bytes);
+  print_row(100'000'000);
 }

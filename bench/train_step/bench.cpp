@@ -20,6 +20,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
+#include "braid/spec/model_shape.h"
 #include "braid/train/trainer.h"
 
 namespace {
@@ -132,7 +133,7 @@ void pin_to_core(int core) {
 // From the first action's begin to the last one's end, on the slowest rank.
 double pass_seconds(const braid::Timeline& timeline) {
   double longest = 0;
-  for (const auto& row : timeline) {
+  for (const auto& row : timeline.ranks) {
     if (!row.empty()) longest = std::max(longest, row.back().end - row.front().begin);
   }
   return longest;

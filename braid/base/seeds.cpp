@@ -1,22 +1,7 @@
 // Philox and what is drawn from it.
 #include "braid/base/seeds.h"
 
-#include <cmath>
-#include <numbers>
-
 namespace braid {
-namespace {
-
-std::array<uint32_t, 4> words(uint64_t key, uint64_t index) {
-  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
-  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
-  return philox({low(index), high(index), 0, 0}, {low(key), high(key)});
-}
-
-double unit(uint32_t w) { return w * 0x1p-32; }
-
-}  // namespace
-
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
@@ -28,6 +13,12 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2
   return c;
 }
 
+std::array<uint32_t, 4> stream_words(uint64_t key, uint64_t block) {
+  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
+  return philox({low(block), high(block), 0, 0}, {low(key), high(key)});
+}
+
 uint64_t stream_key(uint64_t seed, std::string_view name) {
   uint64_t key = seed;
   for (const char c : name) key = random_bits(key, static_cast<unsigned char>(c));
@@ -35,22 +26,10 @@ uint64_t stream_key(uint64_t seed, std::string_view name) {
 }
 
 uint64_t random_bits(uint64_t key, uint64_t index) {
-  const auto w = words(key, index);
+  const auto w = stream_words(key, index);
   return uint64_t{w[0]} << 32 | w[1];
 }
 
 double uniform(uint64_t key, uint64_t index) { return static_cast<double>(random_bits(key, index) >> 11) * 0x1p-53; }
-
-std::array<double, 4> normal4(uint64_t key, uint64_t block) {
-  const auto w = words(key, block);
-  std::array<double, 4> out;
-  for (int pair = 0; pair < 2; ++pair) {
-    const double radius = std::sqrt(-2 * std::log(unit(w[2 * pair]) + 0x1p-33));
-    const double angle = 2 * std::numbers::pi * unit(w[2 * pair + 1]);
-    out[2 * pair] = radius * std::cos(angle);
-    out[2 * pair + 1] = radius * std::sin(angle);
-  }
-  return out;
-}
 
 }  // namespace braid

@@ -11,6 +11,9 @@ namespace braid {
 // Ten rounds of Philox 4x32.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
+// Four random words of a stream, the block's.
+std::array<uint32_t, 4> stream_words(uint64_t key, uint64_t block);
+
 // The key of the stream called `name` under a run's seed. Different names give unrelated streams.
 uint64_t stream_key(uint64_t seed, std::string_view name);
 
@@ -19,8 +22,5 @@ uint64_t random_bits(uint64_t key, uint64_t index);
 
 // Number `index` of the stream, uniform in [0, 1).
 double uniform(uint64_t key, uint64_t index);
-
-// Numbers 4 * block .. 4 * block + 3 of the stream, standard normal (Box-Muller in double).
-std::array<double, 4> normal4(uint64_t key, uint64_t block);
 
 }  // namespace braid

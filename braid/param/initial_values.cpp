@@ -1,16 +1,17 @@
-// Walks each piece in runs along the last dim, so that four normal numbers are drawn at once.
+// Walks each piece in runs along the last dim, so that normal numbers are drawn in batches.
 #include "braid/param/initial_values.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 
+#include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
 namespace braid {
 namespace {
 
-constexpr int64_t kGrain = 8192;  // elements; a normal number costs some 20 ns
+constexpr int64_t kGrain = 8192;  // elements
 
 // Consecutive elements, both in the flattened global and in the flattened local tensor.
 struct Run {
@@ -37,10 +38,15 @@ Run run_at(const Placement& placement, const Piece& piece, int64_t at) {
 
 template <class T>
 void fill_normal(T* out, const Run& run, uint64_t key, double std) {
-  for (int64_t i = run.global; i < run.global + run.count;) {
-    const auto four = normal4(key, i / 4);
-    const int64_t stop = std::min(run.global + run.count, i / 4 * 4 + 4);
-    for (; i < stop; ++i) out[i - run.global] = static_cast<T>(std * four[i % 4]);
+  constexpr int64_t kBatch = 4 * kNormalBlocks;
+  double batch[kBatch];
+  const int64_t end = run.global + run.count;
+  for (int64_t i = run.global; i < end;) {
+    const int64_t first = i / 4 * 4;
+    normal_blocks(key, first / 4, batch);
+    for (const int64_t stop = std::min(end, first + kBatch); i < stop; ++i) {
+      out[i - run.global] = static_cast<T>(std * batch[i - first]);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
+#include "braid/base/normal.h"
 #include "braid/base/seeds.h"
 
 namespace braid {
