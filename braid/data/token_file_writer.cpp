@@ -1,6 +1,7 @@
 // Tokens leave block by block; the tables follow at the end.
 #include "braid/data/token_file_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "braid/base/errors.h"
@@ -20,19 +21,21 @@ TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int
   append(std::as_bytes(std::span(&header_, 1)));
 }
 
+// Little-endian: the low bytes of a token come first.
 void TokenFileWriter::add_document(std::span<const uint32_t> tokens) {
-  for (const uint32_t token : tokens) add_token(token);
   footer_.num_tokens += tokens.size();
   ends_.push_back(footer_.num_tokens);
-}
-
-// Little-endian: the low bytes of the token come first.
-void TokenFileWriter::add_token(uint32_t token) {
-  check(token < header_.vocab, "a token lies inside the vocabulary");
-  const size_t at = block_.size();
-  block_.resize(at + header_.width);
-  std::memcpy(block_.data() + at, &token, header_.width);
-  if (block_.size() == header_.block_bytes) close_block();
+  const size_t width = header_.width;
+  while (!tokens.empty()) {
+    const size_t at = block_.size(), count = std::min(tokens.size(), (header_.block_bytes - at) / width);
+    block_.resize(at + count * width);
+    for (size_t i = 0; i < count; ++i) {
+      check(tokens[i] < header_.vocab, "a token lies inside the vocabulary");
+      std::memcpy(block_.data() + at + i * width, &tokens[i], width);
+    }
+    tokens = tokens.subspan(count);
+    if (block_.size() == header_.block_bytes) close_block();
+  }
 }
 
 void TokenFileWriter::close_block() {

@@ -33,7 +33,6 @@ class TokenFileWriter {
   TokenFileInfo finish();
 
  private:
-  void add_token(uint32_t token);
   void close_block();
   void append(std::span<const std::byte> bytes);
 
