@@ -1,16 +1,12 @@
 // Philox and what is drawn from it.
 #include "braid/base/seeds.h"
 
+#include "braid/base/philox.h"
+
 namespace braid {
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return c;
+  const PhiloxWords w = philox_words({{c[0], c[1], c[2], c[3]}}, uint64_t{key[1]} << 32 | key[0]);
+  return {w.at[0], w.at[1], w.at[2], w.at[3]};
 }
 
 std::array<uint32_t, 4> stream_words(uint64_t key, uint64_t block) {
