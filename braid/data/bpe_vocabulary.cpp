@@ -43,6 +43,7 @@ bool BpeVocabulary::take(int64_t id, const std::string& name) {
 
 void BpeVocabulary::add_tokens(const nlohmann::json& vocab, const std::string& where) {
   if (!vocab.is_object()) return faults_.add(where, "must be an object of tokens and ids");
+  id_of_.reserve(vocab.size());
   for (const auto& [name, id] : vocab.items()) {
     if (!id.is_number_integer()) {
       bad_ids_.push_back(name);
