@@ -1,0 +1,84 @@
+// A whole block of GPT-2 124M, forward and backward with its weight gradients: with the fused kernels, and with the
+// same products and attention but LibTorch's norm, GELU and additions between them.
+#pragma once
+
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+
+#include "bench/kernels/kernel_case.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/nn/attention.h"
+#include "braid/nn/gpt2.h"
+#include "braid/param/grad_sink.h"
+
+namespace braid::bench {
+
+class ComposedBlock {
+ public:
+  ComposedBlock(ParamStore& store, int heads, const RankContext& rank)
+      : store_(store),
+        attention_({options("attention.qkv"), options("attention.projection"), heads}, rank),
+        up_(options("mlp.up"), rank),
+        down_(options("mlp.down"), rank) {}
+  at::Tensor forward(const at::Tensor& x, const Microbatch& m) {
+    const at::Tensor y = x.add(attention_.forward(norm(x, "ln_1"), m));
+    return y.add(down_.forward(at::gelu(up_.forward(norm(y, "ln_2"), m), "tanh"), m));
+  }
+
+ private:
+  Parameter* param(const std::string& name) { return &store_["blocks.0." + name]; }
+  ParallelLinearOptions options(const std::string& name) {
+    return {{param(name + ".weight"), 0}, param(name + ".bias")};
+  }
+  at::Tensor norm(const at::Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {x.size(-1)}, param(name + ".weight")->data, param(name + ".bias")->data, 1e-5);
+  }
+
+  ParamStore& store_;
+  Attention attention_;
+  ColumnParallelLinear up_;
+  RowParallelLinear down_;
+};
+
+// What both blocks need, and their gradients, once per block.
+struct BlockWorld {
+  BlockWorld(const ModelSpec& spec, Communicator& alone, at::ScalarType dtype)
+      : store({gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
+        sink(accumulating_sink(store)),
+        queue(*sink),
+        context{alone, queue, generator} {}
+  void run(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& x, const at::Tensor& dy) {
+    sink->begin_step(1);
+    forward(x.detach().requires_grad_()).backward(dy);
+    queue.run_all();
+    for (const Parameter& p : store.params()) p.data.mutable_grad() = at::Tensor();
+  }
+
+  ParamStore store;
+  std::unique_ptr<GradSink> sink;
+  WeightGradQueue queue;
+  RankGenerator generator;
+  RankContext context;
+};
+
+struct BlockSize {
+  int64_t b, t;
+};
+inline void add_block_case(std::vector<KernelCase>& cases, const BlockSize& size, Communicator& alone,
+                           at::ScalarType dtype) {
+  ModelSpec spec;
+  spec.layers = 1, spec.heads = 12, spec.width = 768, spec.context = 1024, spec.vocab = 64;
+  const auto world = std::make_shared<BlockWorld>(spec, alone, dtype);
+  const std::shared_ptr<Block> fused = gpt2_block(spec, 1, world->store, world->context);
+  const auto composed = std::make_shared<ComposedBlock>(world->store, spec.heads, world->context);
+  const at::Tensor x = random({size.b, size.t, spec.width}, dtype), dy = random({size.b, size.t, spec.width}, dtype);
+  cases.push_back({"GPT-2 block, both ways",
+                   cat(size.b, " x ", size.t),
+                   0,
+                   {},
+                   [=] { world->run([&](const at::Tensor& in) { return fused->forward(in, {}); }, x, dy); },
+                   [=] { world->run([&](const at::Tensor& in) { return composed->forward(in, {}); }, x, dy); }});
+}
+
+}  // namespace braid::bench
