@@ -126,6 +126,14 @@ TEST_F(TokenFileTest, AFileOfAnotherLengthIsRefused) {
   EXPECT_THROW(TokenFile(folder_, std::make_shared<ResidentPages>()), IoError);
 }
 
+TEST_F(TokenFileTest, TheHeaderOfAnotherFileIsRefused) {
+  write_tokens("one", {{1, 2, 3, 4}}, 300);
+  write_tokens("two", {{1, 2, 3, 4}}, 301);
+  const std::string one = content(path("one")), two = content(path("two"));
+  write(path("bad"), one.substr(0, 4096) + two.substr(4096));
+  EXPECT_EQ(offset_of_fault("bad"), 0);
+}
+
 TEST_F(TokenFileTest, NothingIsAFileToo) {
   write_tokens("empty", {}, 300);
   EXPECT_EQ(offset_of_fault("empty"), -1);
