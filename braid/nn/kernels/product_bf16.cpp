@@ -67,7 +67,24 @@ struct TileOut {
   float* data;
   int64_t stride, rows, columns;  // rows <= 14, columns <= 32
   bool add;
+  bool last;  // of the blocks of rows: nothing here reads the sums again
 };
+
+// Past the caches: the sums are as large as the parameters and the optimizer reads them much later.
+BRAID_AVX512_BF16 void stream(const TileOut& out, const __m512 (&sums)[kTileRows][2]) {
+#pragma GCC unroll 14
+  for (int r = 0; r < kTileRows; ++r) {
+    if (r >= out.rows) continue;
+    _mm512_stream_ps(out.data + r * out.stride, sums[r][0]);
+    _mm512_stream_ps(out.data + r * out.stride + kLanes, sums[r][1]);
+  }
+}
+
+bool can_stream(const TileOut& out) {
+  constexpr uintptr_t kLine = 64;
+  return !out.add && out.last && out.columns == kTileColumns && reinterpret_cast<uintptr_t>(out.data) % kLine == 0 &&
+         out.stride % kLanes == 0;
+}
 
 BRAID_AVX512_BF16 void store(const TileOut& out, const __m512 (&sums)[kTileRows][2]) {
   const __mmask16 low = static_cast<__mmask16>((1u << std::min(out.columns, kLanes)) - 1);
@@ -88,6 +105,12 @@ BRAID_AVX512_BF16 void store(const TileOut& out, const __m512 (&sums)[kTileRows]
 
 // One tile over `depth` pairs of rows.
 BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth, const TileOut& out) {
+  if (out.add) {  // what store() will read
+    for (int64_t r = 0; r < out.rows; ++r) {
+      _mm_prefetch(out.data + r * out.stride, _MM_HINT_T0);
+      _mm_prefetch(out.data + r * out.stride + kLanes, _MM_HINT_T0);
+    }
+  }
   __m512 sums[kTileRows][2];
 #pragma GCC unroll 14
   for (int r = 0; r < kTileRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
@@ -101,7 +124,7 @@ BRAID_AVX512_BF16 void tile(const uint32_t* dy, const uint32_t* x, int64_t depth
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pair, second);
     }
   }
-  store(out, sums);
+  can_stream(out) ? stream(out, sums) : store(out, sums);
 }
 
 // Up to kGroup panels of outputs by up to kSpan panels of inputs.
@@ -124,11 +147,17 @@ void run_task(const ProductBf16& call, const Task& task, const uint32_t* woven_x
       const int64_t column = panel * kTileColumns;
       for (int64_t p = 0; p < panels; ++p) {
         float* out = call.out + (task.first_output + p * kTileRows) * call.i + column;
-        const TileOut to{out, call.i, outputs(p), std::min(kTileColumns, call.i - column), call.beta != 0 || k > 0};
+        const TileOut to{out,
+                         call.i,
+                         outputs(p),
+                         std::min(kTileColumns, call.i - column),
+                         call.beta != 0 || k > 0,
+                         k + block == depth};
         tile(woven_dy[p], woven_x + (panel * depth + k) * kTileColumns, block, to);
       }
     }
   }
+  _mm_sfence();  // streamed sums are ordered before what says that the task is done
 }
 
 }  // namespace
