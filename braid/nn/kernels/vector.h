@@ -29,6 +29,20 @@ constexpr int kParts = kLaneBytes / kRegisterBytes;
 template <class M>
 using Register __attribute__((vector_size(kRegisterBytes))) = M;
 
+// A register's worth of memory, wherever it lies. Not memcpy: g++ 12 makes 16-byte copies of it through the stack.
+template <class R>
+struct __attribute__((packed, may_alias)) InMemory {
+  R value;
+};
+template <class R>
+BRAID_INLINE R load_register(const void* p) {
+  return static_cast<const InMemory<R>*>(p)->value;
+}
+template <class R>
+BRAID_INLINE void store_register(void* p, const R& value) {
+  static_cast<InMemory<R>*>(p)->value = value;
+}
+
 // M is float (16 lanes) or double (8 lanes).
 template <class M>
 struct Lanes {
@@ -100,8 +114,7 @@ constexpr int kLanesOf = Lanes<MathOf<T>>::kCount;
 using Short __attribute__((vector_size(kRegisterBytes / 2))) = uint16_t;
 
 BRAID_INLINE Register<float> widen(const c10::BFloat16* p) {
-  Short bits;
-  std::memcpy(&bits, p, sizeof(bits));
+  const Short bits = load_register<Short>(p);
 #if BRAID_ROWS_REGISTER == 64  // the plain intrinsics of g++ 12 warn of a register that they leave undefined
   const auto wide = (Register<int32_t>)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)bits);
 #elif BRAID_ROWS_REGISTER == 32
@@ -125,7 +138,7 @@ BRAID_INLINE void narrow(c10::BFloat16* p, const Register<float>& value) {
 #else
   const Short shorts = __builtin_convertvector(kept >> 16, Short);
 #endif
-  std::memcpy(p, &shorts, sizeof(shorts));
+  store_register(p, shorts);
 }
 
 BRAID_INLINE Register<float> widen(const c10::Half* p) {
@@ -154,7 +167,8 @@ BRAID_INLINE Lanes<MathOf<T>> load(const T* p) {
   using L = Lanes<MathOf<T>>;
   L r;
   if constexpr (sizeof(T) >= 4) {
-    std::memcpy(&r, p, kLaneBytes);
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; ++i) r.part[i] = load_register<typename L::Part>(p + i * L::kPerPart);
   } else {
 #pragma GCC unroll 4
     for (int i = 0; i < kParts; ++i) r.part[i] = widen(p + i * L::kPerPart);
@@ -166,7 +180,8 @@ template <class T>
 BRAID_INLINE void store(T* p, const Lanes<MathOf<T>>& a) {
   using L = Lanes<MathOf<T>>;
   if constexpr (sizeof(T) >= 4) {
-    std::memcpy(p, &a, kLaneBytes);
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; ++i) store_register(p + i * L::kPerPart, a.part[i]);
   } else {
 #pragma GCC unroll 4
     for (int i = 0; i < kParts; ++i) narrow(p + i * L::kPerPart, a.part[i]);
