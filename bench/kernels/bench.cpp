@@ -12,6 +12,7 @@
 
 #include "bench/kernels/activation_cases.h"
 #include "bench/kernels/block_cases.h"
+#include "bench/kernels/loss_cases.h"
 #include "bench/kernels/norm_cases.h"
 #include "braid/base/clock.h"
 #include "braid/param/memory_account.h"
@@ -110,6 +111,8 @@ std::vector<KernelCase> cases_of(at::ScalarType dtype, int64_t rows) {
   cases.pop_back();  // the plain sum, a second time
   add_swiglu_cases(cases, {rows, 8192}, dtype);
   add_rotary_case(cases, {rows / 64, 64, 32, 8, 64}, dtype);
+  add_weight_gradient_cases(cases, {rows, 768}, dtype);
+  if (rows <= 1024) add_cross_entropy_cases(cases, {rows, 50304}, dtype);
   return cases;
 }
 
