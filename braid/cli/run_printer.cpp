@@ -3,31 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/cli/output_file.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/report/markup.h"
 #include "braid/spec/combine.h"
-#include "braid/spec/describe.h"
 
 namespace braid {
 namespace {
 
 constexpr int kPlainLines = 12;  // step lines of a whole run that is not on a terminal
-
-// 10834944 -> "10,834,944".
-std::string grouped(int64_t value) {
-  const std::string digits = cat(value);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
 
 std::string mesh_text(const MeshSpec& mesh) {
   return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
@@ -67,6 +54,7 @@ Progress progress_of(const StepReport& report, int64_t steps) {
   progress.lr = report.learning_rate;
   progress.grad_norm = report.grad_norm;
   progress.tokens_per_second = report.tokens_per_second;
+  progress.utilisation = report.utilisation;
   progress.bubble_fraction = report.bubble_fraction;
   progress.peak_bytes = peak_of(report);
   progress.seconds_per_step = report.seconds;
@@ -79,13 +67,7 @@ RunPrinter::RunPrinter(std::ostream& out, Terminal terminal) : out_(out), termin
 
 void RunPrinter::on_start(const RunStart& start) {
   start_ = start;
-  write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
-  metrics_ = std::make_unique<MetricsFile>(start.spec.train.out + "/metrics.jsonl");
-  MetricsLine line;
-  line.add("kind", std::string_view("run")).add("parameters", start.num_params);
-  line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
-  line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
-  metrics_->write(line);
+  log_ = std::make_unique<RunLog>(start);
   print_line(model_line(start));
   print_line(data_line(start));
   print_line(mesh_line(start));
@@ -93,17 +75,18 @@ void RunPrinter::on_start(const RunStart& start) {
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }
 
-void RunPrinter::on_step(const StepReport& report) {
-  MetricsLine line;
-  line.add("kind", std::string_view("step")).add("step", report.step).add("loss", report.loss);
-  line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
-  line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
-  line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
-  line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
-  std::vector<double> peaks;
-  for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
-  metrics_->write(line.add("peak_memory_bytes", peaks));
+void RunPrinter::on_peak(const PeakFlops& peak) {
+  log_->peak(peak);
+  const int ranks = DeviceMesh(start_.spec.mesh).num_ranks();
+  const std::string source = peak.source == PeakSource::Given
+                                 ? "from train.peak_flops"
+                                 : cat("a ", peak.size, " x ", peak.size, " product in ", start_.spec.train.dtype);
+  print_line(cat("peak   ", ranks, ranks == 1 ? " rank x " : " ranks x ", flops_text(peak.per_rank), ", ", source,
+                 "; mfu is measured against it"));
+}
 
+void RunPrinter::on_step(const StepReport& report) {
+  log_->step(report);
   const Progress progress = progress_of(report, start_.spec.train.steps);
   if (terminal_ == Terminal::Interactive) {
     out_ << "\r\033[K" << progress_bar(progress, terminal_width()) << std::flush;
@@ -119,16 +102,12 @@ bool RunPrinter::shows(int64_t step) const {
 }
 
 void RunPrinter::on_evaluation(int64_t step, double validation_loss) {
-  MetricsLine line;
-  line.add("kind", std::string_view("evaluation")).add("step", step).add("validation_loss", validation_loss);
-  metrics_->write(line);
+  log_->evaluation(step, validation_loss);
   print_line(cat("step ", step, "  validation loss ", fixed(validation_loss, 4)));
 }
 
 void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
-  MetricsLine line;
-  line.add("kind", std::string_view("checkpoint")).add("step", step).add("directory", std::string_view(directory));
-  metrics_->write(line);
+  log_->checkpoint(step, directory);
   print_line(cat("step ", step, "  weights and optimizer in ", directory));
 }
 

@@ -1,12 +1,12 @@
-// What a training run shows and writes while it goes on: a progress bar on a terminal, plain lines otherwise, and a
-// line of metrics.jsonl for everything that happens. It knows nothing of ranks.
+// What a training run shows while it goes on: a progress bar on a terminal, plain lines otherwise. All it hears goes to
+// the run's log too. It knows nothing of files.
 #pragma once
 
 #include <memory>
 #include <ostream>
 #include <string>
 
-#include "braid/report/metrics_file.h"
+#include "braid/cli/run_log.h"
 #include "braid/report/progress.h"
 #include "braid/train/run.h"
 
@@ -16,10 +16,11 @@ enum class Terminal { Interactive, Plain };
 
 class RunPrinter final : public RunObserver {
  public:
-  // `out` outlives this. Makes spec.train.out when the run starts.
+  // `out` outlives this. spec.train.out is there when the run starts.
   RunPrinter(std::ostream& out, Terminal terminal);
 
   void on_start(const RunStart& start) override;
+  void on_peak(const PeakFlops& peak) override;
   void on_step(const StepReport& report) override;
   void on_evaluation(int64_t step, double validation_loss) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
@@ -32,7 +33,7 @@ class RunPrinter final : public RunObserver {
 
   std::ostream& out_;
   Terminal terminal_;
-  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<RunLog> log_;
   RunStart start_;
   bool bar_is_open_ = false;
 };

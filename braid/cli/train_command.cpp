@@ -13,6 +13,7 @@
 #include "braid/cli/run_printer.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/report/chrome_trace.h"
 #include "braid/report/timeline_svg.h"
 #include "braid/sim/simulate.h"
 #include "braid/spec/describe.h"
@@ -54,6 +55,16 @@ Timeline first_pipeline(const Timeline& all, const MeshSpec& mesh) {
   return rows;
 }
 
+// The rows of one pipeline for every rank: all pipelines run the same program.
+Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
+  const DeviceMesh ranks(mesh);
+  Timeline all;
+  for (int rank = 0; rank < ranks.num_ranks(); ++rank) {
+    all.ranks.push_back(rows.ranks[static_cast<size_t>(ranks.coords(rank)[Axis::Pipe])]);
+  }
+  return all;
+}
+
 // The times the simulator needs, as this machine had them: the mean of each kind of action.
 CostModel measured_costs(const Timeline& timeline) {
   double forward = 0, backward = 0;
@@ -70,11 +81,13 @@ CostModel measured_costs(const Timeline& timeline) {
   return cost;
 }
 
-// Draws the measured timeline above the ideal one and prints the closing lines.
+// Draws the measured timeline above the ideal one, writes both with every rank's spans, and prints the closing lines.
 void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
   const Timeline measured = first_pipeline(end.timeline, spec.mesh);
   const Timeline ideal = simulate(end.schedule, measured_costs(measured));
   write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
+  write_file(spec.train.out + "/trace.json",
+             chrome_trace({{"measured", end.timeline}, {"ideal", every_pipeline(ideal, spec.mesh)}}));
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 

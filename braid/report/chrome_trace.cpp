@@ -2,6 +2,7 @@
 #include "braid/report/chrome_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +46,9 @@ Look look(Op op) {
 
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-std::string microseconds(double seconds) { return fixed(1e6 * seconds, 3); }
+// Whole nanoseconds: were begin and duration rounded apart, a span could reach into the next one.
+int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
+std::string microseconds(int64_t nanoseconds) { return fixed(static_cast<double>(nanoseconds) / 1e3, 3); }
 
 double first_begin(const Timeline& timeline) {
   double first = std::numeric_limits<double>::infinity();
@@ -100,10 +103,11 @@ class Process {
     const auto [op, stage, micro] = span.action;
     const Look seen = look(op);
     const std::string name = micro < 0 ? std::string(seen.name) : cat(seen.name, " ", micro);
+    const int64_t begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
-                          R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(span.begin - origin_),
-                          R"(,"dur":)", microseconds(span.end - span.begin), R"(,"args":{"action":")",
-                          text(span.action), R"(","stage":)", stage, R"(,"microbatch":)", micro, "}}"));
+                          R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(begin), R"(,"dur":)",
+                          microseconds(end - begin), R"(,"args":{"action":")", text(span.action), R"(","stage":)",
+                          stage, R"(,"microbatch":)", micro, "}}"));
   }
 
   const NamedTimeline& named_;

@@ -72,5 +72,6 @@ MetricsLine& MetricsLine::add(std::string_view key, const std::vector<int>& valu
 MetricsLine& MetricsLine::add(std::string_view key, const std::vector<std::string>& values) {
   return put(key, json_list(values));
 }
+MetricsLine& MetricsLine::add(std::string_view key, const MetricsLine& object) { return put(key, object.text()); }
 
 }  // namespace braid

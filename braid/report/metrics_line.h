@@ -18,6 +18,7 @@ class MetricsLine {
   MetricsLine& add(std::string_view key, const std::vector<double>& values);
   MetricsLine& add(std::string_view key, const std::vector<int>& values);
   MetricsLine& add(std::string_view key, const std::vector<std::string>& values);
+  MetricsLine& add(std::string_view key, const MetricsLine& object);
   template <std::integral Integer>
   MetricsLine& add(std::string_view key, Integer value) {
     if constexpr (std::same_as<Integer, bool>) return put(key, value ? "true" : "false");

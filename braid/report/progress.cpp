@@ -48,11 +48,12 @@ std::vector<Field> fields(const Progress& progress) {
   const double left = static_cast<double>(std::max<int64_t>(0, progress.steps - progress.step));
   const double eta = left * progress.seconds_per_step;
   add(progress.loss, 0, cat("loss ", significant(progress.loss)));
-  add(progress.lr, 4, cat("lr ", scientific(progress.lr)));
-  add(progress.grad_norm, 5, cat("grad norm ", significant(progress.grad_norm)));
+  add(progress.lr, 5, cat("lr ", scientific(progress.lr)));
+  add(progress.grad_norm, 6, cat("grad norm ", significant(progress.grad_norm)));
   add(progress.tokens_per_second, 2, cat(rate(progress.tokens_per_second), " tokens/s"));
-  add(progress.bubble_fraction, 3, cat("bubble ", fixed(100 * progress.bubble_fraction, 1), "%"));
-  add(progress.peak_bytes, 6, cat("peak ", human_bytes(progress.peak_bytes)));
+  add(progress.utilisation, 3, cat("mfu ", fixed(100 * progress.utilisation, 1), "%"));
+  add(progress.bubble_fraction, 4, cat("bubble ", fixed(100 * progress.bubble_fraction, 1), "%"));
+  add(progress.peak_bytes, 7, cat("peak ", human_bytes(progress.peak_bytes)));
   add(eta, 1, cat("eta ", duration_text(eta)));
   return all;
 }

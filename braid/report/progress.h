@@ -17,12 +17,14 @@ struct Progress {
   double lr = kUnknown;
   double grad_norm = kUnknown;
   double tokens_per_second = kUnknown;
+  double utilisation = kUnknown;
   double bubble_fraction = kUnknown;
   double peak_bytes = kUnknown;
   double seconds_per_step = kUnknown;  // the time left is this times the steps left
 };
 
-// "step 120/1000  loss 2.3451  lr 3.00e-04  grad norm 1.234  45.2k tokens/s  bubble 8.3%  peak 1.2 GiB  eta 3m12s"
+// "step 120/1000  loss 2.3451  lr 3.00e-04  grad norm 1.234  45.2k tokens/s  mfu 41.2%  bubble 8.3%  peak 1.2 GiB  eta
+// 3m12s"
 std::string progress_line(const Progress& progress);
 
 // The same as a bar of at most `width` columns, for a terminal that rewrites its last line (no newline, no escapes;

@@ -76,7 +76,7 @@ TensorboardFile::TensorboardFile(std::string path, double wall_seconds, int64_t 
     : path_(std::move(path)), file_(std::fopen(path_.c_str(), "wbx")) {
   if (!file_) throw IoError(path_, -1, std::strerror(errno));
   append(encoded_file_version(wall_seconds));
-  if (first_step > 0) append(encoded_session_start(wall_seconds, first_step + 1));
+  append(encoded_session_start(wall_seconds, first_step + 1));
 }
 
 void TensorboardFile::write(const ScalarEvent& event) {

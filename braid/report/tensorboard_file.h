@@ -34,8 +34,8 @@ std::string event_file_name(int64_t wall_seconds, const std::string& host, int n
 // thread at a time.
 class TensorboardFile {
  public:
-  // Writes the version and, where `first_step` > 0, that the run goes on after `first_step` steps: steps that an
-  // earlier run has made beyond them count no more. Throws IoError.
+  // Writes the version, and that the run goes on after `first_step` steps: what earlier files of the folder say of
+  // later steps counts no more. Throws IoError.
   TensorboardFile(std::string path, double wall_seconds, int64_t first_step);
 
   // Nothing where no value is finite. Throws IoError.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,20 @@ TEST(ChromeTrace, SpansOfAThreadDoNotOverlap) {
   EXPECT_EQ(names, (std::map<int, std::string>{{0, "rank 0"}, {1, "rank 0 transfers"}, {2, "rank 0 transfers"}}));
   for (const auto& [id, spans] : threads) {
     for (size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second) << id;
+  }
+}
+
+TEST(ChromeTrace, RoundingMakesNoOverlap) {
+  NamedTimeline thirds{"t", {{{}}}};
+  for (int i = 0; i < 1000; ++i)
+    thirds.timeline.ranks[0].push_back({{Op::Forward, 0, i}, i * 1e-5 / 3, (i + 1) * 1e-5 / 3});
+  int64_t end = 0;
+  const Json trace = Json::parse(chrome_trace({thirds}));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const int64_t begin = std::llround(1e3 * event["ts"].get<double>());
+    ASSERT_EQ(begin, end);
+    end = begin + std::llround(1e3 * event["dur"].get<double>());
   }
 }
 

@@ -14,6 +14,7 @@ Progress sample() {
   progress.lr = 3e-4;
   progress.grad_norm = 1.2341;
   progress.tokens_per_second = 45210;
+  progress.utilisation = 0.4121;
   progress.bubble_fraction = 0.083;
   progress.peak_bytes = 1.25 * 1024 * 1024 * 1024;
   progress.seconds_per_step = 0.25;
@@ -28,8 +29,8 @@ int columns(const std::string& utf8) {
 
 TEST(Progress, Line) {
   EXPECT_EQ(progress_line(sample()),
-            "step 120/1000  loss 2.3451  lr 3.00e-04  grad norm 1.2341  45.2k tokens/s  bubble 8.3%  peak 1.2 GiB  "
-            "eta 3m40s");
+            "step 120/1000  loss 2.3451  lr 3.00e-04  grad norm 1.2341  45.2k tokens/s  mfu 41.2%  bubble 8.3%  "
+            "peak 1.2 GiB  eta 3m40s");
 }
 
 TEST(Progress, UnknownValuesAreLeftOut) {

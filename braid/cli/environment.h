@@ -1,0 +1,17 @@
+// Where and when a run happens, as facts to be read by people. It knows nothing of training.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid {
+
+// Name and value: started (UTC), host, system, processor, cores, memory, braid, compiler. What the system does not say
+// is left out.
+std::vector<std::pair<std::string, std::string>> environment_facts();
+
+std::string host_name();
+double wall_seconds();  // since 1970
+
+}  // namespace braid

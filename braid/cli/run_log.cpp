@@ -1,0 +1,111 @@
+// Keys and tags.
+#include "braid/cli/run_log.h"
+
+#include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "braid/base/text.h"
+#include "braid/cli/environment.h"
+#include "braid/cli/output_file.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/model_flops.h"
+
+namespace braid {
+namespace {
+
+MetricsLine line_of(std::string_view kind) { return std::move(MetricsLine().add("kind", kind)); }
+
+MetricsLine start_line(const RunStart& start) {
+  MetricsLine environment;
+  for (const auto& [name, value] : environment_facts()) environment.add(name, std::string_view(value));
+  environment.add("libtorch", std::string_view(TORCH_VERSION));
+  MetricsLine line = line_of("run");
+  line.add("parameters", start.num_params);
+  line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
+  line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
+  line.add("ranks", DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
+  line.add("model_flops_per_token", model_flops_per_token(start.spec.model));
+  return line.add("environment", environment);
+}
+
+std::vector<double> peaks_of(const StepReport& report) {
+  std::vector<double> peaks;
+  for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_total_bytes));
+  return peaks;
+}
+
+// {"parameters":[rank 0's, rank 1's],"gradients":...}
+MetricsLine category_peaks(const StepReport& report) {
+  MetricsLine line;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    std::vector<double> peaks;
+    for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_bytes[c]));
+    line.add(text(static_cast<MemoryCategory>(c)), peaks);
+  }
+  return line;
+}
+
+}  // namespace
+
+RunLog::RunLog(const RunStart& start)
+    : scales_loss_(start.spec.train.dtype == "float16"), metrics_(start.spec.train.out + "/metrics.jsonl") {
+  write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
+  metrics_.write(start_line(start));
+  std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
+  std::filesystem::remove(start.spec.train.out + "/trace.json", ignored);
+  events_ = new_tensorboard_file(start.spec.train.out + "/tensorboard", host_name(), wall_seconds(), start.first_step);
+}
+
+void RunLog::peak(const PeakFlops& peak) {
+  MetricsLine line = line_of("peak");
+  line.add("flops_per_second", peak.per_rank);
+  line.add("source", std::string_view(peak.source == PeakSource::Given ? "given" : "measured"));
+  metrics_.write(line.add("size", peak.size));
+}
+
+void RunLog::step(const StepReport& report) {
+  MetricsLine line = line_of("step");
+  line.add("step", report.step).add("loss", report.loss);
+  line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
+  if (scales_loss_) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
+  line.add("mfu", report.utilisation);
+  line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
+  line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
+  const std::vector<double> peaks = peaks_of(report);
+  metrics_.write(line.add("peak_memory_bytes", peaks));
+  memory(report);
+  scalars(report.step, {{"loss/train", report.loss},
+                        {"optimizer/learning_rate", report.learning_rate},
+                        {"optimizer/grad_norm", report.grad_norm},
+                        {"speed/tokens_per_second", report.tokens_per_second},
+                        {"speed/mfu", report.utilisation},
+                        {"speed/bubble_fraction", report.bubble_fraction},
+                        {"memory/peak_bytes", *std::max_element(peaks.begin(), peaks.end())}});
+}
+
+// Peaks settle after a few steps, so a line is written only when one has grown.
+void RunLog::memory(const StepReport& report) {
+  const MetricsLine peaks = category_peaks(report);
+  if (peaks.text() == memory_written_) return;
+  memory_written_ = peaks.text();
+  metrics_.write(line_of("memory").add("step", report.step).add("peak_bytes", peaks));
+}
+
+void RunLog::evaluation(int64_t step, double validation_loss) {
+  metrics_.write(line_of("evaluation").add("step", step).add("validation_loss", validation_loss));
+  scalars(step, {{"loss/validation", validation_loss}});
+}
+
+void RunLog::checkpoint(int64_t step, const std::string& directory) {
+  metrics_.write(line_of("checkpoint").add("step", step).add("directory", std::string_view(directory)));
+}
+
+void RunLog::scalars(int64_t step, std::vector<Scalar> values) {
+  events_->write({wall_seconds(), step, std::move(values)});
+}
+
+}  // namespace braid
