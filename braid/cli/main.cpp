@@ -18,7 +18,7 @@ constexpr Command kCommands[] = {
     {"train", "train a language model as a configuration file says", train_command},
     {"sample", "generate text from a checkpoint", sample_command},
 #endif
-    {"data", "prepare text for training: learn a vocabulary", data_command},
+    {"data", "prepare text for training: learn a vocabulary, make token files", data_command},
     {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
     {"report", "write a page about a run: curves, timeline, memory, configuration", report_command},
     {"config", "print every configuration key, its default and its meaning", config_command},
