@@ -171,6 +171,12 @@ std::vector<CrossRule> train_rules() {
          return cat("must make a power of two of microbatches per rank when train.reduction is \"reproducible\", not ",
                     at.spec.train.batch / batch_unit(at.spec));
        }},
+      {{"train.device", "mesh.pipe", "mesh.data", "mesh.tensor"},
+       [](const View& at) { return at.spec.train.device != "cuda" || num_ranks(at.spec) == 1; },
+       [](const View& at) {
+         return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec),
+                    "): they are threads of one process, which would wait for each other on a device");
+       }},
       {{"optimizer.warmup_steps", "train.steps"},
        [](const View& at) { return at.spec.optimizer.warmup_steps <= at.spec.train.steps; },
        [](const View& at) { return cat("must be at most train.steps (", at.spec.train.steps, ")"); }},

@@ -166,7 +166,10 @@ std::vector<Field> train_fields() {
                        "and moments."),
       train<&T::loss_scale>("train.loss_scale", from(1),
                             "First scale of the loss in float16; it halves on overflow and grows again."),
-      train<&T::device>("train.device", OneOf{{"cpu", "cuda"}}, "Where a rank computes."),
+      train<&T::device>("train.device", OneOf{{"cpu", "cuda"}}, "Where a rank computes; \"cuda\" has one rank."),
+      train<&T::cuda_graph>("train.cuda_graph", OneOf{{"auto", "off"}},
+                            "On cuda, \"auto\" records a microbatch as a graph and replays it, unless reduction is "
+                            "reproducible or attention is by document; \"off\" never does."),
       train<&T::peak_flops>("train.peak_flops", from(0),
                             "Floating-point operations per second of one rank that utilisation is measured against; 0 "
                             "measures a matrix product."),

@@ -88,10 +88,11 @@ struct TrainSpec {
   int batch = 8;       // sequences per step, over all ranks
   int microbatch = 4;  // sequences per forward pass of one rank
   uint64_t seed = 1;
-  std::string reduction = "fast";  // fast or reproducible
-  std::string dtype = "float32";   // float32, float64, bfloat16 or float16; the last two keep float32 master weights
-  double loss_scale = 65536;       // float16: the first scale of the loss; it adapts
-  std::string device = "cpu";      // cpu or cuda
+  std::string reduction = "fast";   // fast or reproducible
+  std::string dtype = "float32";    // float32, float64, bfloat16 or float16; the last two keep float32 master weights
+  double loss_scale = 65536;        // float16: the first scale of the loss; it adapts
+  std::string device = "cpu";       // cpu or cuda
+  std::string cuda_graph = "auto";  // auto: microbatches are recorded and replayed on cuda where shapes are fixed; off
   double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
   int threads = 0;               // per rank; 0: cores / ranks, at least 1; 1 in reproducible mode
   int eval_every = 0;            // steps between evaluations; 0: only at the end

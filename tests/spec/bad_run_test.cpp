@@ -44,6 +44,17 @@ TEST(BadRun, Stages) {
   });
 }
 
+TEST(BadRun, Devices) {
+  expect_complaints({
+      {"",
+       {"train.device=cuda", "mesh.data=2"},
+       "train.device = \"cuda\": must be \"cpu\" when there are several ranks (2): they are threads of one process, "
+       "which "
+       "would wait for each other on a device"},
+      {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
+  });
+}
+
 TEST(BadRun, Weights) {
   expect_complaints({
       {"",
