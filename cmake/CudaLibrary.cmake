@@ -27,7 +27,7 @@ set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 find_package(CUDAToolkit REQUIRED)
 add_library(braid_cuda SHARED ${cuda_sources})
 set_target_properties(braid_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Shared
-  CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}" CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  CUDA_COMPILER_LAUNCHER "${BRAID_CCACHE}" CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 target_include_directories(braid_cuda PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(braid_cuda SYSTEM PRIVATE ${LibTorch_DIR_FOUND}/include
   ${LibTorch_DIR_FOUND}/include/torch/csrc/api/include ${CUDAToolkit_INCLUDE_DIRS})

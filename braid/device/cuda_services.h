@@ -34,4 +34,9 @@ struct CudaServices {
   void (*free_graph)(void* graph);
 };
 
+// The calling thread's stream. load_cuda() has been called.
+void* cuda_stream(int device);
+// Throws RunError when a launch was refused: `why` is not null.
+void require_launched(const char* why);
+
 }  // namespace braid

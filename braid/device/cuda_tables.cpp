@@ -84,4 +84,10 @@ const CudaTable* find_cuda_table(const char* room, int64_t bytes) {
   return table;
 }
 
+void* cuda_stream(int device) { return cuda_table<CudaServices>()->stream(device); }
+
+void require_launched(const char* why) {
+  if (why) throw RunError(cat("CUDA refused a kernel: ", why));
+}
+
 }  // namespace braid

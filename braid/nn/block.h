@@ -30,8 +30,10 @@ struct Microbatch {
   bool training = true;      // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
   at::Tensor tokens_bt;      // int64
   at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss
-  at::Tensor documents_bt;   // int64, which document of its sequence a token is of, 0, 1, ..; undefined: no mask
+  at::Tensor documents_bt;  // int64, which document of its sequence a token is of, 0, 1, ..; undefined: no mask. On the
+                            // CPU always: it decides which products are formed
   double loss_gradient = 1;  // what the loss's backward will be seeded with
+  at::Tensor dropout_key_1;  // on devices: dropout_key as an int64 there, so that a recorded step can be given another
 };
 
 class Block {

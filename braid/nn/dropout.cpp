@@ -6,6 +6,7 @@
 
 #include "braid/base/seeds.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/on_device.h"
 
 namespace braid {
 namespace {
@@ -33,6 +34,10 @@ at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) c
   if (!active(microbatch)) return x;
   const double keep_probability = 1 - options_.probability;
   const uint64_t place = options_.block * kSitesPerBlock + options_.site;
+  if (kernels::on_device::takes(x)) {
+    const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability};
+    return Masked::apply(x, kernels::on_device::keep_mask(x, draw), 1 / keep_probability);
+  }
   at::Generator& generator = rank_.generator.at_key(random_bits(microbatch.dropout_key, place));
   const at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(keep_probability, generator);
   return Masked::apply(x, mask, 1 / keep_probability);

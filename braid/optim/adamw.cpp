@@ -11,6 +11,7 @@
 #include "braid/base/bfloat16.h"
 #include "braid/base/errors.h"
 #include "braid/optim/adamw_update.h"
+#include "braid/optim/on_device.h"
 #include "braid/param/memory_account.h"
 
 namespace braid {
@@ -63,12 +64,13 @@ AdamW::AdamW(const OptimizerSpec& spec, ParamStore& store) : spec_(spec), store_
   const MemoryScope scope(MemoryCategory::Optimizer);
   first_moment_ = at::zeros_like(store.flat_master());
   second_moment_ = at::zeros_like(store.flat_master());
+  if (!store.flat_master().is_cpu()) decays_ = on_device::decay_map(store);
 }
 
-template <class T, class Data>
-void AdamW::update(const OptimizerStep& step) {
+template <class T>
+AdamWFactors<T> AdamW::factors(const OptimizerStep& step) const {
   const double t = static_cast<double>(num_steps_);
-  const AdamWFactors<T> common{
+  return {
       .keep = 1,
       .grad_scale = static_cast<T>(step.grad_scale),
       .beta1 = static_cast<T>(spec_.beta1),
@@ -79,6 +81,11 @@ void AdamW::update(const OptimizerStep& step) {
       .root_correction = static_cast<T>(1 / std::sqrt(1 - std::pow(spec_.beta2, t))),
       .eps = static_cast<T>(spec_.eps),
   };
+}
+
+template <class T, class Data>
+void AdamW::update(const OptimizerStep& step) {
+  const AdamWFactors<T> common = factors<T>(step);
   T* const weight = store_.flat_master().mutable_data_ptr<T>();
   Data* const data = static_cast<Data*>(store_.flat_data().mutable_data_ptr());
   const T* const grad = store_.flat_grads().const_data_ptr<T>();
@@ -97,8 +104,14 @@ void AdamW::update(const OptimizerStep& step) {
   });
 }
 
-void AdamW::step(const OptimizerStep& step) {
-  ++num_steps_;
+template <class T>
+void AdamW::update_on_device(const OptimizerStep& step) {
+  AdamWFactors<T> of_step = factors<T>(step);
+  of_step.keep = static_cast<T>(1 - step.lr * spec_.weight_decay);
+  on_device::adamw(store_, {decays_, first_moment_, second_moment_}, of_step);
+}
+
+void AdamW::update_on_host(const OptimizerStep& step) {
   switch (store_.flat_data().scalar_type()) {
     case at::kDouble:
       update<double, NoData>(step);
@@ -111,6 +124,17 @@ void AdamW::step(const OptimizerStep& step) {
       break;
     default:
       update<float, NoData>(step);
+  }
+}
+
+void AdamW::step(const OptimizerStep& step) {
+  ++num_steps_;
+  if (store_.flat_master().is_cpu()) {
+    update_on_host(step);
+  } else if (store_.flat_master().scalar_type() == at::kDouble) {
+    update_on_device<double>(step);
+  } else {
+    update_on_device<float>(step);
   }
   // The writes went past autograd: a backward pass that saved the old weights must fail, not use the new ones.
   store_.flat_data().unsafeGetTensorImpl()->bump_version();

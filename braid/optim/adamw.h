@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "braid/optim/adamw_update.h"
 #include "braid/param/param_store.h"
 #include "braid/spec/run_spec.h"
 
@@ -25,7 +26,8 @@ class AdamW {
   AdamW(const OptimizerSpec& spec, ParamStore& store);
 
   // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No. Bitwise the same for
-  // every number of threads. Padding stays zero. Backward over weights saved before it fails (their version moves).
+  // every number of threads; on a device the same every time, enqueued and not waited for. Padding stays zero. Backward
+  // over weights saved before it fails (their version moves).
   void step(const OptimizerStep& step);
 
   int64_t num_steps() const { return num_steps_; }
@@ -38,13 +40,19 @@ class AdamW {
     int64_t begin, end;  // elements of the flat buffers
     double decay;
   };
+  template <class T>
+  AdamWFactors<T> factors(const OptimizerStep& step) const;  // with keep = 1
   template <class T, class Data>
   void update(const OptimizerStep& step);
+  template <class T>
+  void update_on_device(const OptimizerStep& step);
+  void update_on_host(const OptimizerStep& step);
 
   OptimizerSpec spec_;
   ParamStore& store_;
   std::vector<Segment> segments_;
   at::Tensor first_moment_, second_moment_;
+  at::Tensor decays_;  // on devices: which blocks decay
   int64_t num_steps_ = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/optim/on_device.h"
 
 namespace braid {
 namespace {
@@ -51,6 +52,11 @@ double squares(const Parameter& param, std::vector<double>& partials) {
   return sum;
 }
 
+double squares(const Parameter& param, std::vector<double>& partials) {
+  const bool is_double = param.main_grad.scalar_type() == at::kDouble;
+  return is_double ? squares<double>(param, partials) : squares<float>(param, partials);
+}
+
 }  // namespace
 
 double global_grad_norm(const ParamStore& store, const ParamOrder& order,
@@ -64,13 +70,13 @@ double global_grad_norm(const ParamStore& store, const ParamOrder& order,
   const at::Tensor own = all[model_group.rank()];
   std::vector<double> partials;
   model_group.queue().drain();  // gradients are read here, on the host
+  const bool on_host = store.flat_grads().is_cpu();
+  const std::vector<double> of_device = on_host ? std::vector<double>() : on_device::squares(store);
   for (const Parameter& param : store.params()) {
     if (!counts(param)) continue;
     const auto place = places.find(param.name);
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
-    const bool is_double = param.main_grad.scalar_type() == at::kDouble;
-    own.mutable_data_ptr<double>()[place->second] =
-        is_double ? squares<double>(param, partials) : squares<float>(param, partials);
+    own.mutable_data_ptr<double>()[place->second] = on_host ? squares(param, partials) : of_device[param.index];
   }
   model_group.all_gather(all, own).wait_host();
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "braid/nn/kernels/cross_entropy_rows.h"
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
@@ -39,6 +40,7 @@ void composed_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of) 
 }  // namespace
 
 SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Tensor& column_n) {
+  if (on_device::takes(logits_nv)) return on_device::softmax_sums(logits_nv, real, column_n);
   if (!logits_nv.is_cpu()) return composed_sums(logits_nv, real, column_n);
   const int64_t n = logits_nv.size(0), width = logits_nv.size(1);
   const at::Tensor sums_3n = at::empty({3, n}, logits_nv.options().dtype(math_type(logits_nv)));
@@ -54,6 +56,7 @@ SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Te
 }
 
 void softmax_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of) {
+  if (on_device::takes(logits_nv)) return on_device::softmax_gradient_(logits_nv, of);
   if (!logits_nv.is_cpu()) return composed_gradient_(logits_nv, of);
   const int64_t n = logits_nv.size(0), width = logits_nv.size(1);
   const at::Tensor max_n = of.max_n.contiguous(), scale_n = of.step.div(of.sum_n);

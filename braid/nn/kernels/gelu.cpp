@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "braid/nn/kernels/composed.h"
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
@@ -17,6 +18,7 @@ void check_bias(const at::Tensor& h, const at::Tensor& bias) {
 }  // namespace
 
 at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
+  if (on_device::takes(h)) return on_device::bias_gelu(h, bias);
   if (!h.is_cpu()) return composed::bias_gelu(h, bias);
   check_bias(h, bias);
   at::Tensor y = at::empty_like(h);
@@ -29,6 +31,7 @@ at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
 }
 
 at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy) {
+  if (on_device::takes(h)) return on_device::bias_gelu_backward_(h, bias, dy);
   if (!h.is_cpu()) return composed::bias_gelu_backward_(h, bias, dy);
   check_bias(h, bias);
   check(dy.sizes() == h.sizes() && dy.scalar_type() == h.scalar_type() && dy.is_contiguous(), "dy is like h");

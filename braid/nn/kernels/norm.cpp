@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "braid/nn/kernels/composed.h"
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
@@ -48,6 +49,7 @@ void run_forward(const Addends& in, const NormParams& params, const Normed& out)
 }  // namespace
 
 Normed norm_forward(const Addends& in, const NormParams& params) {
+  if (on_device::takes(in.residual)) return on_device::norm_forward(in, params);
   if (!in.residual.is_cpu()) return composed::norm_forward(in, params);
   check_addends(in);
   check_vector(in.residual, params.weight);
@@ -67,6 +69,7 @@ Normed norm_forward(const Addends& in, const NormParams& params) {
 }
 
 NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const NormParams& params) {
+  if (on_device::takes(normed.sum)) return on_device::norm_backward(d, normed, params);
   if (!normed.sum.is_cpu()) return composed::norm_backward(d, normed, params);
   check_same(normed.sum, d.dy);
   check_same(normed.sum, d.dsum);
@@ -93,6 +96,7 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
 }
 
 at::Tensor sum_of(const Addends& in) {
+  if (on_device::takes(in.residual)) return on_device::sum_of(in);
   if (!in.residual.is_cpu()) return composed::sum_of(in);
   check_addends(in);
   check(in.branch.defined(), "a sum has two addends");

@@ -4,6 +4,7 @@
 #include <ATen/ops/addmm.h>
 
 #include "braid/base/errors.h"
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/product_bf16.h"
 
 namespace braid::kernels {
@@ -37,6 +38,8 @@ void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, cons
   at::Tensor slot = slot_oi;
   if (dy_no.scalar_type() == sums) {
     slot.addmm_(dy_no.t(), x_ni, beta, 1);
+  } else if (on_device::takes(slot)) {
+    on_device::accumulate_product(slot, dy_no, x_ni, beta);
   } else if (slot.is_cuda()) {
     at::addmm_out(slot, slot, dy_no.t(), x_ni, sums, beta, 1);
   } else if (dy_no.scalar_type() == at::kBFloat16 && sums == at::kFloat && dy_no.size(0) > 0 && has_product_bf16()) {

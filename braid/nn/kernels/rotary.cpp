@@ -2,11 +2,13 @@
 #include "braid/nn/kernels/rotary.h"
 
 #include "braid/nn/kernels/composed.h"
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 
 namespace braid::kernels {
 
 void rotate_(const at::Tensor& x, const Rotation& rotation, Turn turn) {
+  if (on_device::takes(x)) return on_device::rotate_(x, rotation, turn);
   if (!x.is_cpu()) return composed::rotate_(x, rotation, turn);
   const at::Tensor &cos = rotation.cos, &sin = rotation.sin;
   check(x.dim() == 3 && cos.dim() == 2 && cos.size(0) == x.size(1) && cos.sizes() == sin.sizes(),

@@ -9,6 +9,7 @@
 
 #include <ATen/ops/sum.h>
 
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 #include "braid/nn/kernels/vector.h"
 
@@ -61,6 +62,7 @@ void sum_rows(const at::Tensor& sums_c, const at::Tensor& x_nc, double beta) {
 void accumulate_row_sum(const at::Tensor& sums_c, const at::Tensor& x_nc, double beta) {
   check(beta == 0 || beta == 1, "a slot is overwritten or added to");
   check(sums_c.is_contiguous() && sums_c.numel() == x_nc.size(1), "a sum for each column");
+  if (on_device::takes(x_nc)) return on_device::accumulate_row_sum(sums_c, x_nc, beta);
   if (!x_nc.is_cpu()) {
     const at::Tensor sums = at::sum(x_nc, at::IntArrayRef(kRows), false, sums_c.scalar_type());
     beta == 0 ? sums_c.copy_(sums) : sums_c.add_(sums);

@@ -7,6 +7,7 @@
 #endif
 #include "braid/nn/kernels/scatter.h"
 
+#include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/parallel_rows.h"
 #include "braid/nn/kernels/vector.h"
 
@@ -38,6 +39,7 @@ void add_rows(const at::Tensor& table_vc, const at::Tensor& x_nc, const int64_t*
 }  // namespace
 
 void add_rows_(const at::Tensor& table_vc, const at::Tensor& x_nc, const at::Tensor& rows_n) {
+  if (on_device::takes(x_nc)) return on_device::add_rows_(table_vc, x_nc, rows_n);
   if (!x_nc.is_cpu()) {
     table_vc.index_add_(0, rows_n, x_nc.to(table_vc.scalar_type()));
     return;

@@ -1,59 +1,90 @@
-// Grid-stride loop over packs of four elements, 16-byte loads and stores. Bound by memory: 28 bytes per float32
-// element.
-#include <cuda_runtime.h>
+// A thread to four elements, 16-byte loads and stores. Bound by memory: 28 bytes per float32 element, 30 with 16-bit
+// data.
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 
-#include <algorithm>
-
-#include "braid/optim/cuda/adamw_cuda.h"
+#include "braid/device/cuda/launch.cuh"
+#include "braid/optim/cuda_table.h"
 
 namespace braid {
+
+const CudaTable* optim_cuda_table();
+
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 132 * 16;  // fills the largest devices several times over; more only adds tails
-
 template <class T>
-struct alignas(16) Pack {
+struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) Four {
   T at[4];
 };
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) adamw_kernel(const AdamWRange<T> range) {
-  const int64_t first_thread = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const int64_t num_threads = int64_t{gridDim.x} * kThreads;
-  const int64_t num_packs = range.count / 4;
-  auto* weights = reinterpret_cast<Pack<T>*>(range.weight);
-  const auto* grads = reinterpret_cast<const Pack<T>*>(range.grad);
-  auto* firsts = reinterpret_cast<Pack<T>*>(range.first);
-  auto* seconds = reinterpret_cast<Pack<T>*>(range.second);
-  for (int64_t i = first_thread; i < num_packs; i += num_threads) {
-    Pack<T> weight = weights[i], first = firsts[i], second = seconds[i];
-    const Pack<T> grad = grads[i];
+template <class To, class T>
+__device__ void write_rounded(void* data, int64_t i, const Four<T>& weight) {
+  Four<To> rounded;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) adamw_update(weight.at[j], grad.at[j], first.at[j], second.at[j], range.factors);
+  for (int j = 0; j < 4; ++j) rounded.at[j] = static_cast<To>(weight.at[j]);
+  static_cast<Four<To>*>(data)[i] = rounded;
+}
+
+template <RoundedTo kRounded, class T>
+__global__ void __launch_bounds__(kFlatThreads) adamw_kernel(const FlatAdamW<T> call) {
+  auto* weights = reinterpret_cast<Four<T>*>(call.range.weight);
+  const auto* grads = reinterpret_cast<const Four<T>*>(call.range.grad);
+  auto* firsts = reinterpret_cast<Four<T>*>(call.range.first);
+  auto* seconds = reinterpret_cast<Four<T>*>(call.range.second);
+  AdamWFactors<T> factors = call.range.factors;
+  for (int64_t i = first_item(); 4 * i < call.range.count; i += item_stride()) {
+    Four<T> weight = weights[i], first = firsts[i], second = seconds[i];
+    const Four<T> grad = grads[i];
+    factors.keep = call.decays[4 * i / kFlatBlock] ? call.range.factors.keep : T(1);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) adamw_update(weight.at[j], grad.at[j], first.at[j], second.at[j], factors);
     weights[i] = weight;
     firsts[i] = first;
     seconds[i] = second;
+    if constexpr (kRounded == RoundedTo::Bfloat16) write_rounded<c10::BFloat16>(call.data, i, weight);
+    if constexpr (kRounded == RoundedTo::Float16) write_rounded<c10::Half>(call.data, i, weight);
   }
-  const int64_t rest = 4 * num_packs + first_thread;
-  if (rest < range.count) {
-    adamw_update(range.weight[rest], range.grad[rest], range.first[rest], range.second[rest], range.factors);
+}
+
+template <RoundedTo kRounded, class T>
+const char* launch_adamw(const FlatAdamW<T>& call, void* stream) {
+  return launch(adamw_kernel<kRounded, T>, flat_shape((call.range.count + 3) / 4), 0, stream, call);
+}
+
+const char* adamw_f32(const FlatAdamW<float>& call, void* stream) {
+  switch (call.rounded) {
+    case RoundedTo::Bfloat16:
+      return launch_adamw<RoundedTo::Bfloat16>(call, stream);
+    case RoundedTo::Float16:
+      return launch_adamw<RoundedTo::Float16>(call, stream);
+    default:
+      return launch_adamw<RoundedTo::Nothing>(call, stream);
   }
+}
+const char* adamw_f64(const FlatAdamW<double>& call, void* stream) {
+  return launch_adamw<RoundedTo::Nothing>(call, stream);
 }
 
 template <class T>
-const char* launch(const AdamWRange<T>& range, void* stream) {
-  if (range.count == 0) return nullptr;
-  const int64_t elements_per_block = int64_t{kThreads} * 4;
-  const int64_t blocks = std::min((range.count + elements_per_block - 1) / elements_per_block, kMaxBlocks);
-  adamw_kernel<T><<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(range);
-  const cudaError_t refused = cudaGetLastError();
-  return refused == cudaSuccess ? nullptr : cudaGetErrorString(refused);
+__global__ void blocks_kernel(const FlatSquares<T> call) {
+  for (int64_t b = blockIdx.x; b < call.num_blocks; b += gridDim.x) team_square_block(call, b, BlockTeam());
 }
+template <class T>
+__global__ void slices_kernel(const FlatSquares<T> call) {
+  for (int64_t s = blockIdx.x; s < call.num_slices; s += gridDim.x) team_sum_slice(call, s, BlockTeam());
+}
+
+template <class T>
+const char* squares(const FlatSquares<T>& call, void* stream) {
+  const char* refused = launch(blocks_kernel<T>, team_shape(call.num_blocks, 256), 0, stream, call);
+  return refused ? refused : launch(slices_kernel<T>, team_shape(call.num_slices, 512), 0, stream, call);
+}
+
+const OptimCudaTable kTable{
+    {kCudaTableVersion, sizeof(OptimCudaTable)}, adamw_f32, adamw_f64, squares<float>, squares<double>};
 
 }  // namespace
 
-const char* adamw_cuda(const AdamWRange<float>& range, void* stream) { return launch(range, stream); }
-const char* adamw_cuda(const AdamWRange<double>& range, void* stream) { return launch(range, stream); }
+const CudaTable* optim_cuda_table() { return &kTable.header; }
 
 }  // namespace braid

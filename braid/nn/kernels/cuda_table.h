@@ -1,0 +1,58 @@
+// This room's functions in libbraid_cuda.so. Each puts kernels on `stream` (a cudaStream_t) and returns before they
+// have run: null, or why CUDA refused. All memory is the device's. It knows no tensor: on_device.h calls it.
+#pragma once
+
+#include "braid/device/cuda_tables.h"
+#include "braid/nn/kernels/gemm_call.h"
+#include "braid/nn/kernels/row_parts.h"
+#include "braid/nn/kernels/team_activation.h"
+#include "braid/nn/kernels/team_loss.h"
+
+namespace braid::kernels {
+
+// to[j] = keep * to[j] + the sum over rows of what a kernel sums up in column j: first over parts of the rows, then
+// over parts, in order. `parts` has room for shape.num times the sums.
+template <class M>
+struct PartSums {
+  RowParts shape;
+  M* parts;
+  M* to;
+  M keep;  // 0 or 1
+};
+
+template <class T>
+struct CudaRowTable {
+  using M = MathOf<T>;
+  const char* (*norm_forward)(const NormForwardRows<T>&, int64_t rows, void* stream);
+  const char* (*norm_backward)(const NormBackwardRows<T>&, const PartSums<M>&, void* stream);  // 3 width sums
+  const char* (*gelu_forward)(const GeluForwardRows<T>&, int64_t rows, void* stream);
+  const char* (*gelu_backward)(const GeluBackwardRows<T>&, const PartSums<M>&, void* stream);
+  const char* (*swiglu_forward)(const SwigluForwardRows<T>&, int64_t rows, void* stream);
+  const char* (*swiglu_backward)(const SwigluBackwardRows<T>&, int64_t rows, void* stream);
+  const char* (*rotary)(const RotaryRows<T>&, int64_t rows, void* stream);
+  const char* (*row_sum)(const RowMatrix<T>&, const PartSums<M>&, void* stream);
+  const char* (*softmax_sums)(const SoftmaxSumRows<T>&, int64_t rows, void* stream);
+  const char* (*softmax_gradient)(const TeamSoftmaxGradient<T>&, int64_t rows, void* stream);
+  const char* (*add_rows)(const SortedRows<T>&, void* stream);
+};
+
+struct NnCudaTable {
+  static constexpr const char* kRoom = "nn";
+  CudaTable header;
+  CudaRowTable<float> f32;
+  CudaRowTable<double> f64;
+  CudaRowTable<c10::BFloat16> bf16;
+  CudaRowTable<c10::Half> f16;
+  const char* (*keep_mask)(const KeepMask&, void* stream);
+  const char* (*product)(const WeightProduct&);  // on the calling thread's stream, by LibTorch's cuBLAS handle
+};
+
+template <class T>
+const CudaRowTable<T>& rows_of(const NnCudaTable& table) {
+  if constexpr (std::is_same_v<T, float>) return table.f32;
+  if constexpr (std::is_same_v<T, double>) return table.f64;
+  if constexpr (std::is_same_v<T, c10::BFloat16>) return table.bf16;
+  if constexpr (std::is_same_v<T, c10::Half>) return table.f16;
+}
+
+}  // namespace braid::kernels

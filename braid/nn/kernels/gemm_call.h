@@ -1,0 +1,37 @@
+// The product behind weight gradients in the terms of BLAS, whose matrices lie in columns. It knows no library.
+//
+//   out[o, i] in rows is out^T[i, o] in columns;   out^T = x^T dy,   x[n, i] in rows is x^T[i, n] in columns
+#pragma once
+
+#include <cstdint>
+
+namespace braid::kernels {
+
+enum class NarrowType { Bfloat16, Float16 };
+
+// out = beta * out + dy^T x.
+struct WeightProduct {
+  NarrowType type = NarrowType::Bfloat16;
+  const void *dy = nullptr, *x = nullptr;  // rows of elements that lie together
+  int64_t dy_stride = 0, x_stride = 0;     // from row to row, in elements
+  int64_t n = 0, o = 0, i = 0;
+  float beta = 0;        // 0: out is not read; 1
+  float* out = nullptr;  // [o, i]
+};
+
+// c[m, n] = a b^T + beta c, all in columns: a[m, k], b[n, k].
+struct GemmCall {
+  int64_t m, n, k;
+  const void* a;
+  int64_t lda;
+  const void* b;
+  int64_t ldb;
+  float* c;
+  int64_t ldc;
+};
+
+inline GemmCall gemm_call(const WeightProduct& p) {
+  return {p.i, p.o, p.n, p.x, p.x_stride, p.dy, p.dy_stride, p.out, p.i};
+}
+
+}  // namespace braid::kernels

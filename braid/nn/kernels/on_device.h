@@ -1,0 +1,44 @@
+// The fused kernels by libbraid_cuda.so, for tensors on a CUDA device, with the same contracts as norm.h, gelu.h,
+// swiglu.h, rotary.h, cross_entropy.h, row_sum.h, scatter.h and product.h. Nothing here waits for the device. Sums run
+// in an order that the sizes alone decide, so results are the same every time.
+#pragma once
+
+#include "braid/nn/kernels/cross_entropy.h"
+#include "braid/nn/kernels/norm.h"
+#include "braid/nn/kernels/rotary.h"
+
+namespace braid::kernels::on_device {
+
+// Whether `x` is on a CUDA device and the library is loaded. All below is for such tensors.
+bool takes(const at::Tensor& x);
+
+Normed norm_forward(const Addends& addends, const NormParams& params);
+NormGradients norm_backward(const NormCotangents& cotangents, const Normed& normed, const NormParams& params);
+at::Tensor sum_of(const Addends& addends);
+
+at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias);
+at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, const at::Tensor& dy);
+
+at::Tensor swiglu(const at::Tensor& gate_up);
+void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy);
+
+void rotate_(const at::Tensor& x_btc, const Rotation& rotation, Turn turn);
+
+SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Tensor& column_n);
+void softmax_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of);
+
+void accumulate_row_sum(const at::Tensor& sums_c, const at::Tensor& x_nc, double beta);
+void add_rows_(const at::Tensor& table_vc, const at::Tensor& x_nc, const at::Tensor& rows_n);
+// Operands of bfloat16 or float16, slot of float32.
+void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni, double beta);
+
+// bool, shaped and placed as `like`: true with the probability `keep`, a function of (key, place, element). key_1: one
+// int64 on the device, so that a recorded graph can be given another one.
+struct MaskDraw {
+  at::Tensor key_1;
+  uint64_t place = 0;
+  double keep = 1;
+};
+at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw);
+
+}  // namespace braid::kernels::on_device

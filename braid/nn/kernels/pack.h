@@ -1,0 +1,37 @@
+// Elements that a device loads and stores together, up to 16 bytes. For host and device.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/base/host_device.h"
+#include "braid/nn/kernels/math_type.h"
+
+namespace braid::kernels {
+
+template <class T, int N>
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
+  T at[N];
+};
+
+// How many T a device moves at once where rows allow it.
+template <class T>
+constexpr int kPack = 16 / sizeof(T);
+
+// `from` and `to` are aligned to a pack.
+template <int N, class T>
+BRAID_HOST_DEVICE inline Pack<T, N> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <int N, class T>
+BRAID_HOST_DEVICE inline void store_pack(T* to, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+// Whether rows of `width` elements at these places can be read in packs; null pointers do not matter.
+template <class T, class... Pointers>
+bool fits_packs(int64_t width, const Pointers*... rows) {
+  const uintptr_t places = (uintptr_t{0} | ... | reinterpret_cast<uintptr_t>(rows));
+  return width % kPack<T> == 0 && places % 16 == 0;
+}
+
+}  // namespace braid::kernels

@@ -1,0 +1,63 @@
+// What calls through this room's CUDA table have in common: the type, the stream, and memory for sums over parts of the
+// rows. It knows no kernel; on_device.h's sources share it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include "braid/base/errors.h"
+#include "braid/device/cuda_services.h"
+#include "braid/nn/kernels/cuda_table.h"
+#include "braid/nn/kernels/on_device.h"
+
+namespace braid::kernels::on_device {
+
+template <class Body>
+void with_table(const at::Tensor& x, const Body& body) {
+  check(takes(x) && x.is_contiguous(), "device kernels take contiguous CUDA tensors");
+  const NnCudaTable& table = *cuda_table<NnCudaTable>();
+  switch (x.scalar_type()) {
+    case at::kFloat:
+      return body(table.f32, float{});
+    case at::kDouble:
+      return body(table.f64, double{});
+    case at::kBFloat16:
+      return body(table.bf16, c10::BFloat16{});
+    case at::kHalf:
+      return body(table.f16, c10::Half{});
+    default:
+      check(false, "the fused kernels compute on floating-point tensors");
+  }
+}
+
+template <class T>
+const T* read(const at::Tensor& x) {
+  return x.defined() ? x.const_data_ptr<T>() : nullptr;
+}
+template <class T>
+T* write(const at::Tensor& x) {
+  return x.defined() ? x.mutable_data_ptr<T>() : nullptr;
+}
+
+inline void* stream_of(const at::Tensor& x) { return cuda_stream(x.get_device()); }
+inline int64_t num_rows(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
+inline at::TensorOptions math_options(const at::Tensor& x) {
+  return x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+}
+
+// `num_sums` x c sums over the rows of x, and what they are formed in.
+struct Sums {
+  RowParts shape;
+  at::Tensor parts, to;
+
+  Sums(const at::Tensor& x, int64_t num_sums, RowParts of) : shape(of) {
+    parts = at::empty({shape.num, num_sums, x.size(-1)}, math_options(x));
+    to = at::empty({num_sums, x.size(-1)}, parts.options());
+  }
+  template <class M>
+  PartSums<M> call(M keep = 0) const {
+    return {shape, write<M>(parts), write<M>(to), keep};
+  }
+};
+
+}  // namespace braid::kernels::on_device

@@ -1,0 +1,93 @@
+// Tensors to calls through the table.
+#include "braid/optim/on_device.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "braid/base/errors.h"
+#include "braid/device/cuda_services.h"
+
+namespace braid::on_device {
+namespace {
+
+static_assert(kFlatBlock == ParamStore::kAlign);
+
+const OptimCudaTable& table(const at::Tensor& x) {
+  const auto* found = x.is_cuda() ? cuda_table<OptimCudaTable>() : nullptr;
+  check(found != nullptr, "parameters are on the CPU or on a CUDA device that was loaded");
+  return *found;
+}
+
+// Slices lie one behind another, each from its parameter's offset on.
+at::Tensor first_blocks(const ParamStore& store) {
+  const auto num_params = static_cast<int64_t>(store.params().size());
+  const at::Tensor blocks = at::empty({num_params + 1}, at::kLong);
+  auto* to = blocks.mutable_data_ptr<int64_t>();
+  for (const Parameter& param : store.params()) *to++ = param.offset / kFlatBlock;
+  *to = store.num_flat() / kFlatBlock;
+  return blocks.to(store.flat_master().device());
+}
+
+RoundedTo rounded_to(at::ScalarType data) {
+  if (data == at::kBFloat16) return RoundedTo::Bfloat16;
+  return data == at::kHalf ? RoundedTo::Float16 : RoundedTo::Nothing;
+}
+
+}  // namespace
+
+at::Tensor decay_map(const ParamStore& store) {
+  const at::Tensor map = at::zeros({store.num_flat() / kFlatBlock}, at::kByte);
+  for (const Parameter& param : store.params()) {
+    const int64_t blocks = (param.num_elements() + kFlatBlock - 1) / kFlatBlock;
+    if (param.decay == WeightDecay::Yes) map.narrow(0, param.offset / kFlatBlock, blocks).fill_(1);
+  }
+  return map.to(store.flat_master().device());
+}
+
+template <class T>
+void adamw(const ParamStore& store, const AdamWState& state, const AdamWFactors<T>& factors) {
+  const at::Tensor& master = store.flat_master();
+  const OptimCudaTable& functions = table(master);
+  const AdamWRange<T> range{master.mutable_data_ptr<T>(),
+                            store.flat_grads().const_data_ptr<T>(),
+                            state.first.mutable_data_ptr<T>(),
+                            state.second.mutable_data_ptr<T>(),
+                            store.num_flat(),
+                            factors};
+  const FlatAdamW<T> call{range, state.decays.const_data_ptr<uint8_t>(), store.flat_data().mutable_data_ptr(),
+                          rounded_to(store.flat_data().scalar_type())};
+  void* const stream = cuda_stream(master.get_device());
+  if constexpr (std::is_same_v<T, double>) {
+    require_launched(functions.adamw_f64(call, stream));
+  } else {
+    require_launched(functions.adamw_f32(call, stream));
+  }
+}
+template void adamw(const ParamStore&, const AdamWState&, const AdamWFactors<float>&);
+template void adamw(const ParamStore&, const AdamWState&, const AdamWFactors<double>&);
+
+std::vector<double> squares(const ParamStore& store) {
+  const at::Tensor& grads = store.flat_grads();
+  const OptimCudaTable& functions = table(grads);
+  const auto num_slices = static_cast<int64_t>(store.params().size());
+  const int64_t num_blocks = store.num_flat() / kFlatBlock;
+  const at::Tensor first = first_blocks(store);
+  const at::Tensor of_blocks = at::empty({num_blocks}, grads.options().dtype(at::kDouble));
+  const at::Tensor of_slices = at::empty({num_slices}, of_blocks.options());
+  const auto call = [&](auto zero) {
+    using T = decltype(zero);
+    return FlatSquares<T>{grads.const_data_ptr<T>(),
+                          num_blocks,
+                          num_slices,
+                          first.const_data_ptr<int64_t>(),
+                          of_blocks.mutable_data_ptr<double>(),
+                          of_slices.mutable_data_ptr<double>()};
+  };
+  void* const stream = cuda_stream(grads.get_device());
+  require_launched(grads.scalar_type() == at::kDouble ? functions.squares_f64(call(double{}), stream)
+                                                      : functions.squares_f32(call(float{}), stream));
+  const at::Tensor host = of_slices.cpu();
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + num_slices};
+}
+
+}  // namespace braid::on_device
