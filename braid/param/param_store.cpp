@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -48,8 +49,10 @@ std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
 
 }  // namespace
 
-ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, at::ScalarType dtype, uint64_t seed)
+ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data,
+                       uint64_t seed)
     : reduction_(reduction), params_(collect(blocks)) {
+  const at::ScalarType dtype = c10::typeMetaToScalarType(data.dtype());
   const bool rounds = dtype == at::kBFloat16 || dtype == at::kHalf;
   check(rounds || dtype == at::kFloat || dtype == at::kDouble, "parameters are float32, float64, bfloat16 or float16");
   const at::ScalarType master_dtype = rounds ? at::kFloat : dtype;
@@ -62,15 +65,15 @@ ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction
   }
   {
     const MemoryScope scope(MemoryCategory::Parameters);
-    flat_data_ = at::zeros({num_flat}, dtype);
+    flat_data_ = at::zeros({num_flat}, data);
   }
   {
     const MemoryScope scope(MemoryCategory::Optimizer);
-    flat_master_ = rounds ? at::zeros({num_flat}, master_dtype) : flat_data_;
+    flat_master_ = rounds ? at::zeros({num_flat}, data.dtype(master_dtype)) : flat_data_;
   }
   {
     const MemoryScope scope(MemoryCategory::Gradients);
-    flat_grads_ = at::zeros({num_flat + num_extra}, master_dtype);
+    flat_grads_ = at::zeros({num_flat + num_extra}, data.dtype(master_dtype));
   }
   int64_t extra = num_flat;
   for (Parameter& param : params_) {
@@ -85,10 +88,22 @@ ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction
       }
       param.use_grads.push_back({use, std::move(grad)});
     }
-    fill_initial_values(param, seed);
-    param.data.requires_grad_(true);
   }
+  fill_masters(seed);
+  for (Parameter& param : params_) param.data.requires_grad_(true);
   round_masters();
+}
+
+// Values are made on the host, whatever the device.
+void ParamStore::fill_masters(uint64_t seed) {
+  const bool on_host = flat_master_.is_cpu();
+  const at::Tensor host = on_host ? flat_master_ : at::zeros({num_flat()}, flat_master_.scalar_type());
+  for (Parameter& param : params_) {
+    const at::Tensor placed = std::exchange(param.master, slice(host, param.offset, param.placement));
+    fill_initial_values(param, seed);
+    param.master = placed;
+  }
+  if (!on_host) flat_master_.copy_(host);
 }
 
 void ParamStore::round_masters() {

@@ -46,9 +46,10 @@ class ParamStore {
  public:
   static constexpr int64_t kAlign = 1024;  // elements; also the block of reproducible norms, so shards can cut here
 
-  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `dtype` is the data's:
-  // float32, float64, bfloat16 or float16. Masters and gradients are float64 for float64, else float32.
-  ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, at::ScalarType dtype, uint64_t seed);
+  // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` says the data's
+  // dtype, float32, float64, bfloat16 or float16, and where all of it is. Masters and gradients are float64 for
+  // float64, else float32. Initial values are the same on every device.
+  ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed);
   ParamStore(const ParamStore&) = delete;
 
   Parameter& operator[](const std::string& name);  // check() fails when there is none
@@ -64,6 +65,8 @@ class ParamStore {
   Reduction reduction() const { return reduction_; }
 
  private:
+  void fill_masters(uint64_t seed);
+
   Reduction reduction_;
   at::Tensor flat_data_, flat_master_, flat_grads_;
   std::vector<Parameter> params_;

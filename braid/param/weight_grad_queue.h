@@ -23,6 +23,8 @@ class WeightGradQueue {
   // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
   void run(int micro);
   void run_all();
+  // Forgets everything, slots unopened: after a backward that failed.
+  void drop() { entries_.clear(); }
   int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
 
  private:

@@ -26,6 +26,7 @@ RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) 
   spec.mesh = MeshSpec{};
   spec.pipeline.layers.clear();
   spec.train.reduction = "fast";
+  spec.train.device = "cpu";
   return spec;
 }
 

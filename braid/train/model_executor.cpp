@@ -3,11 +3,13 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
+#include "braid/train/compute_device.h"
 
 namespace braid {
 
@@ -15,31 +17,55 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
     : model_(model),
       batches_(batches),
       mode_(mode),
-      activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width} {}
+      activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
+      vocab_(spec.model.vocab) {}
+
+void ModelExecutor::record_with(MakeGraph make) {
+  check(mode_ == ExecutorMode::Training && model_.is_first() && model_.is_last(), "a whole model is recorded");
+  recorded_ = std::make_unique<RecordedMicrobatches>(model_, std::move(make));
+}
 
 void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   step_ = step;
   loss_gradient_ = loss_scale / batches_.num_global_microbatches();  // the loss is the mean over the step
   in_flight_.clear();
   input_gradients_.clear();
-  losses_.clear();
-  if (model_.is_last()) losses_.resize(batches_.num_microbatches());
+  const int num_microbatches = batches_.num_microbatches();
+  const auto like = model_.params().flat_master().options().requires_grad(false).dtype(at::kDouble);
+  if (model_.is_last()) losses_m_ = at::zeros({num_microbatches}, like);
+  if (recorded_) recorded_->begin_step(microbatch(0), num_microbatches);
+}
+
+std::vector<double> ModelExecutor::losses() const {
+  if (!losses_m_.defined()) return {};
+  const at::Tensor host = losses_m_.cpu();
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
+}
+
+Microbatch ModelExecutor::microbatch(int micro) const {
+  Microbatch microbatch = batches_.microbatch(step_, micro);
+  microbatch.training = mode_ == ExecutorMode::Training;
+  microbatch.loss_gradient = loss_gradient_;
+  return placed_on(model_.params().flat_master().device(), std::move(microbatch), vocab_);
 }
 
 void ModelExecutor::forward(int, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
-  Microbatch microbatch = batches_.microbatch(step_, micro);
-  microbatch.training = mode_ == ExecutorMode::Training;
-  microbatch.loss_gradient = loss_gradient_;
+  const Microbatch microbatch = this->microbatch(micro);
+  if (replays()) {
+    losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
+    return;
+  }
   InFlight& flight = in_flight_[micro];
   if (microbatch.training && flight.input.defined()) flight.input.requires_grad_(true);
   flight.output = model_.forward(flight.input, microbatch);
   if (!model_.is_last()) return;
-  losses_[micro] = flight.output.item<double>();
+  losses_m_.select(0, micro).copy_(flight.output.detach());
   if (mode_ == ExecutorMode::Evaluation) in_flight_.erase(micro);
 }
 
 void ModelExecutor::full_backward(int stage, int micro) {
+  if (replays()) return;
   input_grad(stage, micro);
   weight_grad(stage, micro);
 }

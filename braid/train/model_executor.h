@@ -4,10 +4,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "braid/pipe/stage_executor.h"
 #include "braid/train/batch_source.h"
+#include "braid/train/recorded_microbatches.h"
 #include "braid/train/stage_model.h"
 
 namespace braid {
@@ -23,8 +26,12 @@ class ModelExecutor final : public StageExecutor {
   void begin_step(int64_t step, double loss_scale = 1);
   // Called by reduce_grad.
   std::function<void()> on_reduce;
-  // Of the last step, by this rank's microbatch; empty unless the stage is the last.
-  const std::vector<double>& losses() const { return losses_; }
+  // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
+  // and the backward that follows does nothing. For training on one rank with an accumulating sink.
+  void record_with(MakeGraph make);
+  RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
+  // Of the last step, by this rank's microbatch; empty unless the stage is the last. Waits for the device.
+  std::vector<double> losses() const;
 
   void forward(int stage, int micro) override;
   void full_backward(int stage, int micro) override;
@@ -42,16 +49,20 @@ class ModelExecutor final : public StageExecutor {
     at::Tensor input, output, output_gradient;
   };
   at::Tensor activation_buffer() const;
+  Microbatch microbatch(int micro) const;
+  bool replays() const { return recorded_ && recorded_->replays(); }
 
   StageModel& model_;
   const BatchSource& batches_;
   ExecutorMode mode_;
   std::vector<int64_t> activation_shape_;
+  int64_t vocab_;
   int64_t step_ = 0;
   double loss_gradient_ = 1;  // of one microbatch's loss
   std::map<int, InFlight> in_flight_;
   std::map<int, at::Tensor> input_gradients_;  // from the backward to its SendBackward
-  std::vector<double> losses_;
+  at::Tensor losses_m_;                        // float64, where the model is; undefined unless the stage is the last
+  std::unique_ptr<RecordedMicrobatches> recorded_;
 };
 
 }  // namespace braid

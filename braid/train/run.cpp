@@ -17,6 +17,7 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
+#include "braid/train/compute_device.h"
 #include "braid/train/run_data.h"
 #include "braid/train/trainer.h"
 
@@ -70,6 +71,7 @@ class RankLoop {
       report.utilisation =
           model_flop_utilisation(start_.spec.model, report.tokens_per_second, peak_.per_rank * world_.size());
       if (due(report.step, train_.log_every)) tell([&] { observer_.on_step(report); });
+      tell_of_graphs();
       const bool stop = any_rank_says(stop_requested(), world_), done = report.step == train_.steps;
       end.interrupted = stop && !done;
       if (stop || done) break;
@@ -92,6 +94,12 @@ class RankLoop {
     if (world_.rank() == 0) call();
   }
   bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
+
+  void tell_of_graphs() {
+    const std::string why = trainer_.graph_failure();
+    if (!why.empty() && !told_of_graphs_) tell([&] { observer_.on_slow_path("no CUDA graphs: " + why); });
+    told_of_graphs_ = !why.empty();
+  }
 
   // The first step is not kept waiting for it.
   void measure_peak() {
@@ -121,6 +129,7 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunObserver& observer_;
+  bool told_of_graphs_ = false;
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 
@@ -132,6 +141,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   const RunData data(given.data);
   const RunSpec spec = data.resolved(given);
   refuse_problems(spec);
+  open_device(spec);
   const Corpus corpus = data.corpus(spec);
 
   const RunStart start = run_start(spec, corpus);
@@ -144,6 +154,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
         at::set_num_threads(start.threads);
         account_memory_to(world.rank());
         reset_memory_peak(world.rank());
+        enter_device(spec);
         Trainer trainer(spec, corpus, world);
         if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
         if (world.rank() == 0) {

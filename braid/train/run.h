@@ -42,6 +42,8 @@ class RunObserver {
   // or never when a step is too small to be worth a measurement.
   virtual void on_peak(const PeakFlops& peak) {}
   virtual void on_step(const StepReport& report) = 0;
+  // Once, when the steps from here on are slower than they could be: why.
+  virtual void on_slow_path(const std::string& why) {}
   virtual void on_evaluation(int64_t step, double validation_loss) = 0;
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };

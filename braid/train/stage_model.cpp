@@ -8,6 +8,7 @@
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
+#include "braid/train/compute_device.h"
 
 namespace braid {
 namespace {
@@ -54,7 +55,8 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
   const bool reproducible = spec.train.reduction == "reproducible";
   const std::vector<BlockSpec> mine(all.begin() + begin, all.begin() + end);
   store_ = std::make_unique<ParamStore>(mine, reproducible ? Reduction::Reproducible : Reduction::Fast,
-                                        scalar_type(spec.train.dtype), spec.train.seed);
+                                        at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec)),
+                                        spec.train.seed);
   sink_ = reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
   weight_grads_ = std::make_unique<WeightGradQueue>(*sink_);
   const RankContext rank{*groups.tensor, *weight_grads_, generator_};

@@ -18,6 +18,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/sync/bucketed_all_reduce.h"
+#include "braid/train/compute_device.h"
 #include "braid/train/resume.h"
 #include "braid/train/timeline_exchange.h"
 
@@ -60,6 +61,12 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   return std::max(1, cores / DeviceMesh(spec.mesh).num_ranks());
 }
 
+// Documents decide shapes, and a reproducible sum has a place of its own for each microbatch.
+bool records_graphs(const RunSpec& spec) {
+  return spec.train.device == "cuda" && spec.train.cuda_graph == "auto" && spec.train.reduction == "fast" &&
+         spec.data.attention == "causal";
+}
+
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : spec_(spec),
       groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), world)),
@@ -75,9 +82,15 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
   }
   training_->executor.on_reduce = [this] { replication_->flush(); };
+  if (records_graphs(spec_)) training_->executor.record_with(cuda_graph);
 }
 
 Trainer::~Trainer() = default;
+
+std::string Trainer::graph_failure() const {
+  const RecordedMicrobatches* recorded = training_->executor.recorded();
+  return recorded ? recorded->failure() : "";
+}
 
 StepReport Trainer::step() {
   const double begin = now_seconds();
@@ -139,7 +152,7 @@ double Trainer::mean_loss(const Pass& pass) const {
   const int num_global = pass.batches.num_global_microbatches();
   auto losses = at::zeros({num_global}, at::kDouble);
   if (groups_->at[Axis::Tensor] == 0) {
-    const auto& mine = pass.executor.losses();
+    const auto mine = pass.executor.losses();
     for (size_t k = 0; k < mine.size(); ++k) {
       losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
     }
@@ -150,8 +163,23 @@ double Trainer::mean_loss(const Pass& pass) const {
   return sum / num_global;
 }
 
+MemoryUse Trainer::memory() const {
+  const ParamStore& store = model_->params();
+  if (store.flat_data().is_cpu()) return memory_use(groups_->world.rank());
+  const auto bytes = [](const at::Tensor& x) { return static_cast<int64_t>(x.nbytes()); };
+  MemoryByCategory kept{};
+  kept[static_cast<size_t>(MemoryCategory::Parameters)] = bytes(store.flat_data());
+  kept[static_cast<size_t>(MemoryCategory::Gradients)] = bytes(store.flat_grads());
+  auto& of_optimizer = kept[static_cast<size_t>(MemoryCategory::Optimizer)];
+  of_optimizer = bytes(optimizer_->first_moment()) + bytes(optimizer_->second_moment());
+  if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
+  CudaMemory on_device;
+  cuda_table<CudaServices>()->memory(store.flat_data().get_device(), &on_device);
+  return device_memory_use(on_device, kept);
+}
+
 void Trainer::report_timing(StepReport& report) const {
-  const auto rows = gathered_rows(busy_row(spans_, memory_use(groups_->world.rank())), groups_->world);
+  const auto rows = gathered_rows(busy_row(spans_, memory()), groups_->world);
   for (const auto& row : rows) report.memory.push_back(row.memory);
   for (int rank = 0; rank < groups_->mesh.num_ranks(); ++rank) {
     report.bubble_fraction =
@@ -174,6 +202,13 @@ std::vector<PlacedTensor> Trainer::placed_tensors() const {
   return tensors;
 }
 
+// What checkpoints are written from and read to: the same tensors, where they are on the host.
+std::vector<PlacedTensor> Trainer::tensors_on_host() const {
+  std::vector<PlacedTensor> tensors = placed_tensors();
+  for (PlacedTensor& placed : tensors) placed.local = placed.local.cpu();
+  return tensors;
+}
+
 void Trainer::refuse_if_not_finite() const {
   const bool finite = std::isfinite(model_->params().flat_master().detach().sum().item<double>());
   auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
@@ -192,7 +227,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   if (optimizer_->num_steps() < num_steps_) {
     info.counters["skipped_steps"] = static_cast<double>(num_steps_ - optimizer_->num_steps());
   }
-  save_checkpoint(directory, placed_tensors(), info, groups_->world);
+  save_checkpoint(directory, tensors_on_host(), info, groups_->world);
 }
 
 // A checkpoint of another precision has no loss scale: the configured one stays.
@@ -215,7 +250,12 @@ void Trainer::load(const std::string& directory) {
   if (!found.empty()) throw ConfigError(std::move(found));
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
-  load_checkpoint(directory, placed_tensors());
+  const auto read = tensors_on_host();
+  load_checkpoint(directory, read);
+  const auto tensors = placed_tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].local.is_cpu()) tensors[i].local.copy_(read[i].local);
+  }
   model_->params().round_masters();
   load_counters(info);
 }

@@ -41,6 +41,10 @@ class Trainer {
   void save(const std::string& directory, const std::string& config_toml);
   void load(const std::string& directory);
 
+  // Why the step is not replayed from recorded graphs although it could be; empty when it is, or will be, or never was
+  // to.
+  std::string graph_failure() const;
+
   int64_t num_steps() const { return num_steps_; }
   StageModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
@@ -54,7 +58,9 @@ class Trainer {
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
   void report_timing(StepReport& report) const;
+  MemoryUse memory() const;
   std::vector<PlacedTensor> placed_tensors() const;
+  std::vector<PlacedTensor> tensors_on_host() const;
 
   RunSpec spec_;
   std::unique_ptr<RankGroups> groups_;
@@ -66,6 +72,9 @@ class Trainer {
   std::vector<Span> spans_;  // of the last step
   int64_t num_steps_ = 0;
 };
+
+// Whether a run's microbatches are recorded as CUDA graphs.
+bool records_graphs(const RunSpec& spec);
 
 // The complete program of a training step of `spec`: generated, with sends, receives and gradient sync.
 Schedule step_schedule(const RunSpec& spec);

@@ -1,0 +1,67 @@
+// The CPU needs nothing; CUDA is loaded on demand.
+#include "braid/train/compute_device.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+// Through pinned memory, which LibTorch keeps until the copy is over: a copy from elsewhere would wait for the device.
+at::Tensor sent(const at::Tensor& x, at::Device device) {
+  return x.pin_memory().to(device, x.scalar_type(), /*non_blocking=*/true);
+}
+
+void check_entries(const at::Tensor& tokens, int64_t vocab) {
+  if (!tokens.defined() || tokens.numel() == 0) return;
+  check(tokens.min().item<int64_t>() >= 0 && tokens.max().item<int64_t>() < vocab,
+        "tokens and targets are entries of the vocabulary");
+}
+
+}  // namespace
+
+at::Device compute_device(const RunSpec& spec) {
+  return spec.train.device == "cuda" ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+}
+
+void open_device(const RunSpec& spec) {
+  if (spec.train.device == "cuda") load_cuda(cuda_places());
+}
+
+void enter_device(const RunSpec& spec) {
+  const at::Device device = compute_device(spec);
+  if (device.is_cpu()) return;
+  at::globalContext().lazyInitDevice(device.type());  // the allocator has no statistics before
+  const auto& services = *cuda_table<CudaServices>();
+  services.take_stream(device.index());
+  services.reset_peak(device.index());
+}
+
+Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
+  if (device.is_cpu()) return microbatch;
+  for (at::Tensor* tokens : {&microbatch.tokens_bt, &microbatch.targets_bt}) {
+    check_entries(*tokens, vocab);
+    if (tokens->defined()) *tokens = sent(*tokens, device);
+  }
+  const auto key = static_cast<int64_t>(microbatch.dropout_key);
+  microbatch.dropout_key_1 = at::full({1}, key, at::TensorOptions(at::kLong).device(device));
+  return microbatch;
+}
+
+MemoryUse device_memory_use(const CudaMemory& memory, const MemoryByCategory& kept) {
+  MemoryUse use;
+  use.bytes = use.peak_bytes = kept;
+  int64_t all_kept = 0;
+  for (const int64_t bytes : kept) all_kept += bytes;
+  const auto activations = static_cast<size_t>(MemoryCategory::Activations);
+  use.bytes[activations] += std::max<int64_t>(0, memory.bytes - all_kept);
+  use.peak_bytes[activations] += std::max<int64_t>(0, memory.peak_bytes - all_kept);
+  use.peak_total_bytes = memory.peak_bytes;
+  return use;
+}
+
+}  // namespace braid

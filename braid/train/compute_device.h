@@ -1,0 +1,33 @@
+// Where ranks compute, and what that asks of the process, of a rank's thread and of a microbatch. On the CPU all of it
+// does nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+
+#include "braid/device/cuda_services.h"
+#include "braid/nn/block.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Of train.device: the CPU, or the first CUDA device.
+at::Device compute_device(const RunSpec& spec);
+
+// Before any rank starts: opens the CUDA libraries. Throws ConfigError when the machine has not what train.device asks.
+void open_device(const RunSpec& spec);
+// On the rank's thread, before it makes tensors: a stream of its own; peaks of memory begin here.
+void enter_device(const RunSpec& spec);
+
+// The microbatch with what blocks read on `device`. Returns before the copies are over. check() fails when a token or
+// target is not below `vocab`: on a device nobody looks.
+Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);
+
+using MemoryByCategory = std::array<int64_t, kNumMemoryCategories>;
+// An account of a device, whose allocator knows no categories: `kept` is there from beginning to end, what comes on top
+// are activations.
+MemoryUse device_memory_use(const CudaMemory& memory, const MemoryByCategory& kept);
+
+}  // namespace braid

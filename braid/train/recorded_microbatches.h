@@ -1,0 +1,51 @@
+// A rank's microbatches as recorded graphs: forward, backward and weight gradients of one, replayed with other tokens.
+// It knows neither the schedule nor the optimizer, which stays outside: it is one launch, and the host looks at the
+// gradient's norm before it.
+//
+//   graph 0   the first microbatch of a step: gradients overwrite their slots
+//   graph 1   every later one: gradients are added
+//
+// What is read through fixed memory: tokens, targets, the dropout key. What is fixed in the recording: shapes and the
+// gradient of the loss; when that changes (float16's loss scale), all is recorded anew.
+#pragma once
+
+#include <array>
+
+#include "braid/device/step_graphs.h"
+#include "braid/train/stage_model.h"
+
+namespace braid {
+
+class RecordedMicrobatches {
+ public:
+  // `model` is the whole model, with an accumulating sink, and outlives this.
+  RecordedMicrobatches(StageModel& model, MakeGraph make) : model_(model), graphs_(std::move(make)) {}
+
+  // Before a step of `num_microbatches` shaped as `like`, after the sink's begin_step and before any contribution: may
+  // record, and then begins the sink's step again.
+  void begin_step(const Microbatch& like, int num_microbatches);
+  // Whether this step's microbatches are to be replayed.
+  bool replays() const { return graphs_.replays(); }
+  // The loss of `microbatch`, a scalar that holds until the next call; its gradients are in the sink's slots, which
+  // have been opened and closed for it. Returns before the device is done.
+  at::Tensor replay(const Microbatch& microbatch);
+  const std::string& failure() const { return graphs_.failure(); }
+
+  // What graph `piece` records: the microbatch in fixed memory, with contributions to the sink as microbatch `piece`.
+  void compute(int piece);
+  // Opens and closes every contribution of microbatch `micro`.
+  void account_for(int micro);
+
+ private:
+  StageModel& model_;
+  StepGraphs graphs_;
+  Microbatch fixed_;
+  std::array<at::Tensor, 2> losses_;
+  int num_replayed_ = 0;  // in this step
+};
+
+// Forward and backward of one microbatch through the whole model, weight gradients included. Returns the loss,
+// detached.
+at::Tensor compute_microbatch(StageModel& model, const Microbatch& microbatch);
+
+}  // namespace braid

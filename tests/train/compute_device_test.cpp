@@ -1,0 +1,63 @@
+// What a device asks, as far as the host decides it.
+#include "braid/train/compute_device.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+TEST(ComputeDevice, FollowsTheSpec) {
+  RunSpec spec;
+  EXPECT_TRUE(compute_device(spec).is_cpu());
+  spec.train.device = "cuda";
+  EXPECT_EQ(compute_device(spec), at::Device(at::kCUDA, 0));
+}
+
+TEST(ComputeDevice, RefusesWhereTheLibrariesAreMissing) {
+  RunSpec spec;
+  open_device(spec);
+  spec.train.device = "cuda";
+  try {
+    open_device(spec);
+    GTEST_SKIP() << "this machine has a CUDA device";
+  } catch (const ConfigError& refused) {
+    ASSERT_EQ(refused.problems().size(), 1u);
+    EXPECT_EQ(refused.problems()[0].key, "train.device");
+    EXPECT_NE(refused.problems()[0].rule.find("needs"), std::string::npos) << refused.what();
+  }
+}
+
+TEST(ComputeDevice, RecordsWhatHasFixedShapesAndOnePlacePerGradient) {
+  RunSpec spec;
+  EXPECT_FALSE(records_graphs(spec));
+  spec.train.device = "cuda";
+  EXPECT_TRUE(records_graphs(spec));
+  RunSpec off = spec, reproducible = spec, documents = spec;
+  off.train.cuda_graph = "off";
+  reproducible.train.reduction = "reproducible";
+  documents.data.attention = "document";
+  EXPECT_FALSE(records_graphs(off));
+  EXPECT_FALSE(records_graphs(reproducible));
+  EXPECT_FALSE(records_graphs(documents));
+}
+
+TEST(DeviceMemory, WhatIsNotKeptAreActivations) {
+  const auto at = [](MemoryCategory category) { return static_cast<size_t>(category); };
+  MemoryByCategory kept{};
+  kept[at(MemoryCategory::Parameters)] = 10;
+  kept[at(MemoryCategory::Gradients)] = 20;
+  kept[at(MemoryCategory::Optimizer)] = 40;
+  const MemoryUse use = device_memory_use({100, 250}, kept);
+  EXPECT_EQ(use.bytes[at(MemoryCategory::Parameters)], 10);
+  EXPECT_EQ(use.peak_bytes[at(MemoryCategory::Optimizer)], 40);
+  EXPECT_EQ(use.bytes[at(MemoryCategory::Activations)], 30);
+  EXPECT_EQ(use.peak_bytes[at(MemoryCategory::Activations)], 180);
+  EXPECT_EQ(use.peak_total_bytes, 250);
+  EXPECT_EQ(device_memory_use({5, 5}, kept).bytes[at(MemoryCategory::Activations)], 0) << "never less than nothing";
+}
+
+}  // namespace
+}  // namespace braid
