@@ -30,7 +30,8 @@ Opened& opened() {
 
 LoadedLibrary open_or_refuse(const std::string& path, Symbols symbols) {
   LoadedLibrary library(path, symbols);
-  if (!library.problem().empty()) refuse(cat("needs ", path, ", which cannot be loaded (docs/cuda.md says what it takes): ", library.problem()));
+  if (!library.problem().empty())
+    refuse(cat("needs ", path, ", which cannot be loaded (docs/cuda.md says what it takes): ", library.problem()));
   return library;
 }
 
