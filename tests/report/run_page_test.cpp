@@ -53,7 +53,11 @@ TEST(RunPage, HasEverything) {
     EXPECT_NE(html.find(word), html.npos) << word;
   }
   EXPECT_LT(html.find(">measured<"), html.find(">ideal<"));
-  EXPECT_EQ(count(html, "class=\"changed\""), 3u);  // layers, pipe and steps are not the defaults
+  // layers, pipe and steps are not the defaults; family, data and tensor are.
+  for (const char* leaf : {"layers", "pipe", "steps"}) {
+    EXPECT_TRUE(std::regex_search(html, std::regex(cat("<tr class=\"changed\"[^>]*><th>", leaf, "</th>")))) << leaf;
+  }
+  EXPECT_EQ(count(html, "class=\"changed\""), 3u);
   EXPECT_EQ(html.find("nan"), html.npos);
 }
 
