@@ -10,7 +10,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
-#include "tests/ckpt/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "braid/base/errors.h"
-#include "tests/ckpt/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid {
 namespace {

@@ -14,7 +14,7 @@
 #include "braid/ckpt/save.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
-#include "tests/ckpt/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid {
 namespace {

@@ -10,7 +10,7 @@
 #include "braid/data/sampler.h"
 #include "braid/data/text_corpus.h"
 #include "tests/data/dying_file_system.h"
-#include "tests/data/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
-#include "tests/data/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid {
 namespace {

@@ -1,5 +1,5 @@
 // A folder of a test's own, and whole files in and out of it.
-// It knows nothing of checkpoints.
+// It knows nothing of what is put there.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace braid {
 class ScratchFolder : public testing::Test {
  protected:
   ScratchFolder()
-      : folder_(cat(testing::TempDir(), "/braid_ckpt_", ::getpid(), "_",
+      : folder_(cat(testing::TempDir(), "/braid_test_", ::getpid(), "_",
                     testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
