@@ -137,7 +137,7 @@ void refuse_deadlock(const SimulateRequest& request, const Schedule& schedule) {
 }
 
 Played play(const SimulateRequest& request, const std::string& name) {
-  Schedule schedule = make_schedule(name, request.ranks, request.microbatches);
+  Schedule schedule = make_schedule(name, {request.ranks, request.microbatches});
   refuse_deadlock(request, schedule);
   Timeline timeline = simulate(schedule, request.cost, request.sends);
   Summary worth = summary(schedule, timeline);

@@ -2,6 +2,7 @@
 #include "braid/pipe/schedule_runtime.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -35,22 +36,33 @@ std::vector<Span> ScheduleRuntime::run_step() {
 }
 
 void ScheduleRuntime::execute(const Action& action) {
-  const auto [op, stage, micro] = action;
-  switch (op) {
+  const int stage = action.stage, micro = action.micro;
+  switch (action.op) {
     case Op::Forward:
-      return executor_.forward(stage, micro);
+      executor_.forward(stage, micro);
+      return hand_over(action);
     case Op::FullBackward:
-      return executor_.full_backward(stage, micro);
+      executor_.full_backward(stage, micro);
+      return hand_over(action);
     case Op::InputGrad:
-      return executor_.input_grad(stage, micro);
+      executor_.input_grad(stage, micro);
+      return hand_over(action);
     case Op::WeightGrad:
       return executor_.weight_grad(stage, micro);
     case Op::ReduceGrad:
       return executor_.reduce_grad(stage);
+    case Op::Unshard:
+      return executor_.unshard(stage);
+    case Op::Reshard:
+      return executor_.reshard(stage);
+    case Op::Recompute:
+      return executor_.recompute(stage, micro);
+    case Op::Update:
+      return executor_.update(stage, micro);
     case Op::SendForward:
-      return post_send(action, executor_.output(stage, micro), peer_of(action));
+      return post_send(action, executor_.outputs(stage, micro));
     case Op::SendBackward:
-      return post_send(action, executor_.input_gradient(stage, micro), peer_of(action));
+      return post_send(action, executor_.input_gradients(stage, micro));
     case Op::RecvForward:
     case Op::RecvBackward:
       return complete_receive(action);
@@ -62,17 +74,14 @@ void ScheduleRuntime::post_receives(const Program& program, size_t from) {
   for (posted_until_ = std::max(posted_until_, from); posted_until_ < until; ++posted_until_) {
     const Action& action = program[posted_until_];
     if (!receives(action.op)) continue;
-    const P2p receive{P2p::Kind::Recv,
-                      action.op == Op::RecvForward ? executor_.input_buffer(action.stage, action.micro)
-                                                   : executor_.output_gradient_buffer(action.stage, action.micro),
-                      peer_of(action), tag_of(action)};
-    receives_[action] = pipe_.batch({&receive, 1});
+    const auto buffers = action.op == Op::RecvForward ? executor_.input_buffers(action.stage, action.micro)
+                                                      : executor_.output_gradient_buffers(action.stage, action.micro);
+    receives_[action] = pipe_.batch(transfers(P2p::Kind::Recv, action, buffers));
   }
 }
 
-void ScheduleRuntime::post_send(const Action& action, at::Tensor tensor, int peer) {
-  const P2p send{P2p::Kind::Send, std::move(tensor), peer, tag_of(action)};
-  sends_.push_back(pipe_.batch({&send, 1}));
+void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
+  sends_.push_back(pipe_.batch(transfers(P2p::Kind::Send, action, tensors)));
 }
 
 void ScheduleRuntime::complete_receive(const Action& action) {
@@ -82,18 +91,38 @@ void ScheduleRuntime::complete_receive(const Action& action) {
   work.order_before(pipe_.queue());
 }
 
+// Neighbouring stages on one rank have no transfers: the tensors change hands at once.
+void ScheduleRuntime::hand_over(const Action& action) {
+  const auto [stage, micro] = std::pair(action.stage, action.micro);
+  const bool forward = action.op == Op::Forward;
+  const int other = stage + (forward ? 1 : -1);
+  if (other < 0 || other >= schedule_.num_stages || schedule_.rank_of(other, micro) != pipe_.rank()) return;
+  if (forward) {
+    executor_.give_inputs(other, micro, executor_.outputs(stage, micro));
+  } else {
+    executor_.give_output_gradients(other, micro, executor_.input_gradients(stage, micro));
+  }
+}
+
 // Activations travel from stage s to s + 1, gradients from s + 1 to s.
 int ScheduleRuntime::peer_of(const Action& action) const {
   const bool next = action.op == Op::SendForward || action.op == Op::RecvBackward;
   return schedule_.rank_of(action.stage + (next ? 1 : -1), action.micro);
 }
 
-// The same number on both sides: (lower stage of the edge, microbatch, direction).
-int ScheduleRuntime::tag_of(const Action& action) const {
+// Tags are the same number on both sides: (place among the tensors, lower stage of the edge, microbatch, direction).
+std::vector<P2p> ScheduleRuntime::transfers(P2p::Kind kind, const Action& action,
+                                            const StageExecutor::Tensors& tensors) const {
   const bool lower_side = action.op == Op::SendForward || action.op == Op::RecvBackward;
   const bool backward = action.op == Op::SendBackward || action.op == Op::RecvBackward;
   const int edge = lower_side ? action.stage : action.stage - 1;
-  return (edge * schedule_.num_microbatches + action.micro) * 2 + (backward ? 1 : 0);
+  int tag = (edge * schedule_.num_microbatches + action.micro) * 2 + (backward ? 1 : 0);
+  std::vector<P2p> batch;
+  for (const at::Tensor& tensor : tensors) {
+    batch.push_back({kind, tensor, peer_of(action), tag});
+    tag += 2 * schedule_.num_stages * schedule_.num_microbatches;
+  }
+  return batch;
 }
 
 }  // namespace braid

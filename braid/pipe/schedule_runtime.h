@@ -27,10 +27,11 @@ class ScheduleRuntime {
 
   void execute(const Action& action);
   void post_receives(const Program& program, size_t from);
-  void post_send(const Action& action, at::Tensor tensor, int peer);
+  void post_send(const Action& action, const StageExecutor::Tensors& tensors);
   void complete_receive(const Action& action);
+  void hand_over(const Action& action);
   int peer_of(const Action& action) const;
-  int tag_of(const Action& action) const;
+  std::vector<P2p> transfers(P2p::Kind kind, const Action& action, const StageExecutor::Tensors& tensors) const;
 
   const Schedule& schedule_;
   Communicator& pipe_;

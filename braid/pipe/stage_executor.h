@@ -4,10 +4,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace braid {
 
 class StageExecutor {
  public:
+  // What travels between two stages: the same number, shapes and types for every microbatch; gradients as activations.
+  using Tensors = std::vector<at::Tensor>;
+
   virtual ~StageExecutor() = default;
 
   virtual void forward(int stage, int micro) = 0;
@@ -16,12 +21,22 @@ class StageExecutor {
   virtual void weight_grad(int stage, int micro) = 0;
   virtual void reduce_grad(int stage) = 0;  // every microbatch of the stage has closed its gradients
 
-  // What SendForward and SendBackward send. Contiguous; the runtime keeps it until the transfer is done.
-  virtual at::Tensor output(int stage, int micro) = 0;
-  virtual at::Tensor input_gradient(int stage, int micro) = 0;
-  // Where RecvForward and RecvBackward write, before forward() or a backward of the same (stage, micro) reads it.
-  virtual at::Tensor input_buffer(int stage, int micro) = 0;
-  virtual at::Tensor output_gradient_buffer(int stage, int micro) = 0;
+  // Ops that passes add. An executor without the feature runs none of them.
+  virtual void unshard(int /*stage*/) {}
+  virtual void reshard(int /*stage*/) {}
+  virtual void recompute(int /*stage*/, int /*micro*/) {}
+  virtual void update(int /*stage*/, int /*micro*/) {}
+
+  // What the next stage gets of a forward, and the stage before of a backward. Contiguous; the runtime keeps them until
+  // the transfer is done. Asked for once.
+  virtual Tensors outputs(int stage, int micro) = 0;
+  virtual Tensors input_gradients(int stage, int micro) = 0;
+  // Where a receive writes, before forward() or a backward of the same (stage, micro) reads it.
+  virtual Tensors input_buffers(int stage, int micro) = 0;
+  virtual Tensors output_gradient_buffers(int stage, int micro) = 0;
+  // In place of a receive when the neighbour is on this rank: its tensors as they are.
+  virtual void give_inputs(int stage, int micro, Tensors tensors) = 0;
+  virtual void give_output_gradients(int stage, int micro, Tensors tensors) = 0;
 };
 
 }  // namespace braid

@@ -40,6 +40,14 @@ Look look(Op op) {
       return {"receive gradient", "transfer", "grey"};
     case Op::ReduceGrad:
       return {"reduce gradients", "reduction", "yellow"};
+    case Op::Unshard:
+      return {"gather parameters", "transfer", "grey"};
+    case Op::Reshard:
+      return {"free parameters", "transfer", "grey"};
+    case Op::Recompute:
+      return {"recompute", "compute", "thread_state_runnable"};
+    case Op::Update:
+      return {"update", "optimizer", "olive"};
   }
   return {"", "", ""};
 }
@@ -100,8 +108,8 @@ class Process {
   int thread(int rank, int lane) const { return lane * num_ranks() + rank; }
 
   void event(const Span& span, int thread) {
-    const auto [op, stage, micro] = span.action;
-    const Look seen = look(op);
+    const int stage = span.action.stage, micro = span.action.micro;
+    const Look seen = look(span.action.op);
     const std::string name = micro < 0 ? std::string(seen.name) : cat(seen.name, " ", micro);
     const int64_t begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,

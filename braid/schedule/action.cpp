@@ -19,6 +19,8 @@ constexpr OpName kOpNames[] = {
     {Op::Forward, "F"},           {Op::FullBackward, "B"},      {Op::InputGrad, "I"},
     {Op::WeightGrad, "W"},        {Op::SendForward, "SEND_F"},  {Op::RecvForward, "RECV_F"},
     {Op::SendBackward, "SEND_B"}, {Op::RecvBackward, "RECV_B"}, {Op::ReduceGrad, "REDUCE_GRAD"},
+    {Op::Unshard, "UNSHARD"},     {Op::Reshard, "RESHARD"},     {Op::Recompute, "RECOMPUTE"},
+    {Op::Update, "UPDATE"},
 };
 
 constexpr std::string_view kDigits = "0123456789";
@@ -42,6 +44,10 @@ std::string nearest_op(std::string_view name) {
 
 }  // namespace
 
+bool of_whole_stage(Op op) { return op == Op::ReduceGrad || op == Op::Unshard || op == Op::Reshard; }
+
+bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
+
 std::string text(Op op) {
   for (const auto& known : kOpNames) {
     if (known.op == op) return std::string(known.name);
@@ -52,7 +58,7 @@ std::string text(Op op) {
 
 std::string text(const Action& action) {
   std::string word = std::to_string(action.stage) + text(action.op);
-  if (action.op != Op::ReduceGrad) word += std::to_string(action.micro);
+  if (!of_whole_stage(action.op)) word += std::to_string(action.micro);
   return word;
 }
 
@@ -66,7 +72,7 @@ Action parse_action(std::string_view word) {
   const std::string_view micro = word.substr(last_letter + 1);
   for (const auto& known : kOpNames) {
     if (known.name != name) continue;
-    const bool whole_stage = known.op == Op::ReduceGrad;
+    const bool whole_stage = of_whole_stage(known.op);
     if (whole_stage != micro.empty()) {
       refuse(word, whole_stage ? "is of a whole stage and takes no microbatch" : "lacks its microbatch");
     }

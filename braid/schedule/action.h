@@ -2,12 +2,13 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace braid {
 
-enum class Op {
+enum class Op : uint8_t {
   Forward,       // 0F0
   FullBackward,  // 0B0   input and weight gradients together
   InputGrad,     // 0I0
@@ -17,17 +18,31 @@ enum class Op {
   SendBackward,  // 1SEND_B0   stage 1 sends the gradient of its input
   RecvBackward,  // 0RECV_B0   stage 0 receives the gradient of its output
   ReduceGrad,    // 0REDUCE_GRAD   the stage's gradients are complete; micro is -1
+  Unshard,       // 0UNSHARD   the stage's parameters are gathered; micro is -1
+  Reshard,       // 0RESHARD   and freed again; micro is -1
+  Recompute,     // 0RECOMPUTE0   activations that were dropped after F are made again, before B or I
+  Update,        // 0UPDATE0   the optimizer's step of the stage; microbatch 0's gradient is the last it includes
 };
+
+inline constexpr int kNumOps = static_cast<int>(Op::Update) + 1;
+
+// Fused: this action and the next of its program are one, (0F7;7B3)OVERLAP_F_B in the text form. A fused pair is
+// always F, then B or I of another microbatch; it starts when both may and both end together.
+enum class Fusion : uint8_t { None, WithNext };
 
 struct Action {
   Op op = Op::Forward;
   int stage = 0;
   int micro = 0;  // -1 for ops of a whole stage
+  Fusion fusion = Fusion::None;
   auto operator<=>(const Action&) const = default;
 };
 
+bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD
+bool communicates(Op op);    // the sends and receives between stages
+
 std::string text(Op op);
-std::string text(const Action& action);
+std::string text(const Action& action);  // without its fusion
 
 // Reads the text form. Throws ConfigError naming what it could not read.
 Action parse_action(std::string_view word);

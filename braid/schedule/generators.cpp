@@ -2,6 +2,7 @@
 #include "braid/schedule/generators.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -56,7 +57,8 @@ Schedule one_f_one_b(int ranks, int microbatches) {
   return schedule;
 }
 
-Schedule make_schedule(std::string_view name, int ranks, int microbatches) {
+Schedule make_schedule(std::string_view name, const ScheduleRequest& request) {
+  const auto [ranks, microbatches] = std::pair(request.ranks, request.microbatches);
   const auto* found = std::find_if(std::begin(kGenerators), std::end(kGenerators),
                                    [&](const Generator& generator) { return generator.name == name; });
   std::vector<Problem> problems;

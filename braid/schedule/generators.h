@@ -30,9 +30,21 @@ Schedule gpipe(int ranks, int microbatches);
 // forward_backward_pipelining_without_interleaving. Any m >= 1.
 Schedule one_f_one_b(int ranks, int microbatches);
 
+// What a schedule is made for. Fields that a schedule does not know it ignores.
+struct ScheduleRequest {
+  int ranks = 1;
+  int microbatches = 1;
+  int chunks = 0;  // stages per rank; 0: the schedule's own number (2 where it may be chosen)
+  int group = 0;   // interleaved ones: microbatches that pass a chunk before the next chunk's turn; 0: chosen
+  // The searched ones order by these: times of one action on one stage and of a transfer, and what a microbatch holds
+  // before (activation) and after (pending) its input-gradient pass. Any one unit each.
+  double forward = 1, input_grad = 1, weight_grad = 1, transfer = 0;
+  double activation = 1, pending = 0.5;
+};
+
 // The schedule of that name. Throws ConfigError with every fault: an unknown name (with the nearest), ranks or
-// microbatches below 1.
-Schedule make_schedule(std::string_view name, int ranks, int microbatches);
+// microbatches below 1, a condition of the schedule.
+Schedule make_schedule(std::string_view name, const ScheduleRequest& request);
 
 // Every name that make_schedule takes, in the order of the table.
 std::vector<std::string> schedule_names();

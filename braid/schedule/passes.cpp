@@ -34,9 +34,7 @@ bool contains(const Schedule& schedule, bool (*wanted)(Op)) {
 
 }  // namespace
 
-bool has_comms(const Schedule& schedule) {
-  return contains(schedule, [](Op op) { return !computes(op) && op != Op::ReduceGrad; });
-}
+bool has_comms(const Schedule& schedule) { return contains(schedule, communicates); }
 
 Schedule with_comms(const Schedule& schedule) {
   if (has_comms(schedule)) return schedule;

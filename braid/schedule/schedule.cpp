@@ -7,7 +7,7 @@ namespace braid {
 
 int Schedule::rank_of(int stage, int micro) const {
   check(stage >= 0 && stage < static_cast<int>(stage_rank.size()), "a stage outside the schedule");
-  return stage_rank[stage];
+  return mirrored() && micro >= mirror_from ? mirror_rank[stage] : stage_rank[stage];
 }
 
 }  // namespace braid

@@ -10,15 +10,29 @@ namespace braid {
 
 using Program = std::vector<Action>;  // one rank's actions in order
 
+// What a generator promises of its schedule, per rank; validate() holds it to that. Empty: nothing is promised.
+struct Promise {
+  std::vector<int> peak_activations;           // at most; counted as in peaks.h
+  std::vector<int> peak_pending_weight_grads;  // at most
+  int weight_versions = 1;                     // at most, of any stage
+  bool operator==(const Promise&) const = default;
+};
+
 struct Schedule {
   std::string name;
   int num_stages = 0;
   int num_microbatches = 0;
   std::vector<int> stage_rank;    // the rank that owns each stage
   std::vector<Program> programs;  // one per rank
+  // A bidirectional schedule puts every stage on two ranks: microbatches from mirror_from on run where mirror_rank
+  // says.
+  std::vector<int> mirror_rank = {};  // empty: one direction
+  int mirror_from = 0;
+  Promise promise = {};
 
   int num_ranks() const { return static_cast<int>(programs.size()); }
-  // The owner. Takes the microbatch because a bidirectional schedule puts a stage on two ranks.
+  bool mirrored() const { return !mirror_rank.empty(); }
+  // The owner of a stage for a microbatch; -1 stands for any of the first direction.
   int rank_of(int stage, int micro) const;
   bool operator==(const Schedule&) const = default;
 };

@@ -73,7 +73,7 @@ class Validator {
   }
 
   bool counted(int rank, int index, const Action& action) {
-    const bool whole_stage = action.op == Op::ReduceGrad;
+    const bool whole_stage = of_whole_stage(action.op);
     if (action.stage < 0 || action.stage >= schedule_.num_stages) {
       fault(rank, index, cat(text(action), ": there is no stage ", action.stage));
       return false;
@@ -241,7 +241,7 @@ class Validator {
   const Schedule& schedule_;
   const SendMode mode_;
   const bool comms_;
-  std::array<Positions, 9> positions_;  // by op, then stage and microbatch
+  std::array<Positions, kNumOps> positions_;  // by op, then stage and microbatch
   std::vector<Fault> faults_;
 };
 

@@ -63,7 +63,7 @@ class Walker {
   void complete(const Visit& visit) {
     const Action& action = schedule_.programs[visit.rank][visit.index];
     next_[visit.rank] = visit.index + 1;
-    if (action.op != Op::WeightGrad && action.op != Op::ReduceGrad) {
+    if (action.op <= Op::RecvBackward && action.op != Op::WeightGrad) {
       const bool owned = schedule_.rank_of(action.stage, action.micro) == visit.rank;
       done_[slot(action.op)][pair(action.stage, action.micro)] = owned ? visit.index : kElsewhere;
     }
@@ -93,6 +93,10 @@ class Walker {
       case Op::RecvBackward:
         return receive(rank, Op::SendBackward, +1);
       case Op::ReduceGrad:
+      case Op::Unshard:
+      case Op::Reshard:
+      case Op::Recompute:
+      case Op::Update:
         break;
     }
     complete({rank, next_[rank]});
@@ -163,9 +167,10 @@ class Walker {
   const SendMode mode_;
   const std::function<void(const Visit&)>& visit_;
   const bool comms_;
-  std::array<std::vector<int>, 9> done_;  // by op, then stage and microbatch: the index in the program that ran it
-  std::vector<int> next_;                 // by rank
-  std::vector<int> ready_;                // ranks that may be able to move
+  std::array<std::vector<int>, kNumOps>
+      done_;                // by op, then stage and microbatch: the index in the program that ran it
+  std::vector<int> next_;   // by rank
+  std::vector<int> ready_;  // ranks that may be able to move
 };
 
 }  // namespace

@@ -87,20 +87,28 @@ void ModelExecutor::reduce_grad(int) {
   if (on_reduce) on_reduce();
 }
 
-at::Tensor ModelExecutor::output(int, int micro) {
+StageExecutor::Tensors ModelExecutor::outputs(int, int micro) {
   auto output = in_flight_.at(micro).output.detach();
   if (mode_ == ExecutorMode::Evaluation) in_flight_.erase(micro);
-  return output.contiguous();
+  return {output.contiguous()};
 }
 
-at::Tensor ModelExecutor::input_gradient(int, int micro) {
-  return std::move(input_gradients_.extract(micro).mapped()).contiguous();
+StageExecutor::Tensors ModelExecutor::input_gradients(int, int micro) {
+  return {std::move(input_gradients_.extract(micro).mapped()).contiguous()};
 }
 
-at::Tensor ModelExecutor::input_buffer(int, int micro) { return in_flight_[micro].input = activation_buffer(); }
+StageExecutor::Tensors ModelExecutor::input_buffers(int, int micro) {
+  return {in_flight_[micro].input = activation_buffer()};
+}
 
-at::Tensor ModelExecutor::output_gradient_buffer(int, int micro) {
-  return in_flight_[micro].output_gradient = activation_buffer();
+StageExecutor::Tensors ModelExecutor::output_gradient_buffers(int, int micro) {
+  return {in_flight_[micro].output_gradient = activation_buffer()};
+}
+
+void ModelExecutor::give_inputs(int, int micro, Tensors tensors) { in_flight_[micro].input = tensors.at(0); }
+
+void ModelExecutor::give_output_gradients(int, int micro, Tensors tensors) {
+  in_flight_[micro].output_gradient = tensors.at(0);
 }
 
 at::Tensor ModelExecutor::activation_buffer() const {

@@ -38,10 +38,12 @@ class ModelExecutor final : public StageExecutor {
   void input_grad(int stage, int micro) override;
   void weight_grad(int stage, int micro) override;
   void reduce_grad(int stage) override;
-  at::Tensor output(int stage, int micro) override;
-  at::Tensor input_gradient(int stage, int micro) override;
-  at::Tensor input_buffer(int stage, int micro) override;
-  at::Tensor output_gradient_buffer(int stage, int micro) override;
+  Tensors outputs(int stage, int micro) override;
+  Tensors input_gradients(int stage, int micro) override;
+  Tensors input_buffers(int stage, int micro) override;
+  Tensors output_gradient_buffers(int stage, int micro) override;
+  void give_inputs(int stage, int micro, Tensors tensors) override;
+  void give_output_gradients(int stage, int micro, Tensors tensors) override;
 
  private:
   // From forward to the end of the input-gradient pass, of one microbatch.

@@ -1,4 +1,4 @@
-// Rows travel as float64 tensors: an action is three small integers.
+// Rows travel as float64 tensors: an action is four small integers.
 #include "braid/train/timeline_exchange.h"
 
 #include <ATen/ops/full.h>
@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kSpanNumbers = 5;  // op, stage, micro, begin, end
+constexpr int64_t kSpanNumbers = 6;  // op, stage, micro, fusion, begin, end
 constexpr int64_t kRowNumbers = 4 + 2 * kNumMemoryCategories;
 
 // size() copies of `mine`'s shape, one per rank.
@@ -33,6 +33,7 @@ at::Tensor encoded(const std::vector<Span>& spans, int64_t capacity) {
     *out++ = static_cast<double>(span.action.op);
     *out++ = span.action.stage;
     *out++ = span.action.micro;
+    *out++ = static_cast<double>(span.action.fusion);
     *out++ = span.begin;
     *out++ = span.end;
   }
@@ -42,8 +43,9 @@ at::Tensor encoded(const std::vector<Span>& spans, int64_t capacity) {
 std::vector<Span> decoded(const double* numbers, int64_t capacity) {
   std::vector<Span> spans;
   for (int64_t i = 0; i < capacity && numbers[0] >= 0; ++i, numbers += kSpanNumbers) {
-    const Action action{static_cast<Op>(numbers[0]), static_cast<int>(numbers[1]), static_cast<int>(numbers[2])};
-    spans.push_back({action, numbers[3], numbers[4]});
+    const Action action{static_cast<Op>(numbers[0]), static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
+                        static_cast<Fusion>(numbers[3])};
+    spans.push_back({action, numbers[4], numbers[5]});
   }
   return spans;
 }

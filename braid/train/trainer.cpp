@@ -52,7 +52,7 @@ struct Trainer::Pass {
 
 Schedule step_schedule(const RunSpec& spec) {
   const int num_microbatches = spec.train.batch / (spec.train.microbatch * spec.mesh.data);
-  return with_comms(with_grad_sync(make_schedule(spec.pipeline.schedule, spec.mesh.pipe, num_microbatches)));
+  return with_comms(with_grad_sync(make_schedule(spec.pipeline.schedule, {spec.mesh.pipe, num_microbatches})));
 }
 
 int threads_per_rank(const RunSpec& spec, int cores) {

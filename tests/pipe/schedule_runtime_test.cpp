@@ -18,7 +18,7 @@ namespace {
 enum class Backward { Full, Split };
 
 Schedule complete(const std::string& name, int ranks, int microbatches, Backward backward) {
-  const Schedule compute = make_schedule(name, ranks, microbatches);
+  const Schedule compute = make_schedule(name, {ranks, microbatches});
   return with_comms(with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
 }
 
@@ -90,11 +90,15 @@ class FailingStage final : public StageExecutor {
   void input_grad(int stage, int micro) override { inner_.input_grad(stage, micro); }
   void weight_grad(int stage, int micro) override { inner_.weight_grad(stage, micro); }
   void reduce_grad(int stage) override { inner_.reduce_grad(stage); }
-  at::Tensor output(int stage, int micro) override { return inner_.output(stage, micro); }
-  at::Tensor input_gradient(int stage, int micro) override { return inner_.input_gradient(stage, micro); }
-  at::Tensor input_buffer(int stage, int micro) override { return inner_.input_buffer(stage, micro); }
-  at::Tensor output_gradient_buffer(int stage, int micro) override {
-    return inner_.output_gradient_buffer(stage, micro);
+  Tensors outputs(int stage, int micro) override { return inner_.outputs(stage, micro); }
+  Tensors input_gradients(int stage, int micro) override { return inner_.input_gradients(stage, micro); }
+  Tensors input_buffers(int stage, int micro) override { return inner_.input_buffers(stage, micro); }
+  Tensors output_gradient_buffers(int stage, int micro) override {
+    return inner_.output_gradient_buffers(stage, micro);
+  }
+  void give_inputs(int stage, int micro, Tensors tensors) override { inner_.give_inputs(stage, micro, tensors); }
+  void give_output_gradients(int stage, int micro, Tensors tensors) override {
+    inner_.give_output_gradients(stage, micro, tensors);
   }
 
  private:

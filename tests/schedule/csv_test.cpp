@@ -30,8 +30,9 @@ TEST(Csv, IdleSlotsAreEmptyCells) {
 
 TEST(Csv, ReadsWhatItWrites) {
   for (const auto& name : schedule_names()) {
-    for (const Schedule& schedule : {make_schedule(name, 3, 5), with_comms(with_grad_sync(make_schedule(name, 4, 2))),
-                                     with_grad_sync(split_backward(make_schedule(name, 1, 1)))}) {
+    for (const Schedule& schedule :
+         {make_schedule(name, {3, 5}), with_comms(with_grad_sync(make_schedule(name, {4, 2}))),
+          with_grad_sync(split_backward(make_schedule(name, {1, 1})))}) {
       EXPECT_EQ(from_csv(to_csv(schedule), name), schedule);
     }
   }

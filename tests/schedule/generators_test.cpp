@@ -44,7 +44,7 @@ TEST(Generators, EverySizeIsValidAndHoldsWhatItPromises) {
   for (int p = 1; p <= 6; ++p) {
     for (int m = 1; m <= 12; ++m) {
       for (const auto& name : schedule_names()) {
-        const Schedule schedule = make_schedule(name, p, m);
+        const Schedule schedule = make_schedule(name, {p, m});
         EXPECT_EQ(schedule.name, name);
         EXPECT_EQ(print(schedule, validate(schedule, SendMode::Buffered)), "") << name << " " << p << " " << m;
       }
@@ -58,7 +58,7 @@ TEST(Generators, EverySizeIsValidAndHoldsWhatItPromises) {
 
 TEST(Generators, EveryFaultOfARequestIsNamed) {
   try {
-    make_schedule("1f1c", 0, -2);
+    make_schedule("1f1c", {0, -2});
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.problems().size(), 3u);

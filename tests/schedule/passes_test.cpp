@@ -103,7 +103,7 @@ TEST(Passes, TogetherTheyStayValid) {
   for (const auto& name : schedule_names()) {
     for (int p = 1; p <= 5; ++p) {
       for (int m = 1; m <= 7; ++m) {
-        const Schedule schedule = make_schedule(name, p, m);
+        const Schedule schedule = make_schedule(name, {p, m});
         for (const Schedule& whole :
              {with_comms(with_grad_sync(schedule)), with_comms(with_grad_sync(split_backward(schedule))),
               with_grad_sync(with_comms(schedule))}) {

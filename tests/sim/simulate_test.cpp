@@ -53,7 +53,7 @@ TEST(Simulate, RendezvousHoldsBothRanks) {
 
 TEST(Simulate, AgreesWithTheUnitClock) {
   for (const auto& name : schedule_names()) {
-    const Schedule schedule = make_schedule(name, 4, 7);
+    const Schedule schedule = make_schedule(name, {4, 7});
     const Timeline unit = unit_time(schedule);
     const Timeline simulated = simulate(schedule, {.forward = 1, .input_grad = 0.75, .weight_grad = 0.25});
     for (int rank = 0; rank < 4; ++rank) {
@@ -78,7 +78,7 @@ TEST(Simulate, DeadlockIsAnErrorThatNamesEveryRank) {
   for (int p = 1; p <= 4; ++p) {
     for (int m = 1; m <= 5; ++m) {
       for (const auto& name : schedule_names()) {
-        const Schedule schedule = with_comms(make_schedule(name, p, m));
+        const Schedule schedule = with_comms(make_schedule(name, {p, m}));
         const bool valid = validate(schedule, SendMode::Rendezvous).empty();
         bool plays = true;
         try {
@@ -94,7 +94,7 @@ TEST(Simulate, DeadlockIsAnErrorThatNamesEveryRank) {
 
 TEST(Simulate, TransferActionsAndTransferCostAreTheSame) {
   for (const auto& name : schedule_names()) {
-    const Schedule schedule = split_backward(make_schedule(name, 5, 9));
+    const Schedule schedule = split_backward(make_schedule(name, {5, 9}));
     const CostModel cost{1.25, 1.5, 0.75, 0.375};
     const Timeline implied = simulate(schedule, cost);
     const Timeline spelled = simulate(with_comms(schedule), cost);

@@ -42,11 +42,15 @@ class FakeStages final : public StageExecutor {
   void weight_grad(int stage, int micro) override { ran.push_back({Op::WeightGrad, stage, micro}); }
   void reduce_grad(int stage) override { ran.push_back({Op::ReduceGrad, stage, -1}); }
 
-  at::Tensor output(int stage, int micro) override { return at(stage, micro).output; }
-  at::Tensor input_gradient(int stage, int micro) override { return at(stage, micro).input_gradient; }
-  at::Tensor input_buffer(int stage, int micro) override { return at(stage, micro).input = empty(); }
-  at::Tensor output_gradient_buffer(int stage, int micro) override {
-    return at(stage, micro).output_gradient = empty();
+  Tensors outputs(int stage, int micro) override { return {at(stage, micro).output}; }
+  Tensors input_gradients(int stage, int micro) override { return {at(stage, micro).input_gradient}; }
+  Tensors input_buffers(int stage, int micro) override { return {at(stage, micro).input = empty()}; }
+  Tensors output_gradient_buffers(int stage, int micro) override {
+    return {at(stage, micro).output_gradient = empty()};
+  }
+  void give_inputs(int stage, int micro, Tensors tensors) override { at(stage, micro).input = tensors.at(0); }
+  void give_output_gradients(int stage, int micro, Tensors tensors) override {
+    at(stage, micro).output_gradient = tensors.at(0);
   }
 
   // The value of (stage, micro)'s input gradient as one rank would compute it.
