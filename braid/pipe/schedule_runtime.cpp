@@ -12,10 +12,15 @@ namespace {
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
 
+// The receive that brings what a compute action reads.
+Action source_of(const Action& action) {
+  return {action.op == Op::Forward ? Op::RecvForward : Op::RecvBackward, action.stage, action.micro};
+}
+
 }  // namespace
 
-ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor)
-    : schedule_(schedule), pipe_(pipe), executor_(executor) {
+ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor, SendMode mode)
+    : schedule_(schedule), pipe_(pipe), executor_(executor), mode_(mode) {
   check(schedule.num_ranks() == pipe.size(), "a schedule has one program per rank of the pipe axis");
 }
 
@@ -24,11 +29,22 @@ std::vector<Span> ScheduleRuntime::run_step() {
   std::vector<Span> spans;
   spans.reserve(program.size());
   posted_until_ = 0;
-  for (size_t i = 0; i < program.size(); ++i) {
-    post_receives(program, i);
+  receives_.clear();  // a step that failed leaves some
+  sends_.clear();
+  while (spans.size() < program.size()) {
+    const size_t i = spans.size();
+    const bool fused = program[i].fusion == Fusion::WithNext;
+    if (mode_ == SendMode::Buffered) post_receives(program, i);
     const double begin = now_seconds();
-    execute(program[i]);
-    spans.push_back({program[i], begin, now_seconds()});
+    if (fused) {
+      check(i + 1 < program.size(), "a fused action has a partner");
+      execute_fused(program[i], program[i + 1]);
+    } else {
+      execute(program[i]);
+    }
+    const double end = now_seconds();
+    spans.push_back({program[i], begin, end});
+    if (fused) spans.push_back({program[i + 1], begin, end});
   }
   for (Work& send : sends_) send.wait_host();
   sends_.clear();
@@ -36,6 +52,7 @@ std::vector<Span> ScheduleRuntime::run_step() {
 }
 
 void ScheduleRuntime::execute(const Action& action) {
+  require_runnable(action);
   const int stage = action.stage, micro = action.micro;
   switch (action.op) {
     case Op::Forward:
@@ -69,22 +86,52 @@ void ScheduleRuntime::execute(const Action& action) {
   }
 }
 
+// Both tensors leave after the pair: neither is there before.
+void ScheduleRuntime::execute_fused(const Action& forward, const Action& backward) {
+  const bool pair = forward.op == Op::Forward && (backward.op == Op::FullBackward || backward.op == Op::InputGrad);
+  check(pair && forward.micro != backward.micro, "a fused pair is a forward, then a backward of another microbatch");
+  require_runnable(forward);
+  require_runnable(backward);
+  executor_.overlapped(forward, backward);
+  hand_over(forward);
+  hand_over(backward);
+}
+
+// The schedule was validated by the caller. This keeps one that was not from reading what has not arrived.
+void ScheduleRuntime::require_runnable(const Action& action) const {
+  const bool whole_stage = of_whole_stage(action.op);
+  check(action.stage >= 0 && action.stage < schedule_.num_stages, "an action's stage is one of the schedule's");
+  check(whole_stage || (action.micro >= 0 && action.micro < schedule_.num_microbatches),
+        "an action's microbatch is one of the schedule's");
+  const bool reads = action.op == Op::Forward || action.op == Op::FullBackward || action.op == Op::InputGrad;
+  check(!reads || !receives_.contains(source_of(action)), "a tensor is received before it is read");
+}
+
 void ScheduleRuntime::post_receives(const Program& program, size_t from) {
   const size_t until = std::min(program.size(), from + kReceivesAhead + 1);
   for (posted_until_ = std::max(posted_until_, from); posted_until_ < until; ++posted_until_) {
     const Action& action = program[posted_until_];
     if (!receives(action.op)) continue;
-    const auto buffers = action.op == Op::RecvForward ? executor_.input_buffers(action.stage, action.micro)
-                                                      : executor_.output_gradient_buffers(action.stage, action.micro);
-    receives_[action] = pipe_.batch(transfers(P2p::Kind::Recv, action, buffers));
+    check(!receives_.contains(action), "a tensor is received once");
+    receives_[action] = post_receive(action);
   }
 }
 
+Work ScheduleRuntime::post_receive(const Action& action) {
+  require_runnable(action);
+  const auto buffers = action.op == Op::RecvForward ? executor_.input_buffers(action.stage, action.micro)
+                                                    : executor_.output_gradient_buffers(action.stage, action.micro);
+  return pipe_.batch(transfers(P2p::Kind::Recv, action, buffers));
+}
+
 void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
-  sends_.push_back(pipe_.batch(transfers(P2p::Kind::Send, action, tensors)));
+  Work work = pipe_.batch(transfers(P2p::Kind::Send, action, tensors));
+  if (mode_ == SendMode::Rendezvous) return work.wait_host();
+  sends_.push_back(std::move(work));
 }
 
 void ScheduleRuntime::complete_receive(const Action& action) {
+  if (mode_ == SendMode::Rendezvous) return post_receive(action).order_before(pipe_.queue());
   const auto posted = receives_.extract(action);
   check(!posted.empty(), "a receive is posted before the program reaches it");
   Work work = posted.mapped();

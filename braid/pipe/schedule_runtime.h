@@ -9,24 +9,32 @@
 #include "braid/pipe/stage_executor.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
+#include "braid/schedule/walk.h"
 
 namespace braid {
 
 class ScheduleRuntime {
  public:
-  // `schedule` has its sends and receives (with_comms) and is valid; its rank r is rank r of `pipe`. All outlive this.
-  ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor);
+  // `schedule` has its sends and receives (with_comms) and validates under `mode`; its rank r is rank r of `pipe`. All
+  // outlive this. Buffered: sends complete in the background and receives are posted kReceivesAhead actions ahead.
+  // Rendezvous: a send blocks until its receiver has taken it, a receive is posted when the program reaches it.
+  ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor,
+                  SendMode mode = SendMode::Buffered);
 
-  // One step. Sends complete in the background and receives are posted kReceivesAhead actions ahead, so a program that
-  // validates under buffered sends does not deadlock. Returns this rank's spans, in seconds of now_seconds(), when
-  // every transfer of the step is done. Throws what the executor throws, and CommError.
+  // One step. Returns this rank's spans, in seconds of now_seconds(), when every transfer of the step is done; the two
+  // of a fused pair are the same time. Throws what the executor throws, CommError, and InternalError where a program
+  // reads what it has not received or breaks the form of a fused pair. A program that can never go on ends in
+  // CommError on a communicator that notices when all ranks wait.
   std::vector<Span> run_step();
 
  private:
   static constexpr size_t kReceivesAhead = 4;
 
   void execute(const Action& action);
+  void execute_fused(const Action& forward, const Action& backward);
+  void require_runnable(const Action& action) const;
   void post_receives(const Program& program, size_t from);
+  Work post_receive(const Action& action);
   void post_send(const Action& action, const StageExecutor::Tensors& tensors);
   void complete_receive(const Action& action);
   void hand_over(const Action& action);
@@ -36,6 +44,7 @@ class ScheduleRuntime {
   const Schedule& schedule_;
   Communicator& pipe_;
   StageExecutor& executor_;
+  const SendMode mode_;
   std::vector<Work> sends_;
   std::map<Action, Work> receives_;  // posted, not yet reached by the program
   size_t posted_until_ = 0;          // actions before this have had their receives posted

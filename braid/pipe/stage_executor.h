@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "braid/schedule/action.h"
+
 namespace braid {
 
 class StageExecutor {
@@ -19,6 +21,13 @@ class StageExecutor {
   virtual void full_backward(int stage, int micro) = 0;  // input gradient, then weight gradients
   virtual void input_grad(int stage, int micro) = 0;     // weight gradients stay queued
   virtual void weight_grad(int stage, int micro) = 0;
+  // A fused pair: an F, and a B or I of another microbatch, in whatever order or overlap is fastest. What both read is
+  // there; what both make is asked for afterwards.
+  virtual void overlapped(const Action& forward, const Action& backward) {
+    this->forward(forward.stage, forward.micro);
+    if (backward.op == Op::InputGrad) return input_grad(backward.stage, backward.micro);
+    full_backward(backward.stage, backward.micro);
+  }
   virtual void reduce_grad(int stage) = 0;  // every microbatch of the stage has closed its gradients
 
   // Ops that passes add. An executor without the feature runs none of them.

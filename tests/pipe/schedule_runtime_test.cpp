@@ -30,22 +30,35 @@ Program compute_only(const Program& program) {
   return kept;
 }
 
-void expect_values_and_order(const Schedule& schedule, int64_t elements) {
+size_t pairs_on(const Schedule& schedule, int rank) {
+  size_t pairs = 0;
+  for (int stage = 0; stage < schedule.num_stages; ++stage) {
+    for (int micro = 0; micro < schedule.num_microbatches; ++micro) pairs += schedule.rank_of(stage, micro) == rank;
+  }
+  return pairs;
+}
+
+Program without_fusion(Program program) {
+  for (Action& action : program) action.fusion = Fusion::None;
+  return program;
+}
+
+void expect_values_and_order(const Schedule& schedule, int64_t elements, SendMode mode = SendMode::Buffered) {
   const int stages = schedule.num_stages;
   run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
     FakeStages fake(stages, elements);
-    ScheduleRuntime runtime(schedule, pipe, fake);
+    ScheduleRuntime runtime(schedule, pipe, fake, mode);
     for (int step = 0; step < 2; ++step) {
       fake.ran.clear();
       const auto spans = runtime.run_step();
       const Program& program = schedule.programs[pipe.rank()];
       ASSERT_EQ(spans.size(), program.size());
       for (size_t i = 0; i < spans.size(); ++i) EXPECT_EQ(spans[i].action, program[i]);
-      EXPECT_EQ(fake.ran, compute_only(program));
+      EXPECT_EQ(fake.ran, compute_only(without_fusion(program)));
       for (const auto& [place, value] : fake.first_gradient) {
         EXPECT_EQ(value, FakeStages::expected_gradient(stages, place.first, place.second));
       }
-      EXPECT_EQ(fake.first_gradient.size(), static_cast<size_t>(schedule.num_microbatches));
+      EXPECT_EQ(fake.first_gradient.size(), pairs_on(schedule, pipe.rank()));
     }
   });
 }
@@ -65,6 +78,92 @@ TEST(ScheduleRuntime, EveryScheduleComputesWhatOneRankWould) {
 
 TEST(ScheduleRuntime, LargeActivationsTravelWhole) {
   expect_values_and_order(complete("1f1b", 3, 4, Backward::Full), 200000);
+}
+
+// Two stages on two ranks in both directions: microbatches 0 and 1 enter at rank 0, 2 and 3 at rank 1. Pairs in
+// brackets are fused.
+//
+//   rank 0  0F0 1F2 (0F1 1B2) (1F3 0B0) 1B3 0B1
+//   rank 1  0F2 1F0 (0F3 1B0) (1F1 0B2) 1B1 0B3
+//
+// Lowered by hand: what a pair reads comes before it, what it makes leaves after it.
+Schedule bidirectional(Op backward) {
+  Schedule schedule{"bidirectional", 2, 4, {0, 1}, {{}, {}}};
+  schedule.mirror_rank = {1, 0};
+  schedule.mirror_from = 2;
+  for (const int rank : {0, 1}) {
+    const int mine = 2 * rank, other = 2 - mine;  // the first microbatch that enters here, and at the other rank
+    const auto pair = [&](Action forward, Action second) {
+      forward.fusion = Fusion::WithNext;
+      return Program{forward, second};
+    };
+    const auto add = [&](Program actions) {
+      Program& program = schedule.programs[rank];
+      for (const Action& action : actions) program.push_back(action);
+    };
+    add({{Op::Forward, 0, mine}, {Op::SendForward, 0, mine}, {Op::RecvForward, 1, other}, {Op::Forward, 1, other}});
+    add(pair({Op::Forward, 0, mine + 1}, {backward, 1, other}));
+    add({{Op::SendForward, 0, mine + 1}, {Op::SendBackward, 1, other}});
+    add({{Op::RecvForward, 1, other + 1}, {Op::RecvBackward, 0, mine}});
+    add(pair({Op::Forward, 1, other + 1}, {backward, 0, mine}));
+    add({{backward, 1, other + 1}, {Op::SendBackward, 1, other + 1}});
+    add({{Op::RecvBackward, 0, mine + 1}, {backward, 0, mine + 1}});
+    if (backward == Op::FullBackward) continue;
+    for (const int micro : {other, mine}) add({{Op::WeightGrad, micro == mine ? 0 : 1, micro}});
+    for (const int micro : {other + 1, mine + 1}) add({{Op::WeightGrad, micro == mine + 1 ? 0 : 1, micro}});
+  }
+  return schedule;
+}
+
+TEST(ScheduleRuntime, MirroredStagesAndFusedPairsComputeWhatOneRankWould) {
+  for (const Op backward : {Op::FullBackward, Op::InputGrad}) expect_values_and_order(bidirectional(backward), 33);
+}
+
+TEST(ScheduleRuntime, TheSpansOfAFusedPairAreTheSameTime) {
+  const Schedule schedule = bidirectional(Op::FullBackward);
+  run_ranks(2, [&](Communicator& pipe) {
+    FakeStages fake(2, 64);
+    const auto spans = ScheduleRuntime(schedule, pipe, fake).run_step();
+    int pairs = 0;
+    for (size_t i = 0; i + 1 < spans.size(); ++i) {
+      EXPECT_LE(spans[i].begin, spans[i].end);
+      if (spans[i].action.fusion == Fusion::None) continue;
+      EXPECT_EQ(spans[i].begin, spans[i + 1].begin);
+      EXPECT_EQ(spans[i].end, spans[i + 1].end);
+      ++pairs;
+    }
+    EXPECT_EQ(pairs, 2);
+  });
+}
+
+// What an executor gets of a pair.
+class Overlapping final : public FakeStages {
+ public:
+  using FakeStages::FakeStages;
+  std::vector<std::pair<Action, Action>> pairs;
+  void overlapped(const Action& forward, const Action& backward) override {
+    pairs.emplace_back(forward, backward);
+    FakeStages::overlapped(forward, backward);
+  }
+};
+
+TEST(ScheduleRuntime, AnExecutorGetsAFusedPairAsOne) {
+  const Schedule schedule = bidirectional(Op::InputGrad);
+  run_ranks(2, [&](Communicator& pipe) {
+    Overlapping fake(2, 8);
+    ScheduleRuntime(schedule, pipe, fake).run_step();
+    const int mine = 2 * pipe.rank(), other = 2 - mine;
+    ASSERT_EQ(fake.pairs.size(), 2);
+    EXPECT_EQ(fake.pairs[0].first, (Action{Op::Forward, 0, mine + 1, Fusion::WithNext}));
+    EXPECT_EQ(fake.pairs[0].second, (Action{Op::InputGrad, 1, other}));
+    EXPECT_EQ(fake.pairs[1].second, (Action{Op::InputGrad, 0, mine}));
+  });
+}
+
+TEST(ScheduleRuntime, RendezvousSendsBringTheSameValues) {
+  for (const int microbatches : {1, 4}) {
+    expect_values_and_order(complete("gpipe", 4, microbatches, Backward::Full), 17, SendMode::Rendezvous);
+  }
 }
 
 TEST(ScheduleRuntime, SpansDoNotOverlapAndAreInOrder) {

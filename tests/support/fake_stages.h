@@ -17,7 +17,7 @@
 
 namespace braid {
 
-class FakeStages final : public StageExecutor {
+class FakeStages : public StageExecutor {
  public:
   FakeStages(int num_stages, int64_t elements) : num_stages_(num_stages), elements_(elements) {}
 
