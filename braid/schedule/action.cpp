@@ -2,6 +2,7 @@
 #include "braid/schedule/action.h"
 
 #include <charconv>
+#include <iterator>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -22,6 +23,17 @@ constexpr OpName kOpNames[] = {
     {Op::Unshard, "UNSHARD"},     {Op::Reshard, "RESHARD"},     {Op::Recompute, "RECOMPUTE"},
     {Op::Update, "UPDATE"},
 };
+
+std::string_view name_of(Op op) {
+  const OpName& known = kOpNames[static_cast<size_t>(op)];
+  check(known.op == op, "the names of ops are in their order");
+  return known.name;
+}
+
+void append_number(std::string& words, int number) {
+  char digits[12];
+  words.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
+}
 
 constexpr std::string_view kDigits = "0123456789";
 
@@ -48,17 +60,17 @@ bool of_whole_stage(Op op) { return op == Op::ReduceGrad || op == Op::Unshard ||
 
 bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
 
-std::string text(Op op) {
-  for (const auto& known : kOpNames) {
-    if (known.op == op) return std::string(known.name);
-  }
-  check(false, "an Op without a name");
-  return {};
+std::string text(Op op) { return std::string(name_of(op)); }
+
+void append_text(std::string& words, const Action& action) {
+  append_number(words, action.stage);
+  words += name_of(action.op);
+  if (!of_whole_stage(action.op)) append_number(words, action.micro);
 }
 
 std::string text(const Action& action) {
-  std::string word = std::to_string(action.stage) + text(action.op);
-  if (!of_whole_stage(action.op)) word += std::to_string(action.micro);
+  std::string word;
+  append_text(word, action);
   return word;
 }
 

@@ -38,11 +38,19 @@ struct Action {
   auto operator<=>(const Action&) const = default;
 };
 
+// True when a fused pair is what the two actions are: a forward that is marked, then B or I. Any other mark fuses
+// nothing (and is a fault: validate.h).
+inline bool fused(const Action& first, const Action& second) {
+  return first.fusion == Fusion::WithNext && first.op == Op::Forward &&
+         (second.op == Op::FullBackward || second.op == Op::InputGrad);
+}
+
 bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD
 bool communicates(Op op);    // the sends and receives between stages
 
 std::string text(Op op);
-std::string text(const Action& action);  // without its fusion
+std::string text(const Action& action);                      // without its fusion, which takes two (program_text.h)
+void append_text(std::string& words, const Action& action);  // the same, at the end of `words`
 
 // Reads the text form. Throws ConfigError naming what it could not read.
 Action parse_action(std::string_view word);

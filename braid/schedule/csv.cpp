@@ -2,9 +2,11 @@
 #include "braid/schedule/csv.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/schedule/program_text.h"
 #include "braid/schedule/unit_time.h"
 
 namespace braid {
@@ -28,16 +30,26 @@ class Reader {
     if (table.empty()) throw ConfigError({{"table", "", "has no rows", ""}});
     schedule_.name = std::move(name);
     split(table, '\n', [&](std::string_view row) { read_row(row); });
-    for (size_t stage = 0; stage < schedule_.stage_rank.size(); ++stage) {
-      if (schedule_.stage_rank[stage] >= 0) continue;
-      problems_.push_back({cat("stage ", stage), "", "is on no rank, though a later stage is", ""});
+    schedule_.num_stages = static_cast<int>(stages_.size());
+    for (int stage = 0; stage < schedule_.num_stages; ++stage) {
+      if (stages_[stage].empty()) {
+        problems_.push_back({cat("stage ", stage), "", "is on no rank, though a later stage is", ""});
+      }
     }
+    place_stages();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
-    schedule_.num_stages = static_cast<int>(schedule_.stage_rank.size());
     return std::move(schedule_);
   }
 
  private:
+  // What one rank has of one stage.
+  struct Copy {
+    int rank = 0;
+    int least = std::numeric_limits<int>::max();  // microbatch
+    int most = -1;
+    std::string place, word;  // of the first cell
+  };
+
   void read_row(std::string_view row) {
     schedule_.programs.emplace_back();
     int column = 0;
@@ -53,14 +65,7 @@ class Reader {
   void read_cell(std::string_view cell, int column) {
     const std::string place = cat("row ", schedule_.programs.size(), ", column ", column);
     try {
-      const Action action = parse_action(cell);
-      if (action.stage >= kMostStages) {
-        problems_.push_back({place, std::string(cell), cat("has a stage beyond ", kMostStages - 1), ""});
-        return;
-      }
-      place_stage(action.stage, place, cell);
-      schedule_.num_microbatches = std::max(schedule_.num_microbatches, action.micro + 1);
-      schedule_.programs.back().push_back(action);
+      for (const Action& action : parse_word(cell)) add(action, place, cell);
     } catch (const ConfigError& error) {
       for (Problem problem : error.problems()) {
         problem.key = place;
@@ -69,27 +74,70 @@ class Reader {
     }
   }
 
-  void place_stage(int stage, const std::string& place, std::string_view cell) {
-    auto& owners = schedule_.stage_rank;
-    if (stage >= static_cast<int>(owners.size())) owners.resize(stage + 1, -1);
-    const int rank = static_cast<int>(schedule_.programs.size()) - 1;
-    if (owners[stage] >= 0 && owners[stage] != rank) {
-      const std::string rule = cat("puts stage ", stage, " on rank ", rank, ", but rank ", owners[stage], " has it");
-      problems_.push_back({place, std::string(cell), rule, ""});
+  void add(const Action& action, const std::string& place, std::string_view cell) {
+    if (action.stage >= kMostStages) {
+      problems_.push_back({place, std::string(cell), cat("has a stage beyond ", kMostStages - 1), ""});
       return;
     }
-    owners[stage] = rank;
+    if (action.stage >= static_cast<int>(stages_.size())) stages_.resize(action.stage + 1);
+    auto& copies = stages_[action.stage];
+    const int rank = schedule_.num_ranks() - 1;
+    if (copies.empty() || copies.back().rank != rank) {
+      copies.push_back({.rank = rank, .place = place, .word = std::string(cell)});
+    }
+    if (!of_whole_stage(action.op)) {
+      copies.back().least = std::min(copies.back().least, action.micro);
+      copies.back().most = std::max(copies.back().most, action.micro);
+    }
+    schedule_.num_microbatches = std::max(schedule_.num_microbatches, action.micro + 1);
+    schedule_.programs.back().push_back(action);
+  }
+
+  // One rank per stage, or two that share the microbatches: one from 0 on, the other from some microbatch on that is
+  // the same for all stages.
+  void place_stages() {
+    int from = 0;  // least microbatch that the second copies may begin with, as far as seen
+    int least_second = std::numeric_limits<int>::max();
+    for (auto& copies : stages_) {
+      std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.least < b.least; });
+      for (size_t i = 1; i < copies.size(); ++i) {
+        const bool shares = i == 1 && copies[0].most < copies[1].least && copies[1].most >= 0;
+        if (!shares) refuse_copy(copies[0], copies[i]);
+        if (!shares) continue;
+        from = std::max(from, copies[0].most + 1);
+        least_second = std::min(least_second, copies[1].least);
+      }
+      schedule_.stage_rank.push_back(copies.empty() ? -1 : copies[0].rank);
+      schedule_.mirror_rank.push_back(copies.size() > 1 ? copies[1].rank : schedule_.stage_rank.back());
+    }
+    schedule_.mirror_from = from;
+    if (from == 0) schedule_.mirror_rank.clear();
+    if (from > least_second) {
+      const std::string rule = cat("are shared by two ranks, but not at one microbatch: one rank runs ", from - 1,
+                                   " of the first direction, another ", least_second, " of the second");
+      problems_.push_back({"stages", "", rule, ""});
+    }
+  }
+
+  void refuse_copy(const Copy& has, const Copy& wants) {
+    const Copy& late = wants.rank > has.rank ? wants : has;
+    const Copy& early = wants.rank > has.rank ? has : wants;
+    const std::string rule = cat("puts its stage on rank ", late.rank, ", but rank ", early.rank,
+                                 " has it, and they do not share the microbatches in a lower and an upper part");
+    problems_.push_back({late.place, late.word, rule, ""});
   }
 
   static constexpr int kMostStages = 1 << 20;  // a typing slip must not ask for gigabytes
 
   Schedule schedule_;
+  std::vector<std::vector<Copy>> stages_;  // by stage, in the order of the ranks
   std::vector<Problem> problems_;
 };
 
 bool only_computes(const Schedule& schedule) {
   return std::all_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
-    return std::all_of(program.begin(), program.end(), [](const Action& action) { return computes(action.op); });
+    return std::all_of(program.begin(), program.end(),
+                       [](const Action& action) { return action.op <= Op::WeightGrad; });
   });
 }
 
@@ -100,20 +148,19 @@ std::string to_csv(const Schedule& schedule) {
   const Timeline timeline = slots ? unit_time(schedule) : Timeline{};
   std::string table;
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    std::string row;
+    const Program& program = schedule.programs[rank];
     int column = 0;
-    const auto put = [&](const Action& action, int at) {
-      row.append(at - column, ',');
-      row += text(action);
+    int next = 0;
+    for (size_t i = 0; i < program.size(); ++i) {
+      if (pair_ends(program, i)) continue;
+      const bool timed = slots && i < timeline.ranks[rank].size();
+      const int at = timed ? static_cast<int>(timeline.ranks[rank][i].begin) : next;
+      table.append(at - column, ',');
+      table += word_at(program, i);
       column = at;
-    };
-    if (!slots) {
-      const Program& program = schedule.programs[rank];
-      for (size_t i = 0; i < program.size(); ++i) put(program[i], static_cast<int>(i));
-    } else {
-      for (const auto& span : timeline.ranks[rank]) put(span.action, static_cast<int>(span.begin));
+      next = at + 1;
     }
-    table += row + "\n";
+    table += "\n";
   }
   return table;
 }

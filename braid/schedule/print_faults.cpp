@@ -1,7 +1,9 @@
 // Draws programs with their faulty cells marked. It does not judge (validate.cpp).
+#include <algorithm>
 #include <set>
 
 #include "braid/base/text.h"
+#include "braid/schedule/program_text.h"
 #include "braid/schedule/validate.h"
 
 namespace braid {
@@ -9,19 +11,27 @@ namespace {
 
 constexpr int kNeighbours = 4;  // cells shown on each side of a faulty one
 
-// "rank 1  .. 1F2 1B1 >1SEND_B1< 1F3 .."
+// "rank 1  .. 1F2 1B1 >1SEND_B1< 1F3 .."; a fused pair is one cell.
 std::string line(const Program& program, int rank, const std::set<int>& marked) {
-  std::string text_line = cat("rank ", rank, " ");
-  int shown = -1;
-  const int size = static_cast<int>(program.size());
-  for (int i = 0; i < size; ++i) {
-    const auto near = marked.lower_bound(i - kNeighbours);
-    if (near == marked.end() || *near > i + kNeighbours) continue;
-    if (i > shown + 1) text_line += " ..";
-    shown = i;
-    text_line += marked.contains(i) ? cat(" >", text(program[i]), "<") : cat(" ", text(program[i]));
+  std::vector<int> cells;   // where each begins
+  std::vector<int> faulty;  // which of them, ascending
+  for (int i = 0; i < static_cast<int>(program.size()); ++i) {
+    if (!pair_ends(program, i)) cells.push_back(i);
+    const int cell = static_cast<int>(cells.size()) - 1;
+    if (marked.contains(i) && (faulty.empty() || faulty.back() != cell)) faulty.push_back(cell);
   }
-  return text_line + (shown < size - 1 ? " ..\n" : "\n");
+  std::string words = cat("rank ", rank, " ");
+  int shown = -1;
+  for (int cell = 0; cell < static_cast<int>(cells.size()); ++cell) {
+    const auto near = std::lower_bound(faulty.begin(), faulty.end(), cell - kNeighbours);
+    if (near == faulty.end() || *near > cell + kNeighbours) continue;
+    if (cell > shown + 1) words += " ..";
+    shown = cell;
+    const bool mark = std::binary_search(faulty.begin(), faulty.end(), cell);
+    const std::string word = word_at(program, cells[cell]);
+    words += mark ? cat(" >", word, "<") : cat(" ", word);
+  }
+  return words + (shown < static_cast<int>(cells.size()) - 1 ? " ..\n" : "\n");
 }
 
 }  // namespace

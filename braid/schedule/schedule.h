@@ -37,4 +37,23 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+// A stage's parameters on one rank, with the microbatches [first_micro, end_micro) that run there.
+struct StageCopy {
+  int stage = 0;
+  int rank = 0;
+  int first_micro = 0;
+  int end_micro = 0;
+};
+
+// Every copy, by stage and first microbatch: one per stage, two of a mirrored one unless both are on one rank.
+std::vector<StageCopy> stage_copies(const Schedule& schedule);
+
+// True when program[index] is the first of a fused pair.
+inline bool pair_begins(const Program& program, size_t index) {
+  return index + 1 < program.size() && fused(program[index], program[index + 1]);
+}
+
+// True when program[index] is the second of a fused pair.
+inline bool pair_ends(const Program& program, size_t index) { return index > 0 && pair_begins(program, index - 1); }
+
 }  // namespace braid

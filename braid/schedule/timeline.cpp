@@ -6,8 +6,18 @@
 
 namespace braid {
 
-bool computes(Op op) {
-  return op == Op::Forward || op == Op::FullBackward || op == Op::InputGrad || op == Op::WeightGrad;
+bool computes(Op op) { return op <= Op::WeightGrad || op == Op::Recompute || op == Op::Update; }
+
+bool second_of_pair(const std::vector<Span>& spans, size_t index) {
+  return index > 0 && fused(spans[index - 1].action, spans[index].action);
+}
+
+double busy(const std::vector<Span>& spans) {
+  double total = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (computes(spans[i].action.op) && !second_of_pair(spans, i)) total += spans[i].end - spans[i].begin;
+  }
+  return total;
 }
 
 double Timeline::makespan() const {
@@ -22,13 +32,7 @@ double Timeline::makespan() const {
   return last > first ? last - first : 0;
 }
 
-double Timeline::busy(int rank) const {
-  double total = 0;
-  for (const auto& span : ranks.at(rank)) {
-    if (computes(span.action.op)) total += span.end - span.begin;
-  }
-  return total;
-}
+double Timeline::busy(int rank) const { return braid::busy(ranks.at(rank)); }
 
 double Timeline::busiest() const {
   double most = 0;

@@ -1,5 +1,5 @@
-// A schedule on the plainest clock: every compute action takes one slot, transfers take none. For pictures and tables;
-// it does not know real costs (sim).
+// A schedule on the plainest clock: F, B, I and W take one slot each, a fused pair takes one, all else takes none. For
+// pictures and tables; it does not know real costs (sim).
 #pragma once
 
 #include "braid/schedule/schedule.h"

@@ -70,17 +70,15 @@ class Walker {
     visit_(visit);
   }
 
-  // Runs the rank's next action if it can.
+  // Runs the rank's next action, or fused pair, if it can.
   bool step(int rank) {
     if (at_end(rank)) return false;
     const Action& action = next_action(rank);
     switch (action.op) {
       case Op::Forward:
-        return compute(rank, action.stage - 1, Op::RecvForward) && woke(action, +1);
       case Op::FullBackward:
       case Op::InputGrad:
-        if (done(Op::Forward, action.stage, action.micro) == kNever) return false;
-        return compute(rank, action.stage + 1, Op::RecvBackward) && woke(action, -1);
+        return compute(rank);
       case Op::WeightGrad:
         if (done(Op::InputGrad, action.stage, action.micro) == kNever) return false;
         break;
@@ -108,21 +106,40 @@ class Walker {
     return true;
   }
 
-  // F, B or I, whose tensor comes from stage `source`: by the receive `through` when that is elsewhere.
-  bool compute(int rank, int source, Op through) {
-    const Action& action = next_action(rank);
-    Visit visit{rank, next_[rank]};
-    if (inside(source)) {
-      const int source_rank = schedule_.rank_of(source, action.micro);
-      const bool transferred = comms_ && source_rank != rank;
-      const int index = transferred ? done(through, action.stage, action.micro) : done(action.op, source, action.micro);
-      if (index == kNever) return false;
-      if (!transferred && source_rank != rank && index >= 0) {
-        visit.after_rank = source_rank;
-        visit.after_index = index;
-      }
+  // F, B, I, or a fused pair, which runs when both may.
+  bool compute(int rank) {
+    const Program& program = schedule_.programs[rank];
+    const int first = next_[rank];
+    const int count = pair_begins(program, first) ? 2 : 1;
+    Visit visits[2];
+    for (int i = 0; i < count; ++i) {
+      visits[i] = {rank, first + i};
+      if (!available(program[first + i], visits[i])) return false;
     }
-    complete(visit);
+    for (int i = 0; i < count; ++i) complete(visits[i]);
+    for (int i = 0; i < count; ++i) {
+      const Action& action = program[first + i];
+      wake(action.stage + (action.op == Op::Forward ? +1 : -1), action.micro);
+    }
+    return true;
+  }
+
+  // Whether F, B or I has what it needs: its own forward, and the tensor of the stage before (or behind), by a receive
+  // when that is elsewhere. Notes in `visit` what it waited for elsewhere.
+  bool available(const Action& action, Visit& visit) const {
+    const bool forward = action.op == Op::Forward;
+    if (!forward && done(Op::Forward, action.stage, action.micro) == kNever) return false;
+    const int source = action.stage + (forward ? -1 : +1);
+    if (!inside(source)) return true;
+    const int source_rank = schedule_.rank_of(source, action.micro);
+    const bool transferred = comms_ && source_rank != visit.rank;
+    const Op through = forward ? Op::RecvForward : Op::RecvBackward;
+    const int index = transferred ? done(through, action.stage, action.micro) : done(action.op, source, action.micro);
+    if (index == kNever) return false;
+    if (!transferred && source_rank != visit.rank && index >= 0) {
+      visit.after_rank = source_rank;
+      visit.after_index = index;
+    }
     return true;
   }
 

@@ -24,7 +24,8 @@ struct Visit {
 // for. A forward waits for the forward of the stage before, a backward (B or I) for the one of the stage behind; on
 // ranks apart they wait through the transfers when the schedule has transfers, and directly when it has none. Under
 // rendezvous a send is visited with `after` naming its receive, when that is next on its rank, and the receive follows
-// at once.
+// at once. A fused pair waits for what either of its actions waits for; then both are visited, one right after the
+// other.
 //
 // Returns for each rank the index where it stops: its program's size when it runs to the end. The result and each
 // rank's visits do not depend on the order of the walk (ranks are in-order processes; Kahn, 1974). Needs stages and

@@ -8,9 +8,6 @@
 namespace braid {
 namespace {
 
-constexpr Op kOps[] = {Op::Forward,     Op::FullBackward, Op::InputGrad,    Op::WeightGrad, Op::SendForward,
-                       Op::RecvForward, Op::SendBackward, Op::RecvBackward, Op::ReduceGrad};
-
 std::string fault_of(std::string_view word) {
   try {
     parse_action(word);
@@ -28,13 +25,16 @@ TEST(Action, TextIsPyTorchs) {
   EXPECT_EQ(text({Op::SendForward, 0, 10}), "0SEND_F10");
   EXPECT_EQ(text({Op::RecvBackward, 7, 1}), "7RECV_B1");
   EXPECT_EQ(text({Op::ReduceGrad, 3, -1}), "3REDUCE_GRAD");
+  EXPECT_EQ(text({Op::Unshard, 3, -1}), "3UNSHARD");
+  EXPECT_EQ(text({Op::Update, 3, 5}), "3UPDATE5");
 }
 
 TEST(Action, ReadsWhatItWrites) {
-  for (Op op : kOps) {
+  for (int number = 0; number < kNumOps; ++number) {
+    const Op op = static_cast<Op>(number);
     for (int stage : {0, 1, 10, 4095}) {
       for (int micro : {0, 9, 123456}) {
-        const Action action{op, stage, op == Op::ReduceGrad ? -1 : micro};
+        const Action action{op, stage, of_whole_stage(op) ? -1 : micro};
         EXPECT_EQ(parse_action(text(action)), action) << text(action);
       }
     }

@@ -1,0 +1,113 @@
+// Rules about the passes of one microbatch on one stage, as comparisons of positions.
+#include <array>
+
+#include "braid/base/text.h"
+#include "braid/schedule/passes.h"
+#include "braid/schedule/rules.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMissing = Positions::kMissing;
+
+// Of one (stage, microbatch).
+class Checker {
+ public:
+  Checker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
+      : schedule_(schedule), positions_(positions), faults_(faults) {}
+
+  void check_compute(int stage, int micro) {
+    enter(stage, micro);
+    need(Op::Forward);
+    const int whole = at(Op::FullBackward);
+    const int input = at(Op::InputGrad);
+    const int weight = at(Op::WeightGrad);
+    if (whole == kMissing && input == kMissing && weight == kMissing) {
+      need(Op::FullBackward);
+    } else if (whole == kMissing) {
+      need(Op::InputGrad);
+      need(Op::WeightGrad);
+    } else if (input != kMissing || weight != kMissing) {
+      fault(whole, cat(word(Op::FullBackward), ": is also split in I and W"));
+    }
+    need_order(Op::Forward, Op::FullBackward);
+    need_order(Op::Forward, Op::InputGrad);
+    need_order(Op::InputGrad, Op::WeightGrad);
+    if (!positions_.any(Op::Recompute)) return;
+    need_order(Op::Forward, Op::Recompute);
+    need_order(Op::Recompute, Op::FullBackward);
+    need_order(Op::Recompute, Op::InputGrad);
+  }
+
+  void check_transfers(int stage, int micro) {
+    enter(stage, micro);
+    if (check_edge(-1, {Op::RecvForward, Op::SendBackward})) {
+      need_order(Op::RecvForward, Op::Forward);
+      need_order(Op::FullBackward, Op::SendBackward);
+      need_order(Op::InputGrad, Op::SendBackward);
+    }
+    if (check_edge(+1, {Op::RecvBackward, Op::SendForward})) {
+      need_order(Op::Forward, Op::SendForward);
+      need_order(Op::RecvBackward, Op::FullBackward);
+      need_order(Op::RecvBackward, Op::InputGrad);
+    }
+  }
+
+ private:
+  void enter(int stage, int micro) {
+    stage_ = stage;
+    micro_ = micro;
+    rank_ = schedule_.rank_of(stage, micro);
+  }
+
+  int at(Op op) const { return positions_.at(op, stage_, micro_); }
+  std::string word(Op op) const { return text(Action{op, stage_, micro_}); }
+  void fault(int position, std::string text) { faults_.push_back({rank_, position, std::move(text)}); }
+
+  void need(Op op) {
+    if (at(op) == kMissing) fault(-1, cat(word(op), ": missing"));
+  }
+
+  void need_order(Op early, Op late) {
+    const int first = at(early);
+    const int second = at(late);
+    if (first == kMissing || second == kMissing || first < second) return;
+    fault(second, cat(word(late), ": comes before ", word(early)));
+  }
+
+  // The transfers with the neighbour at `offset`: all there when that is on another rank, none when it is not.
+  // True when it is.
+  bool check_edge(int offset, std::array<Op, 2> transfers) {
+    const int other = stage_ + offset;
+    const bool exists = other >= 0 && other < schedule_.num_stages;
+    const bool crosses = exists && schedule_.rank_of(other, micro_) != rank_;
+    for (Op op : transfers) {
+      if (crosses) need(op);
+      if (crosses || at(op) == kMissing) continue;
+      fault(at(op), cat(word(op), ": there is no stage on another rank at its other end"));
+    }
+    return crosses;
+  }
+
+  const Schedule& schedule_;
+  const Positions& positions_;
+  std::vector<Fault>& faults_;
+  int stage_ = 0;
+  int micro_ = 0;
+  int rank_ = 0;
+};
+
+}  // namespace
+
+void check_microbatches(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults) {
+  Checker checker(schedule, positions, faults);
+  const bool comms = has_comms(schedule);
+  for (int stage = 0; stage < schedule.num_stages; ++stage) {
+    for (int micro = 0; micro < schedule.num_microbatches; ++micro) {
+      checker.check_compute(stage, micro);
+      if (comms) checker.check_transfers(stage, micro);
+    }
+  }
+}
+
+}  // namespace braid
