@@ -88,7 +88,7 @@ BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory) {
   if (spans.empty()) return row;
   row.begin = spans.front().begin;
   row.end = spans.back().end;
-  for (const auto& span : spans) row.busy += computes(span.action.op) ? span.end - span.begin : 0;
+  row.busy = busy(spans);
   return row;
 }
 
