@@ -1,5 +1,8 @@
 // Rules that one rank's program shows by itself.
+#include <algorithm>
+
 #include "braid/base/text.h"
+#include "braid/schedule/peaks.h"
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/rules.h"
 
@@ -50,12 +53,47 @@ class Checker {
   std::vector<bool> unsharded_;  // by stage, on this rank
 };
 
-bool has_shards(const Schedule& schedule) {
-  for (const auto& program : schedule.programs) {
-    for (const auto& action : program) {
-      if (action.op == Op::Unshard || action.op == Op::Reshard) return true;
-    }
+// The rank's counts against the schedule's promise.
+class PromiseChecker {
+ public:
+  PromiseChecker(const Schedule& schedule, int rank, std::vector<Fault>& faults)
+      : schedule_(schedule), rank_(rank), faults_(faults) {}
+
+  void check() {
+    const Promise& promise = schedule_.promise;
+    check(Held::Activations, promise.peak_activations, " activations in flight");
+    check(Held::WeightGrads, promise.peak_pending_weight_grads, " pending weight gradients");
+    hold(Held::WeightVersions, promise.weight_versions, " versions of its stage's weights");
   }
+
+ private:
+  void check(Held held, const std::vector<int>& limits, const char* what) {
+    if (!limits.empty()) hold(held, limits[rank_], what);
+  }
+
+  void hold(Held held, int limit, const char* what) {
+    const int at = held_peak(schedule_, rank_, held, limit).first_above;
+    if (at < 0) return;
+    const Action& action = schedule_.programs[rank_][at];
+    faults_.push_back({rank_, at, cat(text(action), ": makes ", limit + 1, what, ", the schedule promises ", limit)});
+  }
+
+  const Schedule& schedule_;
+  const int rank_;
+  std::vector<Fault>& faults_;
+};
+
+bool has_shards(const Schedule& schedule) {
+  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
+    return std::any_of(program.begin(), program.end(),
+                       [](const Action& action) { return action.op == Op::Unshard || action.op == Op::Reshard; });
+  });
+}
+
+// One number for each rank, or none at all.
+bool fits(const std::vector<int>& promised, const Schedule& schedule, std::vector<Fault>& faults) {
+  if (promised.empty() || static_cast<int>(promised.size()) == schedule.num_ranks()) return true;
+  faults.push_back({-1, -1, cat("promises for ", promised.size(), " ranks, but there are ", schedule.num_ranks())});
   return false;
 }
 
@@ -63,10 +101,14 @@ bool has_shards(const Schedule& schedule) {
 
 void check_programs(const Schedule& schedule, std::vector<Fault>& faults) {
   const bool sharded = has_shards(schedule);
+  const Promise& promise = schedule.promise;
+  const bool promised = promise != Promise{} && fits(promise.peak_activations, schedule, faults) &&
+                        fits(promise.peak_pending_weight_grads, schedule, faults);
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     Checker checker(schedule, rank, faults);
     checker.check_fusion();
     if (sharded) checker.check_shards();
+    if (promised) PromiseChecker(schedule, rank, faults).check();
   }
 }
 

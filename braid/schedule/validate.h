@@ -29,6 +29,7 @@ struct Fault {
 //  work
 //    of all microbatches that it includes;
 //  * if there is any UNSHARD or RESHARD, a stage's passes stand between the two, which alternate;
+//  * no rank holds more than the schedule's promise, if it makes one: the cell at fault is the first above it;
 //  * every rank reaches its end when sends behave as `mode` says. A rank that does not gives one fault, naming what it
 //    waits for; for schedules without transfers the two modes are alike.
 std::vector<Fault> validate(const Schedule& schedule, SendMode mode);
