@@ -1,10 +1,10 @@
 // A group of ranks that exchange tensors. A rank is handed its communicators; there is no global group.
 //
-// Order of calls: all ranks of a group issue the same collectives in the same order (each rank from one thread).
-// Point-to-point batches match by (sender, receiver, tag) in issue order and are independent of the collectives.
-// Every call returns before the others have arrived. A Work keeps its tensors alive; they must not be written (inputs:
-// nor read, outputs) until the Work is ordered before the reader or writer.
-// Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and
+// Order of calls: all ranks of a group issue the same collectives in the same order. A rank makes all its calls from
+// one thread, its own; a Work may be waited for on any. Point-to-point batches match by (sender, receiver, tag) in
+// issue order and are independent of the collectives. Every call returns before the others have arrived. A Work keeps
+// its tensors alive; they must not be written (inputs: nor read, outputs) until the Work is ordered before the reader
+// or writer. Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and
 // operation). A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor and
 // every timing: a balanced binary tree over ranks,
 //   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
@@ -43,8 +43,8 @@ class Work {
   void order_before(Queue& queue) {
     if (state_) state_->order_before(queue);
   }
-  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline or when it is
-  // aborted.
+  // Blocks the calling thread until the result is there. Throws CommError at the group's deadline, when it is aborted,
+  // and, where ranks are threads of one process, as soon as all of them wait and none can go on (local/run_ranks.h).
   void wait_host() {
     if (state_) state_->wait_host();
   }

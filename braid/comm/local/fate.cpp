@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 
-Fate::Fate(int num_ranks, Options options) : options_(options), ended_(num_ranks) {}
+Fate::Fate(int num_ranks, Options options) : options_(options), ended_(num_ranks), roster_(num_ranks) {}
 
 void Fate::fail(Failure failure) {
   {
@@ -31,10 +32,26 @@ void Fate::raise(std::string op, double elapsed_seconds) const {
   throw CommError({std::move(op), first->rank, elapsed_seconds, first->why});
 }
 
+void Fate::begin(int rank) {
+  enter([&] { roster_.begin(rank); });
+}
+
+void Fate::leave(int rank) {
+  enter([&] { roster_.leave(rank); });
+}
+
 void Fate::end(int rank) {
   ended_[rank].store(true);
   any_ended_.store(true);
   wake_all();
+  enter([&] { roster_.end(rank); });
+}
+
+std::shared_ptr<void> Fate::queued(int rank, const Queue& queue) {
+  enter([&] { roster_.add_task(rank, &queue); });
+  return std::shared_ptr<void>(nullptr, [fate = shared_from_this(), rank, &queue](void*) {
+    fate->enter([&] { fate->roster_.remove_task(rank, &queue); });
+  });
 }
 
 Fate::Time Fate::deadline() const {
@@ -43,19 +60,35 @@ Fate::Time Fate::deadline() const {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<Time::duration>(wait);
 }
 
+template <class Change>
+void Fate::enter(const Change& change) {
+  std::optional<Failure> standstill;
+  {
+    std::lock_guard lock(mutex_);
+    change();
+    if (failure_) return;
+    const int rank = roster_.standstill();
+    if (rank >= 0) standstill = {rank, rank, cat("no rank can go on: ", roster_.text())};
+  }
+  if (standstill) fail(std::move(*standstill));
+}
+
 void Fate::wake_all() {
   std::lock_guard lock(mutex_);
   for (Gate* gate : gates_) gate->wake();
 }
 
-Fate::Enlisted::Enlisted(Fate& fate, Gate& gate) : fate_(fate), gate_(gate) {
-  std::lock_guard lock(fate_.mutex_);
-  fate_.gates_.push_back(&gate_);
+Fate::Enlisted::Enlisted(Fate& fate, Gate& gate, const Sleeper& sleeper) : fate_(fate), gate_(gate), sleeper_(sleeper) {
+  fate_.enter([this] {
+    fate_.gates_.push_back(&gate_);
+    fate_.roster_.sleep(sleeper_);
+  });
 }
 
 Fate::Enlisted::~Enlisted() {
   std::lock_guard lock(fate_.mutex_);
   fate_.gates_.erase(std::find(fate_.gates_.begin(), fate_.gates_.end(), &gate_));
+  fate_.roster_.wake(sleeper_);
 }
 
 }  // namespace braid

@@ -1,14 +1,18 @@
 // What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take.
-// It does not know operations or tensors; who sleeps on something sleeps here, so that a failure wakes everybody.
+// It does not know operations or tensors; who sleeps on something sleeps here, so that a failure wakes everybody and
+// the world fails when nobody is left to wake anybody.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "braid/comm/local/roster.h"
 
 namespace braid {
 
@@ -34,8 +38,8 @@ struct Failure {
   std::string why;  // reads on after "rank 2: "
 };
 
-// Thread-safe throughout.
-class Fate {
+// Thread-safe throughout. Owned by shared_ptr.
+class Fate : public std::enable_shared_from_this<Fate> {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
@@ -53,10 +57,18 @@ class Fate {
   // Throws CommError with the first failure. `op` is what the caller was waiting for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
+  // The calling thread is world rank `rank`'s.
+  void begin(int rank);
+  // The rank's thread makes no more calls; its queue may still have tasks.
+  void leave(int rank);
   // World rank `rank` takes part in nothing any more: all it ever arrived at is visible before this.
   void end(int rank);
   bool any_ended() const { return any_ended_.load(); }
   bool ended(int rank) const { return ended_[rank].load(); }
+
+  // A task that `queue` has been or is about to be given, until all copies of this are gone: before that it may bring
+  // what others wait for.
+  std::shared_ptr<void> queued(int rank, const Queue& queue);
 
   const Options& options() const { return options_; }
   // The end of a wait that begins now.
@@ -64,9 +76,10 @@ class Fate {
 
   // Sleeps until `ready()`, failure or `until`; false when the time is up and none of them holds. Whatever makes
   // `ready()` true is a sequentially consistent store followed by gate.wake(). `ready` is called under the gate's lock.
+  // When `sleeper` is the last that could have woken others, the world fails.
   template <class Ready>
-  bool sleep(Gate& gate, Time until, const Ready& ready) {
-    Enlisted enlisted(*this, gate);
+  bool sleep(Gate& gate, Time until, const Sleeper& sleeper, const Ready& ready) {
+    Enlisted enlisted(*this, gate, sleeper);
     std::unique_lock lock(gate.mutex_);
     gate.sleepers_.fetch_add(1);
     bool holds = gate.changed_.wait_until(lock, until, [&] { return failed() || ready(); });
@@ -78,14 +91,18 @@ class Fate {
   // A gate somebody sleeps at, known to the world while they do. Lock order: the world's mutex, then a gate's.
   class Enlisted {
    public:
-    Enlisted(Fate& fate, Gate& gate);
+    Enlisted(Fate& fate, Gate& gate, const Sleeper& sleeper);
     ~Enlisted();
 
    private:
     Fate& fate_;
     Gate& gate_;
+    const Sleeper sleeper_;
   };
 
+  // Applies `change` to the roster, then fails the world when it stands still.
+  template <class Change>
+  void enter(const Change& change);
   void wake_all();
 
   const Options options_;
@@ -95,6 +112,7 @@ class Fate {
   mutable std::mutex mutex_;
   std::optional<Failure> failure_;
   std::vector<Gate*> gates_;
+  Roster roster_;
 };
 
 }  // namespace braid

@@ -21,17 +21,15 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
   void order_before(Queue& queue) override {
     if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
     // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
-    queue.enqueue([self = shared_from_this()] {
+    queue.enqueue([self = shared_from_this(), task = queued(queue), &queue] {
       try {
-        self->wait_host();
+        self->wait(&queue);
       } catch (const CommError&) {
       }
     });
   }
 
-  void wait_host() override {
-    for (const Part& part : parts_) part.operation->wait(part.party, issued_);
-  }
+  void wait_host() override { wait(nullptr); }
 
   bool done() const override {
     for (const Part& part : parts_) {
@@ -44,14 +42,28 @@ class LocalWork final : public Work::State, public std::enable_shared_from_this<
     for (const Part& part : parts_) part.operation->arrive(part.party);
   }
 
+  // A task of `queue`, to be known to the world until it has run.
+  std::shared_ptr<void> queued(const Queue& queue) const {
+    const Part& part = parts_.front();
+    return part.operation->fate().queued(part.operation->world_rank(part.party), queue);
+  }
+
  private:
+  void wait(const Queue* on) {
+    for (const Part& part : parts_) part.operation->wait(part.party, issued_, on);
+  }
+
   const std::vector<Part> parts_;
   const double issued_ = now_seconds();
 };
 
 Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
   auto work = std::make_shared<LocalWork>(std::move(parts));
-  queue.enqueue([work] { work->arrive(); });
+  if (dynamic_cast<HostQueue*>(&queue)) {
+    work->arrive();
+  } else {
+    queue.enqueue([work, task = work->queued(queue)] { work->arrive(); });
+  }
   return Work(work);
 }
 

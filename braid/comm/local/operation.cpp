@@ -51,7 +51,7 @@ void Operation::arrive(int party) {
   }
 }
 
-void Operation::wait(int party, double issued_seconds) {
+void Operation::wait(int party, double issued_seconds, const Queue* on) {
   Fate::Time deadline = fate_->deadline();
   for (;;) {
     help(party);
@@ -61,7 +61,7 @@ void Operation::wait(int party, double issued_seconds) {
     }
     if (finished_.load()) return;
     if (spin()) continue;
-    bool changed = fate_->sleep(gate_, deadline, [this] { return actionable(); });
+    bool changed = fate_->sleep(gate_, deadline, {world_rank(party), on, this}, [this] { return actionable(); });
     int ended = missing_and_ended();
     if (ended >= 0) {
       report_ended(ended, party);
@@ -131,20 +131,25 @@ void Operation::report_ended(int missing, int party) {
 }
 
 void Operation::report_late(int party) {
-  std::vector<std::string> missing;
-  int first = -1;
-  for (int other = 0; other < static_cast<int>(has_arrived_.size()); ++other) {
-    if (has_arrived_[other].load()) continue;
-    if (first < 0) first = other;
-    missing.push_back(cat(world_rank(other)));
-  }
+  int first = 0;
+  while (first < static_cast<int>(has_arrived_.size()) && has_arrived_[first].load()) ++first;
   std::string limit = cat(exact(fate_->options().deadline_seconds), " s");
-  if (first < 0) {
+  if (first == static_cast<int>(has_arrived_.size())) {
     fate_->fail({world_rank(party), world_rank(party), cat("all arrived at ", label(), ", not done within ", limit)});
   } else {
     fate_->fail({world_rank(first), world_rank(party),
-                 cat("did not arrive at ", label(), " within ", limit, " (missing: rank ", joined(missing), ")")});
+                 cat("did not arrive at ", label(), " within ", limit, " (missing: ", missing(), ")")});
   }
+}
+
+std::string Operation::wish() const { return cat(label(), " (missing: ", missing(), ")"); }
+
+std::string Operation::missing() const {
+  std::vector<std::string> ranks;
+  for (int party = 0; party < static_cast<int>(has_arrived_.size()); ++party) {
+    if (!has_arrived_[party].load()) ranks.push_back(cat(world_rank(party)));
+  }
+  return cat("rank ", joined(ranks));
 }
 
 }  // namespace braid

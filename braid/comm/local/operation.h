@@ -17,7 +17,7 @@
 
 namespace braid {
 
-class Operation {
+class Operation : private Awaited {
  public:
   Operation(std::shared_ptr<Fate> fate, int num_parties);
   virtual ~Operation() = default;
@@ -27,14 +27,16 @@ class Operation {
   // Party `party`'s tensors may be read and written from now on. Once per party, on any thread.
   void arrive(int party);
   // Lends a hand, then blocks until all is done. Throws CommError when the world has failed, also when this operation
-  // had been done before; by then no thread touches the operation's tensors any more.
-  void wait(int party, double issued_seconds);
+  // had been done before; by then no thread touches the operation's tensors any more. `on` is the queue whose task this
+  // is, null on a rank's thread or any other.
+  void wait(int party, double issued_seconds, const Queue* on = nullptr);
   // Lends a hand; true when wait() would return or throw at once.
   bool poll(int party);
 
   // For messages: "all_reduce #17 on tensor".
   virtual std::string label() const = 0;
   virtual int world_rank(int party) const = 0;
+  Fate& fate() const { return *fate_; }
 
  protected:
   // The work is units [0, units), each of `unit_bytes` of traffic. Before the first arrival.
@@ -53,10 +55,14 @@ class Operation {
     int64_t end = 0;
   };
 
+  bool hopeless() const override { return !ready() && missing_and_ended() < 0; }
+  std::string wish() const override;
+
   bool ready() const { return arrived_.load() == static_cast<int>(has_arrived_.size()); }
   bool actionable() const;
   bool spin() const;
   int missing_and_ended() const;
+  std::string missing() const;
   bool unclaimed() const { return unclaimed_.load() > 0; }
   void help(int party);
   void work_on(Share& share);

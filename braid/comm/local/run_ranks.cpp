@@ -56,7 +56,9 @@ class LocalWorld {
 
   void run_rank(int rank) {
     LocalCommunicator world(group_, rank, *queues_[rank]);
+    fate_->begin(rank);
     guarded(rank, [&] { body_(world); });
+    fate_->leave(rank);
     guarded(rank, [&] { queues_[rank]->drain(); });
     fate_->end(rank);
   }
