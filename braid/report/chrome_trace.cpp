@@ -8,6 +8,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/schedule/program_text.h"
 
 namespace braid {
 namespace {
@@ -92,6 +93,7 @@ class Process {
     std::vector<double> free_at;
     const auto& spans = named_.timeline.ranks[static_cast<size_t>(rank)];
     for (size_t i = 0; i < spans.size(); ++i) {
+      if (second_of_pair(spans, i)) continue;
       const bool overtaken = i + 1 < spans.size() && spans[i + 1].begin < spans[i].end;
       size_t lane = !computes(spans[i].action.op) && overtaken ? 1 : 0;
       while (lane < free_at.size() && free_at[lane] > spans[i].begin) ++lane;
@@ -101,21 +103,34 @@ class Process {
         free_at.push_back(-std::numeric_limits<double>::infinity());
       }
       free_at[lane] = spans[i].end;
-      event(spans[i], thread(rank, static_cast<int>(lane)));
+      const bool pair = i + 1 < spans.size() && second_of_pair(spans, i + 1);
+      event(spans[i], thread(rank, static_cast<int>(lane)), pair ? &spans[i + 1].action : nullptr);
     }
   }
 
   int thread(int rank, int lane) const { return lane * num_ranks() + rank; }
 
-  void event(const Span& span, int thread) {
-    const int stage = span.action.stage, micro = span.action.micro;
-    const Look seen = look(span.action.op);
-    const std::string name = micro < 0 ? std::string(seen.name) : cat(seen.name, " ", micro);
+  // One span, or a fused pair as one event that names both.
+  void event(const Span& span, int thread, const Action* partner) {
+    const Action& action = span.action;
+    Look seen = look(action.op);
+    std::string name = named(action);
+    Program actions = {action};
+    if (partner) {
+      name += " + " + named(*partner);
+      seen.colour = "thread_state_iowait";
+      actions.push_back(*partner);
+    }
     const int64_t begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
                           R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(begin), R"(,"dur":)",
-                          microseconds(end - begin), R"(,"args":{"action":")", text(span.action), R"(","stage":)",
-                          stage, R"(,"microbatch":)", micro, "}}"));
+                          microseconds(end - begin), R"(,"args":{"action":")", word_at(actions, 0), R"(","stage":)",
+                          action.stage, R"(,"microbatch":)", action.micro, "}}"));
+  }
+
+  static std::string named(const Action& action) {
+    const char* name = look(action.op).name;
+    return action.micro < 0 ? std::string(name) : cat(name, " ", action.micro);
   }
 
   const NamedTimeline& named_;
@@ -141,8 +156,9 @@ class Reading {
     const size_t rank = ranks_.at({process, event.at("tid")});
     if (rank >= rows.size()) rows.resize(rank + 1);
     const double begin = event.at("ts").get<double>() / 1e6;
-    const std::string action = event.at("args").at("action");
-    rows[rank].push_back({parse_action(action), begin, begin + event.at("dur").get<double>() / 1e6});
+    const double end = begin + event.at("dur").get<double>() / 1e6;
+    const std::string word = event.at("args").at("action");
+    for (const Action& action : parse_word(word)) rows[rank].push_back({action, begin, end});
   }
 
   std::vector<NamedTimeline> timelines() { return std::move(timelines_); }

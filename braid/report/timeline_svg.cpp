@@ -44,11 +44,29 @@ Kind kind(Op op) {
       return {"i", "input gradient"};
     case Op::WeightGrad:
       return {"w", "weight gradient"};
+    case Op::Recompute:
+      return {"c", "recompute"};
+    case Op::Update:
+      return {"u", "update"};
     case Op::ReduceGrad:
       return {"r", "gradient reduction"};
+    case Op::Unshard:
+    case Op::Reshard:
+      return {"g", "parameter gathering"};
     default:
       return {"t", "send, receive"};
   }
+}
+
+constexpr Kind kPair = {"p", "forward and backward fused"};
+
+// "7", or of a fused pair "7 & 3".
+std::string numbers(const std::vector<Span>& spans, size_t index) {
+  std::string digits = std::to_string(spans[index].action.micro);
+  if (index + 1 < spans.size() && second_of_pair(spans, index + 1)) {
+    digits += " & " + std::to_string(spans[index + 1].action.micro);
+  }
+  return digits;
 }
 
 // Every rule is for this picture alone, since a page may hold it among others.
@@ -59,7 +77,8 @@ constexpr char kStyle[] = R"(<style>
 .tl .legend{font-size:13px;fill:#3e4c59}.tl .n{font-size:11px;text-anchor:middle;fill:#fff}.tl .d{fill:#1f2933}
 .tl .paper{fill:#fff}.tl .lane{fill:#e6eaf0}.tl .grid{stroke:#d3dae2;stroke-width:1}
 .tl .f{fill:#3d6fb4}.tl .b{fill:#2f8f6b}.tl .i{fill:#86cbb0}.tl .w{fill:#efbd6b}
-.tl .t{fill:#c2528b}.tl .r{fill:#7a5fb0}
+.tl .p{fill:#35718f}.tl .c{fill:#9dbbe0}.tl .u{fill:#7b8794}
+.tl .t{fill:#c2528b}.tl .r{fill:#7a5fb0}.tl .g{fill:#b98a3e}
 </style>
 )";
 
@@ -176,7 +195,10 @@ class Picture {
     std::map<std::string, std::string> small;  // boxes too small for a number, as one path for each style
     double drawn_compute = -1;
     double drawn_other = -1;
-    for (const auto& span : spans) {
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const Span& span = spans[i];
+      if (second_of_pair(spans, i)) continue;
+      const bool pair = i + 1 < spans.size() && second_of_pair(spans, i + 1);
       const bool compute = computes(span.action.op);
       double& drawn = compute ? drawn_compute : drawn_other;
       const double begin = x_of(span.begin - origin);
@@ -184,7 +206,7 @@ class Picture {
       if (end - drawn < narrowest || span.end <= span.begin) continue;
       const double from = std::max(begin, drawn);
       drawn = end;
-      const char* style = kind(span.action.op).style;
+      const char* style = pair ? kPair.style : kind(span.action.op).style;
       const double gap = !compute || end - from < 2 ? 0 : end - from < 4 ? 0.5 : 1;
       const double width = end - from - gap;
       if (!compute) {
@@ -193,7 +215,7 @@ class Picture {
         small[style] += outline(from, y, width, height);
       } else {
         box(style, from, y, width, height);
-        number(span.action, from + width / 2, y + height / 2, width);
+        number(span.action.op, numbers(spans, i), {from, y, width, height});
         body_ += '\n';
       }
       seen_.insert(style);
@@ -206,12 +228,15 @@ class Picture {
                coordinate(-width), "z");
   }
 
-  void number(const Action& action, double x, double y, double width) {
-    const std::string digits = std::to_string(action.micro);
-    if (width < digits.size() * kDigit + 3) return;
-    const bool dark = action.op == Op::InputGrad || action.op == Op::WeightGrad;
-    body_ += cat("<text class=\"n", dark ? " d" : "", "\" x=\"", coordinate(x), "\" y=\"", coordinate(y + 4), "\">",
-                 digits, "</text>");
+  struct Area {
+    double x, y, width, height;
+  };
+
+  void number(Op op, const std::string& digits, const Area& area) {
+    if (area.width < digits.size() * kDigit + 3) return;
+    const bool dark = op == Op::InputGrad || op == Op::WeightGrad || op == Op::Recompute;
+    body_ += cat("<text class=\"n", dark ? " d" : "", "\" x=\"", coordinate(area.x + area.width / 2), "\" y=\"",
+                 coordinate(area.y + area.height / 2 + 4), "\">", escaped(digits), "</text>");
   }
 
   void legend(double y) {
@@ -221,8 +246,10 @@ class Picture {
       write("legend", x + 25, y + 12, name);
       x += 25 + 6.9 * std::string(name).size() + 22;
     };
-    for (Op op : {Op::Forward, Op::FullBackward, Op::InputGrad, Op::WeightGrad, Op::SendForward, Op::ReduceGrad}) {
+    for (Op op : {Op::Forward, Op::FullBackward, Op::InputGrad, Op::WeightGrad, Op::Recompute, Op::Update,
+                  Op::SendForward, Op::ReduceGrad, Op::Unshard}) {
       if (seen_.contains(kind(op).style)) entry(kind(op).style, kind(op).name, !computes(op));
+      if (op == Op::FullBackward && seen_.contains(kPair.style)) entry(kPair.style, kPair.name, false);
     }
     entry("lane", "idle", false);
   }

@@ -16,9 +16,9 @@ struct NamedTimeline {
 enum class TimeUnit { Seconds, Units };
 
 // A self-contained SVG: for each timeline, in the order given, a title with its bubble fraction, one row per rank, a
-// box per compute action (with its microbatch where that fits), a thin line per transfer or reduction, and an axis from
-// its first begin. All share the scale of the longest. Boxes too narrow to see are merged, so the size of the text is
-// bounded by the picture, not by the schedule.
+// box per compute action or fused pair (with its microbatch where that fits), a thin line per transfer or reduction,
+// and an axis from its first begin. All share the scale of the longest. Boxes too narrow to see are merged, so the size
+// of the text is bounded by the picture, not by the schedule.
 std::string timeline_svg(const std::vector<NamedTimeline>& timelines, TimeUnit unit = TimeUnit::Seconds);
 
 }  // namespace braid

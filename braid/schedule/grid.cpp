@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "braid/base/text.h"
 #include "braid/schedule/unit_time.h"
@@ -11,25 +12,36 @@
 namespace braid {
 namespace {
 
-// A compute span in columns, [begin, end).
+// What is drawn of one span, or of a fused pair, in columns [begin, end).
 struct Block {
   int64_t begin;
   int64_t end;
   Action action;
+  std::optional<Action> partner = {};  // of a fused pair
 };
 using Row = std::vector<Block>;
 
-const char* colour(Op op) {
-  switch (op) {
+const char* colour(const Block& block) {
+  if (block.partner) return "\x1b[38;5;231;48;5;97m";  // white on violet
+  switch (block.action.op) {
     case Op::Forward:
       return "\x1b[38;5;231;48;5;26m";  // white on blue
     case Op::FullBackward:
       return "\x1b[38;5;231;48;5;29m";  // white on green
     case Op::InputGrad:
       return "\x1b[38;5;16;48;5;79m";  // black on light green
+    case Op::Recompute:
+      return "\x1b[38;5;16;48;5;110m";  // black on light blue
+    case Op::Update:
+      return "\x1b[38;5;231;48;5;240m";  // white on grey
     default:
       return "\x1b[38;5;16;48;5;179m";  // black on ochre
   }
+}
+
+// F, B, I and W always; recompute and update only where they take time.
+bool is_drawn(const Span& span) {
+  return span.action.op <= Op::WeightGrad || (computes(span.action.op) && span.end > span.begin);
 }
 
 class Grid {
@@ -44,46 +56,68 @@ class Grid {
     for (const auto& spans : timeline_.ranks) {
       columns_ = std::max(columns_, place(spans, [](const Block&) {}));
     }
+    const int ranks = static_cast<int>(timeline_.ranks.size());
+    const bool elided = style_.height > 0 && ranks > style_.height;
+    const int kept = elided ? std::max(1, style_.height - 1) : ranks;
+    const int tail = elided ? kept / 2 : 0;
     std::string all;
-    for (size_t rank = 0; rank < timeline_.ranks.size(); ++rank) all += line(static_cast<int>(rank)) + "\n";
+    for (int rank = 0; rank < kept - tail; ++rank) all += line(rank) + "\n";
+    if (elided) all += "...\n";
+    for (int rank = ranks - tail; rank < ranks; ++rank) all += line(rank) + "\n";
     return all;
   }
 
  private:
   void measure() {
-    double shortest = std::numeric_limits<double>::infinity();
-    origin_ = shortest;
-    int most_stage = 0;
-    int most_micro = -1;
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    double shortest = kNever;
+    double shortest_pair = kNever;
+    Action widest{Op::Forward, 0, -1};
+    origin_ = kNever;
     for (const auto& spans : timeline_.ranks) {
       int stage = -1;
-      for (const auto& span : spans) {
-        if (!computes(span.action.op)) continue;
+      for (size_t i = 0; i < spans.size(); ++i) {
+        const Span& span = spans[i];
+        if (!is_drawn(span)) continue;
+        const double length = span.end - span.begin;
         origin_ = std::min(origin_, span.begin);
-        if (span.end > span.begin) shortest = std::min(shortest, span.end - span.begin);
-        most_stage = std::max(most_stage, span.action.stage);
-        most_micro = std::max(most_micro, span.action.micro);
+        if (length > 0 && span.action.op <= Op::WeightGrad) shortest = std::min(shortest, length);
+        if (second_of_pair(spans, i)) shortest_pair = std::min(shortest_pair, length);
+        widest.stage = std::max(widest.stage, span.action.stage);
+        widest.micro = std::max(widest.micro, span.action.micro);
         several_stages_ |= stage >= 0 && stage != span.action.stage;
         stage = span.action.stage;
       }
     }
     slot_ = style_.slot > 0 ? style_.slot : std::isfinite(shortest) ? shortest : 1;
-    cell_ = most_micro < 0 ? 2 : static_cast<int>(label({Op::Forward, most_stage, most_micro}).size()) + 1;
+    cell_ = widest.micro < 0 ? 2 : static_cast<int>(label({0, 1, widest}).size()) + 1;
+    if (!std::isfinite(shortest_pair)) return;
+    const int columns = static_cast<int>(std::max<int64_t>(1, std::llround(shortest_pair / slot_)));
+    const int width = static_cast<int>(label({0, 1, widest, widest}).size()) + 1;
+    cell_ = std::max(cell_, (width + columns - 1) / columns);
+  }
+
+  std::string label(const Block& block) const {
+    return block.partner ? label(block.action) + "&" + label(*block.partner) : label(block.action);
   }
 
   std::string label(const Action& action) const {
-    return several_stages_ ? braid::text(action) : braid::text(action.op) + std::to_string(action.micro);
+    const std::string op = action.op == Op::Recompute ? "R" : action.op == Op::Update ? "U" : braid::text(action.op);
+    return (several_stages_ ? std::to_string(action.stage) : "") + op + std::to_string(action.micro);
   }
 
   // Rounds to whole columns and pushes right what would overlap, so every span is seen. Returns where the row ends.
   template <class Use>
   int64_t place(const std::vector<Span>& spans, const Use& use) const {
     int64_t free = 0;
-    for (const auto& span : spans) {
-      if (!computes(span.action.op)) continue;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const Span& span = spans[i];
+      if (!is_drawn(span) || second_of_pair(spans, i)) continue;
       const int64_t begin = std::max<int64_t>(free, std::llround((span.begin - origin_) / slot_));
       free = std::max<int64_t>(begin + 1, std::llround((span.end - origin_) / slot_));
-      use(Block{begin, free, span.action});
+      Block block{begin, free, span.action};
+      if (i + 1 < spans.size() && second_of_pair(spans, i + 1)) block.partner = spans[i + 1].action;
+      use(block);
     }
     return free;
   }
@@ -116,7 +150,7 @@ class Grid {
       draw_idle(block->begin - at, text);
       const int64_t begin = std::max(block->begin, from);
       at = std::min(block->end, to);
-      draw_block(block->action, at - begin, text);
+      draw_block(*block, at - begin, text);
     }
     if (ending == Ending::Fill) draw_idle(to - at, text);
   }
@@ -128,10 +162,10 @@ class Grid {
     }
   }
 
-  void draw_block(const Action& action, int64_t columns, std::string& text) const {
-    std::string box = label(action);
+  void draw_block(const Block& block, int64_t columns, std::string& text) const {
+    std::string box = label(block);
     box.resize(columns * cell_ - 1, columns > 1 && style_.ink == Ink::Plain ? '-' : ' ');
-    text += style_.ink == Ink::Ansi ? cat(colour(action.op), box, "\x1b[0m ") : box + " ";
+    text += style_.ink == Ink::Ansi ? cat(colour(block), box, "\x1b[0m ") : box + " ";
   }
 
   const Timeline& timeline_;

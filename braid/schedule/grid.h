@@ -12,12 +12,14 @@ enum class Ink { Plain, Ansi };  // Ansi: coloured backgrounds by escape sequenc
 
 struct GridStyle {
   int width = 0;    // most visible characters per line; 0: no limit. The middle of a longer grid gives way to "...".
-  double slot = 0;  // time of one column; 0: the shortest compute span
+  int height = 0;   // most lines; 0: no limit. The middle ranks of a longer grid give way to one line of "...".
+  double slot = 0;  // time of one column; 0: the shortest of F, B, I, W or of a fused pair
   Ink ink = Ink::Plain;
 };
 
 // Compute spans only. A cell holds operation and microbatch, and the stage too when a rank has several; a span longer
-// than a slot is drawn out with dashes, idle time is dots.
+// than a slot is drawn out with dashes, idle time is dots. A fused pair is one cell, F7&B3. Recompute (R) and update
+// (U) are drawn where they take time.
 //
 //   rank 0  F0 F1 .  .  B0--- .  B1---
 //   rank 1  .  F0 B0--- F1 B1---

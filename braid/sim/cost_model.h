@@ -1,19 +1,37 @@
 // How long each operation takes. It does not know why: the numbers are measured, planned or made up.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "braid/schedule/action.h"
 
 namespace braid {
 
-// In any one unit of time; the same on every stage.
+// Of one stage, in the unit of the cost model.
+struct StageTimes {
+  double forward = 1;
+  double input_grad = 1;
+  double weight_grad = 1;
+  std::optional<double> recompute = {};  // empty: as long as the forward
+  double update = 0;
+  bool operator==(const StageTimes&) const = default;
+};
+
+// In any one unit of time.
 struct CostModel {
   double forward = 1;
   double input_grad = 1;
   double weight_grad = 1;
-  double transfer = 0;  // latency of one tensor between two ranks; it occupies neither
+  double transfer = 0;                    // latency of one tensor between two ranks; it occupies neither
+  std::optional<double> overlapped = {};  // of a fused pair; empty: the sum of its two actions
+  std::optional<double> recompute = {};   // empty: as long as the forward
+  double update = 0;
+  std::vector<StageTimes> stages = {};  // one for each stage, in place of the times above; empty: the same on all
 
-  // Of a compute action; a full backward takes input_grad + weight_grad. 0 for other actions.
-  double compute(Op op) const;
+  // Of an action that computes; a full backward takes input_grad + weight_grad. 0 for other actions.
+  double compute(const Action& action) const;
+  double compute_pair(const Action& forward, const Action& backward) const;
 };
 
 }  // namespace braid

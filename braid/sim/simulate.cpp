@@ -22,7 +22,9 @@ class Clock {
   }
 
   void visit(const Visit& visit) {
-    const Action& action = schedule_.programs[visit.rank][visit.index];
+    const Program& program = schedule_.programs[visit.rank];
+    const Action& action = program[visit.index];
+    if (pair_ends(program, visit.index)) return end_pair(visit);
     const bool waits = visit.after_rank >= 0;
     double& free = free_[visit.rank];
     Span span{action, free, free};
@@ -44,7 +46,7 @@ class Clock {
         break;
       default:
         if (waits) span.begin = std::max(free, end_of(visit) + cost_.transfer);
-        span.end = span.begin + cost_.compute(action.op);
+        span.end = span.begin + cost_.compute(action);
         free = span.end;
     }
     timeline_.ranks[visit.rank].push_back(span);
@@ -53,6 +55,18 @@ class Clock {
   Timeline timeline() && { return std::move(timeline_); }
 
  private:
+  // The first of the pair has been visited as if it were alone.
+  void end_pair(const Visit& visit) {
+    auto& spans = timeline_.ranks[visit.rank];
+    Span& first = spans.back();
+    Span second{schedule_.programs[visit.rank][visit.index], first.begin};
+    if (visit.after_rank >= 0) second.begin = std::max(first.begin, end_of(visit) + cost_.transfer);
+    second.end = second.begin + cost_.compute_pair(first.action, second.action);
+    first = {first.action, second.begin, second.end};
+    free_[visit.rank] = second.end;
+    spans.push_back(second);
+  }
+
   double end_of(const Visit& visit) const { return timeline_.ranks[visit.after_rank][visit.after_index].end; }
 
   const Schedule& schedule_;
@@ -72,22 +86,9 @@ class Clock {
 
 }  // namespace
 
-double CostModel::compute(Op op) const {
-  switch (op) {
-    case Op::Forward:
-      return forward;
-    case Op::FullBackward:
-      return input_grad + weight_grad;
-    case Op::InputGrad:
-      return input_grad;
-    case Op::WeightGrad:
-      return weight_grad;
-    default:
-      return 0;
-  }
-}
-
 Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode) {
+  check(cost.stages.empty() || static_cast<int>(cost.stages.size()) == schedule.num_stages,
+        "stage times are one for each stage");
   if (mode == SendMode::Rendezvous && !has_comms(schedule)) {
     const Schedule whole = with_comms(schedule);
     if (has_comms(whole)) return simulate(whole, cost, mode);

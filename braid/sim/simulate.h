@@ -15,7 +15,8 @@ namespace braid {
 // spans the wait for it, or nothing when the tensor is there. Rendezvous: both ranks wait for each other, then for the
 // transfer. A schedule without transfers is simulated as if with_comms() had been applied, but its timeline holds no
 // transfer spans when sends are buffered (half the memory; a rank waits between spans instead).
-// Reductions take no time.
+// A fused pair begins when both of its actions may and takes the time of compute_pair(); what both make is there at its
+// end. Reductions, UNSHARD and RESHARD take no time.
 //
 // Throws ConfigError with what stops each rank when the schedule cannot run to its end. Time and memory are linear in
 // the number of actions: about 50 bytes for each.

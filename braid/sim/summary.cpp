@@ -34,6 +34,7 @@ Summary summary(const Schedule& schedule, const Timeline& timeline) {
   result.bubble_rate = longest > 0 ? (longest - busiest) / longest : 0;
   result.peak_activations = peak_activations(schedule);
   result.peak_pending_weight_grads = peak_pending_weight_grads(schedule);
+  result.weight_versions = weight_versions(schedule);
   return result;
 }
 

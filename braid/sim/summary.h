@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// Times are in the timeline's unit. Busy time is compute only (F, B, I, W); the span of a rank goes from the start of
-// its first compute action to the end of its last.
+// Times are in the timeline's unit. Busy time is of the actions that compute (timeline.h), a fused pair counted once;
+// the span of a rank goes from the start of its first such action to the end of its last.
 struct Summary {
   double makespan = 0;
   double bubble_time = 0;      // makespan - busy time of the busiest rank
@@ -19,7 +19,7 @@ struct Summary {
   double bubble_rate = 0;
   std::vector<int> peak_activations;           // per rank, see schedule/peaks.h
   std::vector<int> peak_pending_weight_grads;  // per rank
-  int weight_versions = 1;                     // 1: every schedule so far ends its step with a flush
+  int weight_versions = 1;                     // of the stage that keeps the most
 };
 
 // Of `schedule` as `timeline` shows it.

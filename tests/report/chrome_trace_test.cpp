@@ -61,6 +61,22 @@ TEST(ChromeTrace, SpansOfAThreadDoNotOverlap) {
   }
 }
 
+TEST(ChromeTrace, AFusedPairIsOneEvent) {
+  const NamedTimeline fused{"f",
+                            {{{{{Op::Forward, 0, 0}, 0, 1},
+                               {{Op::Forward, 0, 1, Fusion::WithNext}, 1, 3},
+                               {{Op::FullBackward, 7, 0}, 1, 3},
+                               {{Op::Update, 7, 0}, 3, 4}}}}};
+  const std::string trace = chrome_trace({fused});
+  EXPECT_NE(trace.find(R"("name":"forward 1 + backward 0")"), trace.npos);
+  EXPECT_NE(trace.find(R"("action":"(0F1;7B0)OVERLAP_F_B")"), trace.npos);
+  EXPECT_EQ(trace.find("transfers"), trace.npos);
+  const std::vector<Span> read = parse_chrome_trace(trace, "trace.json")[0].timeline.ranks[0];
+  ASSERT_EQ(read.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(read[i].action, fused.timeline.ranks[0][i].action);
+  EXPECT_EQ(busy(read), 4);
+}
+
 TEST(ChromeTrace, RoundingMakesNoOverlap) {
   NamedTimeline thirds{"t", {{{}}}};
   for (int i = 0; i < 1000; ++i)

@@ -54,6 +54,24 @@ TEST(TimelineSvg, TitlesLegendAndNumbers) {
   EXPECT_EQ(count(svg, "http"), 1u);  // the name space: nothing comes from outside
 }
 
+TEST(TimelineSvg, AFusedPairIsOneBox) {
+  Timeline timeline;
+  timeline.ranks = {{{{Op::Forward, 0, 7, Fusion::WithNext}, 0, 3},
+                     {{Op::FullBackward, 0, 3}, 0, 3},
+                     {{Op::Recompute, 0, 4}, 3, 4},
+                     {{Op::FullBackward, 0, 4}, 4, 6},
+                     {{Op::Update, 0, 4}, 6, 7}}};
+  const std::string svg = timeline_svg({{"fused", timeline}}, TimeUnit::Units);
+  EXPECT_EQ(boxes(svg, "p").size(), 1u);
+  EXPECT_EQ(boxes(svg, "b").size(), 1u);
+  EXPECT_EQ(count(svg, "class=\"f\""), 0u);
+  EXPECT_NE(svg.find(">7 &amp; 3<"), svg.npos);
+  EXPECT_NE(svg.find("bubble 0.0%, makespan 7 units"), svg.npos);
+  for (const char* name : {"forward and backward fused", "recompute", "update"}) {
+    EXPECT_EQ(count(svg, cat(">", name, "<")), 1u);
+  }
+}
+
 TEST(TimelineSvg, OneScaleForAll) {
   // The second is half as long and starts elsewhere on the clock.
   const std::string svg = timeline_svg({{"long", two_ranks(1000, 2)}, {"short", two_ranks(7, 1)}}, TimeUnit::Units);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "braid/schedule/csv.h"
@@ -50,6 +51,45 @@ TEST(Grid, TheMiddleGivesWayToTheWidth) {
   for (int width = 20; width < 80; ++width) {
     std::istringstream lines(grid(one_f_one_b(4, 12), {.width = width}));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
+  }
+}
+
+TEST(Grid, AFusedPairIsOneCell) {
+  const Schedule schedule = from_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "fused");
+  EXPECT_EQ(grid(schedule),
+            "rank 0  F0    .     .     F1&B0 .     .     B1\n"
+            "rank 1  .     F0    B0    .     F1    B1\n");
+  // Three columns are enough for the words of the pair, so cells stay narrow.
+  Timeline timeline;
+  timeline.ranks = {{{{Op::Forward, 0, 0}, 0, 1},
+                     {{Op::Forward, 0, 1, Fusion::WithNext}, 1, 4},
+                     {{Op::FullBackward, 0, 0}, 1, 4},
+                     {{Op::FullBackward, 0, 1}, 4, 6}}};
+  EXPECT_EQ(grid(timeline), "rank 0  F0 F1&B0--- B1---\n");
+  EXPECT_NE(grid(timeline, {.ink = Ink::Ansi}).find("\x1b[38;5;231;48;5;97mF1&B0   \x1b[0m"), std::string::npos);
+  EXPECT_EQ(grid(from_csv("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1\n", "stages")), "rank 0  0F0     1F0     0F1&1B0 1F1\n");
+}
+
+TEST(Grid, RecomputeAndUpdateAreDrawnWhereTheyTakeTime) {
+  const Schedule schedule = from_csv("0F0,0RECOMPUTE0,0B0,0UPDATE0\n", "all");
+  EXPECT_EQ(grid(schedule), "rank 0  F0 B0\n");
+  Timeline timeline;
+  timeline.ranks = {{{{Op::Forward, 0, 0}, 0, 1},
+                     {{Op::Recompute, 0, 0}, 1, 2},
+                     {{Op::FullBackward, 0, 0}, 2, 4},
+                     {{Op::Update, 0, 0}, 4, 4.125}}};
+  EXPECT_EQ(grid(timeline), "rank 0  F0 R0 B0--- U0\n");
+}
+
+TEST(Grid, TheMiddleRanksGiveWayToTheHeight) {
+  EXPECT_EQ(grid(gpipe(6, 1), {.height = 4}),
+            "rank 0  F0 .  .  .  .  .  .  .  .  .  .  B0\n"
+            "rank 1  .  F0 .  .  .  .  .  .  .  .  B0\n"
+            "...\n"
+            "rank 5  .  .  .  .  .  F0 B0\n");
+  for (int height = 2; height < 9; ++height) {
+    const std::string text = grid(gpipe(7, 2), {.height = height});
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), std::min(7, height));
   }
 }
 

@@ -129,7 +129,7 @@ class NaiveSimulator {
             const bool elsewhere = schedule_.stage_rank[need.stage] != rank;
             begin = std::max(begin, ends_[need] + (elsewhere ? cost_.transfer : 0));
           }
-          free = begin + cost_.compute(action.op);
+          free = begin + cost_.compute(action);
           changed |= ends_[action] != free;
           ends_[action] = free;
         }
