@@ -1,81 +1,151 @@
-// The generators and their table. They know nothing of transfers, costs or clocks.
+// The table of schedules, and what is checked before one is made. It knows nothing of transfers, costs or clocks.
 #include "braid/schedule/generators.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
-#include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/schedule/csv.h"
+#include "braid/schedule/generators/interleaved.h"
+#include "braid/schedule/generators/zb_v.h"
+#include "braid/schedule/generators/zero_bubble.h"
 
 namespace braid {
 namespace {
 
+using Problems = std::vector<Problem>;
+
 struct Generator {
-  const char* name;
-  Schedule (*generate)(int ranks, int microbatches);
+  ScheduleTraits traits;
+  Schedule (*generate)(const ScheduleRequest& request);
+  Problems (*problems)(const ScheduleRequest& request) = nullptr;  // beyond what holds for all; null: none
 };
+
+// Of a function of ranks and microbatches.
+template <Schedule (*kGenerate)(int ranks, int microbatches)>
+Schedule plain(const ScheduleRequest& request) {
+  return kGenerate(request.ranks, request.microbatches);
+}
 
 constexpr Generator kGenerators[] = {
-    {"gpipe", gpipe},
-    {"1f1b", one_f_one_b},
+    {{.name = "naive", .summary = "one microbatch at a time, one rank at work"}, plain<naive>},
+    {{.name = "gpipe", .summary = "all forwards, then all backwards"}, plain<gpipe>},
+    {{.name = "1f1b", .summary = "forward and backward in turn, few activations"}, plain<one_f_one_b>},
+    {{.name = "interleaved",
+      .summary = "1f1b over several stages per rank",
+      .placement = StagePlacement::Loop,
+      .chunks = 0,
+      .takes_group = true},
+     interleaved,
+     interleaved_problems},
+    {{.name = "looped-bfs",
+      .summary = "stage after stage over all microbatches",
+      .placement = StagePlacement::Loop,
+      .chunks = 0},
+     looped_bfs},
+    {{.name = "zb-h1", .summary = "zero bubble, activations of 1f1b", .splits_backward = true}, plain<zb_h1>},
+    {{.name = "zb-h2", .summary = "zero bubble, twice the activations", .splits_backward = true}, plain<zb_h2>},
+    {{.name = "interleaved-zb",
+      .summary = "zero bubble over several stages per rank",
+      .placement = StagePlacement::Loop,
+      .chunks = 0,
+      .splits_backward = true,
+      .takes_group = true},
+     interleaved_zero_bubble,
+     interleaved_problems},
+    {{.name = "zb-v",
+      .summary = "zero bubble, two stages per rank in a V",
+      .placement = StagePlacement::V,
+      .chunks = 2,
+      .splits_backward = true},
+     plain<zb_v>},
 };
 
-// Rank r owns stage r and runs two actions per microbatch.
-Schedule one_stage_per_rank(const char* name, int ranks, int microbatches) {
-  check(ranks >= 1 && microbatches >= 1, "a schedule needs a rank and a microbatch");
-  Schedule schedule{name, ranks, microbatches, {}, std::vector<Program>(ranks)};
-  for (int rank = 0; rank < ranks; ++rank) {
-    schedule.stage_rank.push_back(rank);
-    schedule.programs[rank].reserve(2 * static_cast<size_t>(microbatches));
-  }
-  return schedule;
+constexpr auto kTraits = [] {
+  std::array<ScheduleTraits, std::size(kGenerators)> traits;
+  for (size_t i = 0; i < traits.size(); ++i) traits[i] = kGenerators[i].traits;
+  return traits;
+}();
+
+const Generator* find_generator(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kGenerators), std::end(kGenerators),
+                                   [&](const Generator& generator) { return generator.traits.name == name; });
+  return found == std::end(kGenerators) ? nullptr : found;
+}
+
+Problems number_problems(const ScheduleRequest& request) {
+  Problems problems;
+  const auto at_least = [&](const char* key, int value, int least) {
+    if (value >= least) return;
+    problems.push_back({key, std::to_string(value), cat("must be at least ", least), std::to_string(least)});
+  };
+  at_least("ranks", request.ranks, 1);
+  at_least("microbatches", request.microbatches, 1);
+  at_least("chunks", request.chunks, 0);
+  at_least("group", request.group, 0);
+  return problems;
+}
+
+void expect(const char* key, int requested, int found, Problems& problems) {
+  if (requested == found) return;
+  problems.push_back({key, std::to_string(requested), cat("the table has ", found), std::to_string(found)});
 }
 
 }  // namespace
 
-Schedule gpipe(int ranks, int microbatches) {
-  Schedule schedule = one_stage_per_rank("gpipe", ranks, microbatches);
-  for (int rank = 0; rank < ranks; ++rank) {
-    Program& program = schedule.programs[rank];
-    for (int micro = 0; micro < microbatches; ++micro) program.push_back({Op::Forward, rank, micro});
-    for (int micro = 0; micro < microbatches; ++micro) program.push_back({Op::FullBackward, rank, micro});
-  }
-  return schedule;
-}
+std::span<const ScheduleTraits> schedule_traits() { return kTraits; }
 
-Schedule one_f_one_b(int ranks, int microbatches) {
-  Schedule schedule = one_stage_per_rank("1f1b", ranks, microbatches);
-  for (int rank = 0; rank < ranks; ++rank) {
-    Program& program = schedule.programs[rank];
-    const int warmup = std::min(microbatches, ranks - 1 - rank);
-    for (int micro = 0; micro < warmup; ++micro) program.push_back({Op::Forward, rank, micro});
-    for (int micro = 0; micro < microbatches; ++micro) {
-      if (warmup + micro < microbatches) program.push_back({Op::Forward, rank, warmup + micro});
-      program.push_back({Op::FullBackward, rank, micro});
-    }
-  }
-  return schedule;
-}
-
-Schedule make_schedule(std::string_view name, const ScheduleRequest& request) {
-  const auto [ranks, microbatches] = std::pair(request.ranks, request.microbatches);
-  const auto* found = std::find_if(std::begin(kGenerators), std::end(kGenerators),
-                                   [&](const Generator& generator) { return generator.name == name; });
-  std::vector<Problem> problems;
-  if (found == std::end(kGenerators)) {
-    const std::string rule = cat("must be one of ", joined(schedule_names()));
-    problems.push_back({"schedule", std::string(name), rule, nearest(name, schedule_names())});
-  }
-  if (ranks < 1) problems.push_back({"ranks", std::to_string(ranks), "must be at least 1", "1"});
-  if (microbatches < 1) problems.push_back({"microbatches", std::to_string(microbatches), "must be at least 1", "1"});
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-  return found->generate(ranks, microbatches);
+const ScheduleTraits* find_schedule(std::string_view name) {
+  const Generator* generator = find_generator(name);
+  return generator == nullptr ? nullptr : &generator->traits;
 }
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const auto& generator : kGenerators) names.emplace_back(generator.name);
+  for (const auto& traits : kTraits) names.emplace_back(traits.name);
   return names;
+}
+
+int chunks_of(const ScheduleTraits& traits, const ScheduleRequest& request) {
+  if (traits.chunks > 0) return traits.chunks;
+  return request.chunks > 0 ? request.chunks : 2;
+}
+
+std::vector<Problem> schedule_problems(std::string_view name, const ScheduleRequest& request) {
+  Problems problems = number_problems(request);
+  const bool numbers = problems.empty();
+  const Generator* generator = find_generator(name);
+  if (generator == nullptr) {
+    const std::string rule = cat("must be one of ", joined(schedule_names()));
+    problems.insert(problems.begin(), {"schedule", std::string(name), rule, nearest(name, schedule_names())});
+    return problems;
+  }
+  if (request.chunks > 0 && request.chunks != chunks_of(generator->traits, request)) {
+    const std::string own = std::to_string(generator->traits.chunks);
+    problems.push_back({"chunks", std::to_string(request.chunks), cat("must be ", own, " for ", name), own});
+  }
+  if (numbers && generator->problems != nullptr) {
+    for (auto& problem : generator->problems(request)) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleRequest& request) {
+  Problems problems = schedule_problems(name, request);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return find_generator(name)->generate(request);
+}
+
+Schedule schedule_from_table(std::string_view table, std::string name, const ScheduleRequest& request) {
+  Schedule schedule = from_csv(table, std::move(name));
+  Problems problems;
+  expect("ranks", request.ranks, schedule.num_ranks(), problems);
+  expect("microbatches", request.microbatches, schedule.num_microbatches, problems);
+  if (request.chunks > 0) {
+    expect("stages", request.chunks * request.ranks, schedule.num_stages, problems);
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return schedule;
 }
 
 }  // namespace braid

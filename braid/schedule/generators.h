@@ -1,52 +1,54 @@
-// Pipeline schedules as pure functions of (ranks, microbatches). They hold compute actions only: transfers and gradient
-// reduction are passes (passes.h). In the pictures a column is a unit of time, F takes one and B one, m = 4, p = 3.
+// The table of pipeline schedules: pure functions of a request. They hold compute actions only: transfers and gradient
+// reduction are passes (passes.h). Rules, pictures and sources are with the families in generators/.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "braid/base/errors.h"
+#include "braid/schedule/generators/flush.h"
+#include "braid/schedule/generators/stage_placement.h"
 #include "braid/schedule/schedule.h"
+#include "braid/schedule/schedule_request.h"
 
 namespace braid {
 
-// Every forward, then every backward, microbatches ascending. Holds m activations on every rank.
-//
-//   rank 0  F0 F1 F2 F3 .  .  .  .  B0 B1 B2 B3
-//   rank 1  .  F0 F1 F2 F3 .  .  B0 B1 B2 B3
-//   rank 2  .  .  F0 F1 F2 F3 B0 B1 B2 B3
-//
-// Source: Huang et al., "GPipe" (2019), figure 2; the ascending backward is PyTorch's ScheduleGPipe. Any m >= 1.
-Schedule gpipe(int ranks, int microbatches);
-
-// Rank r warms up with min(m, p-1-r) forwards, then alternates one forward and one backward, then drains.
-// As long as gpipe, but rank r holds only min(m, p-r) activations.
-//
-//   rank 0  F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3
-//   rank 1  .  F0 F1 .  B0 F2 B1 F3 B2 .  B3
-//   rank 2  .  .  F0 B0 F1 B1 F2 B2 F3 B3
-//
-// Source: Narayanan et al., "PipeDream-2BW" (2021), PipeDream-Flush; warm-up of Megatron-LM's
-// forward_backward_pipelining_without_interleaving. Any m >= 1.
-Schedule one_f_one_b(int ranks, int microbatches);
-
-// What a schedule is made for. Fields that a schedule does not know it ignores.
-struct ScheduleRequest {
-  int ranks = 1;
-  int microbatches = 1;
-  int chunks = 0;  // stages per rank; 0: the schedule's own number (2 where it may be chosen)
-  int group = 0;   // interleaved ones: microbatches that pass a chunk before the next chunk's turn; 0: chosen
-  // The searched ones order by these: times of one action on one stage and of a transfer, and what a microbatch holds
-  // before (activation) and after (pending) its input-gradient pass. Any one unit each.
-  double forward = 1, input_grad = 1, weight_grad = 1, transfer = 0;
-  double activation = 1, pending = 0.5;
+// What can be said of a schedule without making it.
+struct ScheduleTraits {
+  std::string_view name;
+  std::string_view summary;  // half a line for help texts
+  StagePlacement placement = StagePlacement::Linear;
+  int chunks = 1;                // stages / ranks; 0: ScheduleRequest::chunks, 2 unless given
+  bool splits_backward = false;  // it has I and W
+  bool fuses = false;            // it has fused pairs of F and B
+  bool asynchronous = false;     // it has UPDATE actions, and several versions of the weights are in use
+  bool takes_group = false;      // it reads ScheduleRequest::group
+  bool takes_times = false;      // it reads the times and sizes of the request
 };
 
-// The schedule of that name. Throws ConfigError with every fault: an unknown name (with the nearest), ranks or
-// microbatches below 1, a condition of the schedule.
+// One per schedule, in the order in which they are listed to the user.
+std::span<const ScheduleTraits> schedule_traits();
+
+// Of the schedule of that name; null when there is none.
+const ScheduleTraits* find_schedule(std::string_view name);
+
+// Every name that make_schedule takes.
+std::vector<std::string> schedule_names();
+
+// The stages per rank that a request gets.
+int chunks_of(const ScheduleTraits& traits, const ScheduleRequest& request);
+
+// Every fault of a request, with the nearest valid value: an unknown name, numbers below 1, stages per rank that are
+// not the schedule's, a condition of the schedule. Empty when make_schedule() will make it.
+std::vector<Problem> schedule_problems(std::string_view name, const ScheduleRequest& request);
+
+// The schedule of that name. Throws ConfigError with schedule_problems() when there are any.
 Schedule make_schedule(std::string_view name, const ScheduleRequest& request);
 
-// Every name that make_schedule takes, in the order of the table.
-std::vector<std::string> schedule_names();
+// The schedule of an action table (csv.h). Throws ConfigError with every fault of the table, or naming every number
+// (ranks, microbatches, stages per rank when the request gives them) in which table and request differ.
+Schedule schedule_from_table(std::string_view table, std::string name, const ScheduleRequest& request);
 
 }  // namespace braid

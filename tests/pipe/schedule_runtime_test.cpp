@@ -67,6 +67,7 @@ TEST(ScheduleRuntime, EveryScheduleComputesWhatOneRankWould) {
   for (const auto& name : schedule_names()) {
     for (const int ranks : {1, 2, 3, 4, 7}) {
       for (const int microbatches : {1, 2, 5, 8}) {
+        if (!schedule_problems(name, {ranks, microbatches}).empty()) continue;
         for (const Backward backward : {Backward::Full, Backward::Split}) {
           SCOPED_TRACE(cat(name, " ", ranks, " ranks ", microbatches, " microbatches"));
           expect_values_and_order(complete(name, ranks, microbatches, backward), 17);

@@ -8,6 +8,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/validate.h"
+#include "tests/support/schedule_requests.h"
 
 namespace braid {
 namespace {
@@ -29,13 +30,12 @@ TEST(Csv, IdleSlotsAreEmptyCells) {
 }
 
 TEST(Csv, ReadsWhatItWrites) {
-  for (const auto& name : schedule_names()) {
-    for (const Schedule& schedule :
-         {make_schedule(name, {3, 5}), with_comms(with_grad_sync(make_schedule(name, {4, 2}))),
-          with_grad_sync(split_backward(make_schedule(name, {1, 1})))}) {
+  for (const auto& named : valid_requests(4, 8)) {
+    const Schedule made = named.schedule();
+    for (const Schedule& schedule : {made, with_comms(with_grad_sync(made)), with_grad_sync(split_backward(made))}) {
       Schedule expected = schedule;
       expected.promise = {};
-      EXPECT_EQ(from_csv(to_csv(schedule), name), expected);
+      EXPECT_EQ(from_csv(to_csv(schedule), named.name), expected) << named.text();
     }
   }
 }

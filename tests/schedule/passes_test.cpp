@@ -10,6 +10,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/validate.h"
+#include "tests/support/schedule_requests.h"
 
 namespace braid {
 namespace {
@@ -100,16 +101,12 @@ TEST(Passes, SplitBackward) {
 }
 
 TEST(Passes, TogetherTheyStayValid) {
-  for (const auto& name : schedule_names()) {
-    for (int p = 1; p <= 5; ++p) {
-      for (int m = 1; m <= 7; ++m) {
-        const Schedule schedule = make_schedule(name, {p, m});
-        for (const Schedule& whole :
-             {with_comms(with_grad_sync(schedule)), with_comms(with_grad_sync(split_backward(schedule))),
-              with_grad_sync(with_comms(schedule))}) {
-          EXPECT_EQ(print(whole, validate(whole, SendMode::Buffered)), "") << name << " " << p << " " << m;
-        }
-      }
+  for (const auto& named : valid_requests(5, 9)) {
+    const Schedule schedule = named.schedule();
+    for (const Schedule& whole :
+         {with_comms(with_grad_sync(schedule)), with_comms(with_grad_sync(split_backward(schedule))),
+          with_grad_sync(with_comms(schedule))}) {
+      EXPECT_EQ(print(whole, validate(whole, SendMode::Buffered)), "") << named.text();
     }
   }
 }

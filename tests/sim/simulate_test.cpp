@@ -15,6 +15,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/unit_time.h"
 #include "braid/schedule/validate.h"
+#include "tests/support/schedule_requests.h"
 
 namespace braid {
 namespace {
@@ -52,10 +53,11 @@ TEST(Simulate, RendezvousHoldsBothRanks) {
 }
 
 TEST(Simulate, AgreesWithTheUnitClock) {
-  for (const auto& name : schedule_names()) {
-    const Schedule schedule = make_schedule(name, {4, 7});
+  for (const auto& named : valid_requests({{4, 7}, {4, 8}})) {
+    const Schedule schedule = named.schedule();
     const Timeline unit = unit_time(schedule);
-    const Timeline simulated = simulate(schedule, {.forward = 1, .input_grad = 0.75, .weight_grad = 0.25});
+    const bool split = find_schedule(named.name)->splits_backward;
+    const Timeline simulated = simulate(schedule, split ? CostModel{1, 1, 1} : CostModel{1, 0.75, 0.25});
     for (int rank = 0; rank < 4; ++rank) {
       for (size_t i = 0; i < unit.ranks[rank].size(); ++i) {
         EXPECT_EQ(unit.ranks[rank][i].begin, simulated.ranks[rank][i].begin);
@@ -75,30 +77,26 @@ TEST(Simulate, DeadlockIsAnErrorThatNamesEveryRank) {
     EXPECT_EQ(error.problems()[0].key, "rank 0");
   }
   // Whatever the validator refuses the simulator refuses, and nothing else.
-  for (int p = 1; p <= 4; ++p) {
-    for (int m = 1; m <= 5; ++m) {
-      for (const auto& name : schedule_names()) {
-        const Schedule schedule = with_comms(make_schedule(name, {p, m}));
-        const bool valid = validate(schedule, SendMode::Rendezvous).empty();
-        bool plays = true;
-        try {
-          simulate(schedule, {}, SendMode::Rendezvous);
-        } catch (const ConfigError&) {
-          plays = false;
-        }
-        EXPECT_EQ(plays, valid) << name << " " << p << " " << m;
-      }
+  for (const auto& named : valid_requests(4, 8)) {
+    const Schedule schedule = with_comms(named.schedule());
+    const bool valid = validate(schedule, SendMode::Rendezvous).empty();
+    bool plays = true;
+    try {
+      simulate(schedule, {}, SendMode::Rendezvous);
+    } catch (const ConfigError&) {
+      plays = false;
     }
+    EXPECT_EQ(plays, valid) << named.text();
   }
 }
 
 TEST(Simulate, TransferActionsAndTransferCostAreTheSame) {
-  for (const auto& name : schedule_names()) {
-    const Schedule schedule = split_backward(make_schedule(name, {5, 9}));
+  for (const auto& named : valid_requests({{5, 9}, {5, 10}, {4, 8}})) {
+    const Schedule schedule = split_backward(named.schedule());
     const CostModel cost{1.25, 1.5, 0.75, 0.375};
     const Timeline implied = simulate(schedule, cost);
     const Timeline spelled = simulate(with_comms(schedule), cost);
-    for (int rank = 0; rank < 5; ++rank) {
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
       std::vector<Span> compute;
       std::copy_if(spelled.ranks[rank].begin(), spelled.ranks[rank].end(), std::back_inserter(compute),
                    [](const Span& span) { return computes(span.action.op); });

@@ -1,0 +1,34 @@
+// Owners of stages. It knows no order of actions.
+#include "braid/schedule/generators/stage_placement.h"
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+int owner(const Layout& layout, int stage) {
+  const bool turned = layout.placement == StagePlacement::V && stage >= layout.ranks;
+  return turned ? 2 * layout.ranks - 1 - stage : stage % layout.ranks;
+}
+
+}  // namespace
+
+Schedule laid_out(const Layout& layout) {
+  check(layout.ranks >= 1 && layout.microbatches >= 1 && layout.chunks >= 1,
+        "a schedule needs a rank, a microbatch and a stage");
+  Schedule schedule;
+  schedule.name = layout.name;
+  schedule.num_stages = layout.ranks * layout.chunks;
+  schedule.num_microbatches = layout.microbatches;
+  schedule.programs.resize(layout.ranks);
+  for (int stage = 0; stage < schedule.num_stages; ++stage) schedule.stage_rank.push_back(owner(layout, stage));
+  if (layout.placement == StagePlacement::Mirrored) {
+    schedule.mirror_rank.assign(schedule.stage_rank.rbegin(), schedule.stage_rank.rend());
+    schedule.mirror_from = layout.microbatches / 2;
+  }
+  const size_t actions = static_cast<size_t>(layout.passes) * layout.chunks * layout.microbatches;
+  for (auto& program : schedule.programs) program.reserve(actions);
+  return schedule;
+}
+
+}  // namespace braid

@@ -1,0 +1,30 @@
+// Which rank owns which stage, before any action is written.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/schedule/schedule.h"
+
+namespace braid {
+
+enum class StagePlacement : uint8_t {
+  Linear,    // stage r on rank r
+  Loop,      // stage s on rank s mod p
+  V,         // stages r and 2p-1-r on rank r
+  Mirrored,  // stage r on rank r for the first half of the microbatches, on rank p-1-r for the second
+};
+
+// The frame of a schedule of p = ranks.
+struct Layout {
+  const char* name;
+  StagePlacement placement;
+  int ranks;
+  int microbatches;
+  int chunks = 1;  // stages per rank
+  int passes = 2;  // actions of a microbatch on a stage, to reserve memory for
+};
+
+// The schedule with its owners and with empty programs.
+Schedule laid_out(const Layout& layout);
+
+}  // namespace braid
