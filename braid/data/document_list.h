@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "braid/spec/run_spec.h"
+#include "braid/spec/data_spec.h"
 
 namespace braid {
 

@@ -7,7 +7,7 @@
 #include "braid/data/corpus.h"
 #include "braid/data/document_list.h"
 #include "braid/data/tokenizer.h"
-#include "braid/spec/run_spec.h"
+#include "braid/spec/data_spec.h"
 
 namespace braid {
 

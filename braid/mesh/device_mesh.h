@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/spec/run_spec.h"
+#include "braid/spec/mesh_spec.h"
 
 namespace braid {
 

@@ -6,7 +6,7 @@
 
 #include "braid/nn/block.h"
 #include "braid/param/param_spec.h"
-#include "braid/spec/run_spec.h"
+#include "braid/spec/model_spec.h"
 
 namespace braid {
 

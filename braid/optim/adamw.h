@@ -10,7 +10,7 @@
 
 #include "braid/optim/adamw_update.h"
 #include "braid/param/param_store.h"
-#include "braid/spec/run_spec.h"
+#include "braid/spec/optimizer_spec.h"
 
 namespace braid {
 

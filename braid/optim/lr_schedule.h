@@ -1,7 +1,7 @@
 // The learning rate of a step: linear warm-up, then cosine, linear or constant.
 #pragma once
 
-#include "braid/spec/run_spec.h"
+#include "braid/spec/optimizer_spec.h"
 
 namespace braid {
 

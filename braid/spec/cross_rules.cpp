@@ -8,6 +8,7 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/model_shape.h"
+#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -74,20 +75,26 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");
        }},
-      {{"mesh.pipe", "model.layers"},
-       [](const View& at) { return at.spec.mesh.pipe <= at.spec.model.layers; },
+      {{"mesh.pipe", "pipeline.schedule", "pipeline.chunks", "model.layers"},
+       [](const View& at) { return num_stages(at.spec) <= at.spec.model.layers; },
        [](const View& at) {
-         return cat("must be at most model.layers (", at.spec.model.layers, "), since every stage holds a block");
+         const int chunks = chunks_per_rank(at.spec.pipeline);
+         return cat("must be at most model.layers (", at.spec.model.layers, ")",
+                    chunks > 1 ? cat(" / ", chunks, " stages per rank") : "", ", since every stage holds a block");
        }},
       too_many_ranks("mesh.data", Blame::Data),
       too_many_ranks("mesh.tensor", Blame::Tensor),
       too_many_ranks("mesh.pipe", Blame::Pipe),
-      {{"pipeline.layers", "mesh.pipe"},
+      {{"pipeline.layers", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
        [](const View& at) {
          const auto& given = at.spec.pipeline.layers;
-         return given.empty() || static_cast<int>(given.size()) == at.spec.mesh.pipe;
+         return given.empty() || num_stages(at.spec) == 0 || static_cast<int>(given.size()) == num_stages(at.spec);
        },
-       [](const View& at) { return cat("must have one entry per stage (mesh.pipe = ", at.spec.mesh.pipe, ")"); }},
+       [](const View& at) {
+         const int chunks = chunks_per_rank(at.spec.pipeline);
+         return cat("must have one entry per stage (mesh.pipe = ", at.spec.mesh.pipe,
+                    chunks > 1 ? cat(" x ", chunks) : "", ")");
+       }},
       {{"pipeline.layers"},
        [](const View& at) {
          const auto& given = at.spec.pipeline.layers;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "braid/spec/fields.h"
+#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -118,8 +119,23 @@ std::vector<Field> mesh_fields() {
 
 std::vector<Field> pipeline_and_sync_fields() {
   return {
-      pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{{"gpipe", "1f1b"}},
-                                        "Order of forward and backward passes on a stage."),
+      pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{schedule_kind_names(), "file:"},
+                                        "Order of forward and backward passes; file:PATH reads a table of actions."),
+      pipeline<&PipelineSpec::chunks>("pipeline.chunks", IntRange{0, 64},
+                                      "Stages per pipeline rank, for the schedules that leave it open (interleaved, "
+                                      "looped-bfs, interleaved-zb); 0 is 2."),
+      pipeline<&PipelineSpec::group>(
+          "pipeline.group", at_least(0),
+          "Microbatches that pass a chunk before the next chunk's turn (interleaved), or that one update takes "
+          "(pipedream-2bw); 0 leaves it to the schedule."),
+      pipeline<&PipelineSpec::weights>("pipeline.weights", OneOf{{"own", "vertical"}},
+                                       "Which version of its weights a stage uses for a microbatch under an "
+                                       "asynchronous schedule: its newest at the "
+                                       "forward pass (own), or the one that the first stage used (vertical)."),
+      pipeline<&PipelineSpec::validation>(
+          "pipeline.validation", OneOf{{"before", "after"}},
+          "When the gradients' norm is looked at: before the update, which then waits for all stages, or after it, "
+          "which is then taken back bit for bit where clipping or an overflow asks for it."),
       pipeline<&PipelineSpec::layers>(
           "pipeline.layers", Anything{},
           "Transformer blocks of each stage, one entry per stage, at least 1 each, model.layers in all; empty cuts as "

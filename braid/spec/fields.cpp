@@ -46,8 +46,9 @@ std::string text(const OneOf& rule) {
   std::string all;
   for (size_t i = 0; i < rule.words.size(); ++i) {
     const bool last = i + 1 == rule.words.size();
-    all += (i == 0 ? "" : last ? " or " : ", ") + toml_text(rule.words[i]);
+    all += (i == 0 ? "" : last && rule.prefix.empty() ? " or " : ", ") + toml_text(rule.words[i]);
   }
+  if (!rule.prefix.empty()) all += " or " + rule.prefix + "...";
   return all;
 }
 
@@ -75,6 +76,7 @@ std::optional<Problem> broken_string(const Field& field, const std::string& valu
   }
   const auto* rule = std::get_if<OneOf>(&field.rule);
   if (!rule || std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end()) return {};
+  if (!rule->prefix.empty() && value.starts_with(rule->prefix) && value.size() > rule->prefix.size()) return {};
   const std::string word = nearest(value, rule->words);
   return broken(field, toml_text(value), word.empty() ? "" : toml_text(word));
 }

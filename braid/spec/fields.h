@@ -36,6 +36,7 @@ struct RealRange {
 };
 struct OneOf {
   Strings words;
+  std::string prefix = "";  // also allowed: this and something after it
 };
 using Rule = std::variant<Anything, NotEmpty, IntRange, RealRange, OneOf>;
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "braid/spec/run_spec.h"
+#include "braid/spec/model_spec.h"
 
 namespace braid {
 

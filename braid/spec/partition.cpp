@@ -5,8 +5,8 @@
 
 namespace braid {
 
-std::vector<int> stage_layers(const RunSpec& spec) {
-  const int stages = spec.mesh.pipe, layers = spec.model.layers;
+std::vector<int> stage_layers(const RunSpec& spec, int stages) {
+  const int layers = spec.model.layers;
   if (!spec.pipeline.layers.empty()) return spec.pipeline.layers;
   check(stages >= 1 && layers >= stages, "every stage has a block to hold");
   std::vector<int> held(stages, layers / stages);

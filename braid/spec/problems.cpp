@@ -11,6 +11,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -98,8 +99,9 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   if (key == "pipeline.layers") {
     RunSpec even = at.spec;
     even.pipeline.layers.clear();
-    const bool countable = !broken_rule(*find_field("mesh.pipe"), even) && even.model.layers >= even.mesh.pipe;
-    return countable ? toml_text(stage_layers(even)) : "";
+    const int stages = num_stages(even);
+    const bool countable = !broken_rule(*find_field("mesh.pipe"), even) && stages >= 1 && even.model.layers >= stages;
+    return countable ? toml_text(stage_layers(even, stages)) : "";
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;

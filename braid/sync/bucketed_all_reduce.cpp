@@ -1,4 +1,4 @@
-// Launching buckets in the order they fill, and adding the uses of tied parameters at the end.
+// Launching buckets in the order of the plan, and adding the uses of tied parameters at the end.
 #include "braid/sync/bucketed_all_reduce.h"
 
 #include "braid/base/errors.h"
@@ -65,16 +65,15 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
 
 void BucketedAllReduce::ready(const Parameter& param) {
   check(ready_.insert(param.name).second, "a parameter is ready once per step");
-  for (const int bucket : plan_.of_param.at(param.name)) {
-    if (--missing_[bucket] == 0) launch(bucket);
-  }
+  for (const int bucket : plan_.of_param.at(param.name)) --missing_[bucket];
+  while (next_ < missing_.size() && missing_[next_] == 0) launch(next_++);
 }
 
 void BucketedAllReduce::flush() {
   check(ready_.size() == plan_.of_param.size(), "every parameter is ready when a stage's backward is over");
 }
 
-void BucketedAllReduce::launch(int index) {
+void BucketedAllReduce::launch(size_t index) {
   const auto& bucket = plan_.buckets[index];
   const auto slice = store_.flat_grads().narrow(0, bucket.begin, bucket.end - bucket.begin);
   works_[index] = groups_.data.all_reduce(slice, ReduceOp::Sum);
@@ -89,6 +88,7 @@ void BucketedAllReduce::finish() {
   }
   add_tied_uses();
   ready_.clear();
+  next_ = 0;
   for (size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].num_params;
 }
 

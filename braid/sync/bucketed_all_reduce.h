@@ -1,6 +1,6 @@
 // Plain data parallelism: gradients are summed over the replicas in buckets that are launched as backward completes
-// them. It knows neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020),
-// section 3.2.
+// them, always in the order of the plan: replicas may complete them in different orders (a mirrored schedule). It knows
+// neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/spec/run_spec.h"
+#include "braid/spec/sync_spec.h"
 #include "braid/sync/replication.h"
 
 namespace braid {
@@ -46,7 +46,7 @@ class BucketedAllReduce final : public Replication {
   int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  void launch(int bucket);
+  void launch(size_t bucket);
   void add_tied_uses();
 
   ParamStore& store_;
@@ -54,6 +54,7 @@ class BucketedAllReduce final : public Replication {
   BucketPlan plan_;
   std::unordered_set<std::string> ready_;  // parameters that said so in this step
   std::vector<int> missing_;               // parameters of a bucket that are not ready yet
+  size_t next_ = 0;                        // the bucket to launch next
   std::vector<Work> works_;                // per bucket, of this step
   int64_t bytes_sent_ = 0;
 };

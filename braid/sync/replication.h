@@ -17,7 +17,7 @@ class Replication {
   // Before and after block `block` of this rank runs; implementations that shard parameters gather and free here.
   virtual void acquire(int block, Phase phase) = 0;
   virtual void release(int block, Phase phase) = 0;
-  // The parameter's gradients are complete on this rank. Every replica says so in the same order.
+  // The parameter's gradients are complete on this rank. Replicas may say so in different orders.
   virtual void ready(const Parameter& param) = 0;
   // Every parameter of the stage has been ready: whatever has not been launched is launched.
   virtual void flush() = 0;

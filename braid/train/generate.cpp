@@ -46,7 +46,7 @@ at::Tensor next_logits(StageModel& model, const RunSpec& spec, const std::vector
   Microbatch microbatch;
   microbatch.training = false;
   microbatch.tokens_bt = at::tensor(window, at::kLong).unsqueeze(0);
-  const auto logits_btv = model.forward(at::Tensor(), microbatch);
+  const auto logits_btv = model.forward(0, at::Tensor(), microbatch);
   return logits_btv.select(0, 0).select(0, static_cast<int64_t>(length) - 1).narrow(0, 0, spec.model.vocab);
 }
 
@@ -92,7 +92,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
     at::get_num_threads();
     at::set_num_threads(options.threads > 0 ? options.threads : num_cores());
     const c10::AutoGradMode no_grad(false);
-    const RankGroups groups(DeviceMesh(spec.mesh), world);
+    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
     StageModel model(spec, groups);
     load_weights(directory, model.params());
     text = continuation(model, spec, options, on_text);

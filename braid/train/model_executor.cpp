@@ -21,19 +21,20 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
       vocab_(spec.model.vocab) {}
 
 void ModelExecutor::record_with(MakeGraph make) {
-  check(mode_ == ExecutorMode::Training && model_.is_first() && model_.is_last(), "a whole model is recorded");
+  check(mode_ == ExecutorMode::Training && model_.groups().layout.num_stages() == 1, "a whole model is recorded");
   recorded_ = std::make_unique<RecordedMicrobatches>(model_, std::move(make));
 }
 
 void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   step_ = step;
   loss_gradient_ = loss_scale / batches_.num_global_microbatches();  // the loss is the mean over the step
+  num_reduced_ = 0;
   in_flight_.clear();
   input_gradients_.clear();
   const int num_microbatches = batches_.num_microbatches();
   const auto like = model_.params().flat_master().options().requires_grad(false).dtype(at::kDouble);
-  if (model_.is_last()) losses_m_ = at::zeros({num_microbatches}, like);
-  if (recorded_) recorded_->begin_step(microbatch(0), num_microbatches);
+  if (model_.has_last()) losses_m_ = at::zeros({num_microbatches}, like);
+  if (recorded_) recorded_->begin_step(microbatch(0, 0), num_microbatches);
 }
 
 std::vector<double> ModelExecutor::losses() const {
@@ -42,26 +43,33 @@ std::vector<double> ModelExecutor::losses() const {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-Microbatch ModelExecutor::microbatch(int micro) const {
+// The place among those that pass this stage on this rank.
+int ModelExecutor::local_micro(int stage, int micro) const {
+  const RankGroups& groups = model_.groups();
+  return micro - groups.layout.microbatches(groups.at[Axis::Pipe], stage).begin;
+}
+
+Microbatch ModelExecutor::microbatch(int stage, int micro) const {
   Microbatch microbatch = batches_.microbatch(step_, micro);
+  microbatch.micro = local_micro(stage, micro);
   microbatch.training = mode_ == ExecutorMode::Training;
   microbatch.loss_gradient = loss_gradient_;
   return placed_on(model_.params().flat_master().device(), std::move(microbatch), vocab_);
 }
 
-void ModelExecutor::forward(int, int micro) {
+void ModelExecutor::forward(int stage, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
-  const Microbatch microbatch = this->microbatch(micro);
+  const Microbatch microbatch = this->microbatch(stage, micro);
   if (replays()) {
     losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
     return;
   }
-  InFlight& flight = in_flight_[micro];
+  InFlight& flight = in_flight_[{stage, micro}];
   if (microbatch.training && flight.input.defined()) flight.input.requires_grad_(true);
-  flight.output = model_.forward(flight.input, microbatch);
-  if (!model_.is_last()) return;
+  flight.output = model_.forward(stage, flight.input, microbatch);
+  if (!model_.is_last(stage)) return;
   losses_m_.select(0, micro).copy_(flight.output.detach());
-  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase(micro);
+  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
 }
 
 void ModelExecutor::full_backward(int stage, int micro) {
@@ -70,45 +78,48 @@ void ModelExecutor::full_backward(int stage, int micro) {
   weight_grad(stage, micro);
 }
 
-void ModelExecutor::input_grad(int, int micro) {
+void ModelExecutor::input_grad(int stage, int micro) {
   const MemoryScope scope(MemoryCategory::Activations);
-  InFlight flight = std::move(in_flight_.extract(micro).mapped());
-  if (model_.is_last()) flight.output_gradient = at::full_like(flight.output, loss_gradient_);
+  InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
+  if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient_);
   torch::autograd::backward({flight.output}, {flight.output_gradient});
-  if (!model_.is_first()) input_gradients_[micro] = flight.input.grad();
+  if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = flight.input.grad();
 }
 
-void ModelExecutor::weight_grad(int, int micro) {
+void ModelExecutor::weight_grad(int stage, int micro) {
   const MemoryScope scope(MemoryCategory::Activations);
-  model_.weight_grads().run(micro);
+  model_.weight_grads(stage).run(local_micro(stage, micro));
 }
 
 void ModelExecutor::reduce_grad(int) {
-  if (on_reduce) on_reduce();
+  const RankGroups& groups = model_.groups();
+  if (++num_reduced_ == groups.layout.stages_of(groups.at[Axis::Pipe]).size() && on_reduce) on_reduce();
 }
 
-StageExecutor::Tensors ModelExecutor::outputs(int, int micro) {
-  auto output = in_flight_.at(micro).output.detach();
-  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase(micro);
+StageExecutor::Tensors ModelExecutor::outputs(int stage, int micro) {
+  auto output = in_flight_.at({stage, micro}).output.detach();
+  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
   return {output.contiguous()};
 }
 
-StageExecutor::Tensors ModelExecutor::input_gradients(int, int micro) {
-  return {std::move(input_gradients_.extract(micro).mapped()).contiguous()};
+StageExecutor::Tensors ModelExecutor::input_gradients(int stage, int micro) {
+  return {std::move(input_gradients_.extract({stage, micro}).mapped()).contiguous()};
 }
 
-StageExecutor::Tensors ModelExecutor::input_buffers(int, int micro) {
-  return {in_flight_[micro].input = activation_buffer()};
+StageExecutor::Tensors ModelExecutor::input_buffers(int stage, int micro) {
+  return {in_flight_[{stage, micro}].input = activation_buffer()};
 }
 
-StageExecutor::Tensors ModelExecutor::output_gradient_buffers(int, int micro) {
-  return {in_flight_[micro].output_gradient = activation_buffer()};
+StageExecutor::Tensors ModelExecutor::output_gradient_buffers(int stage, int micro) {
+  return {in_flight_[{stage, micro}].output_gradient = activation_buffer()};
 }
 
-void ModelExecutor::give_inputs(int, int micro, Tensors tensors) { in_flight_[micro].input = tensors.at(0); }
+void ModelExecutor::give_inputs(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].input = tensors.at(0);
+}
 
-void ModelExecutor::give_output_gradients(int, int micro, Tensors tensors) {
-  in_flight_[micro].output_gradient = tensors.at(0);
+void ModelExecutor::give_output_gradients(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].output_gradient = tensors.at(0);
 }
 
 at::Tensor ModelExecutor::activation_buffer() const {

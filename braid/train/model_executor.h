@@ -19,18 +19,19 @@ enum class ExecutorMode { Training, Evaluation };
 
 class ModelExecutor final : public StageExecutor {
  public:
-  // `model`, `batches` outlive this. One stage per rank.
+  // `model`, `batches` outlive this.
   ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
 
   // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
   void begin_step(int64_t step, double loss_scale = 1);
-  // Called by reduce_grad.
+  // Called by reduce_grad of the last of the rank's stages.
   std::function<void()> on_reduce;
   // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
   // and the backward that follows does nothing. For training on one rank with an accumulating sink.
   void record_with(MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
-  // Of the last step, by this rank's microbatch; empty unless the stage is the last. Waits for the device.
+  // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
+  // Waits for the device.
   std::vector<double> losses() const;
 
   void forward(int stage, int micro) override;
@@ -46,12 +47,14 @@ class ModelExecutor final : public StageExecutor {
   void give_output_gradients(int stage, int micro, Tensors tensors) override;
 
  private:
-  // From forward to the end of the input-gradient pass, of one microbatch.
+  // From forward to the end of the input-gradient pass, of one microbatch on one stage.
   struct InFlight {
     at::Tensor input, output, output_gradient;
   };
+  using Place = std::pair<int, int>;  // stage, microbatch
   at::Tensor activation_buffer() const;
-  Microbatch microbatch(int micro) const;
+  Microbatch microbatch(int stage, int micro) const;
+  int local_micro(int stage, int micro) const;
   bool replays() const { return recorded_ && recorded_->replays(); }
 
   StageModel& model_;
@@ -61,9 +64,10 @@ class ModelExecutor final : public StageExecutor {
   int64_t vocab_;
   int64_t step_ = 0;
   double loss_gradient_ = 1;  // of one microbatch's loss
-  std::map<int, InFlight> in_flight_;
-  std::map<int, at::Tensor> input_gradients_;  // from the backward to its SendBackward
-  at::Tensor losses_m_;                        // float64, where the model is; undefined unless the stage is the last
+  size_t num_reduced_ = 0;    // stages, in this step
+  std::map<Place, InFlight> in_flight_;
+  std::map<Place, at::Tensor> input_gradients_;  // from the backward to whoever asks for it
+  at::Tensor losses_m_;                          // float64, where the model is; undefined without the last stage
   std::unique_ptr<RecordedMicrobatches> recorded_;
 };
 

@@ -10,23 +10,34 @@ std::unique_ptr<Communicator> group_along(const DeviceMesh& mesh, Communicator& 
   return world.split(mesh.peers(world.rank(), axes).front(), world.rank(), std::move(name));
 }
 
-// Ranks on the first and last stage join; a rank in between is a group of its own.
-int tied_colour(const DeviceMesh& mesh, int rank) {
-  const int stage = mesh.coords(rank)[Axis::Pipe];
-  const bool at_an_end = stage == 0 || stage == mesh.size(Axis::Pipe) - 1;
-  return at_an_end ? mesh.peers(rank, {Axis::Pipe}).front() : mesh.num_ranks() + rank;
+// The ranks with the first and with the last stage join; one that has both, or neither, is a group of its own.
+int tied_colour(const DeviceMesh& mesh, const StageLayout& layout, int rank) {
+  const int pipe = mesh.coords(rank)[Axis::Pipe];
+  const bool one_end = layout.holds(pipe, 0) != layout.holds(pipe, layout.num_stages() - 1);
+  return one_end ? mesh.peers(rank, {Axis::Pipe}).front() : mesh.num_ranks() + rank;
+}
+
+// Data ranks in order, the lower rank of a mirrored pair before the other: so that a sum over the group continues the
+// tree over microbatches.
+std::unique_ptr<Communicator> replica_group(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world) {
+  Coords first = mesh.coords(world.rank());
+  const int pipe = first[Axis::Pipe], data = first[Axis::Data];
+  first[Axis::Pipe] = layout.pair_of(pipe);
+  first[Axis::Data] = 0;
+  return world.split(mesh.rank(first), 2 * data + (layout.pair_of(pipe) == pipe ? 0 : 1), "replicas");
 }
 
 }  // namespace
 
-RankGroups::RankGroups(const DeviceMesh& the_mesh, Communicator& the_world)
-    : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), world(the_world) {
+RankGroups::RankGroups(const DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world)
+    : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), layout(the_layout), world(the_world) {
   check(world.size() == mesh.num_ranks(), "a world has one rank per place of its mesh");
   tensor = group_along(mesh, world, {Axis::Tensor}, "tensor");
   pipe = group_along(mesh, world, {Axis::Pipe}, "pipe");
   data = group_along(mesh, world, {Axis::Data}, "data");
   model = group_along(mesh, world, {Axis::Pipe, Axis::Tensor}, "model");
-  tied = world.split(tied_colour(mesh, world.rank()), world.rank(), "tied");
+  replicas = replica_group(mesh, layout, world);
+  tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
 }
 
 }  // namespace braid

@@ -5,21 +5,27 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/train/stage_layout.h"
 
 namespace braid {
 
 struct RankGroups {
   // Collective over `world`, whose size is the mesh's.
-  RankGroups(const DeviceMesh& mesh, Communicator& world);
+  RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world);
 
   DeviceMesh mesh;
   Coords at;  // this rank's place
+  StageLayout layout;
   Communicator& world;
   std::unique_ptr<Communicator> tensor;
   std::unique_ptr<Communicator> pipe;
   std::unique_ptr<Communicator> data;
-  std::unique_ptr<Communicator> model;  // pipe x tensor: one replica
-  std::unique_ptr<Communicator> tied;   // first and last stage, which share the embedding; alone in between
+  std::unique_ptr<Communicator> model;     // pipe x tensor: one replica
+  std::unique_ptr<Communicator> replicas;  // all ranks with the same parameters: data x the pair of a mirrored stage
+  std::unique_ptr<Communicator> tied;  // the ranks with one end of the model each, which share the embedding; else 1
+
+  // Whether this rank is the one of its mirrored pair that speaks for their parameters.
+  bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };
 
 }  // namespace braid

@@ -27,9 +27,9 @@ void refill(at::Tensor& fixed, const at::Tensor& from) {
 at::Tensor compute_microbatch(StageModel& model, const Microbatch& microbatch) {
   const c10::AutoGradMode grad(true);
   const MemoryScope scope(MemoryCategory::Activations);
-  const at::Tensor loss = model.forward(at::Tensor(), microbatch);
+  const at::Tensor loss = model.forward(0, at::Tensor(), microbatch);
   torch::autograd::backward({loss}, {at::full_like(loss, microbatch.loss_gradient)});
-  model.weight_grads().run(microbatch.micro);
+  model.weight_grads(0).run(microbatch.micro);
   return loss.detach();
 }
 
@@ -50,7 +50,7 @@ void RecordedMicrobatches::begin_step(const Microbatch& like, int num_microbatch
   });
   model_.sink().on_ready = listener;
   if (!recorded) return;
-  model_.weight_grads().drop();  // what a recording that failed left there
+  model_.weight_grads(0).drop();  // what a recording that failed left there
   model_.sink().begin_step(num_microbatches);
 }
 

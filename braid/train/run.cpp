@@ -12,13 +12,13 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
-#include "braid/schedule/validate.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run_data.h"
+#include "braid/train/step_schedule.h"
 #include "braid/train/trainer.h"
 
 namespace braid {
@@ -32,10 +32,7 @@ constexpr double kNoDeadline = 1e8;
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
   if (!found.empty()) throw ConfigError(std::move(found));
-  for (const Fault& fault : validate(step_schedule(spec), SendMode::Buffered)) {
-    found.push_back({"pipeline.schedule", spec.pipeline.schedule, fault.text, ""});
-  }
-  if (!found.empty()) throw ConfigError(std::move(found));
+  refuse_faulty_schedule(spec);
 }
 
 RunStart run_start(const RunSpec& spec, const Corpus& corpus) {

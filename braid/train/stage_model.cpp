@@ -18,8 +18,8 @@ struct BlockRange {
 };
 
 // Block 0 is the embedding, the last block the head; stage_layers says how many transformer blocks lie between cuts.
-BlockRange blocks_of_stage(const RunSpec& spec, int stage) {
-  const std::vector<int> layers = stage_layers(spec);
+BlockRange blocks_of_stage(const RunSpec& spec, int stage, int num_stages) {
+  const std::vector<int> layers = stage_layers(spec, num_stages);
   const int before = std::accumulate(layers.begin(), layers.begin() + stage, 0);
   const bool last = stage + 1 == static_cast<int>(layers.size());
   return {stage == 0 ? 0 : 1 + before, 1 + before + layers[stage] + (last ? 1 : 0)};
@@ -48,31 +48,39 @@ at::ScalarType scalar_type(const std::string& dtype) {
 StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {
   const ModelParams all = model_params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
-  const auto [begin, end] = blocks_of_stage(spec, groups.at[Axis::Pipe]);
-  is_first_ = begin == 0;
-  is_last_ = end == static_cast<int>(all.size());
-
   const bool reproducible = spec.train.reduction == "reproducible";
-  const std::vector<BlockSpec> mine(all.begin() + begin, all.begin() + end);
+  std::vector<BlockSpec> mine;
+  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
+    const auto [begin, end] = blocks_of_stage(spec, stage, groups.layout.num_stages());
+    mine.insert(mine.end(), all.begin() + begin, all.begin() + end);
+  }
   store_ = std::make_unique<ParamStore>(mine, reproducible ? Reduction::Reproducible : Reduction::Fast,
                                         at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec)),
                                         spec.train.seed);
   sink_ = reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
-  weight_grads_ = std::make_unique<WeightGradQueue>(*sink_);
-  const RankContext rank{*groups.tensor, *weight_grads_, generator_};
-  for (int block = begin; block < end; ++block) blocks_.push_back(model_block(spec.model, block, *store_, rank));
+  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) build(spec, stage);
 }
 
-at::Tensor StageModel::forward(at::Tensor x_btc, const Microbatch& microbatch) {
+void StageModel::build(const RunSpec& spec, int index) {
+  Stage& stage = stages_[index];
+  stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
+  const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_};
+  const auto [begin, end] = blocks_of_stage(spec, index, groups_.layout.num_stages());
+  for (int block = begin; block < end; ++block) {
+    stage.blocks.push_back(model_block(spec.model, block, *store_, rank));
+  }
+}
+
+at::Tensor StageModel::forward(int stage, at::Tensor x_btc, const Microbatch& microbatch) {
   const MemoryScope scope(MemoryCategory::Activations);
-  for (const auto& block : blocks_) x_btc = block->forward(x_btc, microbatch);
+  for (const auto& block : stages_.at(stage).blocks) x_btc = block->forward(x_btc, microbatch);
   return x_btc;
 }
 
 bool StageModel::counts(const Parameter& param) const {
   Coords in_replica = groups_.at;
   in_replica[Axis::Data] = 0;
-  return param.local_uses.front() == 0 && counts_once(param.placement, in_replica);
+  return groups_.first_of_pair() && param.local_uses.front() == 0 && counts_once(param.placement, in_replica);
 }
 
 }  // namespace braid

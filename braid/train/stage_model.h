@@ -1,7 +1,8 @@
-// One rank's part of the model: the blocks of its stage, their parameters, and where their gradients go.
+// One rank's part of the model: the blocks of its stages, their parameters, and where their gradients go.
 // It knows nothing of schedules or optimizers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,28 +19,34 @@ class StageModel {
   // `spec.model.vocab` is resolved. `groups` must outlive this.
   StageModel(const RunSpec& spec, const RankGroups& groups);
 
-  // Through this stage's blocks. `x_btc` is undefined on the first stage.
-  at::Tensor forward(at::Tensor x_btc, const Microbatch& microbatch);
+  // Through the blocks of `stage`, one of groups.layout's for this rank. `x_btc` is undefined on the first stage.
+  at::Tensor forward(int stage, at::Tensor x_btc, const Microbatch& microbatch);
 
   ParamStore& params() { return *store_; }
   GradSink& sink() { return *sink_; }
-  WeightGradQueue& weight_grads() { return *weight_grads_; }
-  bool is_first() const { return is_first_; }
-  bool is_last() const { return is_last_; }
+  WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
+  bool is_first(int stage) const { return stage == 0; }
+  bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
+  bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
+  const RankGroups& groups() const { return groups_; }
   // Whether this rank speaks for `param` in norms: no lower rank of the replica holds the same elements.
   bool counts(const Parameter& param) const;
   // Names of the whole model's parameters, the same on every rank.
   const ParamOrder& order() const { return order_; }
 
  private:
+  struct Stage {
+    std::unique_ptr<WeightGradQueue> weight_grads;
+    std::vector<std::unique_ptr<Block>> blocks;
+  };
+  void build(const RunSpec& spec, int stage);
+
   const RankGroups& groups_;
-  bool is_first_, is_last_;
   ParamOrder order_;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<GradSink> sink_;
-  std::unique_ptr<WeightGradQueue> weight_grads_;
   RankGenerator generator_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::map<int, Stage> stages_;
 };
 
 // Names without repeats (a tied parameter once), in model order.

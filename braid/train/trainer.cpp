@@ -15,28 +15,13 @@
 #include "braid/base/text.h"
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
-#include "braid/schedule/generators.h"
-#include "braid/schedule/passes.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/resume.h"
+#include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
 
 namespace braid {
-namespace {
-
-// Evaluation: the forwards of a training schedule, and what carries them.
-Schedule forward_only(Schedule schedule) {
-  for (Program& program : schedule.programs) {
-    std::erase_if(program, [](const Action& action) {
-      return action.op != Op::Forward && action.op != Op::SendForward && action.op != Op::RecvForward;
-    });
-  }
-  return schedule;
-}
-
-}  // namespace
-
 struct Trainer::Pass {
   Pass(const RunSpec& spec, const Blend& blend, Trainer& trainer, ExecutorMode mode)
       : batches(spec, blend, *trainer.groups_, stream_key(spec.train.seed, "samples")),
@@ -49,11 +34,6 @@ struct Trainer::Pass {
   ModelExecutor executor;
   ScheduleRuntime runtime;
 };
-
-Schedule step_schedule(const RunSpec& spec) {
-  const int num_microbatches = spec.train.batch / (spec.train.microbatch * spec.mesh.data);
-  return with_comms(with_grad_sync(make_schedule(spec.pipeline.schedule, {spec.mesh.pipe, num_microbatches})));
-}
 
 int threads_per_rank(const RunSpec& spec, int cores) {
   if (spec.train.threads > 0) return spec.train.threads;
@@ -69,10 +49,10 @@ bool records_graphs(const RunSpec& spec) {
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : spec_(spec),
-      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), world)),
+      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world)),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
-  replication_ =
-      std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(), ReplicaGroups{*groups_->data, *groups_->tied});
+  replication_ = std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(),
+                                                     ReplicaGroups{*groups_->replicas, *groups_->tied});
   model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
@@ -95,7 +75,7 @@ std::string Trainer::graph_failure() const {
 StepReport Trainer::step() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
-  model_->sink().begin_step(training_->batches.num_microbatches());
+  model_->sink().begin_step(groups_->layout.num_microbatches(groups_->at[Axis::Pipe]));
   training_->executor.begin_step(num_steps_, loss_scale());
   spans_ = training_->runtime.run_step();
   replication_->finish();

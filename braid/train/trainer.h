@@ -76,9 +76,6 @@ class Trainer {
 // Whether a run's microbatches are recorded as CUDA graphs.
 bool records_graphs(const RunSpec& spec);
 
-// The complete program of a training step of `spec`: generated, with sends, receives and gradient sync.
-Schedule step_schedule(const RunSpec& spec);
-
 // Threads each rank computes with: train.threads, or the cores shared out evenly; 1 in reproducible mode, so that
 // layouts compare.
 int threads_per_rank(const RunSpec& spec, int cores);

@@ -95,13 +95,11 @@ TEST(BadInput, UnknownWords) {
   expect_complaints({
       {"[pipeline]\nschedule = \"1f1bb\"\n",
        {},
-       "pipeline.schedule = \"1f1bb\": must be \"gpipe\" or \"1f1b\"; nearest valid is \"1f1b\""},
+       "pipeline.schedule = \"1f1bb\": must be " + schedules() + "; nearest valid is \"1f1b\""},
       {"[pipeline]\nschedule = \"1F1B\"\n",
        {},
-       "pipeline.schedule = \"1F1B\": must be \"gpipe\" or \"1f1b\"; nearest valid is \"1f1b\""},
-      {"[pipeline]\nschedule = \"zero-bubble\"\n",
-       {},
-       "pipeline.schedule = \"zero-bubble\": must be \"gpipe\" or \"1f1b\""},
+       "pipeline.schedule = \"1F1B\": must be " + schedules() + "; nearest valid is \"1f1b\""},
+      {"[pipeline]\nschedule = \"zero-bubble\"\n", {}, "pipeline.schedule = \"zero-bubble\": must be " + schedules()},
       {"[train]\ndtype = \"bfloat\"\n",
        {},
        "train.dtype = \"bfloat\": must be \"float32\", \"float64\", \"bfloat16\" or \"float16\"; nearest valid is "
@@ -143,7 +141,7 @@ warmup_steps = 200
 model.head = 4: is not a known key; nearest valid is model.heads
 model.width = 3.5: must be an integer; nearest valid is 4
 model.dropout = 2: must be at least 0 and less than 1
-pipeline.schedule = "1f1bb": must be "gpipe" or "1f1b"; nearest valid is "1f1b"
+pipeline.schedule = "1f1bb": must be "naive", "gpipe", "1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "interleaved-zb", "zb-v", "dualpipev", "dualpipe", "zb-1p", "zb-2p", "v-half", "v-min", "pipedream", "pipedream-2bw" or file:...; nearest valid is "1f1b"
 train.steps = 0: must be at least 1; nearest valid is 1
 train.dtype = "float8": must be "float32", "float64", "bfloat16" or "float16"; nearest valid is "float32"
 train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12); nearest valid is 12)"},

@@ -61,4 +61,11 @@ inline void expect_complaints(const std::vector<Case>& cases, const HostLimits& 
   }
 }
 
+// What pipeline.schedule must be.
+inline std::string schedules() {
+  return "\"naive\", \"gpipe\", \"1f1b\", \"interleaved\", \"looped-bfs\", \"zb-h1\", \"zb-h2\", "
+         "\"interleaved-zb\", \"zb-v\", \"dualpipev\", \"dualpipe\", \"zb-1p\", \"zb-2p\", \"v-half\", \"v-min\", "
+         "\"pipedream\", \"pipedream-2bw\" or file:...";
+}
+
 }  // namespace braid

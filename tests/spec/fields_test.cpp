@@ -30,8 +30,9 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 5);
-  [[maybe_unused]] const auto& [pipeline_schedule, stage_layers] = run.pipeline;
-  EXPECT_EQ(num_fields("pipeline"), 2);
+  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, stage_layers] =
+      run.pipeline;
+  EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [bucket_mb, first_bucket_mb] = run.sync;
   EXPECT_EQ(num_fields("sync"), 2);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
@@ -40,7 +41,7 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 2 + 2 + 9 + 19);
+  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 6 + 2 + 9 + 19);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g] = run;
   EXPECT_EQ(sections().size(), 7u);
 }
@@ -129,6 +130,10 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "\n"
                          "[pipeline]\n"
                          "schedule = \"1f1b\"\n"
+                         "chunks = 0\n"
+                         "group = 0\n"
+                         "weights = \"own\"\n"
+                         "validation = \"before\"\n"
                          "layers = [6]\n"),
             std::string::npos)
       << printed;

@@ -51,7 +51,7 @@ TEST(Override, Complaints) {
        "data.paths = \"corpus.txt\": must be a list of strings; nearest valid is [\"corpus.txt\"]"},
       {"",
        {"pipeline.schedule=1f1bb"},
-       "pipeline.schedule = \"1f1bb\": must be \"gpipe\" or \"1f1b\"; nearest valid is \"1f1b\""},
+       "pipeline.schedule = \"1f1bb\": must be " + schedules() + "; nearest valid is \"1f1b\""},
       {"", {"train.reduction="}, "train.reduction = \"\": must be \"fast\" or \"reproducible\""},
       {"", {"train.out=\xff"}, "train.out = \xff: is not a TOML value"},
       {"",

@@ -100,7 +100,7 @@ TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
     EXPECT_EQ(4 * spec.model.width % spec.mesh.tensor, 0);
     EXPECT_EQ(spec.model.width % spec.mesh.tensor, 0);
     EXPECT_EQ(spec.train.batch % (spec.train.microbatch * spec.mesh.data), 0);
-    const auto stages = stage_layers(spec);
+    const auto stages = stage_layers(spec, spec.mesh.pipe);
     EXPECT_EQ(static_cast<int>(stages.size()), spec.mesh.pipe);
     EXPECT_GE(*std::min_element(stages.begin(), stages.end()), 1);
   }
@@ -139,7 +139,7 @@ TEST(StageLayers, AreAsEvenAsPossible) {
     RunSpec spec;
     spec.model.layers = layers;
     spec.mesh.pipe = pipe;
-    return stage_layers(spec);
+    return stage_layers(spec, spec.mesh.pipe);
   };
   EXPECT_EQ(stages(6, 1), (Ints{6}));
   EXPECT_EQ(stages(5, 2), (Ints{3, 2}));
@@ -162,7 +162,7 @@ TEST(StageLayers, AreTheUsersWhenGiven) {
   RunSpec spec;
   spec.mesh.pipe = 3;
   spec.pipeline.layers = {1, 4, 1};
-  EXPECT_EQ(stage_layers(spec), (Ints{1, 4, 1}));
+  EXPECT_EQ(stage_layers(spec, spec.mesh.pipe), (Ints{1, 4, 1}));
 }
 
 TEST(Combine, IsSymmetricAndNamesRealKeys) {

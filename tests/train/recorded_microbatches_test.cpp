@@ -24,7 +24,7 @@ class Rank {
  public:
   Rank(const RunSpec& spec, Communicator& world)
       : corpus_(tiny_corpus()),
-        groups_(DeviceMesh(spec.mesh), world),
+        groups_(DeviceMesh(spec.mesh), StageLayout::single(), world),
         model_(spec, groups_),
         batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
         executor_(spec, model_, batches_, ExecutorMode::Training) {
@@ -49,7 +49,7 @@ class Rank {
     for (int micro = 0; micro < num; ++micro, ++num_done_) executor_.forward(0, micro);
     for (int micro = 0; micro < num; ++micro) executor_.full_backward(0, micro);
     EXPECT_EQ(num_ready_, static_cast<int>(model_.params().params().size()));
-    EXPECT_EQ(model_.weight_grads().pending(), 0);
+    EXPECT_EQ(model_.weight_grads(0).pending(), 0);
     const c10::AutoGradMode no_grad(false);
     Step done{model_.params().flat_grads().clone(), executor_.losses()};
     model_.params().flat_data().detach().sub_(done.grads, 0.1 / loss_scale);

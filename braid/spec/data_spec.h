@@ -1,0 +1,20 @@
+// The [data] section: which text, cut how.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct DataSpec {
+  std::vector<std::string> paths;         // files, or folders searched recursively
+  std::vector<std::string> include = {};  // file name patterns inside folders, "*.py"; empty: all
+  std::string tokenizer = "bytes";    // bytes, a tokenizer.json, or a folder with it or with vocab.json + merges.txt
+  std::vector<double> weights = {};   // share of samples from each path; empty: by size. Prepared data only
+  std::string attention = "causal";   // causal, or document: tokens do not see other documents of their sequence
+  double validation_fraction = 0.05;  // share of the documents' bytes held out
+
+  bool operator==(const DataSpec&) const = default;
+};
+
+}  // namespace braid

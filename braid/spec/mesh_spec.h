@@ -1,0 +1,16 @@
+// The [mesh] section: how many ranks along each axis.
+#pragma once
+
+namespace braid {
+
+struct MeshSpec {
+  int pipe = 1;
+  int data = 1;
+  int context = 1;
+  int expert = 1;
+  int tensor = 1;
+
+  bool operator==(const MeshSpec&) const = default;
+};
+
+}  // namespace braid

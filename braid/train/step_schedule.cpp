@@ -1,0 +1,92 @@
+// Names of the schedule room's request become keys of the configuration here.
+#include "braid/train/step_schedule.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/schedule/csv.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "braid/schedule/validate.h"
+#include "braid/spec/schedule_kind.h"
+
+namespace braid {
+namespace {
+
+int num_microbatches(const RunSpec& spec) { return spec.train.batch / (spec.train.microbatch * spec.mesh.data); }
+
+// A request's field in the configuration, and a value of the one as a value of the other.
+Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
+  if (problem.key == "schedule") problem.key = "pipeline.schedule";
+  if (problem.key == "ranks") problem.key = "mesh.pipe";
+  if (problem.key == "chunks") problem.key = "pipeline.chunks";
+  if (problem.key == "group") problem.key = "pipeline.group";
+  if (problem.key == "microbatches") {
+    problem.key = "train.batch";
+    problem.value = cat(spec.train.batch);
+    problem.rule = cat("makes ", num_microbatches(spec), " microbatches per rank, which ", problem.rule);
+    const int per_microbatch = spec.train.microbatch * spec.mesh.data;
+    if (!problem.nearest.empty()) problem.nearest = cat(std::stoi(problem.nearest) * per_microbatch);
+  }
+  return problem;
+}
+
+Schedule from_file(const std::string& path, const RunSpec& spec) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream table;
+  table << file.rdbuf();
+  if (!file) throw IoError(path, -1, "cannot be read");
+  Schedule schedule = from_csv(table.str(), spec.pipeline.schedule);
+  std::vector<Problem> problems;
+  if (schedule.num_ranks() != spec.mesh.pipe) {
+    problems.push_back(
+        {"mesh.pipe", cat(spec.mesh.pipe), cat("must be the rows of ", path), cat(schedule.num_ranks())});
+  }
+  if (schedule.num_microbatches != num_microbatches(spec)) {
+    const int batch = schedule.num_microbatches * spec.train.microbatch * spec.mesh.data;
+    problems.push_back({"train.batch", cat(spec.train.batch),
+                        cat("must make the ", schedule.num_microbatches, " microbatches of ", path), cat(batch)});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return schedule;
+}
+
+Schedule generated(const RunSpec& spec) {
+  ScheduleRequest request{spec.mesh.pipe, num_microbatches(spec), spec.pipeline.chunks, spec.pipeline.group};
+  try {
+    return make_schedule(spec.pipeline.schedule, request);
+  } catch (const ConfigError& error) {
+    std::vector<Problem> problems;
+    for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));
+    throw ConfigError(std::move(problems));
+  }
+}
+
+}  // namespace
+
+Schedule step_schedule(const RunSpec& spec) {
+  const std::string path = schedule_file(spec.pipeline);
+  return with_comms(with_grad_sync(path.empty() ? generated(spec) : from_file(path, spec)));
+}
+
+Schedule forward_only(Schedule schedule) {
+  for (Program& program : schedule.programs) {
+    std::erase_if(program, [](const Action& action) {
+      return action.op != Op::Forward && action.op != Op::SendForward && action.op != Op::RecvForward;
+    });
+    for (Action& action : program) action.fusion = Fusion::None;
+  }
+  return schedule;
+}
+
+void refuse_faulty_schedule(const RunSpec& spec) {
+  const Schedule schedule = step_schedule(spec);
+  const std::vector<Fault> faults = validate(schedule, SendMode::Buffered);
+  if (faults.empty()) return;
+  throw ConfigError({{"pipeline.schedule", spec.pipeline.schedule, cat("cannot run:\n", print(schedule, faults)), ""}});
+}
+
+}  // namespace braid

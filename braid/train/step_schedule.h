@@ -1,0 +1,20 @@
+// The schedule of a run's step, from its configuration: generated or read from a file, lowered, proved.
+#pragma once
+
+#include "braid/schedule/schedule.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// What each pipeline rank does in a step, with its reductions and transfers. Throws ConfigError with every condition
+// of the schedule that the configuration breaks, in the configuration's keys, and IoError for a file that cannot be
+// read.
+Schedule step_schedule(const RunSpec& spec);
+
+// Evaluation: the forwards of a training schedule, and what carries them.
+Schedule forward_only(Schedule schedule);
+
+// Throws ConfigError with the grid of step_schedule() around its faults, when validate() finds any.
+void refuse_faulty_schedule(const RunSpec& spec);
+
+}  // namespace braid
