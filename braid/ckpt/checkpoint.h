@@ -27,7 +27,7 @@ struct CheckpointInfo {
   std::string config_toml;                      // the resolved configuration, in TOML
   std::string tokenizer;                        // DataSpec::tokenizer
   int64_t next_sample = 0;                      // data cursor
-  std::map<std::string, double> counters = {};  // the trainer's own numbers by name, "skipped_steps"
+  std::map<std::string, double> counters = {};  // the trainer's own numbers by name, "optimizer_steps"
 };
 
 // Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under

@@ -1,4 +1,4 @@
-// Lays parameters out one after another, then makes views: the buffers are allocated once and never move.
+// Lays parameters out one after another, then makes views: the buffers are allocated once; only bind() moves the data.
 #include "braid/param/param_store.h"
 
 #include <ATen/ops/zeros.h>
@@ -104,6 +104,16 @@ void ParamStore::fill_masters(uint64_t seed) {
     param.master = placed;
   }
   if (!on_host) flat_master_.copy_(host);
+}
+
+void ParamStore::bind(const at::Tensor& flat_data) {
+  const bool masters_too = flat_data_.is_same(flat_master_);
+  flat_data_ = flat_data;
+  if (masters_too) flat_master_ = flat_data;
+  for (Parameter& param : params_) {
+    param.data = slice(flat_data_, param.offset, param.placement).requires_grad_(true);
+    if (masters_too) param.master = slice(flat_master_, param.offset, param.placement);
+  }
 }
 
 void ParamStore::round_masters() {

@@ -57,6 +57,9 @@ class ParamStore {
   const std::vector<Parameter>& params() const { return params_; }
   const at::Tensor& flat_data() const { return flat_data_; }
   const at::Tensor& flat_master() const { return flat_master_; }  // is flat_data() when their types are the same
+  // From now on the parameters' data are `flat_data`, laid out as before, in leaves of their own: what was computed
+  // with the data so far keeps them. Masters move along where they are the data.
+  void bind(const at::Tensor& flat_data);
   // After writing masters: data becomes the masters rounded, to nearest even.
   void round_masters();
   // The first part is parallel to flat_data(); extra use slices follow it.

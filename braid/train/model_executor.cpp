@@ -7,18 +7,27 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 #include "braid/train/compute_device.h"
 
 namespace braid {
 
-ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode)
+ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches,
+                             ExecutorOptions options)
     : model_(model),
       batches_(batches),
-      mode_(mode),
+      plan_(std::move(options.versions)),
+      mode_(options.mode),
       activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
-      vocab_(spec.model.vocab) {}
+      vocab_(spec.model.vocab) {
+  if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {
+    versions_ = std::make_unique<WeightVersions>(model.params());
+  }
+}
 
 void ModelExecutor::record_with(MakeGraph make) {
   check(mode_ == ExecutorMode::Training && model_.groups().layout.num_stages() == 1, "a whole model is recorded");
@@ -27,7 +36,8 @@ void ModelExecutor::record_with(MakeGraph make) {
 
 void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   step_ = step;
-  loss_gradient_ = loss_scale / batches_.num_global_microbatches();  // the loss is the mean over the step
+  loss_scale_ = loss_scale;
+  if (versions_) versions_->restart();
   num_reduced_ = 0;
   in_flight_.clear();
   input_gradients_.clear();
@@ -43,17 +53,29 @@ std::vector<double> ModelExecutor::losses() const {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-// The place among those that pass this stage on this rank.
+// The place among those of one update that pass this stage on this rank.
 int ModelExecutor::local_micro(int stage, int micro) const {
   const RankGroups& groups = model_.groups();
-  return micro - groups.layout.microbatches(groups.at[Axis::Pipe], stage).begin;
+  const int first = groups.layout.microbatches(groups.at[Axis::Pipe], stage).begin;
+  return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
+}
+
+// What an update minimises is the mean over its microbatches on all data ranks.
+double ModelExecutor::loss_gradient(int micro) const {
+  const int update = plan_.update_of(micro);
+  const int data_ranks = batches_.num_global_microbatches() / batches_.num_microbatches();
+  return loss_scale_ / ((plan_.update_end(update) - plan_.update_begin(update)) * data_ranks);
+}
+
+void ModelExecutor::use_weights_of(int stage, int micro) {
+  if (versions_) versions_->use(plan_.version(stage, micro));
 }
 
 Microbatch ModelExecutor::microbatch(int stage, int micro) const {
   Microbatch microbatch = batches_.microbatch(step_, micro);
   microbatch.micro = local_micro(stage, micro);
   microbatch.training = mode_ == ExecutorMode::Training;
-  microbatch.loss_gradient = loss_gradient_;
+  microbatch.loss_gradient = loss_gradient(micro);
   return placed_on(model_.params().flat_master().device(), std::move(microbatch), vocab_);
 }
 
@@ -64,6 +86,7 @@ void ModelExecutor::forward(int stage, int micro) {
     losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
     return;
   }
+  use_weights_of(stage, micro);
   InFlight& flight = in_flight_[{stage, micro}];
   if (microbatch.training && flight.input.defined()) flight.input.requires_grad_(true);
   flight.output = model_.forward(stage, flight.input, microbatch);
@@ -80,8 +103,9 @@ void ModelExecutor::full_backward(int stage, int micro) {
 
 void ModelExecutor::input_grad(int stage, int micro) {
   const MemoryScope scope(MemoryCategory::Activations);
+  use_weights_of(stage, micro);
   InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
-  if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient_);
+  if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient(micro));
   torch::autograd::backward({flight.output}, {flight.output_gradient});
   if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = flight.input.grad();
 }
@@ -89,6 +113,15 @@ void ModelExecutor::input_grad(int stage, int micro) {
 void ModelExecutor::weight_grad(int stage, int micro) {
   const MemoryScope scope(MemoryCategory::Activations);
   model_.weight_grads(stage).run(local_micro(stage, micro));
+}
+
+void ModelExecutor::update(int stage, int micro) {
+  check(versions_ && on_update, "an update within a step needs versions of the weights, and somebody to make it");
+  versions_->use(versions_->newest());
+  versions_->push();
+  on_update(plan_.update_of(micro));
+  const bool more = micro + 1 < batches_.num_microbatches();
+  versions_->drop_before(more ? plan_.version(stage, micro + 1) : versions_->newest());
 }
 
 void ModelExecutor::reduce_grad(int) {

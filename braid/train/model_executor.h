@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "braid/param/weight_versions.h"
 #include "braid/pipe/stage_executor.h"
+#include "braid/schedule/version_plan.h"
 #include "braid/train/batch_source.h"
 #include "braid/train/recorded_microbatches.h"
 #include "braid/train/stage_model.h"
@@ -17,13 +19,21 @@ namespace braid {
 
 enum class ExecutorMode { Training, Evaluation };
 
+struct ExecutorOptions {
+  ExecutorMode mode = ExecutorMode::Training;
+  VersionPlan versions;  // of the schedule that will run
+};
+
 class ModelExecutor final : public StageExecutor {
  public:
-  // `model`, `batches` outlive this.
-  ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorMode mode);
+  // `model` and `batches` outlive this. In training under an asynchronous plan a microbatch passes a stage with the
+  // version of its weights that the plan says, there and back.
+  ModelExecutor(const RunSpec& spec, StageModel& model, const BatchSource& batches, ExecutorOptions options);
 
   // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
   void begin_step(int64_t step, double loss_scale = 1);
+  // Called by update(), on a new version of the weights: number `update` of the step changes them in place.
+  std::function<void(int update)> on_update;
   // Called by reduce_grad of the last of the rank's stages.
   std::function<void()> on_reduce;
   // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
@@ -39,6 +49,7 @@ class ModelExecutor final : public StageExecutor {
   void input_grad(int stage, int micro) override;
   void weight_grad(int stage, int micro) override;
   void reduce_grad(int stage) override;
+  void update(int stage, int micro) override;
   Tensors outputs(int stage, int micro) override;
   Tensors input_gradients(int stage, int micro) override;
   Tensors input_buffers(int stage, int micro) override;
@@ -55,16 +66,20 @@ class ModelExecutor final : public StageExecutor {
   at::Tensor activation_buffer() const;
   Microbatch microbatch(int stage, int micro) const;
   int local_micro(int stage, int micro) const;
+  double loss_gradient(int micro) const;
+  void use_weights_of(int stage, int micro);
   bool replays() const { return recorded_ && recorded_->replays(); }
 
   StageModel& model_;
   const BatchSource& batches_;
+  VersionPlan plan_;
   ExecutorMode mode_;
+  std::unique_ptr<WeightVersions> versions_;  // null under a synchronous plan
   std::vector<int64_t> activation_shape_;
   int64_t vocab_;
   int64_t step_ = 0;
-  double loss_gradient_ = 1;  // of one microbatch's loss
-  size_t num_reduced_ = 0;    // stages, in this step
+  double loss_scale_ = 1;
+  size_t num_reduced_ = 0;  // stages, in this step
   std::map<Place, InFlight> in_flight_;
   std::map<Place, at::Tensor> input_gradients_;  // from the backward to whoever asks for it
   at::Tensor losses_m_;                          // float64, where the model is; undefined without the last stage

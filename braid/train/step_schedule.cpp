@@ -7,7 +7,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
@@ -34,30 +33,20 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
   return problem;
 }
 
-Schedule from_file(const std::string& path, const RunSpec& spec) {
+std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream table;
-  table << file.rdbuf();
+  std::ostringstream text;
+  text << file.rdbuf();
   if (!file) throw IoError(path, -1, "cannot be read");
-  Schedule schedule = from_csv(table.str(), spec.pipeline.schedule);
-  std::vector<Problem> problems;
-  if (schedule.num_ranks() != spec.mesh.pipe) {
-    problems.push_back(
-        {"mesh.pipe", cat(spec.mesh.pipe), cat("must be the rows of ", path), cat(schedule.num_ranks())});
-  }
-  if (schedule.num_microbatches != num_microbatches(spec)) {
-    const int batch = schedule.num_microbatches * spec.train.microbatch * spec.mesh.data;
-    problems.push_back({"train.batch", cat(spec.train.batch),
-                        cat("must make the ", schedule.num_microbatches, " microbatches of ", path), cat(batch)});
-  }
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-  return schedule;
+  return text.str();
 }
 
-Schedule generated(const RunSpec& spec) {
-  ScheduleRequest request{spec.mesh.pipe, num_microbatches(spec), spec.pipeline.chunks, spec.pipeline.group};
+Schedule requested(const RunSpec& spec) {
+  const ScheduleRequest request{spec.mesh.pipe, num_microbatches(spec), spec.pipeline.chunks, spec.pipeline.group};
+  const std::string path = schedule_file(spec.pipeline);
   try {
-    return make_schedule(spec.pipeline.schedule, request);
+    return path.empty() ? make_schedule(spec.pipeline.schedule, request)
+                        : schedule_from_table(content(path), spec.pipeline.schedule, request);
   } catch (const ConfigError& error) {
     std::vector<Problem> problems;
     for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));
@@ -67,9 +56,11 @@ Schedule generated(const RunSpec& spec) {
 
 }  // namespace
 
-Schedule step_schedule(const RunSpec& spec) {
-  const std::string path = schedule_file(spec.pipeline);
-  return with_comms(with_grad_sync(path.empty() ? generated(spec) : from_file(path, spec)));
+Schedule step_schedule(const RunSpec& spec) { return with_comms(with_grad_sync(requested(spec))); }
+
+VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
+  if (spec.pipeline.schedule == "pipedream-2bw") return {schedule, VersionRule::DoubleBuffered};
+  return {schedule, spec.pipeline.weights == "vertical" ? VersionRule::Vertical : VersionRule::Own};
 }
 
 Schedule forward_only(Schedule schedule) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/schedule/schedule.h"
+#include "braid/schedule/version_plan.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -10,6 +11,9 @@ namespace braid {
 // of the schedule that the configuration breaks, in the configuration's keys, and IoError for a file that cannot be
 // read.
 Schedule step_schedule(const RunSpec& spec);
+
+// Which versions of the weights its stages use.
+VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
 
 // Evaluation: the forwards of a training schedule, and what carries them.
 Schedule forward_only(Schedule schedule);

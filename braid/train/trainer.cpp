@@ -26,11 +26,13 @@ struct Trainer::Pass {
   Pass(const RunSpec& spec, const Blend& blend, Trainer& trainer, ExecutorMode mode)
       : batches(spec, blend, *trainer.groups_, stream_key(spec.train.seed, "samples")),
         schedule(mode == ExecutorMode::Training ? step_schedule(spec) : forward_only(step_schedule(spec))),
-        executor(spec, *trainer.model_, batches, mode),
+        versions(version_plan(spec, step_schedule(spec))),
+        executor(spec, *trainer.model_, batches, {mode, versions}),
         runtime(schedule, *trainer.groups_->pipe, executor) {}
 
   BatchSource batches;
   Schedule schedule;
+  VersionPlan versions;
   ModelExecutor executor;
   ScheduleRuntime runtime;
 };
@@ -61,6 +63,7 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
   if (!corpus.validation.empty()) {
     evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
   }
+  training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
   if (records_graphs(spec_)) training_->executor.record_with(cuda_graph);
 }
@@ -75,13 +78,15 @@ std::string Trainer::graph_failure() const {
 StepReport Trainer::step() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
-  model_->sink().begin_step(groups_->layout.num_microbatches(groups_->at[Axis::Pipe]));
+  const VersionPlan& versions = training_->versions;
+  begin_gradients(0);
   training_->executor.begin_step(num_steps_, loss_scale());
   spans_ = training_->runtime.run_step();
-  replication_->finish();
+  if (!versions.asynchronous()) replication_->finish();
 
   StepReport report;
   report.loss = mean_loss(*training_);
+  report.staleness = versions.most_stale();
   update(report);
 
   report.sample_hash = training_->batches.hash(num_steps_);
@@ -91,6 +96,27 @@ StepReport Trainer::step() {
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
   report_timing(report);
   return report;
+}
+
+void Trainer::begin_gradients(int update) {
+  const VersionPlan& versions = training_->versions;
+  const int num_microbatches = versions.asynchronous() ? versions.update_end(update) - versions.update_begin(update)
+                                                       : groups_->layout.num_microbatches(groups_->at[Axis::Pipe]);
+  model_->sink().begin_step(num_microbatches);
+}
+
+// An asynchronous schedule does not wait for other stages: each clips by the norm of its own gradients.
+void Trainer::update_within_step(int update) {
+  replication_->finish();
+  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
+  const double norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->tensor);
+  if (!std::isfinite(norm)) {
+    throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
+                       groups_->at[Axis::Pipe], " is ", norm, ": not finite"));
+  }
+  const double rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
+  optimizer_->step({rate, clip_scale(norm, spec_.optimizer.clip_norm)});
+  if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
 
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
@@ -105,6 +131,7 @@ void Trainer::update(StepReport& report) {
     throw RunError(cat("step ", num_steps_ + 1, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
                        ": not finite; the parameters are those of step ", num_steps_));
   }
+  if (training_->versions.asynchronous()) return;  // updated as it went
   if (loss_scaler_) loss_scaler_->update(finite ? Gradients::Finite : Gradients::Overflowed);
   report.skipped = !finite;
   if (report.skipped) return;
@@ -204,8 +231,8 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
     const LossScaler::State& state = loss_scaler_->state();
     info.counters = {{"loss_scale", state.scale}, {"finite_steps", static_cast<double>(state.num_finite)}};
   }
-  if (optimizer_->num_steps() < num_steps_) {
-    info.counters["skipped_steps"] = static_cast<double>(num_steps_ - optimizer_->num_steps());
+  if (optimizer_->num_steps() != num_steps_) {
+    info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
   save_checkpoint(directory, tensors_on_host(), info, groups_->world);
 }
@@ -217,8 +244,7 @@ void Trainer::load_counters(const CheckpointInfo& info) {
     return found == info.counters.end() ? otherwise : found->second;
   };
   num_steps_ = info.step;
-  const auto num_skipped = static_cast<int64_t>(counter("skipped_steps", 0));
-  optimizer_->set_num_steps(info.step - num_skipped);
+  optimizer_->set_num_steps(static_cast<int64_t>(counter("optimizer_steps", static_cast<double>(info.step))));
   if (!loss_scaler_) return;
   const auto num_finite = static_cast<int64_t>(counter("finite_steps", 0));
   loss_scaler_->set_state({counter("loss_scale", loss_scaler_->scale()), num_finite});

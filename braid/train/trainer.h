@@ -54,6 +54,8 @@ class Trainer {
 
   double mean_loss(const Pass& pass) const;
   double loss_scale() const;
+  void begin_gradients(int update);
+  void update_within_step(int update);
   void update(StepReport& report);
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;

@@ -9,6 +9,7 @@
 
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/schedule/generators.h"
 #include "braid/train/model_executor.h"
 #include "tests/train/layout_run.h"
 
@@ -27,7 +28,8 @@ class Rank {
         groups_(DeviceMesh(spec.mesh), StageLayout::single(), world),
         model_(spec, groups_),
         batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
-        executor_(spec, model_, batches_, ExecutorMode::Training) {
+        executor_(spec, model_, batches_,
+                  {ExecutorMode::Training, VersionPlan(gpipe(1, batches_.num_microbatches()), VersionRule::Own)}) {
     model_.sink().on_ready = [this](const Parameter&) { ++num_ready_; };
   }
 
