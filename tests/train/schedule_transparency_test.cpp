@@ -1,7 +1,6 @@
 // Every synchronous schedule trains the serial model: in float64 to rounding, in reproducible float32 bit for bit.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 
 #include "braid/base/text.h"
@@ -94,12 +93,11 @@ TEST(ScheduleTransparencyOfChunks, AnyNumberOfChunksTrainsTheSameModel) {
   }
 }
 
-TEST(ScheduleTransparencyOfFiles, ATableOfActionsTrainsTheSameModel) {
-  const ScratchFolder folder;
-  const std::string path = folder.path() + "/table.csv";
-  std::ofstream(path) << to_csv(make_schedule("zb-v", {2, kMicrobatches}));
-  RunSpec spec = spec_for({"file:" + path, {.pipe = 2}});
-  expect_the_serial_training(spec);
+class ScheduleTransparencyOfFiles : public ScratchFolder {};
+
+TEST_F(ScheduleTransparencyOfFiles, ATableOfActionsTrainsTheSameModel) {
+  write(path("table.csv"), to_csv(make_schedule("zb-v", {2, kMicrobatches})));
+  expect_the_serial_training(spec_for({"file:" + path("table.csv"), {.pipe = 2}}));
 }
 
 // The norm is looked at in all of them before the update, and dropout follows the microbatch.
