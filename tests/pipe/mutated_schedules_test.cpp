@@ -1,0 +1,149 @@
+// The validator and the runtime say the same of every schedule, sound or not: on null stages, the runtime comes to the
+// end without a complaint exactly where validate() finds no fault. Whatever is wrong, it ends: no hang, no crash.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <typeinfo>
+
+#include "braid/base/errors.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/pipe/schedule_runtime.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "braid/schedule/peaks.h"
+#include "braid/schedule/validate.h"
+#include "tests/pipe/null_stages.h"
+#include "tests/pipe/schedule_mutation.h"
+
+namespace braid {
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr int kMutants = 3;
+#else
+constexpr int kMutants = 12;  // of each schedule
+#endif
+
+int mutants_of_each() { return std::getenv("BRAID_FULL") ? 100 * kMutants : kMutants; }
+
+// Empty when every rank came to its end; else why not.
+std::string outcome(const Schedule& schedule, SendMode mode) {
+  try {
+    run_ranks(schedule.num_ranks(),
+              [&](Communicator& pipe) {
+                NullStages stages(schedule, pipe.rank());
+                ScheduleRuntime(schedule, pipe, stages, mode).run_step();
+                stages.finish();
+              },
+              {.deadline_seconds = 600});
+  } catch (const Complaint& error) {
+    return error.what();
+  } catch (const InternalError& error) {
+    return error.what();
+  } catch (const CommError& error) {
+    const std::string& why = error.failure().why;
+    EXPECT_TRUE(why.starts_with("no rank can go on") || why.starts_with("has ended without joining")) << why;
+    return why;
+  }
+  return "";
+}
+
+// The schedule with every op that a pass may add: weights gathered for the step, recomputation, the optimizer.
+Schedule with_every_op(const Schedule& schedule) {
+  Schedule result = schedule;
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    Program& program = result.programs[rank];
+    program.clear();
+    std::map<int, int> last;  // microbatch, by stage
+    for (const Action& action : schedule.programs[rank]) {
+      if (last.emplace(action.stage, 0).second) program.push_back({Op::Unshard, action.stage, -1});
+      last[action.stage] = std::max(last[action.stage], action.micro);
+      const bool backward = action.op == Op::FullBackward || action.op == Op::InputGrad;
+      const bool pair = !program.empty() && program.back().fusion == Fusion::WithNext;
+      if (backward && !pair) program.push_back({Op::Recompute, action.stage, action.micro});
+      program.push_back(action);
+    }
+    for (const auto& [stage, micro] : last) {
+      program.push_back({Op::Reshard, stage, -1});
+      program.push_back({Op::Update, stage, micro});
+    }
+  }
+  return result;
+}
+
+Schedule with_promise(Schedule schedule) {
+  schedule.promise = {peak_activations(schedule), peak_pending_weight_grads(schedule), weight_versions(schedule)};
+  return schedule;
+}
+
+// Every schedule of small size in three forms: as it is, its backwards split, with every op. Their promise is what
+// they hold and no more.
+std::vector<Schedule> schedules() {
+  std::vector<Schedule> all;
+  for (const auto& name : schedule_names()) {
+    for (const ScheduleRequest& request : {ScheduleRequest{2, 2}, {2, 4}, {3, 4}, {4, 8}}) {
+      try {
+        const Schedule plain = make_schedule(name, request);
+        all.push_back(with_comms(with_grad_sync(plain)));
+        all.push_back(with_promise(with_comms(with_grad_sync(split_backward(plain)))));
+        all.push_back(with_promise(with_every_op(with_comms(with_grad_sync(plain)))));
+      } catch (const ConfigError&) {  // a size that the schedule does not have
+      }
+    }
+  }
+  return all;
+}
+
+struct Tally {
+  int sound = 0, faulty = 0, buffered_only = 0;
+};
+
+// The number of faults, having compared the two.
+bool agree(const Schedule& schedule, SendMode mode) {
+  const auto faults = validate(schedule, mode);
+  const std::string why = outcome(schedule, mode);
+  EXPECT_EQ(faults.empty(), why.empty()) << (mode == SendMode::Buffered ? "buffered" : "rendezvous") << "\n"
+                                         << "runtime: " << why << "\n"
+                                         << "validator:\n"
+                                         << print(schedule, faults);
+  return faults.empty();
+}
+
+void compare(const Schedule& schedule, Tally& tally) {
+  const bool buffered = agree(schedule, SendMode::Buffered);
+  const bool rendezvous = agree(schedule, SendMode::Rendezvous);
+  ++(buffered ? tally.sound : tally.faulty);
+  tally.buffered_only += buffered && !rendezvous;
+}
+
+TEST(MutatedSchedules, UnchangedOnesRunToTheEnd) {
+  Tally tally;
+  for (const Schedule& schedule : schedules()) {
+    SCOPED_TRACE(cat(schedule.name, " ", schedule.num_ranks(), " ranks ", schedule.num_microbatches, " microbatches"));
+    compare(schedule, tally);
+  }
+  EXPECT_EQ(tally.faulty, 0);
+  EXPECT_GT(tally.buffered_only, 0);  // 1F1B, where two neighbours send to each other first
+}
+
+TEST(MutatedSchedules, TheValidatorSaysWhatTheRuntimeDoes) {
+  Tally tally;
+  uint64_t seed = 0;
+  for (const Schedule& schedule : schedules()) {
+    for (int i = 0; i < mutants_of_each() && !HasFailure(); ++i) {
+      Mutation mutation(seed++);
+      const Schedule mutant = mutation.apply(schedule);
+      SCOPED_TRACE(cat(schedule.name, " ", schedule.num_ranks(), " ranks ", schedule.num_microbatches,
+                       " microbatches, seed ", seed - 1, ": ", mutation.text()));
+      compare(mutant, tally);
+    }
+  }
+  const int all = tally.sound + tally.faulty;
+  std::printf("%d mutants, %d sound, %d only with buffered sends\n", all, tally.sound, tally.buffered_only);
+  EXPECT_GT(tally.sound, all / 20);
+  EXPECT_GT(tally.faulty, all / 3);
+  EXPECT_GT(tally.buffered_only, 0);
+}
+
+}  // namespace
+}  // namespace braid
