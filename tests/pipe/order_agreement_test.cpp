@@ -1,0 +1,62 @@
+// What the runtime did, in what order, against the simulator's timeline of the same schedule.
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/pipe/schedule_runtime.h"
+#include "braid/schedule/generators.h"
+#include "braid/schedule/passes.h"
+#include "braid/sim/simulate.h"
+#include "tests/pipe/null_stages.h"
+
+namespace braid {
+namespace {
+
+std::vector<Action> actions_of(const std::vector<Span>& spans) {
+  std::vector<Action> actions;
+  for (const Span& span : spans) actions.push_back(span.action);
+  return actions;
+}
+
+// Those that a stage is asked for.
+std::vector<Action> run_by_stages(const std::vector<Action>& actions) {
+  std::vector<Action> kept;
+  for (Action action : actions) {
+    action.fusion = Fusion::None;
+    if (!communicates(action.op)) kept.push_back(action);
+  }
+  return kept;
+}
+
+void expect_the_simulators_order(const Schedule& schedule) {
+  const Timeline simulated = simulate(schedule, CostModel{});
+  run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
+    NullStages stages(schedule, pipe.rank());
+    const auto spans = ScheduleRuntime(schedule, pipe, stages).run_step();
+    stages.finish();
+    const std::vector<Action> expected = actions_of(simulated.ranks[pipe.rank()]);
+    EXPECT_EQ(actions_of(spans), expected);
+    EXPECT_EQ(stages.ran, run_by_stages(expected));
+  });
+}
+
+TEST(OrderAgreement, EveryScheduleRunsInTheSimulatorsOrder) {
+  int checked = 0;
+  for (const auto& name : schedule_names()) {
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      for (const int microbatches : {1, 2, 4, 8, 10}) {
+        SCOPED_TRACE(cat(name, " ", ranks, " ranks ", microbatches, " microbatches"));
+        try {
+          const Schedule schedule = make_schedule(name, {.ranks = ranks, .microbatches = microbatches});
+          expect_the_simulators_order(with_comms(with_grad_sync(schedule)));
+          ++checked;
+        } catch (const ConfigError&) {  // a size that the schedule does not have
+        }
+      }
+    }
+  }
+  EXPECT_GE(checked, 3 * static_cast<int>(schedule_names().size()));
+}
+
+}  // namespace
+}  // namespace braid
