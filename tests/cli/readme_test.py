@@ -49,6 +49,16 @@ class Readme(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(shapes(done.stdout.replace(folder, "runs")), shapes(shown))
 
+    def test_its_code_is_in_an_example_that_is_built_and_run(self):
+        def lines(text):
+            return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+        examples = [lines(source.read_text()) for source in sorted((SOURCE / "examples").glob("*/main.cpp"))]
+        code = re.findall(r"^```cpp\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S)
+        self.assertGreaterEqual(len(code), 1)
+        for snippet in code:
+            self.assertTrue(any(lines(snippet) in example for example in examples), snippet)
+
     def test_the_files_it_names_are_there(self):
         text = (SOURCE / "README.md").read_text()
         for name in re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"\bscripts/\w+", text):

@@ -1,0 +1,61 @@
+// Batch normalization whose running statistics are those of minibatches, though a pipeline shows it microbatches. While
+// training, a microbatch is normalized by its own mean and variance; at the end of the step the running statistics move
+// once, by the mean and variance of all values of the minibatch (of all data ranks).
+//
+// Source: torchgpipe's DeferredBatchNorm (Kim et al., 2020, section 3.4). Unlike there the variance that enters the
+// running one is the unbiased, as in torch::nn::BatchNorm: where the layer's input is the same, the running statistics
+// are those of a BatchNorm that sees the whole minibatch.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/options/batchnorm.h>
+#include <torch/nn/pimpl.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "braid/module/layer_list.h"
+#include "braid/module/microbatch_listener.h"
+
+namespace braid {
+
+// For inputs (rows, features, ...) of any dimension; parameters and buffers have the names and shapes of BatchNorm1d,
+// 2d and 3d. Without a pipeline, call begin_microbatch before each microbatch and end_step after the last; outside of a
+// microbatch that trains, statistics do not move.
+class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public MicrobatchListener {
+ public:
+  struct State {
+    at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where options leave them out
+  };
+  explicit DeferredBatchNormImpl(int64_t num_features)
+      : DeferredBatchNormImpl(torch::nn::BatchNormOptions(num_features)) {}
+  explicit DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options);
+  DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, State shared);
+  void reset() override;
+  at::Tensor forward(at::Tensor x);
+  void begin_microbatch(const MicrobatchContext& context) override;
+  void end_step(Communicator& data) override;
+
+  const State& state() const { return state_; }
+
+ private:
+  void adopt(State state);
+  void count(const at::Tensor& x);
+  void move_running(const at::Tensor& moments);
+
+  torch::nn::BatchNormOptions options_;
+  State state_;
+
+  MicrobatchContext context_{.purpose = ForwardPurpose::Evaluation};
+  // Of each microbatch that trained in this step: the number of values of a feature, then the means, then the sums of
+  // squared distances from them; float64. A microbatch that is computed again replaces its own.
+  std::map<int64_t, at::Tensor> moments_;
+};
+TORCH_MODULE(DeferredBatchNorm);
+
+// Replaces the layers that are BatchNorm1d, 2d or 3d, sharing their parameters and buffers. Gives the names of those
+// within other modules, which cannot be reached from outside: "block1.bn". They go on counting microbatches.
+std::vector<std::string> defer_batch_norms(LayerList& layers);
+
+}  // namespace braid

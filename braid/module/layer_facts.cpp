@@ -1,0 +1,117 @@
+// Questions to torch's modules.
+#include "braid/module/layer_facts.h"
+
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/rnn.h>
+
+#include <set>
+
+#include "braid/base/text.h"
+#include "braid/module/microbatch_listener.h"
+
+namespace braid {
+namespace {
+
+using torch::nn::Module;
+
+std::vector<std::shared_ptr<Module>> all(const Layer& layer) {
+  return layer.module ? layer.module->modules() : std::vector<std::shared_ptr<Module>>();
+}
+
+// p of a module that is a Dropout, 0 of others.
+template <class... Dropouts>
+double dropout_probability(const Module& module) {
+  double p = 0;
+  const auto ask = [&](const auto* dropout) {
+    if (dropout) p = dropout->options.p();
+  };
+  (ask(dynamic_cast<const Dropouts*>(&module)), ...);
+  return p;
+}
+
+// A recurrent layer drops between its layers only.
+template <class... Recurrents>
+double recurrent_probability(const Module& module) {
+  double p = 0;
+  const auto ask = [&](const auto* recurrent) {
+    if (recurrent && recurrent->options_base.num_layers() > 1) p = recurrent->options_base.dropout();
+  };
+  (ask(dynamic_cast<const Recurrents*>(&module)), ...);
+  return p;
+}
+
+double drawing_probability(const Module& module) {
+  using namespace torch::nn;
+  if (const auto* attention = dynamic_cast<const MultiheadAttentionImpl*>(&module)) return attention->options.dropout();
+  return dropout_probability<DropoutImpl, Dropout2dImpl, Dropout3dImpl, AlphaDropoutImpl, FeatureAlphaDropoutImpl>(
+             module) +
+         recurrent_probability<RNNImpl, LSTMImpl, GRUImpl>(module);
+}
+
+// "torch::nn::DropoutImpl" is known to its user as torch::nn::Dropout.
+std::string public_name(const Module& module) {
+  const std::string& name = module.name();
+  return name.ends_with("Impl") ? name.substr(0, name.size() - 4) : name;
+}
+
+void push_once(Tensors& tensors, std::set<const void*>& seen, const at::Tensor& tensor) {
+  if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.push_back(tensor);
+}
+
+}  // namespace
+
+Tensors parameters(const Layer& layer) {
+  Tensors result;
+  std::set<const void*> seen;
+  if (layer.module) {
+    for (const auto& tensor : layer.module->parameters()) push_once(result, seen, tensor);
+  }
+  for (const auto& tensor : layer.options.parameters) push_once(result, seen, tensor);
+  return result;
+}
+
+Tensors buffers(const Layer& layer) {
+  Tensors result;
+  std::set<const void*> seen;
+  if (layer.module) {
+    for (const auto& tensor : layer.module->buffers()) push_once(result, seen, tensor);
+  }
+  return result;
+}
+
+std::vector<const Module*> modules(const Layer& layer) {
+  std::vector<const Module*> result;
+  for (const auto& module : all(layer)) result.push_back(module.get());
+  return result;
+}
+
+std::vector<MicrobatchListener*> listeners(const Layer& layer) {
+  std::vector<MicrobatchListener*> result;
+  for (const auto& module : all(layer)) {
+    if (auto* listener = dynamic_cast<MicrobatchListener*>(module.get())) result.push_back(listener);
+  }
+  return result;
+}
+
+std::vector<std::string> drawing_modules(const Layer& layer) {
+  std::vector<std::string> result;
+  for (const auto& module : all(layer)) {
+    const double p = drawing_probability(*module);
+    if (p > 0) result.push_back(cat(public_name(*module), "(p=", p, ")"));
+    if (dynamic_cast<const torch::nn::RReLUImpl*>(module.get())) result.push_back(public_name(*module));
+  }
+  return result;
+}
+
+EvaluationMode::EvaluationMode(const Layer& layer) : modules_(all(layer)) {
+  for (const auto& module : modules_) training_.push_back(module->is_training());
+  if (!modules_.empty()) modules_[0]->eval();
+}
+
+// train() sets what is within as well, so parents come first.
+EvaluationMode::~EvaluationMode() {
+  for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i] != 0);
+}
+
+}  // namespace braid

@@ -1,0 +1,112 @@
+// A model as a list of layers: torch modules, and functions of tensors. Where the list is cut into stages is not
+// decided here.
+//
+//   LayerList layers;
+//   layers.add("conv", torch::nn::Conv2d(3, 8, 3)).add("relu", torch::nn::ReLU()).add(torch::nn::Sequential(...));
+//   layers.add("join", [](at::Tensor x, at::Tensor skip) { return x + skip; }, {.pop = {"skip"}});
+//
+// A layer may keep tensors for a later one, past the layers and stages between (torchgpipe calls it stash and pop;
+// Kim et al., 2020, section 3.2). A layer with .stash = {"a", "b"} gives its outputs followed by a and b, which the
+// next layer does not see; one with .pop = {"a"} gets its inputs followed by a. Every name is stashed once and popped
+// once, later.
+//
+// The list shares the modules with whoever made them; a copy of the list does too.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/module/layer_call.h"
+
+namespace torch::nn {
+class Module;
+class AnyModule;
+class SequentialImpl;
+}  // namespace torch::nn
+
+namespace braid {
+
+struct LayerOptions {
+  std::vector<std::string> stash = {};
+  std::vector<std::string> pop = {};
+  Tensors parameters = {};  // what a function trains; a module knows its own
+};
+
+struct Layer {
+  std::string name;
+  std::function<Tensors(const Tensors&)> forward;
+  std::shared_ptr<torch::nn::Module> module;  // null: a function
+  LayerOptions options = {};
+  // Held while a pipeline runs the layer (stage_plan.h).
+  std::shared_ptr<std::atomic<bool>> claimed = std::make_shared<std::atomic<bool>>(false);
+};
+
+class LayerList {
+ public:
+  // A module holder (torch::nn::Linear(2, 3)), a shared pointer to a module, an AnyModule, or a function. Its forward
+  // takes and gives tensors, as layer_call.h says; that of an AnyModule takes one to four tensors and gives a tensor, a
+  // list, or a tuple of up to four. A Sequential is one layer here, which cannot be cut.
+  template <class L>
+  LayerList& add(std::string name, L layer, LayerOptions options = {}) {
+    return push(std::move(name), made(std::move(layer)), std::move(options));
+  }
+  // Its name is its number. A Sequential adds each of its modules as a layer, under the names they have there.
+  template <class L>
+  requires(!std::is_convertible_v<L, std::string>) LayerList& add(L layer, LayerOptions options = {}) {
+    if constexpr (requires { typename L::ContainedType; }) {
+      if constexpr (std::is_same_v<typename L::ContainedType, torch::nn::SequentialImpl>) return add_each(layer.ptr());
+    }
+    return add(std::to_string(layers_.size()), std::move(layer), std::move(options));
+  }
+  // A layer that passes on what it gets and keeps its first tensor.
+  LayerList& stash(const std::string& name);
+
+  int size() const { return static_cast<int>(layers_.size()); }
+  const Layer& operator[](int index) const { return layers_[index]; }
+  // Puts another module in the place of a layer.
+  template <class L>
+  void replace(int index, L layer) {
+    Layer next = made(std::move(layer));
+    layers_[index].forward = std::move(next.forward);
+    layers_[index].module = std::move(next.module);
+  }
+
+ private:
+  using ModulePtr = std::shared_ptr<torch::nn::Module>;
+
+  template <class L>
+  static Layer made(L layer) {
+    if constexpr (std::is_same_v<L, torch::nn::AnyModule>) {
+      return of_any(std::move(layer));
+    } else if constexpr (requires { typename L::ContainedType; }) {
+      return of_pointer(layer.ptr());
+    } else if constexpr (std::is_convertible_v<L, ModulePtr>) {
+      return of_pointer(std::move(layer));
+    } else {
+      const auto call = [layer](const Tensors& tensors) mutable { return layer_call::call(layer, tensors); };
+      return {.forward = call, .module = nullptr};
+    }
+  }
+  template <class Module>
+  static Layer of_pointer(std::shared_ptr<Module> module) {
+    if constexpr (std::is_same_v<Module, torch::nn::SequentialImpl>) {
+      return of_sequential(std::move(module));
+    } else {
+      const layer_call::ModuleForward<Module> forward{module};
+      const auto call = [forward](const Tensors& tensors) { return layer_call::call(forward, tensors); };
+      return {.forward = call, .module = std::move(module)};
+    }
+  }
+  static Layer of_any(torch::nn::AnyModule module);
+  static Layer of_sequential(std::shared_ptr<torch::nn::SequentialImpl> sequential);
+  LayerList& add_each(std::shared_ptr<torch::nn::SequentialImpl> sequential);
+  LayerList& push(std::string name, Layer layer, LayerOptions options);
+
+  std::vector<Layer> layers_;
+};
+
+}  // namespace braid

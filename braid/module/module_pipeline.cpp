@@ -1,0 +1,208 @@
+// Puts the pieces together: plan, stages, shapes, executor, runtime, reduction.
+#include "braid/module/module_pipeline.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
+
+#include <list>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/layer_facts.h"
+#include "braid/module/module_executor.h"
+#include "braid/module/replica_gradients.h"
+#include "braid/module/shape_book.h"
+#include "braid/pipe/schedule_runtime.h"
+#include "braid/schedule/passes.h"
+#include "braid/schedule/validate.h"
+
+namespace braid {
+namespace {
+
+void append(std::vector<Problem>& problems, std::vector<Problem> more) {
+  for (Problem& problem : more) problems.push_back(std::move(problem));
+}
+
+std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
+  std::vector<Problem> problems;
+  if (schedule.num_ranks() != num_ranks) {
+    problems.push_back(
+        {"schedule", cat(schedule.num_ranks(), " ranks"), "must have a program per rank of the pipe", cat(num_ranks)});
+  }
+  const auto faults = validate(schedule, SendMode::Buffered);
+  if (!faults.empty()) {
+    problems.push_back({"schedule", schedule.name, cat("must be able to run:\n", print(schedule, faults)), ""});
+  }
+  return problems;
+}
+
+std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule, const std::vector<int>& balance,
+                                    int num_ranks) {
+  std::vector<Problem> problems = schedule_problems(schedule);
+  if (problems.empty()) append(problems, faults_of(schedule, num_ranks));
+  auto plan = plan_stages(layers, schedule.num_stages, balance, problems);
+  append(problems, sharing_problems(layers, plan, schedule));
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return plan;
+}
+
+// Microbatch after microbatch through the stages.
+Schedule forward_only(const Schedule& schedule, int num_microbatches) {
+  Schedule result{"forward", schedule.num_stages, num_microbatches, schedule.stage_rank, {}};
+  result.programs.resize(schedule.programs.size());
+  for (int micro = 0; micro < num_microbatches; ++micro) {
+    for (int stage = 0; stage < schedule.num_stages; ++stage) {
+      result.programs[schedule.stage_rank[stage]].push_back({Op::Forward, stage, micro});
+    }
+  }
+  return with_comms(result);
+}
+
+Tensors joined_rows(const std::vector<Tensors>& parts) {
+  Tensors result;
+  for (size_t i = 0; !parts.empty() && i < parts[0].size(); ++i) {
+    Tensors column;
+    for (const auto& part : parts) column.push_back(part.at(i));
+    result.push_back(at::cat(column));
+  }
+  return result;
+}
+
+double sum_over(Communicator& data, double value) {
+  const at::Tensor tensor = at::tensor({value}, at::kDouble);
+  data.all_reduce(tensor, ReduceOp::Sum).wait_host();
+  return tensor.item<double>();
+}
+
+}  // namespace
+
+const at::Tensor& LossFunction::one(const Tensors& tensors, const char* what) {
+  if (tensors.size() == 1) return tensors[0];
+  throw ConfigError({{"loss", cat(tensors.size(), " tensors"), cat("takes one ", what, "; must take lists"), ""}});
+}
+
+class ModulePipeline::State {
+ public:
+  State(LayerList layers, Communicator& pipe, Options options)
+      : layers_(std::move(layers)),
+        pipe_(pipe),
+        options_(std::move(options)),
+        schedule_(with_comms(with_grad_sync(options_.schedule))),
+        plan_(checked_plan(layers_, schedule_, options_.balance, pipe.size())),
+        claim_(layers_, own_plans()),
+        stages_(own_stages()),
+        own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
+        data_(options_.data ? *options_.data : *own_data_),
+        gradients_(stages_, data_),
+        book_(stages_, schedule_, pipe),
+        executor_(stages_, schedule_.num_stages, options_.loss),
+        runtime_(schedule_, pipe, executor_) {
+    executor_.on_reduce = [this](int stage) { gradients_.reduce(stage); };
+    gradients_.broadcast_state();
+  }
+
+  std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
+    const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Training);
+    const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
+    ModuleStep step{
+        {ForwardPurpose::Training, options_.first_step + num_steps_++, first_micro}, split, inputs, targets};
+    step.shapes = shapes;
+    if (has_last_stage()) {
+      require_targets(targets, split);
+      step.weights = weights(split);
+    }
+    executor_.begin_step(std::move(step));
+    gradients_.begin_step();
+    spans_ = runtime_.run_step();
+    gradients_.finish();
+    for (const auto& [number, stage] : stages_) stage.end_step(data_);
+    if (!has_last_stage()) return std::nullopt;
+    return sum_over(data_, executor_.loss());
+  }
+
+  Tensors forward(const Tensors& inputs) {
+    std::list<EvaluationMode> modes;
+    for (const auto& [number, stage] : stages_) {
+      for (int index = stage.plan().first; index < stage.plan().last; ++index) modes.emplace_back(layers_[index]);
+    }
+    const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Evaluation);
+    ModuleStep step{{ForwardPurpose::Evaluation}, split, inputs, {}};
+    step.shapes = shapes;
+    executor_.begin_step(std::move(step));
+    const Schedule schedule = forward_only(schedule_, split.num_microbatches);
+    ScheduleRuntime(schedule, pipe_, executor_).run_step();
+    return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
+  }
+
+  const Tensors& parameters() const { return gradients_.parameters(); }
+  const std::vector<Span>& spans() const { return spans_; }
+  void retrace() { book_.forget(); }
+
+ private:
+  bool has_last_stage() const { return stages_.contains(schedule_.num_stages - 1); }
+
+  std::vector<StagePlan> own_plans() const {
+    std::vector<StagePlan> plans;
+    for (int stage = 0; stage < schedule_.num_stages; ++stage) {
+      if (schedule_.stage_rank[stage] == pipe_.rank()) plans.push_back(plan_[stage]);
+    }
+    return plans;
+  }
+  std::map<int, ModuleStage> own_stages() const {
+    std::map<int, ModuleStage> stages;
+    for (int stage = 0; stage < schedule_.num_stages; ++stage) {
+      if (schedule_.stage_rank[stage] == pipe_.rank()) stages.try_emplace(stage, layers_, plan_[stage], stage);
+    }
+    return stages;
+  }
+  void require_targets(const Tensors& targets, const MinibatchSplit& split) const {
+    std::vector<Problem> problems;
+    if (!options_.loss) problems.push_back({"loss", "", "must be given to train", ""});
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const bool fits = targets[i].defined() && targets[i].dim() > 0 && targets[i].size(0) == split.rows;
+      if (!fits)
+        problems.push_back({cat("targets[", i, "]"), "", cat("must have a row per input (", split.rows, ")"), ""});
+    }
+    if (!problems.empty()) throw ConfigError(std::move(problems));
+  }
+  // Of each microbatch's loss in the loss of all data ranks' minibatches.
+  std::vector<double> weights(const MinibatchSplit& split) const {
+    if (options_.loss_kind == LossKind::Sum) return std::vector<double>(split.num_microbatches, 1.0);
+    const double all_rows = sum_over(data_, static_cast<double>(split.rows));
+    std::vector<double> result;
+    for (int micro = 0; micro < split.num_microbatches; ++micro) {
+      result.push_back(static_cast<double>(split.size(micro)) / all_rows);
+    }
+    return result;
+  }
+
+  const LayerList layers_;
+  Communicator& pipe_;
+  const Options options_;
+  const Schedule schedule_;
+  const std::vector<StagePlan> plan_;
+  const LayerClaim claim_;
+  const std::map<int, ModuleStage> stages_;
+  const std::unique_ptr<Communicator> own_data_;
+  Communicator& data_;
+  ReplicaGradients gradients_;
+  ShapeBook book_;
+  ModuleExecutor executor_;
+  ScheduleRuntime runtime_;
+  std::vector<Span> spans_;
+  int64_t num_steps_ = 0;
+};
+
+ModulePipeline::ModulePipeline(LayerList layers, Communicator& pipe, Options options)
+    : state_(std::make_unique<State>(std::move(layers), pipe, std::move(options))) {}
+ModulePipeline::~ModulePipeline() = default;
+
+std::optional<double> ModulePipeline::step(const Tensors& inputs, const Tensors& targets) {
+  return state_->step(inputs, targets);
+}
+Tensors ModulePipeline::forward(const Tensors& inputs) { return state_->forward(inputs); }
+const Tensors& ModulePipeline::parameters() const { return state_->parameters(); }
+const std::vector<Span>& ModulePipeline::spans() const { return state_->spans(); }
+void ModulePipeline::retrace() { state_->retrace(); }
+
+}  // namespace braid

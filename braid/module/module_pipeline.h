@@ -1,0 +1,101 @@
+// Training of any torch modules as a pipeline: cut into stages, run by any synchronous schedule, with the gradients
+// that one rank would compute.
+//
+//   LayerList layers;
+//   layers.add("fc1", torch::nn::Linear(8, 16)).add("act", torch::nn::Tanh()).add("fc2", torch::nn::Linear(16, 2));
+//   run_ranks(2, [&](Communicator& pipe) {
+//     ModulePipeline pipeline(layers, pipe, {.schedule = make_schedule("1f1b", {.ranks = 2, .microbatches = 4}),
+//                                            .loss = torch::nn::CrossEntropyLoss()});
+//     torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
+//     optimizer.zero_grad();
+//     const auto loss = pipeline.step({images}, {classes});  // a number on the rank of the last stage
+//     optimizer.step();
+//   });
+//
+// Ranks that are threads share one list, made before they start; each uses the modules of its own stages. A data rank
+// has a list of its own.
+//
+// Promise: loss, gradients and so updates are those of the whole minibatch on one rank, to rounding, for modules that
+// treat samples one by one. Those that mix them (batch norm) see a microbatch; see deferred_batch_norm.h. Modules have
+// no split between input and weight gradients (module_executor.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/module/layer_list.h"
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+
+namespace braid {
+
+// Whether the loss of a minibatch is the mean of its samples' losses or their sum.
+enum class LossKind { Mean, Sum };
+
+// A function of (output, target), two tensors, or of two lists of tensors; CrossEntropyLoss and its like included. It
+// gives one number for a microbatch, mean or sum over its samples.
+class LossFunction {
+ public:
+  LossFunction() = default;
+  template <class F>
+  requires(!std::is_same_v<std::decay_t<F>, LossFunction>) LossFunction(F loss) {
+    if constexpr (std::is_invocable_v<F&, const at::Tensor&, const at::Tensor&>) {
+      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable {
+        return at::Tensor(loss(one(outputs, "output"), one(targets, "target")));
+      };
+    } else {
+      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable { return loss(outputs, targets); };
+    }
+  }
+  explicit operator bool() const { return call_ != nullptr; }
+  at::Tensor operator()(const Tensors& outputs, const Tensors& targets) const { return call_(outputs, targets); }
+
+ private:
+  static const at::Tensor& one(const Tensors& tensors, const char* what);  // throws ConfigError when there are more
+
+  std::function<at::Tensor(const Tensors&, const Tensors&)> call_;
+};
+
+class ModulePipeline {
+ public:
+  struct Options {
+    Schedule schedule;  // its sends, receives and reductions are added when missing
+    LossFunction loss;  // may be left out where nothing is trained
+    LossKind loss_kind = LossKind::Mean;
+    std::vector<int> balance = {};  // layers per stage; empty: as even as can be
+    Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one
+    int64_t first_step = 0;         // the number of the first step, when a training goes on
+  };
+
+  // Collective over `pipe` and `data`, which outlive this; the list is copied, its modules are not. Data rank 0's
+  // parameters and buffers become those of all. Throws ConfigError with everything that is wrong with layers, balance
+  // and schedule, the same on all ranks, before any of them starts work.
+  ModulePipeline(LayerList layers, Communicator& pipe, Options options);
+  ~ModulePipeline();
+
+  // One minibatch, split along dimension 0 into the schedule's microbatches (as even as can be; all tensors have the
+  // same number of rows, at least one per microbatch). Adds its gradients to `.grad` of the parameters of this rank's
+  // stages. Collective; `inputs` are read on the rank of the first stage, `targets` on that of the last, others may
+  // give {}. Returns the loss of the minibatch of all data ranks on the rank of the last stage, elsewhere nothing.
+  // The first call with inputs of new shapes sends a microbatch forward once more, to find out the shapes.
+  std::optional<double> step(const Tensors& inputs, const Tensors& targets);
+
+  // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.
+  Tensors forward(const Tensors& inputs);
+
+  // Of this rank's stages, each once: what an optimizer on this rank updates.
+  const Tensors& parameters() const;
+  // When each action of the last step ran on this rank, in seconds of now_seconds().
+  const std::vector<Span>& spans() const;
+  // Forgets the shapes found out, and which tensors need gradients: for after a parameter was frozen or released, or
+  // modules changed. On every rank.
+  void retrace();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace braid

@@ -1,0 +1,44 @@
+// The layers of one stage, run one after another. It knows no schedule and no other stage.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/module/layer_list.h"
+#include "braid/module/microbatch_listener.h"
+#include "braid/module/stage_plan.h"
+
+namespace braid {
+
+class ModuleStage {
+ public:
+  // `layers` outlive this.
+  ModuleStage(const LayerList& layers, StagePlan plan, int number);
+
+  // The flow followed by what is carried in; gives the flow followed by what is carried out. A layer that fails comes
+  // out as RunError with the layer's name, the stage and its message; ConfigError and CommError keep their type. While
+  // shapes are traced, a layer that draws from the process-wide generator is refused with ConfigError.
+  Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
+  // Tells the modules that listen which microbatch comes next. `context.place` is set here.
+  void begin_microbatch(MicrobatchContext context) const;
+  void end_step(Communicator& data) const;
+
+  Tensors parameters() const;
+  Tensors buffers() const;
+  const StagePlan& plan() const { return plan_; }
+
+ private:
+  struct Listener {
+    MicrobatchListener* module;
+    int64_t place;
+  };
+  Tensors call(const Layer& layer, const Tensors& inputs) const;
+  Tensors watched(const Layer& layer, const Tensors& inputs) const;
+
+  const LayerList& layers_;
+  StagePlan plan_;
+  int number_;
+  std::vector<Listener> listeners_;
+};
+
+}  // namespace braid
