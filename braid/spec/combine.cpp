@@ -1,7 +1,12 @@
 // The table of combinations and who switches what on.
 #include "braid/spec/combine.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include "braid/base/errors.h"
+#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -13,16 +18,51 @@ struct FeatureRow {
   bool (*on)(const RunSpec& spec);
 };
 
+// With one rank a pipeline of several stages still is one.
+bool runs(const RunSpec& spec, std::initializer_list<std::string_view> schedules) {
+  const bool named = std::find(schedules.begin(), schedules.end(), spec.pipeline.schedule) != schedules.end();
+  return named && num_stages(spec) > 1;
+}
+
 constexpr FeatureRow kFeatures[kNumFeatures] = {
-    {Feature::Gpipe, "GPipe pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) { return spec.mesh.pipe > 1 && spec.pipeline.schedule == "gpipe"; }},
-    {Feature::OneFOneB, "1F1B pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) { return spec.mesh.pipe > 1 && spec.pipeline.schedule == "1f1b"; }},
+    {Feature::FlushPipeline, "flushed pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) {
+       return runs(spec, {"naive", "gpipe", "1f1b"});
+     }},
+    {Feature::ChunkedPipeline, "chunked pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) {
+       return runs(spec, {"interleaved", "looped-bfs"});
+     }},
+    {Feature::ZeroBubblePipeline, "zero-bubble pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) {
+       return runs(spec, {"zb-h1", "zb-h2", "zb-1p", "zb-2p", "interleaved-zb"});
+     }},
+    {Feature::VShapedPipeline, "V-shaped pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) {
+       return runs(spec, {"zb-v", "dualpipev", "v-half", "v-min"});
+     }},
+    {Feature::MirroredPipeline, "bidirectional pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) { return runs(spec, {"dualpipe"}); }},
+    {Feature::TablePipeline, "action table", "pipeline.schedule",
+     [](const RunSpec& spec) { return !schedule_file(spec.pipeline).empty(); }},
+    {Feature::AsynchronousPipeline, "asynchronous pipeline", "pipeline.schedule",
+     [](const RunSpec& spec) {
+       const ScheduleKind* kind = schedule_kind(spec.pipeline.schedule);
+       return kind && kind->update == UpdateRule::Asynchronous;
+     }},
+    {Feature::PostValidation, "validation after the update", "pipeline.validation",
+     [](const RunSpec& spec) { return spec.pipeline.validation == "after"; }},
     {Feature::TiedEmbedding, "tied embedding", "model.output_weights",
      [](const RunSpec& spec) { return spec.model.output_weights == "tied"; }},
     {Feature::Clipping, "gradient clipping", "optimizer.clip_norm",
      [](const RunSpec& spec) { return spec.optimizer.clip_norm > 0; }},
     {Feature::Dropout, "dropout", "model.dropout", [](const RunSpec& spec) { return spec.model.dropout > 0; }},
+    {Feature::DocumentAttention, "attention by document", "data.attention",
+     [](const RunSpec& spec) { return spec.data.attention == "document"; }},
+    {Feature::LossScaling, "loss scaling", "train.dtype",
+     [](const RunSpec& spec) { return spec.train.dtype == "float16"; }},
+    {Feature::NarrowWeights, "16-bit weights", "train.dtype",
+     [](const RunSpec& spec) { return spec.train.dtype == "bfloat16" || spec.train.dtype == "float16"; }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
     {Feature::Context, "context parallelism", "mesh.context",
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
@@ -30,6 +70,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::Tensor, "tensor parallelism", "mesh.tensor", [](const RunSpec& spec) { return spec.mesh.tensor > 1; }},
     {Feature::Reproducible, "reproducible reduction", "train.reduction",
      [](const RunSpec& spec) { return spec.train.reduction == "reproducible"; }},
+    {Feature::Zero, "ZeRO", "", [](const RunSpec&) { return false; }},
+    {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
 };
 
 const FeatureRow& row(Feature feature) {
@@ -49,14 +91,43 @@ const std::vector<Combination>& combinations() {
   static const std::vector<Combination> kTable = {
       {Context, Context, Refused, "context parallelism is not built yet"},
       {Expert, Expert, Refused, "expert parallelism is not built yet"},
+      {Zero, Zero, Refused, "ZeRO is not built yet"},
+      {AsynchronousPipeline, AsynchronousPipeline, ChangesSemantics,
+       "an asynchronous pipeline updates with gradients of older weights, up to mesh.pipe - 1 updates late"},
+      {AsynchronousPipeline, TiedEmbedding, Refused,
+       "the first and the last stage would update the shared weight at different times (untie it with "
+       "model.output_weights = \"untied\")"},
+      {AsynchronousPipeline, Clipping, ChangesSemantics,
+       "in an asynchronous pipeline each stage clips by the norm of its own gradients"},
+      {AsynchronousPipeline, LossScaling, Refused,
+       "an overflow would have to take back updates that other microbatches have used"},
+      {PostValidation, AsynchronousPipeline, Refused, "its stages never wait for a norm over all of them"},
+      {AsynchronousPipeline, Data, Supported, "replicas add their gradients at every update, stage by stage"},
+      {AsynchronousPipeline, UserModules, Refused, "versions of the weights live in the library's own parameter store"},
+      {MirroredPipeline, UserModules, Refused, "a user's module is on one rank"},
+      {ZeroBubblePipeline, UserModules, Supported,
+       "user modules have no separate weight pass: the whole backward runs in the input-gradient pass, the schedule "
+       "keeps its order and loses its gain"},
+      {VShapedPipeline, UserModules, Supported,
+       "user modules have no separate weight pass: the whole backward runs in the input-gradient pass, the schedule "
+       "keeps its order and loses its gain"},
+      {MirroredPipeline, Data, Supported, "the two copies of a stage add their gradients as two replicas would"},
       {Reproducible, Tensor, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "
        "sizes"},
-      {TiedEmbedding, Gpipe, Supported, "the first and the last stage add their two gradients before the update"},
-      {TiedEmbedding, OneFOneB, Supported, "the first and the last stage add their two gradients before the update"},
+      {TiedEmbedding, FlushPipeline, Supported,
+       "the first and the last stage add their two gradients before the update"},
+      {TiedEmbedding, ChunkedPipeline, Supported,
+       "the first and the last stage add their two gradients before the update"},
+      {TiedEmbedding, ZeroBubblePipeline, Supported,
+       "the first and the last stage add their two gradients before the update"},
+      {TiedEmbedding, VShapedPipeline, Supported, "the first and the last stage are on one rank"},
+      {TiedEmbedding, MirroredPipeline, Supported, "both ranks of the pair have the first and the last stage"},
       {TiedEmbedding, Clipping, Supported, "the norm counts the shared weight once"},
       {TiedEmbedding, Reproducible, Supported, "each use has gradients of its own, added once at the end"},
       {Clipping, Tensor, Supported, "the norm counts each element once, however many ranks hold it"},
+      {Clipping, MirroredPipeline, Supported, "the norm counts one of a stage's two copies"},
+      {LossScaling, NarrowWeights, Supported, "float16 scales the loss, bfloat16 has no need to"},
       {Dropout, Data, Supported, "masks follow from the seed and the global microbatch, not from the rank"},
       {Dropout, Tensor, Supported, "masks lie on activations that every tensor rank holds whole"},
       {Dropout, Reproducible, Supported, "masks follow from the seed and the global microbatch, not from the rank"},

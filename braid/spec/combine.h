@@ -10,18 +10,29 @@
 namespace braid {
 
 enum class Feature {
-  Gpipe,          // mesh.pipe > 1, pipeline.schedule "gpipe"
-  OneFOneB,       // mesh.pipe > 1, pipeline.schedule "1f1b"
-  TiedEmbedding,  // model.output_weights "tied"
-  Clipping,       // optimizer.clip_norm > 0
-  Dropout,        // model.dropout > 0
-  Data,           // mesh.data > 1
-  Context,        // mesh.context > 1
-  Expert,         // mesh.expert > 1
-  Tensor,         // mesh.tensor > 1
-  Reproducible,   // train.reduction "reproducible"
+  FlushPipeline,         // mesh.pipe > 1 and one stage per rank, F and B: naive, gpipe, 1f1b
+  ChunkedPipeline,       // several stages per rank in a loop: interleaved, looped-bfs
+  ZeroBubblePipeline,    // deferred weight gradients: zb-h1, zb-h2, zb-1p, zb-2p, interleaved-zb
+  VShapedPipeline,       // two stages per rank, there and back: zb-v, dualpipev, v-half, v-min
+  MirroredPipeline,      // every stage on two ranks: dualpipe
+  TablePipeline,         // file:PATH
+  AsynchronousPipeline,  // pipedream, pipedream-2bw
+  PostValidation,        // pipeline.validation "after"
+  TiedEmbedding,         // model.output_weights "tied"
+  Clipping,              // optimizer.clip_norm > 0
+  Dropout,               // model.dropout > 0
+  DocumentAttention,     // data.attention "document"
+  LossScaling,           // train.dtype "float16"
+  NarrowWeights,         // train.dtype "bfloat16" or "float16"
+  Data,                  // mesh.data > 1
+  Context,               // mesh.context > 1
+  Expert,                // mesh.expert > 1
+  Tensor,                // mesh.tensor > 1
+  Reproducible,          // train.reduction "reproducible"
+  Zero,                  // sharded optimizer, gradients, parameters: no key yet
+  UserModules,           // a library's user's own torch::nn modules: no key
 };
-inline constexpr int kNumFeatures = 10;
+inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;
 
 enum class Verdict { Supported, Refused, ChangesSemantics };
 
@@ -33,12 +44,12 @@ struct Combination {
 
 // "1F1B pipeline".
 std::string text(Feature feature);
-// The key that switches it, "mesh.pipe".
+// The key that switches it, "mesh.pipe"; empty when no configuration does.
 std::string key(Feature feature);
 
 // The rows of the table that have something to say; every other pair is supported.
 const std::vector<Combination>& combinations();
-// The verdict on a pair, in either order.
+// The verdict on a pair, in either order. Pipelines of two kinds are never on together.
 Combination combination(Feature a, Feature b);
 
 // The features of a run that are on.

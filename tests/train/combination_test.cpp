@@ -1,0 +1,174 @@
+// Every cell of the table of combinations: what it calls supported trains the serial model, what it says changes
+// semantics runs and says so, what it refuses is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "braid/base/text.h"
+#include "braid/schedule/csv.h"
+#include "braid/schedule/generators.h"
+#include "braid/spec/combine.h"
+#include "braid/spec/problems.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+using enum Feature;
+
+// One rank, no feature: untied, unclipped, float64. Enough microbatches for every schedule of two ranks.
+RunSpec plain_spec() {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.data.paths = {"text"};  // never opened: the corpus is made up
+  spec.model.output_weights = "untied";
+  spec.optimizer.clip_norm = 0;
+  spec.train.steps = 2;
+  return spec;
+}
+
+struct Switch {
+  Feature feature;
+  void (*on)(RunSpec& spec);
+};
+
+void pipeline(RunSpec& spec, const char* schedule) {
+  spec.mesh.pipe = 2;
+  spec.pipeline.schedule = schedule;
+}
+
+const Switch kSwitches[] = {
+    {FlushPipeline, [](RunSpec& spec) { pipeline(spec, "1f1b"); }},
+    {ChunkedPipeline, [](RunSpec& spec) { pipeline(spec, "interleaved"); }},
+    {ZeroBubblePipeline, [](RunSpec& spec) { pipeline(spec, "zb-h2"); }},
+    {VShapedPipeline, [](RunSpec& spec) { pipeline(spec, "zb-v"); }},
+    {MirroredPipeline, [](RunSpec& spec) { pipeline(spec, "dualpipe"); }},
+    {AsynchronousPipeline, [](RunSpec& spec) { pipeline(spec, "pipedream"); }},
+    {PostValidation, [](RunSpec& spec) { spec.pipeline.validation = "after"; }},
+    {TiedEmbedding, [](RunSpec& spec) { spec.model.output_weights = "tied"; }},
+    {Clipping, [](RunSpec& spec) { spec.optimizer.clip_norm = 0.5; }},
+    {Dropout, [](RunSpec& spec) { spec.model.dropout = 0.3; }},
+    {DocumentAttention, [](RunSpec& spec) { spec.data.attention = "document"; }},
+    {LossScaling, [](RunSpec& spec) { spec.train.dtype = "float16"; }},
+    {NarrowWeights, [](RunSpec& spec) { spec.train.dtype = "bfloat16"; }},
+    {Data, [](RunSpec& spec) { spec.mesh.data = 2, spec.train.batch = 16; }},
+    {Context, [](RunSpec& spec) { spec.mesh.context = 2; }},
+    {Expert, [](RunSpec& spec) { spec.mesh.expert = 2; }},
+    {Tensor, [](RunSpec& spec) { spec.mesh.tensor = 2; }},
+    {Reproducible, [](RunSpec& spec) { spec.train.reduction = "reproducible"; }},
+};
+
+bool is_on(const RunSpec& spec, Feature feature) {
+  const auto on = features(spec);
+  return std::find(on.begin(), on.end(), feature) != on.end();
+}
+
+// The same function, samples and numbers on one rank.
+RunSpec serial(RunSpec spec) {
+  spec.mesh = {};
+  spec.pipeline = {};
+  return spec;
+}
+
+const LayoutResult& serial_result(const RunSpec& spec) {
+  static std::vector<std::pair<RunSpec, LayoutResult>> known;
+  for (const auto& [key, result] : known) {
+    if (key == spec) return result;
+  }
+  known.emplace_back(spec, train_layout(spec));
+  return known.back().second;
+}
+
+// Bits where they are promised: 16-bit weights in reproducible mode, on one tensor rank. Else rounding.
+void expect_serial_training(RunSpec spec) {
+  const bool narrow = is_on(spec, NarrowWeights);
+  if (narrow) spec.train.reduction = "reproducible";
+  const LayoutResult &want = serial_result(serial(spec)), got = train_layout(spec);
+  if (narrow && spec.mesh.tensor == 1) {
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_TRUE(same_bits(got.params, want.params));
+  } else {
+    const double rounding = !narrow ? 1e-10 : spec.train.dtype == "float16" ? 4.0 / 2048 : 4.0 / 256;
+    for (size_t i = 0; i < want.losses.size(); ++i)
+      EXPECT_NEAR(got.losses[i], want.losses[i], rounding * want.losses[i]);
+    if (!narrow) EXPECT_LT(largest_difference(got.params, want.params), rounding);
+  }
+}
+
+void expect_verdict(const RunSpec& spec, const Combination& pair) {
+  RunSpec judged = spec;
+  judged.model.vocab = 0;  // of the made-up corpus, which no tokenizer knows
+  const auto found = problems(judged, {.max_ranks = 8});
+  const auto says = [&](const std::string& text) { return text.find(pair.why) != text.npos; };
+  if (pair.verdict == Verdict::Refused) {
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Problem& problem) { return says(problem.rule); }));
+    return;
+  }
+  for (const Problem& problem : found) ADD_FAILURE() << text(problem);
+  if (!found.empty()) return;
+  if (pair.verdict == Verdict::ChangesSemantics) {
+    const auto said = notes(spec);
+    EXPECT_TRUE(std::any_of(said.begin(), said.end(), says));
+    EXPECT_EQ(train_layout(spec).losses.size(), 2u);
+    return;
+  }
+  const bool same_function = std::none_of(combinations().begin(), combinations().end(), [&](const Combination& other) {
+    return other.verdict == Verdict::ChangesSemantics && is_on(spec, other.a) && is_on(spec, other.b) &&
+           other.a == AsynchronousPipeline;
+  });
+  if (same_function) {
+    expect_serial_training(spec);
+  } else {
+    EXPECT_EQ(train_layout(spec).losses.size(), 2u);  // what it trains, asynchronous_test.cpp proves
+  }
+}
+
+TEST(Combinations, EveryCellIsAsTheTableSays) {
+  int num_cells = 0;
+  for (const Switch& a : kSwitches) {
+    for (const Switch& b : kSwitches) {
+      if (a.feature > b.feature) continue;
+      RunSpec spec = plain_spec();
+      a.on(spec);
+      b.on(spec);
+      if (!is_on(spec, a.feature) || !is_on(spec, b.feature)) continue;  // two pipelines, two types
+      SCOPED_TRACE(cat(text(a.feature), " and ", text(b.feature)));
+      Combination pair = combination(a.feature, b.feature);
+      for (const Feature alone : {a.feature, b.feature}) {
+        if (combination(alone, alone).verdict == Verdict::Refused) pair = combination(alone, alone);
+      }
+      expect_verdict(spec, pair);
+      ++num_cells;
+    }
+  }
+  EXPECT_GT(num_cells, 120);
+}
+
+class TableCombinations : public ScratchFolder {};
+
+TEST_F(TableCombinations, ATableOfActionsCombinesAsItsScheduleDoes) {
+  write(path("table.csv"), to_csv(make_schedule("zb-v", {2, 8})));
+  for (const Switch& other : kSwitches) {
+    RunSpec spec = plain_spec();
+    other.on(spec);
+    pipeline(spec, ("file:" + path("table.csv")).c_str());
+    if (!is_on(spec, other.feature) || combination(other.feature, other.feature).verdict == Verdict::Refused) continue;
+    SCOPED_TRACE(text(other.feature));
+    expect_verdict(spec, combination(TablePipeline, other.feature));
+  }
+}
+
+// Which features no configuration switches on: their cells are tested where they live.
+TEST(Combinations, EveryFeatureOfAConfigurationIsSwitchedHere) {
+  for (int i = 0; i < kNumFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    const bool switched = std::any_of(std::begin(kSwitches), std::end(kSwitches),
+                                      [&](const Switch& known) { return known.feature == feature; });
+    const bool elsewhere = feature == TablePipeline || key(feature).empty();
+    EXPECT_NE(switched, elsewhere) << text(feature);
+  }
+}
+
+}  // namespace
+}  // namespace braid
