@@ -127,6 +127,8 @@ Work ScheduleRuntime::post_receive(const Action& action) {
 void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
   Work work = pipe_.batch(transfers(P2p::Kind::Send, action, tensors));
   if (mode_ == SendMode::Rendezvous) return work.wait_host();
+  std::erase_if(sends_,
+                [](const Work& sent) { return sent.done(); });  // what was taken is not kept until the step ends
   sends_.push_back(std::move(work));
 }
 
