@@ -30,15 +30,20 @@ class Watched final : public StageExecutor {
   Watched(StageExecutor& inner, int rank) : inner_(inner), rank_(rank) {}
   std::vector<Sample> samples;
 
-  void forward(int stage, int micro) override { inner_.forward(stage, micro), look({Op::Forward, stage, micro}); }
+  // An action's sample is taken when the next begins: what it hands to a neighbour is gone by then.
+  void look() {
+    if (!samples.empty()) samples.back().bytes = activation_bytes(rank_);
+  }
+
+  void forward(int stage, int micro) override { next({Op::Forward, stage, micro}), inner_.forward(stage, micro); }
   void full_backward(int stage, int micro) override {
-    inner_.full_backward(stage, micro), look({Op::FullBackward, stage, micro});
+    next({Op::FullBackward, stage, micro}), inner_.full_backward(stage, micro);
   }
   void input_grad(int stage, int micro) override {
-    inner_.input_grad(stage, micro), look({Op::InputGrad, stage, micro});
+    next({Op::InputGrad, stage, micro}), inner_.input_grad(stage, micro);
   }
   void weight_grad(int stage, int micro) override {
-    inner_.weight_grad(stage, micro), look({Op::WeightGrad, stage, micro});
+    next({Op::WeightGrad, stage, micro}), inner_.weight_grad(stage, micro);
   }
   void reduce_grad(int stage) override { inner_.reduce_grad(stage); }
   // What travels is counted apart: how long it stays depends on when the neighbour takes it.
@@ -54,13 +59,15 @@ class Watched final : public StageExecutor {
   }
 
  private:
+  void next(const Action& action) {
+    look();
+    samples.push_back({action, 0});
+  }
   static Tensors copied(Tensors tensors) {
     const MemoryScope scope(MemoryCategory::Communication);
     for (at::Tensor& tensor : tensors) tensor = tensor.clone();
     return tensors;
   }
-  void look(const Action& action) { samples.push_back({action, activation_bytes(rank_)}); }
-
   StageExecutor& inner_;
   int rank_;
 };
@@ -86,6 +93,7 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
       executor.begin_step(step);
       const int64_t before = activation_bytes(world.rank());
       ScheduleRuntime(schedule, world, watched).run_step();
+      watched.look();
       for (auto& sample : watched.samples) sample.bytes -= before;
       EXPECT_EQ(watched.samples.back().bytes, 0) << "something of a microbatch is still held";
       all[world.rank()] = watched.samples;
