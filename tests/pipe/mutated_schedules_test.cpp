@@ -13,6 +13,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/validate.h"
+#include "tests/pipe/bidirectional.h"
 #include "tests/pipe/null_stages.h"
 #include "tests/pipe/schedule_mutation.h"
 #include "tests/support/schedule_requests.h"
@@ -97,6 +98,9 @@ std::vector<Named> schedules() {
     all.push_back({named.text(), lowered(plain)});
     all.push_back({named.text() + ", split", with_promise(lowered(split_backward(plain)))});
     all.push_back({named.text() + ", with every op", with_promise(with_every_op(lowered(plain)))});
+  }
+  for (const Op backward : {Op::FullBackward, Op::InputGrad}) {
+    all.push_back({"bidirectional", with_promise(with_every_op(with_grad_sync(bidirectional(backward))))});
   }
   return all;
 }

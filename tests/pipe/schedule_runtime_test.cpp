@@ -3,13 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
+#include "tests/pipe/bidirectional.h"
 #include "tests/support/fake_stages.h"
 
 namespace braid {
@@ -81,41 +85,6 @@ TEST(ScheduleRuntime, LargeActivationsTravelWhole) {
   expect_values_and_order(complete("1f1b", 3, 4, Backward::Full), 200000);
 }
 
-// Two stages on two ranks in both directions: microbatches 0 and 1 enter at rank 0, 2 and 3 at rank 1. Pairs in
-// brackets are fused.
-//
-//   rank 0  0F0 1F2 (0F1 1B2) (1F3 0B0) 1B3 0B1
-//   rank 1  0F2 1F0 (0F3 1B0) (1F1 0B2) 1B1 0B3
-//
-// Lowered by hand: what a pair reads comes before it, what it makes leaves after it.
-Schedule bidirectional(Op backward) {
-  Schedule schedule{"bidirectional", 2, 4, {0, 1}, {{}, {}}};
-  schedule.mirror_rank = {1, 0};
-  schedule.mirror_from = 2;
-  for (const int rank : {0, 1}) {
-    const int mine = 2 * rank, other = 2 - mine;  // the first microbatch that enters here, and at the other rank
-    const auto pair = [&](Action forward, Action second) {
-      forward.fusion = Fusion::WithNext;
-      return Program{forward, second};
-    };
-    const auto add = [&](Program actions) {
-      Program& program = schedule.programs[rank];
-      for (const Action& action : actions) program.push_back(action);
-    };
-    add({{Op::Forward, 0, mine}, {Op::SendForward, 0, mine}, {Op::RecvForward, 1, other}, {Op::Forward, 1, other}});
-    add(pair({Op::Forward, 0, mine + 1}, {backward, 1, other}));
-    add({{Op::SendForward, 0, mine + 1}, {Op::SendBackward, 1, other}});
-    add({{Op::RecvForward, 1, other + 1}, {Op::RecvBackward, 0, mine}});
-    add(pair({Op::Forward, 1, other + 1}, {backward, 0, mine}));
-    add({{backward, 1, other + 1}, {Op::SendBackward, 1, other + 1}});
-    add({{Op::RecvBackward, 0, mine + 1}, {backward, 0, mine + 1}});
-    if (backward == Op::FullBackward) continue;
-    for (const int micro : {other, mine}) add({{Op::WeightGrad, micro == mine ? 0 : 1, micro}});
-    for (const int micro : {other + 1, mine + 1}) add({{Op::WeightGrad, micro == mine + 1 ? 0 : 1, micro}});
-  }
-  return schedule;
-}
-
 TEST(ScheduleRuntime, MirroredStagesAndFusedPairsComputeWhatOneRankWould) {
   for (const Op backward : {Op::FullBackward, Op::InputGrad}) expect_values_and_order(bidirectional(backward), 33);
 }
@@ -176,6 +145,35 @@ TEST(ScheduleRuntime, SpansDoNotOverlapAndAreInOrder) {
       EXPECT_LE(spans[i].begin, spans[i].end);
       EXPECT_LE(spans[i > 0 ? i - 1 : 0].begin, spans[i].begin);
     }
+  });
+}
+
+// Rank 0 takes its time in its first backward, long before it asks for the last gradient.
+class SlowStages final : public FakeStages {
+ public:
+  SlowStages(std::atomic<bool>& asked, int last) : FakeStages(2, 4), asked_(asked), last_(last) {}
+  void full_backward(int stage, int micro) override {
+    if (stage == 0 && micro == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    FakeStages::full_backward(stage, micro);
+  }
+  Tensors output_gradient_buffers(int stage, int micro) override {
+    if (micro == last_) asked_ = true;
+    return FakeStages::output_gradient_buffers(stage, micro);
+  }
+
+ private:
+  std::atomic<bool>& asked_;
+  int last_;
+};
+
+TEST(ScheduleRuntime, AStepEndsWhenItsSendsHaveBeenTaken) {
+  const int microbatches = 8;
+  const Schedule schedule = complete("gpipe", 2, microbatches, Backward::Full);
+  std::atomic<bool> asked = false;
+  run_ranks(2, [&](Communicator& pipe) {
+    SlowStages stages(asked, microbatches - 1);
+    ScheduleRuntime(schedule, pipe, stages).run_step();
+    EXPECT_TRUE(asked);
   });
 }
 
