@@ -2,113 +2,186 @@
 #include "braid/cli/simulate_request.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <sstream>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/schedule/generators.h"
+#include "braid/cli/input_file.h"
+#include "braid/cli/option_reader.h"
+#include "braid/cli/schedule_source.h"
+#include "braid/sim/stage_times.h"
 
 namespace braid {
 namespace {
 
-// The words as given; read() turns them into a request or into every fault at once.
+// The words as given.
 struct Given {
-  std::string schedule, compare, ranks, microbatches, forward, input_grad, weight_grad, transfer, width, svg;
+  std::string schedule, compare, ranks, microbatches, chunks, group;
+  std::string forward, input_grad, weight_grad, overlapped, recompute, update, transfer, activation, pending;
+  std::string stage_times, width, svg, trace;
   std::string sends = "buffered";
   bool json = false;
   bool csv = false;
 };
 
-class Reader {
+// Turns them into a request, or into every fault at once.
+class Reading {
  public:
-  SimulateRequest read(const Given& given, const std::vector<std::string>& unknown,
-                       const std::vector<std::string>& options) {
+  explicit Reading(const Given& given) : given_(given) {}
+
+  void refuse_unknown(const std::vector<std::string>& unknown, const std::vector<std::string>& options) {
     bool value = false;  // of an unknown option before it
     for (const auto& word : unknown) {
       const bool option = word.starts_with("-");
-      if (option || !value)
-        problems_.push_back({word, "", "is not an option of braid simulate", nearest(word, options)});
+      if (option || !value) reader_.add({word, "", "is not an option of braid simulate", nearest(word, options)});
       value = option && word.find('=') == word.npos;
     }
-    SimulateRequest request;
-    if (!given.schedule.empty()) add_name("--schedule", given.schedule, request.names);
-    std::istringstream more(given.compare);
-    for (std::string name; std::getline(more, name, ',');) add_name("--compare", name, request.names);
-    if (request.names.empty()) {
-      problems_.push_back({"--schedule", "", cat("is needed; one of ", joined(schedule_names())), ""});
-    }
-    request.ranks = count("--ranks", given.ranks);
-    request.microbatches = count("--microbatches", given.microbatches);
-    if (!given.width.empty()) request.width = natural("--width", given.width, 0);
-    duration("--forward", given.forward, request.cost.forward);
-    duration("--input-grad", given.input_grad, request.cost.input_grad);
-    duration("--weight-grad", given.weight_grad, request.cost.weight_grad);
-    duration("--transfer", given.transfer, request.cost.transfer);
-    if (given.sends == "rendezvous") request.sends = SendMode::Rendezvous;
-    if (given.sends != "rendezvous" && given.sends != "buffered") {
-      const std::string close = nearest(given.sends, {"buffered", "rendezvous"});
-      problems_.push_back({"--sends", given.sends, "must be buffered or rendezvous", close});
-    }
-    if (given.json) request.output = SimulateOutput::Json;
-    if (given.csv) request.output = SimulateOutput::Csv;
-    request.svg = given.svg;
-    if (given.json && given.csv) problems_.push_back({"--csv", "", "cannot be had together with --json", ""});
-    if (!problems_.empty()) throw ConfigError(std::move(problems_));
-    return request;
+  }
+
+  SimulateRequest request() {
+    read_names();
+    read_numbers();
+    read_times();
+    read_output();
+    make();
+    reader_.throw_problems();
+    return std::move(request_);
   }
 
  private:
-  void add_name(const char* key, const std::string& name, std::vector<std::string>& names) {
-    names.push_back(name);
-    const std::vector<std::string> known = schedule_names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) return;
-    problems_.push_back({key, name, cat("must be one of ", joined(known)), nearest(name, known)});
+  void read_names() {
+    if (!given_.schedule.empty()) names_.push_back({"--schedule", given_.schedule});
+    std::istringstream more(given_.compare);
+    for (std::string name; std::getline(more, name, ',');) names_.push_back({"--compare", name});
+    if (!names_.empty()) return;
+    const std::string known = joined(schedule_names());
+    reader_.add({"--schedule", "", cat("is needed; file:PATH or one of ", known), ""});
   }
 
-  int count(const char* key, const std::string& text) {
-    if (!text.empty()) return natural(key, text, 1);
-    problems_.push_back({key, "", "is needed; a whole number of at least 1", ""});
-    return 0;
+  // Tables bring numbers of their own.
+  void read_numbers() {
+    const bool needed = !std::all_of(names_.begin(), names_.end(), is_file) || names_.empty();
+    const size_t before = reader_.num_problems();
+    const auto read = [&](const char* key, const std::string& text, bool required) {
+      if (!text.empty()) return reader_.natural(key, text, 1);
+      if (required) reader_.add({key, "", "is needed; a whole number of at least 1", ""});
+      return 0;
+    };
+    wanted_.ranks = read("--ranks", given_.ranks, needed);
+    wanted_.microbatches = read("--microbatches", given_.microbatches, needed);
+    wanted_.chunks = read("--chunks", given_.chunks, false);
+    wanted_.group = read("--group", given_.group, false);
+    if (reader_.num_problems() > before) numbers_ = Numbers::Wrong;
+    if (!given_.width.empty()) request_.width = reader_.natural("--width", given_.width, 0);
   }
 
-  int natural(const char* key, const std::string& text, int least) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc{} && end == text.data() + text.size() && value >= least) return value;
-    problems_.push_back({key, text, cat("must be a whole number of at least ", least), std::to_string(least)});
-    return least;
+  void time(const char* key, const std::string& text, double& value) { reader_.amount(key, text, "a time", value); }
+
+  void time(const char* key, const std::string& text, std::optional<double>& value) {
+    double read = 0;
+    time(key, text, read);
+    if (!text.empty()) value = read;
   }
 
-  void duration(const char* key, const std::string& text, double& value) {
-    if (text.empty()) return;
-    double read = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
-    const bool number = error == std::errc{} && end == text.data() + text.size();
-    if (!number || !std::isfinite(read) || read < 0) {
-      problems_.push_back({key, text, "must be a time, a number of at least 0", "0"});
+  void read_times() {
+    CostModel& cost = request_.cost;
+    time("--forward", given_.forward, cost.forward);
+    time("--input-grad", given_.input_grad, cost.input_grad);
+    time("--weight-grad", given_.weight_grad, cost.weight_grad);
+    time("--overlapped", given_.overlapped, cost.overlapped);
+    time("--recompute", given_.recompute, cost.recompute);
+    time("--update", given_.update, cost.update);
+    time("--transfer", given_.transfer, cost.transfer);
+    if (!given_.stage_times.empty()) read_stage_times();
+    wanted_.forward = cost.forward;
+    wanted_.input_grad = cost.input_grad;
+    wanted_.weight_grad = cost.weight_grad;
+    wanted_.transfer = cost.transfer;
+    reader_.amount("--activation", given_.activation, "a size", wanted_.activation);
+    reader_.amount("--pending", given_.pending, "a size", wanted_.pending);
+  }
+
+  // Schedules that are ordered by times get the means of the stages.
+  void read_stage_times() {
+    const std::pair<const char*, const std::string*> alone[] = {{"--forward", &given_.forward},
+                                                                {"--input-grad", &given_.input_grad},
+                                                                {"--weight-grad", &given_.weight_grad},
+                                                                {"--recompute", &given_.recompute},
+                                                                {"--update", &given_.update}};
+    for (const auto& [key, text] : alone) {
+      if (!text->empty()) reader_.add({key, *text, "cannot be had together with --stage-times", ""});
+    }
+    CostModel& cost = request_.cost;
+    try {
+      cost.stages = parse_stage_times(read_named_file("--stage-times", given_.stage_times), given_.stage_times);
+    } catch (const ConfigError& error) {
+      for (const auto& problem : error.problems()) reader_.add(problem);
       return;
     }
-    value = read;
+    cost.forward = cost.input_grad = cost.weight_grad = 0;
+    for (const StageTimes& stage : cost.stages) {
+      cost.forward += stage.forward / cost.stages.size();
+      cost.input_grad += stage.input_grad / cost.stages.size();
+      cost.weight_grad += stage.weight_grad / cost.stages.size();
+    }
   }
 
-  std::vector<Problem> problems_;
+  void read_output() {
+    if (given_.sends == "rendezvous") request_.sends = SendMode::Rendezvous;
+    if (given_.sends != "rendezvous" && given_.sends != "buffered") {
+      const std::string close = nearest(given_.sends, {"buffered", "rendezvous"});
+      reader_.add({"--sends", given_.sends, "must be buffered or rendezvous", close});
+    }
+    if (given_.json) request_.output = SimulateOutput::Json;
+    if (given_.csv) request_.output = SimulateOutput::Csv;
+    request_.svg = given_.svg;
+    request_.trace = given_.trace;
+    if (given_.json && given_.csv) reader_.add({"--csv", "", "cannot be had together with --json", ""});
+  }
+
+  void make() {
+    for (auto& schedule : make_schedules(names_, wanted_, numbers_, reader_)) {
+      if (!schedule) continue;
+      const size_t times = request_.cost.stages.size();
+      if (times > 0 && static_cast<int>(times) != schedule->num_stages) {
+        const std::string rule = cat("has ", times, " stages, ", schedule->name, " has ", schedule->num_stages);
+        reader_.add({"--stage-times", given_.stage_times, rule, ""});
+      }
+      request_.schedules.push_back(std::move(*schedule));
+    }
+  }
+
+  const Given& given_;
+  OptionReader reader_;
+  std::vector<NamedSchedule> names_;
+  ScheduleRequest wanted_;
+  Numbers numbers_ = Numbers::Good;
+  SimulateRequest request_;
 };
 
 void add_options(CLI::App& app, Given& given) {
   app.allow_extras();
-  app.add_option("--schedule", given.schedule, cat("one of ", joined(schedule_names())));
+  app.add_option("--schedule", given.schedule, cat("file:PATH, an action table, or ", joined(schedule_names())));
   app.add_option("--ranks", given.ranks, "pipeline ranks");
   app.add_option("--microbatches", given.microbatches, "microbatches of a step");
-  app.add_option("--forward", given.forward, "time of a forward pass (1)");
+  app.add_option("--chunks", given.chunks, "stages per rank, where the schedule leaves the choice");
+  app.add_option("--group", given.group, "microbatches that pass a chunk before the next (interleaved ones)");
+  app.add_option("--compare", given.compare, "more schedules, side by side: a,b");
+  app.add_option("--forward", given.forward, "time of a forward pass on one stage (1)");
   app.add_option("--input-grad", given.input_grad, "time of an input-gradient pass (1)");
   app.add_option("--weight-grad", given.weight_grad, "time of a weight-gradient pass (1)");
+  app.add_option("--overlapped", given.overlapped, "time of a fused forward and backward (their sum)");
+  app.add_option("--recompute", given.recompute, "time of a recompute (a forward's)");
+  app.add_option("--update", given.update, "time of the optimizer's update of a stage (0)");
   app.add_option("--transfer", given.transfer, "latency of a transfer between ranks (0)");
+  app.add_option("--activation", given.activation, "size of a microbatch on a stage before its input gradient (1)");
+  app.add_option("--pending", given.pending, "and after it, until its weight gradient (0.5)");
+  app.add_option("--stage-times", given.stage_times,
+                 "file of times: a line per stage, forward input_grad weight_grad [recompute [update]]");
   app.add_option("--sends", given.sends, "buffered (a send waits for nothing) or rendezvous (for its receive)");
-  app.add_option("--compare", given.compare, "more schedules, side by side: a,b");
   app.add_option("--svg", given.svg, "draw the timelines into this file");
+  app.add_option("--trace", given.trace, "write them as a trace for Perfetto, a unit being a second");
   app.add_option("--width", given.width, "columns of the grid; 0: all (the terminal's, or 160)");
   app.add_flag("--json", given.json, "one JSON object per schedule and line");
   app.add_flag("--csv", given.csv, "the table of actions, one row per rank");
@@ -127,7 +200,9 @@ std::optional<SimulateRequest> simulate_request(const Words& words) {
   Given given;
   add_options(app, given);
   if (parse_words(app, words)) return std::nullopt;
-  return Reader().read(given, app.remaining(), option_names(app));
+  Reading reading(given);
+  reading.refuse_unknown(app.remaining(), option_names(app));
+  return reading.request();
 }
 
 }  // namespace braid

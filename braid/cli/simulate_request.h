@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/cli/commands.h"
+#include "braid/schedule/schedule.h"
 #include "braid/schedule/walk.h"
 #include "braid/sim/cost_model.h"
 
@@ -14,14 +15,13 @@ namespace braid {
 enum class SimulateOutput { Text, Json, Csv };
 
 struct SimulateRequest {
-  std::vector<std::string> names;  // schedules, at least one
-  int ranks = 0;
-  int microbatches = 0;
+  std::vector<Schedule> schedules;  // at least one; made, but not proved (validate.h)
   CostModel cost;
   SendMode sends = SendMode::Buffered;
   SimulateOutput output = SimulateOutput::Text;
   std::optional<int> width;  // of the grid; 0: no limit
   std::string svg;           // file to draw into; empty: none
+  std::string trace;         // file for a Chrome trace; empty: none
 };
 
 // Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.

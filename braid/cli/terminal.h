@@ -14,4 +14,10 @@ inline int terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
+// Lines of the terminal on standard output; 40 when it does not say.
+inline int terminal_height() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 40;
+}
+
 }  // namespace braid

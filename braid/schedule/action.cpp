@@ -1,6 +1,7 @@
 // The text form of an action, both ways. It does not know which actions make sense together (validate.h).
 #include "braid/schedule/action.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <vector>
@@ -28,11 +29,6 @@ std::string_view name_of(Op op) {
   const OpName& known = kOpNames[static_cast<size_t>(op)];
   check(known.op == op, "the names of ops are in their order");
   return known.name;
-}
-
-void append_number(std::string& words, int number) {
-  char digits[12];
-  words.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
 }
 
 constexpr std::string_view kDigits = "0123456789";
@@ -63,9 +59,12 @@ bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackwar
 std::string text(Op op) { return std::string(name_of(op)); }
 
 void append_text(std::string& words, const Action& action) {
-  append_number(words, action.stage);
-  words += name_of(action.op);
-  if (!of_whole_stage(action.op)) append_number(words, action.micro);
+  char word[40];
+  char* end = std::to_chars(word, std::end(word), action.stage).ptr;
+  const std::string_view name = name_of(action.op);
+  end = std::copy(name.begin(), name.end(), end);
+  if (!of_whole_stage(action.op)) end = std::to_chars(end, std::end(word), action.micro).ptr;
+  words.append(word, end);
 }
 
 std::string text(const Action& action) {

@@ -82,10 +82,8 @@ std::vector<int> peaks(const Schedule& schedule, Held held) {
   return result;
 }
 
-bool has_updates(const Schedule& schedule) {
-  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
-    return std::any_of(program.begin(), program.end(), [](const Action& action) { return action.op == Op::Update; });
-  });
+bool has_updates(const Program& program) {
+  return std::any_of(program.begin(), program.end(), [](const Action& action) { return action.op == Op::Update; });
 }
 
 }  // namespace
@@ -95,14 +93,15 @@ std::vector<int> peak_activations(const Schedule& schedule) { return peaks(sched
 std::vector<int> peak_pending_weight_grads(const Schedule& schedule) { return peaks(schedule, Held::WeightGrads); }
 
 int weight_versions(const Schedule& schedule) {
-  if (!has_updates(schedule)) return 1;
-  const std::vector<int> versions = peaks(schedule, Held::WeightVersions);
-  return std::max(1, *std::max_element(versions.begin(), versions.end()));
+  int most = 1;
+  for (const int versions : peaks(schedule, Held::WeightVersions)) most = std::max(most, versions);
+  return most;
 }
 
 HeldPeak held_peak(const Schedule& schedule, int rank, Held held, int limit) {
-  Counter counter(schedule, held);
   const Program& program = schedule.programs[rank];
+  if (held == Held::WeightVersions && !has_updates(program)) return {.most = 1};
+  Counter counter(schedule, held);
   HeldPeak peak;
   for (size_t i = 0; i < program.size(); ++i) {
     peak.most = std::max(peak.most, counter.after(program[i]));

@@ -31,7 +31,9 @@ std::string word_at(const Program& program, size_t index) {
 }
 
 std::string text(const Program& program) {
+  constexpr size_t kTypical = 10;  // characters of a word and its blank
   std::string words;
+  words.reserve(kTypical * program.size());
   for (size_t index = 0; index < program.size();) {
     if (index > 0) words += ' ';
     index = append_word(words, program, index);

@@ -1,27 +1,228 @@
-"""braid simulate and braid config as a user calls them."""
+"""braid simulate as a user calls it, and braid config's page."""
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import tempfile
+import termios
 import unittest
 
-from braid_binary import SOURCE, braid
+from braid_binary import BINARY, SOURCE, braid
+
+KEYS = ["schedule", "ranks", "chunks", "stages", "microbatches", "makespan", "bubble_time", "bubble_fraction",
+        "span_bubble", "bubble_rate", "peak_activations", "peak_pending_weight_grads", "weight_versions", "programs"]
+WORD = re.compile(r"\d+[FBIW]\d+|\(\d+F\d+;\d+[BI]\d+\)OVERLAP_F_B|\d+UPDATE\d+")
+
+# 1F1B on two ranks with rank 0's steady state fused: runs, by hand, 1F0 1..2, 1B0 2..4, pair 4..7, 1F1 7..8, 1B1
+# 8..10, 0B1 10..12.
+FUSED = "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n"
+
+
+def simulate(*words):
+    return braid("simulate", *words)
+
+
+def known_schedules():
+    said = simulate("--schedule", "nothing-like-it", "--ranks", "1", "--microbatches", "1").stderr
+    return re.search(r"must be one of ([^;\n]*)", said).group(1).strip().split(", ")
+
+
+def on_a_terminal(columns, lines, *words):
+    """What braid simulate prints on a terminal of that size."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    process = subprocess.Popen([BINARY, "simulate", *words], stdout=slave, env=environment)
+    os.close(slave)
+    printed = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not piece:
+            break
+        printed += piece
+    os.close(master)
+    process.wait(timeout=60)
+    return printed.decode().replace("\r\n", "\n")
 
 
 class Simulate(unittest.TestCase):
-    def test_json_has_the_published_numbers(self):
-        done = braid("simulate", "--schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--json")
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def written(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(content)
+        return path
+
+    def said(self, *words):
+        """The objects that --json prints."""
+        done = simulate(*words, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = json.loads(done.stdout)
-        self.assertEqual(said["makespan"], 33)
-        self.assertEqual(said["bubble_time"], 9)
-        self.assertEqual(said["peak_activations"], [4, 3, 2, 1])
-        self.assertEqual(len(said["programs"]), 4)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def refused(self, *words):
+        """What is said of words that are wrong."""
+        done = simulate(*words)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
+    def test_json_has_the_published_numbers(self):
+        said, = self.said("--schedule", "1f1b", "--ranks", "4", "--microbatches", "8")
+        self.assertEqual(list(said), KEYS)
+        programs = said.pop("programs")
+        self.assertEqual(said, {"schedule": "1f1b", "ranks": 4, "chunks": 1, "stages": 4, "microbatches": 8,
+                                "makespan": 33, "bubble_time": 9, "bubble_fraction": 9 / 33, "span_bubble": 9,
+                                "bubble_rate": 9 / 33, "peak_activations": [4, 3, 2, 1],
+                                "peak_pending_weight_grads": [4, 3, 2, 1], "weight_versions": 1})
+        self.assertEqual(programs[3], " ".join(f"3F{i} 3B{i}" for i in range(8)))
+
+    def test_every_schedule_has_its_json(self):
+        for name in known_schedules():
+            with self.subTest(name):
+                said, = self.said("--schedule", name, "--ranks", "4", "--microbatches", "16")
+                self.assertEqual(list(said), KEYS)
+                self.assertEqual(said["stages"], said["ranks"] * said["chunks"])
+                self.assertEqual(len(said["programs"]), 4)
+                forwards = 0
+                for program in said["programs"]:
+                    for word in program.split(" "):
+                        self.assertTrue(WORD.fullmatch(word), word)
+                        forwards += "F" in word.replace("_F_", "")
+                self.assertEqual(forwards, said["stages"] * 16)
+                work = 3 * said["chunks"] * 16  # F = I = W = 1
+                self.assertEqual(said["makespan"] - said["bubble_time"], work)
+                self.assertAlmostEqual(said["bubble_fraction"], said["bubble_time"] / said["makespan"])
+
+    def test_numbers_of_a_fused_pair_by_hand(self):
+        table = self.written("fused.csv", FUSED)
+        said, = self.said("--schedule", "file:" + table)
+        self.assertEqual(said["schedule"], "file:" + table)
+        self.assertEqual((said["ranks"], said["stages"], said["microbatches"]), (2, 2, 2))
+        self.assertEqual(said["makespan"], 12)
+        self.assertEqual(said["bubble_time"], 6)
+        self.assertEqual(said["span_bubble"], 6)
+        self.assertEqual(said["bubble_rate"], 0.5)
+        self.assertEqual(said["peak_activations"], [2, 1])
+        self.assertEqual(said["programs"], ["0F0 (0F1;0B0)OVERLAP_F_B 0B1", "1F0 1B0 1F1 1B1"])
+        faster, = self.said("--schedule", "file:" + table, "--overlapped", "2", "--transfer", "0.5")
+        self.assertEqual(faster["makespan"], 11 + 4 * 0.5)
+        self.assertEqual(faster["bubble_time"], 11 + 4 * 0.5 - 6)
+
+    def test_a_table_is_what_it_was_made_from(self):
+        for name in known_schedules():
+            with self.subTest(name):
+                words = ("--ranks", "4", "--microbatches", "16", "--transfer", "0.25")
+                table = self.written(name + ".csv", simulate("--schedule", name, *words, "--csv").stdout)
+                made, = self.said("--schedule", name, *words)
+                read, = self.said("--schedule", "file:" + table, *words)
+                made["schedule"] = read["schedule"]
+                self.assertEqual(read, made)
+
+    def test_a_table_must_have_the_numbers_given(self):
+        table = self.written("fused.csv", FUSED)
+        said = self.refused("--schedule", "file:" + table, "--ranks", "3", "--microbatches", "4", "--chunks", "2")
+        for option in ("--ranks = 3", "--microbatches = 4", "--chunks = 2"):
+            self.assertIn(option, said)
+        self.assertIn("cannot be read", self.refused("--schedule", "file:/nowhere/table.csv"))
+        bad = self.written("bad.csv", "0F0,zap\n0F0,0X1\n")
+        said = self.refused("--schedule", "file:" + bad)
+        for cell in ("row 1, column 2", "row 2, column 1", "row 2, column 2"):
+            self.assertIn(cell, said)
+
+    def test_an_unsound_table_is_drawn_with_its_faults(self):
+        said = self.refused("--schedule", "file:" + self.written("late.csv", "0F0,0I0,0F1,0W0,0B1\n1F1,1F0,1B0,1B1\n"))
+        self.assertIn(">0I0<", said)
+        self.assertIn("0I0: never runs", said)
+        self.assertIn("is not a sound schedule", said)
+        said = self.refused("--schedule", "file:" + self.written("w.csv", "0F0,(0F1;0B0)OVERLAP_F_B,0W1,0I1\n"))
+        self.assertIn(">0W1<", said)
+
+    def test_rendezvous_sends_that_never_meet_are_drawn(self):
+        said = self.refused("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4", "--sends", "rendezvous")
+        self.assertIn(">0SEND_F1<", said)
+        self.assertIn("--sends = rendezvous", said)
+        done = simulate("--schedule", "gpipe", "--ranks", "2", "--microbatches", "4", "--sends", "rendezvous")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_everything_wrong_is_said_at_once(self):
-        done = braid("simulate", "--schedule", "1f1bb", "--ranks", "0", "--microbatches", "8")
-        self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stdout, "")
-        self.assertIn("1f1b", done.stderr)
-        self.assertIn("--ranks", done.stderr)
-        self.assertEqual(len(done.stderr.strip().splitlines()), 2, done.stderr)
+        done = self.refused("--schedule", "1f1bb", "--ranks", "0", "--microbatches", "8")
+        self.assertIn("1f1b", done)
+        self.assertIn("--ranks", done)
+        self.assertEqual(len(done.strip().splitlines()), 2, done)
+        said = self.refused("--schedule", "gpip", "--compare", "1f1b,zb", "--microbatches", "x", "--forward", "-1",
+                            "--overlapped", "soon", "--sends", "often", "--jsn", "--json", "--csv", "--chunks", "0")
+        for words in ("--schedule = gpip", "--compare = zb", "--ranks", "--microbatches = x", "--forward = -1",
+                      "--overlapped = soon", "--sends = often", "--jsn", "--csv", "--chunks = 0"):
+            self.assertIn(words, said)
+        self.assertEqual(len(said.strip().splitlines()), 10, said)
+
+    def test_conditions_of_a_schedule_name_the_options(self):
+        said = self.refused("--schedule", "interleaved", "--ranks", "4", "--microbatches", "8", "--group", "3")
+        self.assertIn("--group = 3", said)
+        said = self.refused("--schedule", "zb-v", "--ranks", "2", "--microbatches", "4", "--chunks", "3")
+        self.assertIn("--chunks = 3", said)
+        if "dualpipe" in known_schedules():
+            said = self.refused("--schedule", "dualpipe", "--ranks", "3", "--microbatches", "5")
+            self.assertIn("--ranks = 3", said)
+            self.assertIn("--microbatches = 5", said)
+
+    def test_chunks_are_for_those_that_take_them(self):
+        one, looped = self.said("--schedule", "1f1b", "--compare", "interleaved", "--ranks", "2", "--microbatches",
+                                "4", "--chunks", "3")
+        self.assertEqual((one["chunks"], looped["chunks"]), (1, 3))
+
+    def test_stages_have_times_of_their_own(self):
+        times = self.written("times", "# embedding first\n2 1 1\n1 3 0  # and the head\n")
+        words = ("--schedule", "gpipe", "--ranks", "2", "--microbatches", "2", "--stage-times", times)
+        said, = self.said(*words)
+        self.assertEqual(said["makespan"], 13)  # 0F 2, 2; 1F0 2..3, 1F1 4..5, 1B 5..8, 8..11, 0B1 11..13
+        refused = self.refused(*words, "--forward", "2", "--ranks", "3")
+        self.assertIn("--ranks", refused)
+        self.assertIn("--forward = 2", self.refused(*words, "--forward", "2"))
+        three = self.refused("--schedule", "1f1b", "--ranks", "3", "--microbatches", "4", "--stage-times", times)
+        self.assertIn("has 2 stages, 1f1b has 3", three)
+        bad = self.written("bad", "1 2\n1 1 x\n")
+        said = self.refused("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4", "--stage-times", bad)
+        self.assertIn(bad + ":1", said)
+        self.assertIn(bad + ":2", said)
+
+    def test_pictures_and_traces_are_written(self):
+        svg, trace = (os.path.join(self.folder, name) for name in ("a.svg", "a.json"))
+        done = simulate("--schedule", "file:" + self.written("fused.csv", FUSED), "--svg", svg, "--trace", trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(svg) as file:
+            self.assertIn("makespan 12 units", file.read())
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+        pair, = [event for event in events if event["ph"] == "X" and "OVERLAP" in event["args"]["action"]]
+        self.assertEqual((pair["ts"], pair["dur"]), (4e6, 3e6))
+
+    def test_compared_schedules_stand_side_by_side(self):
+        done = simulate("--compare", "gpipe,1f1b,zb-h1", "--ranks", "4", "--microbatches", "8")
+        rows = {line[:26].strip(): line[26:].split() for line in done.stdout.splitlines()}
+        self.assertEqual(rows["makespan"], ["33", "33", "27"])
+        self.assertIn("gpipe, 4 ranks, 8 microbatches", done.stdout)
+
+    def test_a_terminal_gets_colour_and_no_more_than_it_holds(self):
+        printed = on_a_terminal(70, 24, "--schedule", "1f1b", "--ranks", "64", "--microbatches", "16")
+        self.assertIn("\x1b[38;5;", printed)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", printed).splitlines()
+        self.assertLess(len(lines), 24)
+        self.assertEqual(sum(line == "..." for line in lines), 1)
+        grid = [line for line in lines if line.startswith("rank ")]
+        self.assertTrue(grid[0].startswith("rank  0") and grid[-1].startswith("rank 63"), grid)
+        for line in grid:
+            self.assertLessEqual(len(line), 70)
 
     def test_help_ends_well(self):
         self.assertEqual(braid("simulate", "--help").returncode, 0)
