@@ -71,6 +71,7 @@ void RunLog::step(const StepReport& report) {
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
   if (scales_loss_) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  if (report.staleness > 0) line.add("staleness", report.staleness);
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
