@@ -6,6 +6,8 @@
 
 #include "braid/base/text.h"
 #include "braid/schedule/csv.h"
+#include "braid/schedule/generators/asynchronous.h"
+#include "braid/schedule/generators/dual_pipe.h"
 #include "braid/schedule/generators/interleaved.h"
 #include "braid/schedule/generators/zb_v.h"
 #include "braid/schedule/generators/zero_bubble.h"
@@ -59,6 +61,29 @@ constexpr Generator kGenerators[] = {
       .chunks = 2,
       .splits_backward = true},
      plain<zb_v>},
+    {{.name = "dualpipev",
+      .summary = "forwards overlap backwards, two stages per rank in a V",
+      .placement = StagePlacement::V,
+      .chunks = 2,
+      .splits_backward = true,
+      .fuses = true},
+     plain<dual_pipe_v>,
+     dual_pipe_v_problems},
+    {{.name = "dualpipe",
+      .summary = "forwards overlap backwards, in both directions",
+      .placement = StagePlacement::Mirrored,
+      .splits_backward = true,
+      .fuses = true},
+     plain<dual_pipe>,
+     dual_pipe_problems},
+    {{.name = "pipedream", .summary = "1f1b without flush, an update per microbatch", .asynchronous = true},
+     plain<pipedream>},
+    {{.name = "pipedream-2bw",
+      .summary = "1f1b without flush, an update per group of microbatches",
+      .asynchronous = true,
+      .takes_group = true},
+     pipedream_2bw,
+     pipedream_2bw_problems},
 };
 
 constexpr auto kTraits = [] {

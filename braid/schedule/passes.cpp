@@ -1,35 +1,41 @@
-// The passes. They trust the schedule; validate.h does not.
+// The passes that look at one program at a time. They trust the schedule; validate.h does not.
 #include "braid/schedule/passes.h"
 
 #include <algorithm>
 
 #include "braid/schedule/timeline.h"
+#include "braid/schedule/transfers.h"
 
 namespace braid {
 namespace {
-
-// True when `stage` has a neighbour at `offset` (-1 or +1) that lives on another rank.
-bool crosses(const Schedule& schedule, const Action& action, int offset) {
-  const int other = action.stage + offset;
-  if (other < 0 || other >= schedule.num_stages) return false;
-  return schedule.rank_of(action.stage, action.micro) != schedule.rank_of(other, action.micro);
-}
-
-void push_with_transfers(const Schedule& schedule, const Action& action, Program& program) {
-  const bool forward = action.op == Op::Forward;
-  const bool backward = action.op == Op::FullBackward || action.op == Op::InputGrad;
-  const auto push = [&](Op op) { program.push_back({op, action.stage, action.micro}); };
-  if (forward && crosses(schedule, action, -1)) push(Op::RecvForward);
-  if (backward && crosses(schedule, action, +1)) push(Op::RecvBackward);
-  program.push_back(action);
-  if (forward && crosses(schedule, action, +1)) push(Op::SendForward);
-  if (backward && crosses(schedule, action, -1)) push(Op::SendBackward);
-}
 
 bool contains(const Schedule& schedule, bool (*wanted)(Op)) {
   return std::any_of(schedule.programs.begin(), schedule.programs.end(), [&](const Program& program) {
     return std::any_of(program.begin(), program.end(), [&](const Action& action) { return wanted(action.op); });
   });
+}
+
+bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
+
+// The schedule with every program replaced by what rewrite(program) makes of it.
+template <class Rewrite>
+Schedule rewritten(const Schedule& schedule, const Rewrite& rewrite) {
+  Schedule result = schedule;
+  for (auto& program : result.programs) program = rewrite(program);
+  return result;
+}
+
+// One past the last action of the unit that begins at `index`: a fused pair or one action.
+size_t unit_end(const Program& program, size_t index) { return index + (pair_begins(program, index) ? 2 : 1); }
+
+// Where RECOMPUTE of the backward at `index` belongs.
+size_t recompute_place(const Program& program, size_t index) {
+  const size_t unit = pair_ends(program, index) ? index - 1 : index;
+  const Action receive{Op::RecvBackward, program[index].stage, program[index].micro};
+  for (size_t i = unit; i > 0 && (program[i - 1].op == Op::RecvForward || program[i - 1].op == Op::RecvBackward); --i) {
+    if (program[i - 1] == receive) return i - 1;
+  }
+  return unit;
 }
 
 }  // namespace
@@ -38,50 +44,102 @@ bool has_comms(const Schedule& schedule) { return contains(schedule, communicate
 
 Schedule with_comms(const Schedule& schedule) {
   if (has_comms(schedule)) return schedule;
-  Schedule result = schedule;
-  for (auto& program : result.programs) {
+  return rewritten(schedule, [&](const Program& program) {
     Program longer;
     longer.reserve(3 * program.size());
-    for (const auto& action : program) push_with_transfers(schedule, action, longer);
-    program = std::move(longer);
-  }
-  return result;
+    for (size_t begin = 0, end; begin < program.size(); begin = end) {
+      end = unit_end(program, begin);
+      for (size_t i = begin; i < end; ++i) {
+        if (const auto receive = receive_before(schedule, program[i])) longer.push_back(*receive);
+      }
+      longer.insert(longer.end(), program.begin() + begin, program.begin() + end);
+      for (size_t i = begin; i < end; ++i) {
+        if (const auto transfer = transfer_after(schedule, program[i])) longer.push_back(transfer->send);
+      }
+    }
+    return longer;
+  });
 }
 
 Schedule with_grad_sync(const Schedule& schedule) {
-  if (contains(schedule, [](Op op) { return op == Op::ReduceGrad; })) return schedule;
-  Schedule result = schedule;
-  for (auto& program : result.programs) {
+  if (contains(schedule, [](Op op) { return op == Op::ReduceGrad || op == Op::Update; })) return schedule;
+  return rewritten(schedule, [&](const Program& program) {
     std::vector<int> last(schedule.num_stages, -1);
     for (size_t i = 0; i < program.size(); ++i) {
       const bool adds = program[i].op == Op::FullBackward || program[i].op == Op::WeightGrad;
       if (adds) last[program[i].stage] = static_cast<int>(i);
     }
     Program longer;
+    longer.reserve(program.size() + 2);
     for (size_t i = 0; i < program.size(); ++i) {
       longer.push_back(program[i]);
       if (last[program[i].stage] == static_cast<int>(i)) longer.push_back({Op::ReduceGrad, program[i].stage, -1});
     }
-    program = std::move(longer);
-  }
-  return result;
+    return longer;
+  });
+}
+
+Schedule with_recompute(const Schedule& schedule, const std::vector<int>& stages) {
+  return rewritten(schedule, [&](const Program& program) {
+    std::vector<std::pair<size_t, Action>> insertions;
+    for (size_t i = 0; i < program.size(); ++i) {
+      const bool listed = std::find(stages.begin(), stages.end(), program[i].stage) != stages.end();
+      if (!listed || !goes_back(program[i].op)) continue;
+      insertions.emplace_back(recompute_place(program, i), Action{Op::Recompute, program[i].stage, program[i].micro});
+    }
+    Program longer;
+    longer.reserve(program.size() + insertions.size());
+    auto next = insertions.begin();
+    for (size_t i = 0; i < program.size(); ++i) {
+      for (; next != insertions.end() && next->first == i; ++next) longer.push_back(next->second);
+      longer.push_back(program[i]);
+    }
+    return longer;
+  });
 }
 
 Schedule split_backward(const Schedule& schedule) {
-  Schedule result = schedule;
-  for (auto& program : result.programs) {
+  return rewritten(schedule, [](const Program& program) {
     Program longer;
+    longer.reserve(program.size() + program.size() / 2);
     for (const auto& action : program) {
-      if (action.op != Op::FullBackward) {
+      if (action.op == Op::FullBackward) {
+        longer.push_back({Op::InputGrad, action.stage, action.micro});
+        longer.push_back({Op::WeightGrad, action.stage, action.micro});
+      } else {
         longer.push_back(action);
-        continue;
       }
-      longer.push_back({Op::InputGrad, action.stage, action.micro});
-      longer.push_back({Op::WeightGrad, action.stage, action.micro});
     }
-    program = std::move(longer);
-  }
-  return result;
+    return longer;
+  });
+}
+
+Schedule merge_backward(const Schedule& schedule) {
+  return rewritten(schedule, [](const Program& program) {
+    Program shorter;
+    shorter.reserve(program.size());
+    for (size_t i = 0; i < program.size(); ++i) {
+      const auto [op, stage, micro, fusion] = program[i];
+      const bool apart = op != Op::InputGrad || pair_ends(program, i) || i + 1 == program.size();
+      if (!apart && program[i + 1] == Action{Op::WeightGrad, stage, micro}) {
+        shorter.push_back({Op::FullBackward, stage, micro});
+        ++i;
+      } else {
+        shorter.push_back(program[i]);
+      }
+    }
+    return shorter;
+  });
+}
+
+Schedule with_overlap(const Schedule& schedule) {
+  return rewritten(schedule, [](Program program) {
+    for (size_t i = 0; i + 1 < program.size(); ++i) {
+      const bool pair = program[i].op == Op::Forward && goes_back(program[i + 1].op);
+      if (pair && program[i].micro != program[i + 1].micro) program[i].fusion = Fusion::WithNext;
+    }
+    return program;
+  });
 }
 
 }  // namespace braid

@@ -1,27 +1,63 @@
-// Passes from schedule to schedule. They never reorder compute actions. When several apply, the order is
-// split_backward, with_grad_sync, with_comms: so a gradient leaves before the weight pass and the reduction begin.
+// Passes from schedule to schedule. They never reorder compute actions, and a fused pair stays one: what either of its
+// actions needs comes before it, what either makes leaves after it. When several apply, the order is split_backward or
+// merge_backward, with_overlap, with_unshard, with_grad_sync, a pass of transfers, with_recompute: so a gradient leaves
+// before the weight pass and the reduction begin, and a stage's parameters come before it waits for a tensor.
 #pragma once
+
+#include <vector>
 
 #include "braid/schedule/schedule.h"
 
 namespace braid {
 
 // Adds the transfers between neighbouring stages on different ranks: a send right after the action that makes the
-// tensor, the receive right before the action that needs it. (PyTorch's _add_send_recv uses the same notation but moves
-// the receive up to where its send runs.)
+// tensor, the receive right before the action that needs it.
 //
-//   rank 0  0F0 0SEND_F0 0RECV_B0 0B0
-//   rank 1  1RECV_F0 1F0 1B0 1SEND_B0
+//   rank 0  0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1
+//   rank 1  1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1
 //
 // A schedule that has transfers already comes back as it is.
 Schedule with_comms(const Schedule& schedule);
 
-// Adds REDUCE_GRAD of a stage right after the last action that adds to its weight gradients (B or W).
-// A schedule that has it already comes back as it is. Source: PyTorch's _add_reduce_grad.
+// When a rank's next action may be placed by with_paired_comms: at its first chance, or not before its slot of
+// unit_time(), which leaves idle slots where a table shows them.
+enum class Pace { FirstChance, UnitTime };
+
+// Adds the same transfers in the order in which they are meant to be posted: rounds over the ranks place one action
+// each, and whoever places a send places its receive on the other rank too. So a receive may stand long before it is
+// needed. Needs a schedule that validate() accepts.
+//
+//   rank 0  0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1     Pace::UnitTime
+//   rank 1  1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1
+//
+// A schedule that has transfers already comes back as it is. Source: PyTorch's _add_send_recv.
+Schedule with_paired_comms(const Schedule& schedule, Pace pace);
+
+// Adds REDUCE_GRAD of a stage right after the last action that adds to its weight gradients (B or W), on each rank that
+// has a copy of it. A schedule that has it already comes back as it is, and so does an asynchronous one: there UPDATE
+// says when gradients are complete. Source: PyTorch's _add_reduce_grad.
 Schedule with_grad_sync(const Schedule& schedule);
 
-// Replaces every B by I and W. Apply before with_comms, so that the send stands between them.
+// Adds UNSHARD and RESHARD for parameters that are sharded between steps: before each action that needs parameters, a
+// rank frees stages that are not among the next `most_stages` it will run, then gathers those that are; in the end it
+// frees the rest. A schedule that has them already comes back as it is. Source: PyTorch's _add_unshard_reshard.
+//
+//   rank 0  0UNSHARD 1UNSHARD 0F0 1F0 1B0 1RESHARD 0B0 0RESHARD
+Schedule with_unshard(const Schedule& schedule, int most_stages = 3);
+
+// Adds RECOMPUTE to every backward of the stages listed: right before the receive of the gradient where that stands
+// right before the backward, so that work and transfer overlap, else right before the backward (or the pair it is in).
+Schedule with_recompute(const Schedule& schedule, const std::vector<int>& stages);
+
+// Replaces every B by I and W. Apply before the transfers, so that the send stands between them.
 Schedule split_backward(const Schedule& schedule);
+
+// Replaces every I that is followed by its W by a B, unless the I is in a fused pair. Source: PyTorch's _merge_bw.
+Schedule merge_backward(const Schedule& schedule);
+
+// Fuses every F with the B or I after it when they are of two microbatches. Both then wait for what either needs, which
+// not every schedule can take: validate() tells.
+Schedule with_overlap(const Schedule& schedule);
 
 // True when the schedule has at least one send or receive.
 bool has_comms(const Schedule& schedule);

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <sstream>
+#include <functional>
 
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
+#include "braid/schedule/generators/dual_pipe.h"
+#include "braid/schedule/program_text.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
@@ -15,14 +17,7 @@
 namespace braid {
 namespace {
 
-std::string row(const Program& program) {
-  std::string words;
-  for (const auto& action : program) {
-    if (!words.empty()) words += ' ';
-    words += text(action);
-  }
-  return words;
-}
+std::string row(const Program& program) { return text(program); }
 
 Schedule schedule_of(std::vector<std::string> rows) {
   std::string table;
@@ -100,12 +95,94 @@ TEST(Passes, SplitBackward) {
   EXPECT_EQ(row(with_comms(schedule).programs[1]), "1RECV_F0 1F0 1I0 1SEND_B0 1W0 1RECV_F1 1F1 1I1 1SEND_B1 1W1");
 }
 
+TEST(Passes, AFusedPairStaysOne) {
+  const Schedule pair = schedule_of({"0F0 (0F1;0B0)OVERLAP_F_B 0B1", "1F0 1B0 1F1 1B1"});
+  EXPECT_EQ(row(with_comms(with_grad_sync(pair)).programs[0]),
+            "0F0 0SEND_F0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 0RECV_B1 0B1 0REDUCE_GRAD");
+  EXPECT_EQ(row(split_backward(pair).programs[0]), "0F0 (0F1;0I0)OVERLAP_F_B 0W0 0I1 0W1");
+  EXPECT_EQ(row(with_comms(dual_pipe(2, 4)).programs[0]),
+            "0F0 0SEND_F0 1RECV_F2 1F2 0F1 0SEND_F1 1B2 1SEND_B2 1RECV_F3 0RECV_B0 (1F3;0B0)OVERLAP_F_B 1B3 1SEND_B3 "
+            "0RECV_B1 0I1 0W1");
+}
+
+TEST(Passes, BothCopiesOfAMirroredStageAreReduced) {
+  const Schedule schedule = with_grad_sync(dual_pipe(2, 4));
+  EXPECT_EQ(row(schedule.programs[0]), "0F0 1F2 0F1 1B2 (1F3;0B0)OVERLAP_F_B 1B3 1REDUCE_GRAD 0I1 0W1 0REDUCE_GRAD");
+  EXPECT_EQ(row(schedule.programs[1]), "0F2 1F0 0F3 1B0 (1F1;0B2)OVERLAP_F_B 1B1 1REDUCE_GRAD 0I3 0W3 0REDUCE_GRAD");
+}
+
+TEST(Passes, AnAsynchronousScheduleNeedsNoGradSync) {
+  const Schedule schedule = schedule_of({"0F0 0B0 0UPDATE0 0F1 0B1 0UPDATE1"});
+  EXPECT_EQ(with_grad_sync(schedule), schedule);
+}
+
+// Source: PyTorch, test_schedule.py, TestScheduleLowering, merge_bw case.
+TEST(Passes, MergeBackwardIsPyTorchs) {
+  EXPECT_EQ(row(merge_backward(schedule_of({"0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W2 0W1"})).programs[0]),
+            "0F0 0F1 0F2 0I0 0I1 0W0 0B2 0W1");
+}
+
+TEST(Passes, MergeBackwardUndoesSplitBackwardOutsidePairs) {
+  for (const Schedule& schedule : {one_f_one_b(3, 4), gpipe(2, 3)}) {
+    EXPECT_EQ(merge_backward(split_backward(schedule)), schedule);
+  }
+  EXPECT_EQ(row(merge_backward(schedule_of({"0F0 (0F1;0I0)OVERLAP_F_B 0W0 0I1 0W1"})).programs[0]),
+            "0F0 (0F1;0I0)OVERLAP_F_B 0W0 0B1");
+}
+
+// Source: the same class, unshard_reshard cases.
+TEST(Passes, UnshardIsPyTorchs) {
+  EXPECT_EQ(row(with_unshard(schedule_of({"0F0 0F1  0B0 0B1"})).programs[0]), "0UNSHARD 0F0 0F1 0B0 0B1 0RESHARD");
+  const Schedule two = with_unshard(schedule_of({"0F0 0F1 1F0 1F1 1B0 1B1 0B0 0B1"}));
+  EXPECT_EQ(row(two.programs[0]), "0UNSHARD 1UNSHARD 0F0 0F1 1F0 1F1 1B0 1B1 1RESHARD 0B0 0B1 0RESHARD");
+  EXPECT_EQ(with_unshard(two), two);
+}
+
+TEST(Passes, UnshardHoldsTheNextStagesOnly) {
+  const Schedule schedule = schedule_of({"0F0 1F0 2F0 2B0 1B0 0B0"});
+  EXPECT_EQ(row(with_unshard(schedule, 2).programs[0]),
+            "0UNSHARD 1UNSHARD 0F0 0RESHARD 2UNSHARD 1F0 2F0 2B0 2RESHARD 0UNSHARD 1B0 1RESHARD 0B0 0RESHARD");
+  EXPECT_EQ(row(with_unshard(schedule, 1).programs[0]),
+            "0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1RESHARD 2UNSHARD 2F0 2B0 2RESHARD 1UNSHARD 1B0 1RESHARD 0UNSHARD 0B0 "
+            "0RESHARD");
+  // Both stages of a pair count, even when that is one more.
+  EXPECT_EQ(row(with_unshard(schedule_of({"0F0 1F0 1B0 (0F1;0B0)OVERLAP_F_B 1F1 1B1 0B1"}), 1).programs[0]),
+            "0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1B0 1RESHARD 0UNSHARD (0F1;0B0)OVERLAP_F_B 0RESHARD 1UNSHARD 1F1 1B1 "
+            "1RESHARD 0UNSHARD 0B1 0RESHARD");
+  EXPECT_EQ(row(with_unshard(schedule_of({"0F0 1F0 (0F1;1B0)OVERLAP_F_B 0B0 1F1 1B1 0B1"}), 1).programs[0]),
+            "0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 0UNSHARD (0F1;1B0)OVERLAP_F_B 1RESHARD 0B0 0RESHARD 1UNSHARD 1F1 1B1 "
+            "1RESHARD 0UNSHARD 0B1 0RESHARD");
+}
+
+TEST(Passes, RecomputeOverlapsTheReceive) {
+  const Schedule schedule = with_recompute(with_comms(split_backward(one_f_one_b(2, 2))), {0, 1});
+  EXPECT_EQ(row(schedule.programs[0]),
+            "0F0 0SEND_F0 0F1 0SEND_F1 0RECOMPUTE0 0RECV_B0 0I0 0W0 0RECOMPUTE1 0RECV_B1 0I1 0W1");
+  EXPECT_EQ(row(schedule.programs[1]),
+            "1RECV_F0 1F0 1RECOMPUTE0 1I0 1SEND_B0 1W0 1RECV_F1 1F1 1RECOMPUTE1 1I1 1SEND_B1 1W1");
+  const Schedule some = with_recompute(with_comms(dual_pipe(2, 4)), {0});
+  EXPECT_EQ(row(some.programs[0]),
+            "0F0 0SEND_F0 1RECV_F2 1F2 0F1 0SEND_F1 1B2 1SEND_B2 1RECV_F3 0RECOMPUTE0 0RECV_B0 "
+            "(1F3;0B0)OVERLAP_F_B 1B3 1SEND_B3 0RECOMPUTE1 0RECV_B1 0I1 0W1");
+  // A receive that was posted long before is no reason to recompute long before.
+  EXPECT_EQ(row(with_recompute(schedule_of({"0F0 0F1 0RECV_B0 0RECV_B1 0B0 0B1", "1F0 1F1 1B0 1B1"}), {0}).programs[0]),
+            "0F0 0F1 0RECOMPUTE0 0RECV_B0 0RECV_B1 0B0 0RECOMPUTE1 0B1");
+}
+
+TEST(Passes, OverlapFusesNeighboursOfTwoMicrobatches) {
+  const Schedule schedule = with_overlap(one_f_one_b(3, 4));
+  EXPECT_EQ(row(schedule.programs[0]), "0F0 0F1 (0F2;0B0)OVERLAP_F_B (0F3;0B1)OVERLAP_F_B 0B2 0B3");
+  EXPECT_EQ(row(schedule.programs[2]), "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3");
+  EXPECT_EQ(print(schedule, validate(schedule, SendMode::Buffered)), "");
+}
+
 TEST(Passes, TogetherTheyStayValid) {
   for (const auto& named : valid_requests(5, 9)) {
     const Schedule schedule = named.schedule();
     for (const Schedule& whole :
          {with_comms(with_grad_sync(schedule)), with_comms(with_grad_sync(split_backward(schedule))),
-          with_grad_sync(with_comms(schedule))}) {
+          with_grad_sync(with_comms(schedule)), with_comms(with_grad_sync(with_unshard(merge_backward(schedule), 1))),
+          with_recompute(with_comms(with_unshard(schedule)), {0, 1, schedule.num_stages - 1})}) {
       EXPECT_EQ(print(whole, validate(whole, SendMode::Buffered)), "") << named.text();
     }
   }

@@ -2,6 +2,7 @@
 #include "braid/schedule/generators/interleaved.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "braid/base/text.h"
 #include "braid/schedule/generators/nearest_number.h"
