@@ -246,6 +246,32 @@ TEST(ModulePipeline, DataRanksShareTheMinibatch) {
   }
 }
 
+// One module in both stages of a rank: its gradient is complete after the second, and is summed over data ranks once.
+TEST(ModulePipeline, AModuleTiedAcrossStagesOfOneRank) {
+  Linear reference(3, 3);
+  reference->to(at::kDouble);
+  const at::Tensor x = batches(8)[0].y, y = batches(8)[1].y;
+  loss_of(reference(reference(x).tanh()), y).backward();
+  std::vector<Linear> tied{Linear(3, 3), Linear(3, 3)};
+  for (auto& module : tied) {
+    module->to(at::kDouble);
+    module->weight.data().copy_(reference->weight.data());
+    module->bias.data().copy_(reference->bias.data());
+  }
+  run_ranks(2, [&](Communicator& data) {
+    Linear module = tied[data.rank()];
+    LayerList layers;
+    layers.add("in", module).add("act", torch::nn::Tanh()).add("out", module);
+    const auto pipe = data.split(data.rank(), 0, "pipe");
+    const Schedule schedule = make_schedule("interleaved", {.ranks = 1, .microbatches = 2, .chunks = 2});
+    ModulePipeline pipeline(layers, *pipe, {.schedule = schedule, .loss = loss_of, .data = &data});
+    EXPECT_EQ(pipeline.parameters().size(), 2u);
+    const int64_t begin = 4 * data.rank();
+    pipeline.step({x.narrow(0, begin, 4)}, {y.narrow(0, begin, 4)});
+    EXPECT_LT(distance(module->weight.grad(), reference->weight.grad()), 1e-10);
+  });
+}
+
 TEST(ModulePipeline, ForwardGivesTheOutputsInOrder) {
   Model model(7);
   const LayerList layers = model.layers();
