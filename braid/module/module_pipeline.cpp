@@ -38,7 +38,7 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
 
 std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule, const std::vector<int>& balance,
                                     int num_ranks) {
-  std::vector<Problem> problems = schedule_problems(schedule);
+  std::vector<Problem> problems = unfollowable(schedule);
   if (problems.empty()) append(problems, faults_of(schedule, num_ranks));
   auto plan = plan_stages(layers, schedule.num_stages, balance, problems);
   append(problems, sharing_problems(layers, plan, schedule));

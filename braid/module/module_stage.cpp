@@ -19,13 +19,18 @@ using Kept = std::map<std::string, at::Tensor>;
 
 // Moves the last tensors of `flow` into `kept`, under the names.
 void put_aside(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
+  check(flow.size() >= names.size(), "there is a tensor for every name");
   const size_t first = flow.size() - names.size();
   for (size_t i = 0; i < names.size(); ++i) kept[names[i]] = std::move(flow[first + i]);
   flow.resize(first);
 }
 
 void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
-  for (const auto& name : names) flow.push_back(std::move(kept.extract(name).mapped()));
+  for (const auto& name : names) {
+    auto tensor = kept.extract(name);
+    check(!tensor.empty(), "what is popped was stashed or carried in");
+    flow.push_back(std::move(tensor.mapped()));
+  }
 }
 
 }  // namespace

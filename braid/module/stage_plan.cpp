@@ -188,7 +188,7 @@ std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector
   return problems;
 }
 
-std::vector<Problem> schedule_problems(const Schedule& schedule) {
+std::vector<Problem> unfollowable(const Schedule& schedule) {
   std::vector<Problem> problems;
   const auto refuse = [&](const char* rule) { problems.push_back({"schedule", schedule.name, rule, "1f1b"}); };
   const auto has = [&](Op op) {

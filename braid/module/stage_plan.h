@@ -34,8 +34,8 @@ std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector
 Problem drawing_problem(const Layer& layer, const std::string& what);
 
 // What of a schedule user modules cannot follow: two directions (a second copy of the parameters), weight versions,
-// recomputation.
-std::vector<Problem> schedule_problems(const Schedule& schedule);
+// recomputation. Empty: nothing.
+std::vector<Problem> unfollowable(const Schedule& schedule);
 
 // Layers are run by one pipeline at a time. Throws ConfigError when another has one of them, as it would when two data
 // ranks were given the same list.

@@ -12,7 +12,8 @@ namespace braid {
 
 class StageExecutor {
  public:
-  // What travels between two stages: the same number, shapes and types for every microbatch; gradients as activations.
+  // What travels between two stages. Neighbours agree on number, shapes and types for each microbatch; gradients are of
+  // some of the activations, in their order.
   using Tensors = std::vector<at::Tensor>;
 
   virtual ~StageExecutor() = default;

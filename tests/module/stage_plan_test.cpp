@@ -85,7 +85,7 @@ TEST(StagePlan, FaultsOfTheBalance) {
 TEST(StagePlan, SchedulesThatUserModulesCannotFollow) {
   Schedule schedule{"strange", 1, 1, {0}, {{{Op::Recompute, 0, 0}, {Op::Update, 0, 0}}}};
   schedule.mirror_rank = {0};
-  EXPECT_EQ(schedule_problems(schedule).size(), 3u);
+  EXPECT_EQ(unfollowable(schedule).size(), 3u);
 }
 
 TEST(StagePlan, AParameterOfTwoRanksIsRefused) {
