@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "braid/base/clock.h"
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/sim/measured_cost.h"
 #include "braid/sim/simulate.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/trainer.h"
@@ -86,65 +86,27 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What the steps so far took, action by action.
-class Measured {
- public:
+// What the steps since the last prediction took.
+struct Measured {
+  braid::MeasuredCost cost;
+  std::vector<double> passes, outside, bubbles;  // outside: the optimizer, and whatever else a step does
+
   void add(const braid::Timeline& timeline, double step_seconds) {
-    double begin = 1e300, end = 0;
-    for (const auto& row : timeline.ranks) {
-      bool fused = false;  // with the action before: both spans cover the pair
-      for (const braid::Span& span : row) {
-        const bool pair = fused || span.action.fusion == braid::Fusion::WithNext;
-        fused = span.action.fusion == braid::Fusion::WithNext;
-        add(span.action, span.end - span.begin, pair);
-        begin = std::min(begin, span.begin);
-        end = std::max(end, span.end);
-      }
-    }
-    passes_.push_back(end - begin);
-    outside_.push_back(step_seconds - (end - begin));
-    bubbles_.push_back(timeline.bubble_fraction());
+    cost.add(timeline);
+    passes.push_back(timeline.makespan());
+    outside.push_back(step_seconds - timeline.makespan());
+    bubbles.push_back(timeline.bubble_fraction());
   }
-
-  // Medians. A stage without separate passes has a weight pass of no time. A tensor that waits for its receiver takes
-  // the shortest receive.
-  braid::CostModel cost(int num_stages) const {
-    braid::CostModel model;
-    for (int stage = 0; stage < num_stages; ++stage) {
-      using braid::Op;
-      const double full = of(stage, Op::FullBackward), input = of(stage, Op::InputGrad);
-      model.stages.push_back({of(stage, Op::Forward), input > 0 ? input : full, of(stage, Op::WeightGrad)});
-    }
-    model.transfer = receives_.empty() ? 0 : *std::min_element(receives_.begin(), receives_.end());
-    return model;
-  }
-
-  double passes() const { return median(passes_); }
-  double outside() const { return median(outside_); }  // the optimizer, and whatever else a step does
-  double bubble() const { return median(bubbles_); }
-  void clear() { *this = {}; }
-
- private:
-  void add(const braid::Action& action, double seconds, bool pair) {
-    if (action.op == braid::Op::RecvForward || action.op == braid::Op::RecvBackward) receives_.push_back(seconds);
-    if (braid::computes(action.op) && !pair) ops_[{action.stage, action.op}].push_back(seconds);
-  }
-  double of(int stage, braid::Op op) const {
-    const auto found = ops_.find({stage, op});
-    return found == ops_.end() ? 0 : median(found->second);
-  }
-
-  std::map<std::pair<int, braid::Op>, std::vector<double>> ops_;
-  std::vector<double> receives_, passes_, outside_, bubbles_;
 };
 
 void predict(const braid::RunSpec& spec, const Measured& measured) {
   const braid::Schedule schedule = braid::step_schedule(spec);
-  const braid::Timeline timeline = braid::simulate(schedule, measured.cost(schedule.num_stages));
+  const braid::Timeline timeline = braid::simulate(schedule, measured.cost.cost(schedule.num_stages));
   std::printf(
       "{\"predicted\": %.6f, \"passes\": %.6f, \"optimizer\": %.6f, \"simulated_bubble\": %.4f, "
       "\"measured_bubble\": %.4f}\n",
-      timeline.makespan(), measured.passes(), measured.outside(), timeline.bubble_fraction(), measured.bubble());
+      timeline.makespan(), median(measured.passes), median(measured.outside), timeline.bubble_fraction(),
+      median(measured.bubbles));
 }
 
 }  // namespace
@@ -172,7 +134,7 @@ int main(int argc, char** argv) {
         if (first) measured.add(timeline, seconds), std::printf("{\"seconds\": %.6f}\n", seconds);
       } else if (first) {
         predict(spec, measured);
-        measured.clear();
+        measured = {};
       }
       if (first) std::fflush(stdout);
       everyone.arrive_and_wait();

@@ -15,12 +15,14 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/timeline_svg.h"
+#include "braid/sim/measured_cost.h"
 #include "braid/sim/simulate.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 #include "braid/train/generate.h"
 #include "braid/train/run.h"
+#include "braid/train/step_schedule.h"
 
 namespace braid {
 namespace {
@@ -65,26 +67,12 @@ Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
   return all;
 }
 
-// The times the simulator needs, as this machine had them: the mean of each kind of action.
-CostModel measured_costs(const Timeline& timeline) {
-  double forward = 0, backward = 0;
-  int num_forward = 0, num_backward = 0;
-  for (const auto& spans : timeline.ranks) {
-    for (const auto& [action, begin, end] : spans) {
-      if (action.op == Op::Forward) forward += end - begin, ++num_forward;
-      if (action.op == Op::FullBackward) backward += end - begin, ++num_backward;
-    }
-  }
-  CostModel cost;
-  cost.forward = forward / std::max(1, num_forward);
-  cost.input_grad = cost.weight_grad = backward / std::max(1, num_backward) / 2;
-  return cost;
-}
-
 // Draws the measured timeline above the ideal one, writes both with every rank's spans, and prints the closing lines.
 void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
   const Timeline measured = first_pipeline(end.timeline, spec.mesh);
-  const Timeline ideal = simulate(end.schedule, measured_costs(measured));
+  MeasuredCost measured_cost;
+  measured_cost.add(measured);
+  const Timeline ideal = simulate(end.schedule, measured_cost.cost(end.schedule.num_stages));
   write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
   write_file(spec.train.out + "/trace.json",
              chrome_trace({{"measured", end.timeline}, {"ideal", every_pipeline(ideal, spec.mesh)}}));
@@ -115,6 +103,7 @@ int train_command(const Words& words) {
   if (const auto code = parse_words(app, words)) return *code;
 
   const RunSpec spec = read_run(path, overrides, host_limits());
+  refuse_faulty_schedule(spec);  // before anything is written
   make_folder(spec);
   std::signal(SIGINT, on_interrupt);
   RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain);

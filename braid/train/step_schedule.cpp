@@ -37,7 +37,7 @@ std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) throw IoError(path, -1, "cannot be read");
+  if (!file) throw ConfigError({{"pipeline.schedule", "file:" + path, "cannot be read", ""}});
   return text.str();
 }
 

@@ -8,8 +8,7 @@
 namespace braid {
 
 // What each pipeline rank does in a step, with its reductions and transfers. Throws ConfigError with every condition
-// of the schedule that the configuration breaks, in the configuration's keys, and IoError for a file that cannot be
-// read.
+// of the schedule that the configuration breaks, in the configuration's keys, and for a file that cannot be read.
 Schedule step_schedule(const RunSpec& spec);
 
 // Which versions of the weights its stages use.

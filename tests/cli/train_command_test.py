@@ -133,6 +133,37 @@ class Train(unittest.TestCase):
             self.assertIn(word, done.stderr)
         self.assertFalse((self.path / "run").exists())
 
+    def test_a_faulty_table_of_actions_is_drawn_and_nothing_starts(self):
+        (self.path / "bad.csv").write_text("0F0,0F1,0B1,0B0\n1F0,1B1,1F1,1B0\n")
+        done = self.braid("train", "run.toml", "mesh.pipe=2", "pipeline.schedule=file:bad.csv")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(">1B1<", done.stderr)
+        self.assertIn("1B1: comes before 1F1", done.stderr)
+        self.assertFalse((self.path / "run").exists())
+
+    def test_a_table_of_actions_trains_as_the_schedule_it_is(self):
+        (self.path / "good.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+        for schedule, out in (("file:good.csv", "table"), ("1f1b", "named")):
+            done = self.braid("train", "run.toml", "mesh.pipe=2", f"pipeline.schedule={schedule}", f"train.out={out}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.losses("table"), self.losses("named"))
+
+    def test_conditions_of_a_schedule_are_said_in_keys_of_the_configuration(self):
+        done = self.braid("train", "run.toml", "mesh.pipe=1", "model.layers=4", "pipeline.schedule=dualpipe",
+                          "train.batch=2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("mesh.pipe = 1: ", done.stderr)
+        self.assertIn("train.batch = 2: makes 1 microbatches per rank, which ", done.stderr)
+
+    def test_an_asynchronous_run_says_how_stale_it_is_and_goes_on(self):
+        words = ["mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"]
+        done = self.braid("train", "run.toml", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({line["staleness"] for line in self.metrics() if line["kind"] == "step"}, {1})
+        done = self.braid("train", "run.toml", *words, "train.resume=run/step-3", "train.out=again")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.losses("again"), self.losses()[3:])
+
     def test_missing_and_short_text_are_the_users_to_mend(self):
         done = self.braid("train", "run.toml", "data.paths=[nowhere]")
         self.assertEqual(done.returncode, 2)
