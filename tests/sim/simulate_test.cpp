@@ -52,10 +52,11 @@ TEST(Simulate, RendezvousHoldsBothRanks) {
 
 TEST(Simulate, AgreesWithTheUnitClock) {
   for (const auto& named : valid_requests({{4, 7}, {4, 8}})) {
-    const Schedule schedule = named.schedule();
-    const Timeline unit = unit_time(schedule);
     const bool split = find_schedule(named.name)->splits_backward;
-    const Timeline simulated = simulate(schedule, split ? CostModel{1, 1, 1} : CostModel{1, 0.75, 0.25});
+    const Schedule schedule = split ? split_backward(named.schedule()) : named.schedule();
+    const Timeline unit = unit_time(schedule);
+    const CostModel cost = split ? CostModel{.overlapped = 1} : CostModel{.input_grad = 0.75, .weight_grad = 0.25};
+    const Timeline simulated = simulate(schedule, cost);
     for (int rank = 0; rank < 4; ++rank) {
       for (size_t i = 0; i < unit.ranks[rank].size(); ++i) {
         EXPECT_EQ(unit.ranks[rank][i].begin, simulated.ranks[rank][i].begin);
