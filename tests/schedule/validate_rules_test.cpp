@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/text.h"
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
@@ -102,6 +103,68 @@ TEST(ValidateRules, AMirroredMicrobatchOnTheWrongRankIsNamed) {
   schedule.mirror_rank = {1, 0};
   schedule.mirror_from = 3;
   EXPECT_EQ(faults_of(schedule), "the second direction begins at microbatch 3, which does not exist\n");
+}
+
+// A fault on a mutated schedule must be among those found, at the mutated cell.
+void expect_fault(const Schedule& schedule, const Fault& expected) {
+  const std::vector<Fault> faults = validate(schedule, SendMode::Buffered);
+  EXPECT_NE(std::find(faults.begin(), faults.end(), expected), faults.end())
+      << schedule.name << ": " << expected.text << "\n"
+      << print(schedule, faults);
+}
+
+TEST(ValidateRules, EveryMutationOfEveryScheduleIsFoundAtItsCell) {
+  for (const auto& name : schedule_names()) {
+    const Schedule made = make_schedule(name, {.ranks = 2, .microbatches = 6});
+    for (const Schedule& schedule : {made, with_comms(with_grad_sync(made))}) {
+      ASSERT_EQ(faults_of(schedule), "") << name;
+      for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+        const int size = static_cast<int>(schedule.programs[rank].size());
+        for (int i = 0; i < size; ++i) {
+          Action action = schedule.programs[rank][i];
+          Schedule less = schedule;
+          less.programs[rank].erase(less.programs[rank].begin() + i);
+          expect_fault(less, {rank, -1, text(action) + ": missing"});
+          action.fusion = Fusion::None;
+          Schedule more = schedule;
+          more.programs[rank].push_back(action);
+          expect_fault(more, {rank, size, text(action) + ": appears a second time"});
+          if (schedule.mirrored() && of_whole_stage(action.op)) continue;  // both ranks have it
+          Schedule stray = schedule;
+          stray.programs[1 - rank].insert(stray.programs[1 - rank].begin(), action);
+          expect_fault(stray, {1 - rank, 0, cat(text(action), ": its stage is on rank ", rank)});
+          Schedule beyond = schedule;
+          beyond.programs[rank][i].stage = schedule.num_stages;
+          const std::string word = text(beyond.programs[rank][i]);
+          expect_fault(beyond, {rank, i, cat(word, ": there is no stage ", schedule.num_stages)});
+        }
+      }
+    }
+  }
+}
+
+// Of every two neighbours that depend on each other the later one may not come first.
+TEST(ValidateRules, EverySwapOfAPassAndItsTransferIsFoundAtItsCell) {
+  for (const auto& name : schedule_names()) {
+    const Schedule schedule = with_comms(make_schedule(name, {.ranks = 2, .microbatches = 6}));
+    int swapped = 0;
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+      const Program& program = schedule.programs[rank];
+      for (size_t i = 0; i + 1 < program.size(); ++i) {
+        const auto [a, b] = std::pair(program[i], program[i + 1]);
+        const bool depend = a.stage == b.stage && a.micro == b.micro;
+        if (!depend || a.fusion != Fusion::None || b.fusion != Fusion::None || pair_ends(program, i)) continue;
+        Schedule wrong = schedule;
+        std::swap(wrong.programs[rank][i], wrong.programs[rank][i + 1]);
+        if (b.op == Op::WeightGrad && a.op != Op::InputGrad) continue;
+        if (a.op == Op::SendForward && b.op != Op::RecvBackward) continue;  // a send holds back nothing on its rank
+        if (communicates(a.op) && communicates(b.op)) continue;
+        expect_fault(wrong, {rank, static_cast<int>(i), cat(text(b), ": comes before ", text(a))});
+        ++swapped;
+      }
+    }
+    EXPECT_GT(swapped, 6) << name;
+  }
 }
 
 TEST(ValidateRules, RecomputeStandsBetweenForwardAndBackward) {
