@@ -25,9 +25,8 @@ struct Fault {
 //    (before it is needed), and neighbours on one rank have none;
 //  * fused are only F and the B or I after it, of two microbatches;
 //  * if there is any REDUCE_GRAD, every copy of a stage has one, after all its weight work;
-//  * if there is any UPDATE, every copy of a stage has that of its last microbatch, and each comes after the weight
-//  work
-//    of all microbatches that it includes;
+//  * if there is any UPDATE, every copy of a stage has those of the same microbatches, its last one's among them, and
+//    each comes after the weight work of all microbatches that it includes;
 //  * if there is any UNSHARD or RESHARD, a stage's passes stand between the two, which alternate;
 //  * no rank holds more than the schedule's promise, if it makes one: the cell at fault is the first above it;
 //  * every rank reaches its end when sends behave as `mode` says. A rank that does not gives one fault, naming what it

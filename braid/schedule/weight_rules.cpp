@@ -10,7 +10,16 @@ constexpr int kMissing = Positions::kMissing;
 class Checker {
  public:
   Checker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
-      : positions_(positions), faults_(faults), copies_(stage_copies(schedule)) {}
+      : positions_(positions), faults_(faults), copies_(stage_copies(schedule)) {
+    if (!positions_.any(Op::Update)) return;
+    updates_.resize(schedule.num_microbatches, false);
+    for (const StageCopy& copy : copies_) {
+      for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {
+        if (positions_.at(Op::Update, copy.stage, micro) != kMissing) updates_[micro] = true;
+      }
+      if (copy.first_micro < copy.end_micro) updates_[copy.end_micro - 1] = true;
+    }
+  }
 
   void check() {
     for (const StageCopy& copy : copies_) {
@@ -40,24 +49,27 @@ class Checker {
     }
   }
 
-  // Each after the weight passes of all microbatches that it includes; the last one includes them all.
+  // The same microbatches on all copies, the last one among them; each after the weight passes of all that it includes.
   void check_updates(const StageCopy& copy) {
-    if (copy.first_micro >= copy.end_micro) return;
     int latest = copy.first_micro;  // the microbatch whose weight pass is last, so far
     for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {
       const auto pass = [&](int of) { return positions_.weight_pass(copy.stage, of); };
       if (pass(micro) > pass(latest)) latest = micro;
+      if (!updates_[micro]) continue;
+      const Action update{Op::Update, copy.stage, micro};
       const int at = positions_.at(Op::Update, copy.stage, micro);
-      if (at == kMissing || at > pass(latest)) continue;
-      fault(copy, at, {Op::Update, copy.stage, micro}, cat("comes before ", text(weight_action(copy, latest))));
+      if (at == kMissing) {
+        fault(copy, -1, update, "missing");
+      } else if (at < pass(latest)) {
+        fault(copy, at, update, cat("comes before ", text(weight_action(copy, latest))));
+      }
     }
-    const Action last{Op::Update, copy.stage, copy.end_micro - 1};
-    if (positions_.at(Op::Update, copy.stage, last.micro) == kMissing) fault(copy, -1, last, "missing");
   }
 
   const Positions& positions_;
   std::vector<Fault>& faults_;
   const std::vector<StageCopy> copies_;
+  std::vector<bool> updates_;  // by microbatch: whether an update ends with it
 };
 
 }  // namespace

@@ -157,8 +157,7 @@ TEST(ValidateRules, EverySwapOfAPassAndItsTransferIsFoundAtItsCell) {
         Schedule wrong = schedule;
         std::swap(wrong.programs[rank][i], wrong.programs[rank][i + 1]);
         if (b.op == Op::WeightGrad && a.op != Op::InputGrad) continue;
-        if (a.op == Op::SendForward && b.op != Op::RecvBackward) continue;  // a send holds back nothing on its rank
-        if (communicates(a.op) && communicates(b.op)) continue;
+        if (a.op == Op::SendForward || a.op == Op::SendBackward) continue;  // a send holds back nothing on its rank
         expect_fault(wrong, {rank, static_cast<int>(i), cat(text(b), ": comes before ", text(a))});
         ++swapped;
       }
@@ -191,6 +190,7 @@ TEST(ValidateRules, UpdatesFollowTheGradientsTheyInclude) {
             "rank 0  0F0 0F1 0B1 >0UPDATE1< 0B0 0UPDATE0\n"
             "rank 0: 0UPDATE1: comes before 0B0\n");
   EXPECT_EQ(faults_of("0F0,0B0,0UPDATE0,0F1,0B1"), "rank 0: 0UPDATE1: missing\n");
+  EXPECT_EQ(faults_of("0F0,0B0,0UPDATE0,0F1,0B1,0UPDATE1\n1F0,1B0,1F1,1B1,1UPDATE1\n"), "rank 1: 1UPDATE0: missing\n");
   EXPECT_EQ(faults_of("0F0,0B0,0UPDATE0,0UPDATE0"),
             "rank 0  0F0 0B0 0UPDATE0 >0UPDATE0<\n"
             "rank 0: 0UPDATE0: appears a second time\n");
