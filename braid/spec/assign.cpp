@@ -75,8 +75,27 @@ Given give(const Field& field, double& to, const TomlValue& value) {
   return {};
 }
 
+// [3, 2.5] as "3,2.5".
+std::optional<std::string> numbers_text(const TomlValue& value) {
+  const auto* list = value.as<TomlList>();
+  if (!list || list->empty()) return {};
+  std::vector<std::string> numbers;
+  for (const auto& entry : *list) {
+    const auto* integer = entry.as<int64_t>();
+    const auto* real = entry.as<double>();
+    if (!integer && !real) return {};
+    numbers.push_back(integer ? cat(*integer) : exact(*real));
+  }
+  return joined(numbers, ",");
+}
+
 Given give(const Field& field, std::string& to, const TomlValue& value) {
   const auto* text = value.as<std::string>();
+  const auto numbers = std::holds_alternative<WordOrNumbers>(field.rule) ? numbers_text(value) : std::nullopt;
+  if (numbers) {
+    to = *numbers;
+    return {};
+  }
   if (!text) {
     const bool free = std::holds_alternative<Anything>(field.rule) || std::holds_alternative<NotEmpty>(field.rule);
     return wrong_type(field, free && value.as<int64_t>() ? toml_text(value.written) : "");
@@ -94,21 +113,6 @@ Given give(const Field& field, Strings& to, const TomlValue& value) {
     const auto* text = entry.as<std::string>();
     if (!text) return wrong_type(field);
     read.push_back(*text);
-  }
-  to = std::move(read);
-  return {};
-}
-
-Given give(const Field& field, Ints& to, const TomlValue& value) {
-  const auto* list = value.as<TomlList>();
-  if (!list) return wrong_type(field);
-  Ints read;
-  for (const auto& entry : *list) {
-    const auto* integer = entry.as<int64_t>();
-    if (!integer) return wrong_type(field);
-    // Entries are counts of blocks: what does not fit an int is as wrong as the largest int, and is found there.
-    constexpr int64_t kMax = std::numeric_limits<int>::max();
-    read.push_back(static_cast<int>(std::clamp(*integer, -kMax, kMax)));
   }
   to = std::move(read);
   return {};

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "braid/base/text.h"
 #include "braid/spec/model_shape.h"
-#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -18,8 +16,6 @@ constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
 bool power_of_two(int64_t n) { return n > 0 && std::has_single_bit(static_cast<uint64_t>(n)); }
 bool reproducible(const RunSpec& spec) { return spec.train.reduction == "reproducible"; }
 int64_t num_ranks(const RunSpec& spec) { return int64_t{spec.mesh.pipe} * spec.mesh.data * spec.mesh.tensor; }
-
-int64_t sum(const Ints& values) { return std::accumulate(values.begin(), values.end(), int64_t{0}); }
 
 std::string ranks_text(const View& at) {
   const auto& mesh = at.spec.mesh;
@@ -75,39 +71,9 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");
        }},
-      {{"mesh.pipe", "pipeline.schedule", "pipeline.chunks", "model.layers"},
-       [](const View& at) { return num_stages(at.spec) <= at.spec.model.layers; },
-       [](const View& at) {
-         const int chunks = chunks_per_rank(at.spec.pipeline);
-         return cat("must be at most model.layers (", at.spec.model.layers, ")",
-                    chunks > 1 ? cat(" / ", chunks, " stages per rank") : "", ", since every stage holds a block");
-       }},
       too_many_ranks("mesh.data", Blame::Data),
       too_many_ranks("mesh.tensor", Blame::Tensor),
       too_many_ranks("mesh.pipe", Blame::Pipe),
-      {{"pipeline.layers", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
-       [](const View& at) {
-         const auto& given = at.spec.pipeline.layers;
-         return given.empty() || num_stages(at.spec) == 0 || static_cast<int>(given.size()) == num_stages(at.spec);
-       },
-       [](const View& at) {
-         const int chunks = chunks_per_rank(at.spec.pipeline);
-         return cat("must have one entry per stage (mesh.pipe = ", at.spec.mesh.pipe,
-                    chunks > 1 ? cat(" x ", chunks) : "", ")");
-       }},
-      {{"pipeline.layers"},
-       [](const View& at) {
-         const auto& given = at.spec.pipeline.layers;
-         return std::all_of(given.begin(), given.end(), [](int layers) { return layers >= 1; });
-       },
-       [](const View&) { return std::string("must give every stage at least 1 block"); }},
-      {{"pipeline.layers", "model.layers"},
-       [](const View& at) {
-         return at.spec.pipeline.layers.empty() || sum(at.spec.pipeline.layers) == at.spec.model.layers;
-       },
-       [](const View& at) {
-         return cat("must add up to model.layers (", at.spec.model.layers, "), not ", sum(at.spec.pipeline.layers));
-       }},
   };
 }
 
@@ -198,6 +164,7 @@ const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {
     auto all = model_rules();
     for (auto& rule : mesh_rules()) all.push_back(std::move(rule));
+    for (auto& rule : partition_rules()) all.push_back(std::move(rule));
     for (auto& rule : data_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));
     return all;

@@ -38,6 +38,8 @@ constexpr auto pipeline = &field<&RunSpec::pipeline, Value>;
 template <auto Value>
 constexpr auto sync = &field<&RunSpec::sync, Value>;
 template <auto Value>
+constexpr auto memory = &field<&RunSpec::memory, Value>;
+template <auto Value>
 constexpr auto optimizer = &field<&RunSpec::optimizer, Value>;
 template <auto Value>
 constexpr auto train = &field<&RunSpec::train, Value>;
@@ -136,14 +138,26 @@ std::vector<Field> pipeline_and_sync_fields() {
           "pipeline.validation", OneOf{{"before", "after"}},
           "When the gradients' norm is looked at: before the update, which then waits for all stages, or after it, "
           "which is then taken back bit for bit where clipping or an overflow asks for it."),
-      pipeline<&PipelineSpec::layers>(
-          "pipeline.layers", Anything{},
-          "Transformer blocks of each stage, one entry per stage, at least 1 each, model.layers in all; empty cuts as "
-          "evenly as possible."),
+      pipeline<&PipelineSpec::partition>(
+          "pipeline.partition", WordOrNumbers{{"even", "measured"}},
+          "Transformer blocks of each stage: the same number, as near as can be (even); so many that the slowest rank "
+          "is as fast as can be, by times measured at the start (measured); or one number per stage, model.layers in "
+          "all, halves allowed. The embedding is in the first stage and the head in the last, on top."),
+      pipeline<&PipelineSpec::speeds>(
+          "pipeline.speeds", Anything{},
+          "Relative speed of each pipeline rank, for a measured partition; empty: all are equally fast."),
       sync<&SyncSpec::bucket_mb>("sync.bucket_mb", more_than(0),
                                  "Size of a gradient bucket of the data axis, in MiB (2^20 bytes)."),
       sync<&SyncSpec::first_bucket_mb>("sync.first_bucket_mb", more_than(0),
                                        "Size of the bucket that is ready first in backward, in MiB (2^20 bytes)."),
+  };
+}
+
+std::vector<Field> memory_fields() {
+  return {
+      memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
+                                    "What a rank may hold of parameters, gradients, moments and activations, in GiB "
+                                    "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
   };
 }
 
@@ -208,8 +222,8 @@ std::vector<Field> train_fields() {
 const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> all;
-    for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_and_sync_fields(), optimizer_fields(),
-                      train_fields()}) {
+    for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_and_sync_fields(), memory_fields(),
+                      optimizer_fields(), train_fields()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -224,6 +238,7 @@ const std::vector<Section>& sections() {
       {"mesh", "Ranks along each axis; the run starts their product."},
       {"pipeline", "How the blocks are cut into stages and in which order a stage works."},
       {"sync", "How replicas exchange gradients."},
+      {"memory", "What a rank may hold."},
       {"optimizer", "AdamW and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
   };

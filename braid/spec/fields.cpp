@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "braid/base/text.h"
+#include "braid/spec/partition.h"
 
 namespace braid {
 namespace {
@@ -52,6 +53,10 @@ std::string text(const OneOf& rule) {
   return all;
 }
 
+std::string text(const WordOrNumbers& rule) {
+  return text(OneOf{rule.words}) + ", or numbers with commas between them";
+}
+
 Problem broken(const Field& field, std::string value, std::string nearest) {
   return {field.key, std::move(value), "must be " + rule_text(field.rule), std::move(nearest)};
 }
@@ -74,6 +79,12 @@ std::optional<Problem> broken_string(const Field& field, const std::string& valu
   if (std::holds_alternative<NotEmpty>(field.rule) && value.empty()) {
     return Problem{field.key, toml_text(value), "must not be empty", ""};
   }
+  if (const auto* rule = std::get_if<WordOrNumbers>(&field.rule)) {
+    const bool word = std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end();
+    if (word || partition_list(value)) return {};
+    const std::string meant = nearest(value, rule->words);
+    return broken(field, toml_text(value), toml_text(meant.empty() ? rule->words.front() : meant));
+  }
   const auto* rule = std::get_if<OneOf>(&field.rule);
   if (!rule || std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end()) return {};
   if (!rule->prefix.empty() && value.starts_with(rule->prefix) && value.size() > rule->prefix.size()) return {};
@@ -94,11 +105,11 @@ std::string section_of(const Field& field) { return field.key.substr(0, field.ke
 std::string leaf_of(const Field& field) { return field.key.substr(field.key.find('.') + 1); }
 
 std::string type_text(const Field& field) {
+  if (std::holds_alternative<WordOrNumbers>(field.rule)) return "string or list of numbers";
   return std::visit(
       Overloaded{[](Member<int>) { return "integer"; }, [](Member<uint64_t>) { return "integer"; },
                  [](Member<double>) { return "number"; }, [](Member<std::string>) { return "string"; },
-                 [](Member<Strings>) { return "list of strings"; }, [](Member<Ints>) { return "list of integers"; },
-                 [](Member<Reals>) { return "list of numbers"; }},
+                 [](Member<Strings>) { return "list of strings"; }, [](Member<Reals>) { return "list of numbers"; }},
       field.slot);
 }
 
@@ -114,8 +125,6 @@ std::string toml_text(uint64_t value) { return cat(value); }
 std::string toml_text(double value) { return exact(value); }
 std::string toml_text(const Strings& values) { return list_text(values); }
 std::string toml_text(const Reals& values) { return list_text(values); }
-
-std::string toml_text(const Ints& values) { return list_text(std::vector<int64_t>(values.begin(), values.end())); }
 
 std::string toml_text(const std::string& value) {
   std::string quoted = "\"";

@@ -13,15 +13,14 @@
 
 namespace braid {
 
-using Ints = std::vector<int>;
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>
 using Member = T& (*)(RunSpec&);
-using Slot = std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>,
-                          Member<Ints>, Member<Reals>>;
+using Slot =
+    std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>, Member<Reals>>;
 
 // What a value must satisfy on its own.
 struct Anything {};
@@ -38,7 +37,10 @@ struct OneOf {
   Strings words;
   std::string prefix = "";  // also allowed: this and something after it
 };
-using Rule = std::variant<Anything, NotEmpty, IntRange, RealRange, OneOf>;
+struct WordOrNumbers {  // text: one of the words, or numbers with commas between them
+  Strings words;
+};
+using Rule = std::variant<Anything, NotEmpty, IntRange, RealRange, OneOf, WordOrNumbers>;
 
 struct Field {
   std::string key;      // "model.layers"
@@ -61,8 +63,7 @@ const Field* find_field(const std::string& key);
 std::string section_of(const Field& field);
 std::string leaf_of(const Field& field);  // the key without its section
 
-// "integer", "number", "string", "list of strings", "list of integers",
-// "list of numbers".
+// "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers".
 std::string type_text(const Field& field);
 // "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
 std::string rule_text(const Rule& rule);
@@ -75,7 +76,6 @@ std::string toml_text(uint64_t value);
 std::string toml_text(double value);
 std::string toml_text(const std::string& value);
 std::string toml_text(const Strings& values);
-std::string toml_text(const Ints& values);
 std::string toml_text(const Reals& values);
 
 // The field's rule broken by its value in `spec`.

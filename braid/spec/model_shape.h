@@ -13,6 +13,8 @@ int num_kv_heads(const ModelSpec& spec);
 int head_width(const ModelSpec& spec);
 // model.ffn, or where it is 0: 4 x width (gpt2), 8/3 x width rounded up to a multiple of 64 (llama).
 int ffn_width(const ModelSpec& spec);
+// Where a model may be cut: into its embedding, the two halves of each of `layers` transformer blocks, and its head.
+inline int num_units(int layers) { return 2 * layers + 2; }
 // vocab, which is resolved (> 0), rounded up to a multiple of vocab_multiple * tensor_size.
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 

@@ -131,6 +131,7 @@ std::optional<TomlValue> override_value(const Field& field, const std::string& t
   auto value = toml_value(text);
   const bool quoted = text.find_first_of("\"'") != std::string::npos;
   if (quoted) return value;
+  if (std::holds_alternative<WordOrNumbers>(field.rule) && value && value->as<TomlList>()) return value;
   if (std::holds_alternative<Member<std::string>>(field.slot)) return toml_value(toml_text(text));
   const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
   if (std::holds_alternative<Member<Strings>>(field.slot) && list) return toml_value(quoted_list(text));

@@ -1,19 +1,73 @@
 // Cutting blocks into stages.
 #include "braid/spec/partition.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/spec/model_shape.h"
 
 namespace braid {
+namespace {
 
-std::vector<int> stage_layers(const RunSpec& spec, int stages) {
+std::string list_text(const std::vector<double>& blocks) {
+  std::vector<std::string> parts;
+  for (const double count : blocks) parts.push_back(exact(count));
+  return joined(parts, ",");
+}
+
+}  // namespace
+
+std::optional<std::vector<double>> partition_list(const std::string& text) {
+  std::vector<double> blocks;
+  std::istringstream words(text + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    char* end = nullptr;
+    const double count = std::strtod(word.c_str(), &end);
+    const bool number = end != word.c_str() && std::string(end).find_first_not_of(" \t") == std::string::npos;
+    if (!number || !std::isfinite(count)) return {};
+    blocks.push_back(count);
+  }
+  return blocks;
+}
+
+std::string even_partition(int layers, int num_stages) {
+  check(num_stages >= 1 && layers >= num_stages, "every stage has a block to hold");
+  std::vector<double> held(num_stages, layers / num_stages);
+  const int remainder = layers % num_stages;
+  // Stages 1, 2, ... num_stages - 2, then 0.
+  for (int i = 0; i < remainder; ++i) ++held[i + 1 < num_stages - 1 ? i + 1 : 0];
+  return list_text(held);
+}
+
+std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
   const int layers = spec.model.layers;
-  if (!spec.pipeline.layers.empty()) return spec.pipeline.layers;
-  check(stages >= 1 && layers >= stages, "every stage has a block to hold");
-  std::vector<int> held(stages, layers / stages);
-  const int remainder = layers % stages;
-  // Stages 1, 2, ... stages - 2, then 0.
-  for (int i = 0; i < remainder; ++i) ++held[i + 1 < stages - 1 ? i + 1 : 0];
-  return held;
+  const std::string& given = spec.pipeline.partition;
+  const auto blocks = partition_list(given == "even" ? even_partition(layers, num_stages) : given);
+  check(blocks && static_cast<int>(blocks->size()) == num_stages, "the partition is known, with an entry per stage");
+  std::vector<int> first_unit{0};
+  double before = 0;
+  for (int stage = 0; stage + 1 < num_stages; ++stage) {
+    before += (*blocks)[stage];
+    first_unit.push_back(1 + static_cast<int>(std::lround(2 * before)));
+  }
+  first_unit.push_back(num_units(layers));
+  const auto empty = std::adjacent_find(first_unit.begin(), first_unit.end(), std::greater_equal<>());
+  check(empty == first_unit.end(), "every stage holds something");
+  return first_unit;
+}
+
+std::string partition_text(const std::vector<int>& first_unit) {
+  std::vector<double> blocks;
+  const int last = first_unit.back() - 1;  // the head
+  for (size_t stage = 0; stage + 1 < first_unit.size(); ++stage) {
+    blocks.push_back((std::min(first_unit[stage + 1], last) - std::max(first_unit[stage], 1)) / 2.0);
+  }
+  return list_text(blocks);
 }
 
 }  // namespace braid

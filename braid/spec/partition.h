@@ -1,21 +1,31 @@
-// Which transformer blocks a pipeline stage holds.
-// It counts blocks only; what a block costs is the simulator's business.
+// Which part of the model a pipeline stage holds, as pipeline.partition says it.
+// It counts blocks only; what a block costs is the business of plan.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "braid/spec/run_spec.h"
 
 namespace braid {
 
-// Transformer blocks of each of `stages` stages; the embedding and the head come on top, in the first and the last.
-// pipeline.layers when given, else as even as possible. A remainder goes to the stages after the first, in order, then
-// to the first, never to the last: the last also computes the logits, and the first keeps the most activations in
-// flight.
+// "3,2.5,2.5": transformer blocks of each stage. Nothing when the text is no list of numbers.
+std::optional<std::vector<double>> partition_list(const std::string& text);
+
+// As even as possible, as such a list. A remainder goes to the stages after the first, in order, then to the first,
+// never to the last: the last also computes the logits, and the first keeps the most activations in flight. There is a
+// block for every stage.
 //
-//   8 blocks on 3 stages: 3 3 2      6 on 4: 1 2 2 1      5 on 2: 3 2
-//
-// `spec` has no problems().
-std::vector<int> stage_layers(const RunSpec& spec, int stages);
+//   8 blocks on 3 stages: 3,3,2      6 on 4: 1,2,2,1      5 on 2: 3,2
+std::string even_partition(int layers, int num_stages);
+
+// The first unit (num_units() of model_shape.h) of each of `num_stages` stages, then the number of units; the embedding
+// and the head come on top of the blocks, in the first and the last stage. `spec` has no problems(), and its partition
+// is not "measured".
+std::vector<int> stage_units(const RunSpec& spec, int num_stages);
+
+// The list that stage_units() makes `first_unit` of.
+std::string partition_text(const std::vector<int>& first_unit);
 
 }  // namespace braid

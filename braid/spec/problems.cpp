@@ -96,13 +96,12 @@ std::string nearest_in_range(const Field& field, const std::string& end, const V
 
 std::string nearest_value(const CrossRule& broken, const View& at, const Rules& rules) {
   const std::string& key = broken.keys[0];
-  if (key == "pipeline.layers") {
-    RunSpec even = at.spec;
-    even.pipeline.layers.clear();
-    const int stages = num_stages(even);
-    const bool countable = !broken_rule(*find_field("mesh.pipe"), even) && stages >= 1 && even.model.layers >= stages;
-    return countable ? toml_text(stage_layers(even, stages)) : "";
+  if (key == "pipeline.partition") {
+    const int stages = num_stages(at.spec), layers = at.spec.model.layers;
+    const bool countable = !broken_rule(*find_field("mesh.pipe"), at.spec) && stages >= 1 && layers >= stages;
+    return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
+  if (key == "pipeline.speeds" || key == "memory.limit_gb") return value_text(*find_field(key), RunSpec());
   if (key == "data.include") {
     Strings kept = at.spec.data.include;
     std::erase(kept, "");

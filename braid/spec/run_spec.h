@@ -21,9 +21,16 @@ struct PipelineSpec {
   int group = 0;  // microbatches that pass a chunk before the next chunk's turn, or an update takes; 0: the schedule's
   std::string weights = "own";        // asynchronous: own or vertical, which version a microbatch sees on a stage
   std::string validation = "before";  // before or after: when the gradients' norm is looked at, seen from the update
-  std::vector<int> layers;            // transformer blocks of each stage; empty: as even as possible
+  std::string partition = "even";     // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
+  std::vector<double> speeds = {};    // of each pipeline rank, relative; empty: equal
 
   bool operator==(const PipelineSpec&) const = default;
+};
+
+struct MemorySpec {
+  double limit_gb = 0;  // of a rank, in 2^30 bytes: what a measured partition keeps to; 0: none
+
+  bool operator==(const MemorySpec&) const = default;
 };
 
 struct TrainSpec {
@@ -56,6 +63,7 @@ struct RunSpec {
   MeshSpec mesh;
   PipelineSpec pipeline;
   SyncSpec sync;
+  MemorySpec memory;
   OptimizerSpec optimizer;
   TrainSpec train;
 

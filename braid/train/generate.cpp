@@ -24,7 +24,9 @@ namespace {
 RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) {
   RunSpec spec = saved_spec(info, directory);
   spec.mesh = MeshSpec{};
-  spec.pipeline.layers.clear();
+  spec.pipeline.partition = "even";
+  spec.pipeline.speeds.clear();
+  spec.memory = MemorySpec{};
   spec.train.reduction = "fast";
   spec.train.device = "cpu";
   return spec;

@@ -56,9 +56,10 @@ TEST(BadInput, WrongTypes) {
        {},
        "data.paths = \"corpus.txt\": must be a list of strings; nearest valid is [\"corpus.txt\"]"},
       {"[data]\npaths = [\"a.txt\", 2]\n", {}, "data.paths = [\"a.txt\", 2]: must be a list of strings"},
-      {"[pipeline]\nlayers = 6\n", {}, "pipeline.layers = 6: must be a list of integers"},
-      {"[pipeline]\nlayers = [6.0]\n", {}, "pipeline.layers = [6.0]: must be a list of integers"},
-      {"[pipeline]\nlayers = [[6]]\n", {}, "pipeline.layers = [[6]]: must be a list of integers"},
+      {"[pipeline]\npartition = 6\n", {}, "pipeline.partition = 6: must be a string or list of numbers"},
+      {"[pipeline]\npartition = [[6]]\n", {}, "pipeline.partition = [[6]]: must be a string or list of numbers"},
+      {"[pipeline]\npartition = []\n", {}, "pipeline.partition = []: must be a string or list of numbers"},
+      {"[pipeline]\nspeeds = 2\n", {}, "pipeline.speeds = 2: must be a list of numbers"},
   });
 }
 

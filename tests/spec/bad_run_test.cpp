@@ -25,22 +25,56 @@ TEST(BadRun, Stages) {
        {"mesh.pipe=8"},
        "mesh.pipe = 8: must be at most model.layers (6), since every stage holds a block; nearest valid is 6"},
       {"",
-       {"pipeline.layers=[3, 3]"},
-       "pipeline.layers = [3, 3]: must have one entry per stage (mesh.pipe = 1); nearest valid is [6]"},
+       {"pipeline.partition=[3, 3]"},
+       "pipeline.partition = \"3,3\": must have one entry per stage (mesh.pipe = 1); nearest valid is \"6\""},
       {"",
-       {"mesh.pipe=3", "pipeline.layers=[3, 0, 3]"},
-       "pipeline.layers = [3, 0, 3]: must give every stage at least 1 block; nearest valid is [2, 2, 2]"},
+       {"mesh.pipe=3", "pipeline.partition=3,0,3"},
+       "pipeline.partition = \"3,0,3\": must give every stage whole and half blocks, at least 0.5 but for the first "
+       "and "
+       "the last; nearest valid is \"2,2,2\""},
       {"",
-       {"mesh.pipe=2", "pipeline.layers=[4, 4]"},
-       "pipeline.layers = [4, 4]: must add up to model.layers (6), not 8; nearest valid is [3, 3]"},
+       {"mesh.pipe=3", "pipeline.partition=2.75,1.25,2"},
+       "pipeline.partition = \"2.75,1.25,2\": must give every stage whole and half blocks, at least 0.5 but for the "
+       "first and the last; nearest valid is \"2,2,2\""},
       {"",
-       {"mesh.pipe=2", "pipeline.layers=[99999999999, 1]"},
-       "pipeline.layers = [2147483647, 1]: must add up to model.layers (6), not 2147483648; nearest valid is [3, 3]"},
+       {"mesh.pipe=2", "pipeline.partition=[4, 4.5]"},
+       "pipeline.partition = \"4,4.5\": must add up to model.layers (6), not 8.5; nearest valid is \"3,3\""},
       {"",
-       {"mesh.pipe=4", "pipeline.layers=[-1, 8]"},
-       "pipeline.layers = [-1, 8]: must have one entry per stage (mesh.pipe = 4); nearest valid is [1, 2, 2, 1]\n"
-       "pipeline.layers = [-1, 8]: must give every stage at least 1 block; nearest valid is [1, 2, 2, 1]\n"
-       "pipeline.layers = [-1, 8]: must add up to model.layers (6), not 7; nearest valid is [1, 2, 2, 1]"},
+       {"mesh.pipe=2", "pipeline.partition=evenly"},
+       "pipeline.partition = \"evenly\": must be \"even\" or \"measured\", or numbers with commas between them; "
+       "nearest "
+       "valid is \"even\""},
+      {"",
+       {"mesh.pipe=2", "pipeline.partition=\"3,,3\""},
+       "pipeline.partition = \"3,,3\": must be \"even\" or \"measured\", or numbers with commas between them; nearest "
+       "valid is \"even\""},
+      {"",
+       {"mesh.pipe=15", "pipeline.partition=measured"},
+       "mesh.pipe = 15: must be at most 14, since every stage holds half a block, the embedding or the head; nearest "
+       "valid is 14"},
+      {"",
+       {"mesh.pipe=4", "pipeline.partition=-1,8"},
+       "pipeline.partition = \"-1,8\": must have one entry per stage (mesh.pipe = 4); nearest valid is \"1,2,2,1\"\n"
+       "pipeline.partition = \"-1,8\": must give every stage whole and half blocks, at least 0.5 but for the first and "
+       "the last; nearest valid is \"1,2,2,1\"\n"
+       "pipeline.partition = \"-1,8\": must add up to model.layers (6), not 7; nearest valid is \"1,2,2,1\""},
+  });
+}
+
+TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
+  expect_complaints({
+      {"",
+       {"mesh.pipe=2", "pipeline.speeds=[1, 2]"},
+       "pipeline.speeds = [1, 2]: must be left out when pipeline.partition is \"even\"; nearest valid is []"},
+      {"",
+       {"mesh.pipe=3", "pipeline.speeds=[1, 0]", "pipeline.partition=measured"},
+       "pipeline.speeds = [1, 0]: must be empty or have one entry per pipeline rank (mesh.pipe = 3); nearest valid is "
+       "[]\n"
+       "pipeline.speeds = [1, 0]: must hold numbers more than 0; nearest valid is []"},
+      {"",
+       {"memory.limit_gb=2"},
+       "memory.limit_gb = 2: must be left out when pipeline.partition is \"even\"; nearest valid is 0"},
+      {"", {"memory.limit_gb=-1"}, "memory.limit_gb = -1: must be at least 0; nearest valid is 0"},
   });
 }
 

@@ -25,7 +25,7 @@ std::string good_text() {
   RunSpec spec;
   spec.data.paths = {"corpus.txt", "more/"};
   spec.mesh.pipe = 2;
-  spec.pipeline.layers = {2, 4};
+  spec.pipeline.partition = "2,4";
   spec.train.sample_prompt = "def \"f\"(x):\n";
   return to_toml(spec);
 }
@@ -65,11 +65,11 @@ TEST(DamagedText, BytesWithoutSense) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random_bits(key, i + 1));
     EXPECT_EQ(answer(bytes), Answer::Problems);
     EXPECT_EQ(answer("", {"data.paths=[a]", "train.out=" + bytes, bytes}), Answer::Problems);
-    answer("", {"data.paths=" + bytes, "pipeline.layers=[" + bytes + "]", "optimizer.lr=" + bytes});
+    answer("", {"data.paths=" + bytes, "pipeline.partition=[" + bytes + "]", "optimizer.lr=" + bytes});
   }
   const std::string deep(100000, '[');
   EXPECT_EQ(answer("data.paths = " + deep), Answer::Problems);
-  EXPECT_EQ(answer("", {"pipeline.layers=" + deep}), Answer::Problems);
+  EXPECT_EQ(answer("", {"pipeline.partition=" + deep}), Answer::Problems);
 }
 
 }  // namespace

@@ -30,20 +30,22 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 5);
-  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, stage_layers] =
+  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, partition, speeds] =
       run.pipeline;
-  EXPECT_EQ(num_fields("pipeline"), 6);
+  EXPECT_EQ(num_fields("pipeline"), 7);
   [[maybe_unused]] const auto& [bucket_mb, first_bucket_mb] = run.sync;
   EXPECT_EQ(num_fields("sync"), 2);
+  [[maybe_unused]] const auto& [limit_gb] = run.memory;
+  EXPECT_EQ(num_fields("memory"), 1);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 9);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 6 + 2 + 9 + 19);
-  [[maybe_unused]] const auto& [a, b, c, d, e, f, g] = run;
-  EXPECT_EQ(sections().size(), 7u);
+  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 7 + 2 + 1 + 9 + 19);
+  [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
+  EXPECT_EQ(sections().size(), 8u);
 }
 
 TEST(Fields, AreDistinctAndDescribed) {
@@ -96,7 +98,8 @@ RunSpec peculiar_run() {
   spec.data.validation_fraction = 5e-324;
   spec.mesh.pipe = 2;
   spec.mesh.data = 2;
-  spec.pipeline.layers = {3, 4};
+  spec.pipeline.partition = "3.5,3.5";
+  spec.pipeline.speeds = {1, 0.1};
   spec.optimizer.lr = 1e22;
   spec.optimizer.eps = 1.7976931348623157e308;
   spec.train.seed = 9223372036854775807u;
@@ -119,7 +122,7 @@ TEST(Printed, ReadsBackToAnEqualRun) {
 TEST(Printed, ShowsSectionsInOrder) {
   RunSpec spec;
   spec.mesh.data = 4;
-  spec.pipeline.layers = {6};
+  spec.pipeline.partition = "6";
   const std::string printed = to_toml(spec);
   EXPECT_NE(printed.find("[mesh]\n"
                          "pipe = 1\n"
@@ -134,7 +137,8 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "group = 0\n"
                          "weights = \"own\"\n"
                          "validation = \"before\"\n"
-                         "layers = [6]\n"),
+                         "partition = \"6\"\n"
+                         "speeds = []\n"),
             std::string::npos)
       << printed;
 }

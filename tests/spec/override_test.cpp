@@ -20,7 +20,10 @@ TEST(Override, ReadsTomlAndBareWords) {
   EXPECT_EQ(run({"train.sample_prompt="}).train.sample_prompt, "");
   EXPECT_EQ(run({"data.paths=[a.txt, b c.txt]"}).data.paths, (Strings{"a.txt", "b c.txt"}));
   EXPECT_EQ(run({"data.paths=[\"a,b.txt\"]"}).data.paths, (Strings{"a,b.txt"}));
-  EXPECT_EQ(run({"mesh.pipe=2", "pipeline.layers=[2, 4]"}).pipeline.layers, (Ints{2, 4}));
+  for (const char* word :
+       {"pipeline.partition=[2.5, 3.5]", "pipeline.partition=2.5,3.5", "pipeline.partition=\"2.5,3.5\""}) {
+    EXPECT_EQ(run({"mesh.pipe=2", word}).pipeline.partition, "2.5,3.5");
+  }
 }
 
 TEST(Override, TheLastOneWinsAndRepairsTheFile) {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "braid/base/seeds.h"
+#include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/partition.h"
@@ -35,8 +35,15 @@ RunSpec random_run(uint64_t seed) {
   spec.model.vocab = dice.between(-1, 300);
   spec.mesh = {dice.between(0, 9), dice.between(0, 9), dice.between(1, 2), dice.between(1, 2), dice.between(0, 9)};
   if (dice.between(0, 2) == 0) {
-    spec.pipeline.layers.assign(dice.between(1, 5), 0);
-    for (int& layers : spec.pipeline.layers) layers = dice.between(0, 4);
+    Strings blocks(dice.between(1, 5));
+    for (auto& count : blocks) count = exact(dice.between(0, 8) / 2.0);
+    spec.pipeline.partition = joined(blocks, ",");
+  } else if (dice.between(0, 2) == 0) {
+    spec.pipeline.partition = dice.between(0, 1) == 0 ? "measured" : "some";
+  }
+  if (dice.between(0, 4) == 0) {
+    spec.pipeline.speeds.assign(dice.between(1, 4), dice.between(0, 2));
+    spec.memory.limit_gb = dice.between(-1, 2);
   }
   spec.train.microbatch = dice.between(0, 5);
   spec.train.batch = dice.between(0, 70);
@@ -100,9 +107,11 @@ TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
     EXPECT_EQ(4 * spec.model.width % spec.mesh.tensor, 0);
     EXPECT_EQ(spec.model.width % spec.mesh.tensor, 0);
     EXPECT_EQ(spec.train.batch % (spec.train.microbatch * spec.mesh.data), 0);
-    const auto stages = stage_layers(spec, spec.mesh.pipe);
-    EXPECT_EQ(static_cast<int>(stages.size()), spec.mesh.pipe);
-    EXPECT_GE(*std::min_element(stages.begin(), stages.end()), 1);
+    if (spec.pipeline.partition == "measured") continue;
+    const auto units = stage_units(spec, spec.mesh.pipe);
+    EXPECT_EQ(static_cast<int>(units.size()), spec.mesh.pipe + 1);
+    EXPECT_EQ(units.front(), 0);
+    EXPECT_EQ(units.back(), 2 * spec.model.layers + 2);
   }
 }
 
@@ -123,7 +132,7 @@ TEST(Problems, SurviveAnything) {
   for (const auto& field : fields()) {
     if (const auto* integer = std::get_if<Member<int>>(&field.slot)) (*integer)(spec) = INT32_MAX;
   }
-  spec.pipeline.layers = {INT32_MAX, INT32_MAX};
+  spec.pipeline.partition = "2147483647,1e300";
   EXPECT_FALSE(problems(spec).empty());
   spec.train.seed = UINT64_MAX;
   const auto all = problems(spec);
@@ -132,37 +141,6 @@ TEST(Problems, SurviveAnything) {
            "train.seed = 18446744073709551615: must be at most 9223372036854775807; nearest valid is "
            "9223372036854775807";
   }));
-}
-
-TEST(StageLayers, AreAsEvenAsPossible) {
-  const auto stages = [](int layers, int pipe) {
-    RunSpec spec;
-    spec.model.layers = layers;
-    spec.mesh.pipe = pipe;
-    return stage_layers(spec, spec.mesh.pipe);
-  };
-  EXPECT_EQ(stages(6, 1), (Ints{6}));
-  EXPECT_EQ(stages(5, 2), (Ints{3, 2}));
-  EXPECT_EQ(stages(8, 3), (Ints{3, 3, 2}));
-  EXPECT_EQ(stages(7, 3), (Ints{2, 3, 2}));
-  EXPECT_EQ(stages(6, 4), (Ints{1, 2, 2, 1}));
-  EXPECT_EQ(stages(7, 4), (Ints{2, 2, 2, 1}));
-  for (int pipe = 1; pipe <= 8; ++pipe) {
-    for (int layers = pipe; layers <= 30; ++layers) {
-      const auto held = stages(layers, pipe);
-      EXPECT_EQ(std::accumulate(held.begin(), held.end(), 0), layers);
-      const auto [low, high] = std::minmax_element(held.begin(), held.end());
-      EXPECT_LE(*high - *low, 1);
-      EXPECT_EQ(held.back(), *low);
-    }
-  }
-}
-
-TEST(StageLayers, AreTheUsersWhenGiven) {
-  RunSpec spec;
-  spec.mesh.pipe = 3;
-  spec.pipeline.layers = {1, 4, 1};
-  EXPECT_EQ(stage_layers(spec, spec.mesh.pipe), (Ints{1, 4, 1}));
 }
 
 TEST(Combine, IsSymmetricAndNamesRealKeys) {

@@ -117,7 +117,7 @@ TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMesh) {
 TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
   RunSpec spec = tiny_spec(6, 4);
   spec.mesh.pipe = 3;
-  spec.pipeline.layers = {1, 5, 2};
+  spec.pipeline.partition = "1,5,2";
   EXPECT_LT(largest_difference(train_layout(spec).params, serial(6, 4).params), 1e-10);
 }
 

@@ -1,0 +1,112 @@
+// The rules between fields that are about cutting the model into stages.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "braid/base/text.h"
+#include "braid/spec/cross_rules.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/schedule_kind.h"
+
+namespace braid {
+namespace {
+
+bool even(const View& at) { return at.spec.pipeline.partition == "even"; }
+bool measured(const View& at) { return at.spec.pipeline.partition == "measured"; }
+
+// The blocks of each stage as the user gives them; empty for "even" and "measured".
+Reals given(const View& at) {
+  if (even(at) || measured(at)) return {};
+  return partition_list(at.spec.pipeline.partition).value_or(Reals());
+}
+
+std::string stages_text(const View& at) {
+  const int chunks = chunks_per_rank(at.spec.pipeline);
+  return cat("mesh.pipe = ", at.spec.mesh.pipe, chunks > 1 ? cat(" x ", chunks) : "");
+}
+
+CrossRule enough_parts() {
+  return {{"mesh.pipe", "pipeline.schedule", "pipeline.chunks", "pipeline.partition", "model.layers"},
+          [](const View& at) {
+            const int stages = num_stages(at.spec), layers = at.spec.model.layers;
+            return (!even(at) || stages <= layers) && (!measured(at) || stages <= num_units(layers));
+          },
+          [](const View& at) {
+            const int chunks = chunks_per_rank(at.spec.pipeline), layers = at.spec.model.layers;
+            const std::string most = even(at) ? cat("model.layers (", layers, ")") : cat(num_units(layers));
+            return cat("must be at most ", most, chunks > 1 ? cat(" / ", chunks, " stages per rank") : "",
+                       even(at) ? ", since every stage holds a block"
+                                : ", since every stage holds half a block, the embedding or the head");
+          }};
+}
+
+std::vector<CrossRule> list_rules() {
+  return {
+      {{"pipeline.partition", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
+       [](const View& at) {
+         const int stages = num_stages(at.spec), entries = static_cast<int>(given(at).size());
+         return entries == 0 || stages == 0 || entries == stages;
+       },
+       [](const View& at) { return cat("must have one entry per stage (", stages_text(at), ")"); }},
+      {{"pipeline.partition"},
+       [](const View& at) {
+         const Reals blocks = given(at);
+         return std::all_of(blocks.begin(), blocks.end(), [&](const double& count) {
+           const bool at_an_end = blocks.size() > 1 && (&count == &blocks.front() || &count == &blocks.back());
+           return count >= (at_an_end ? 0 : 0.5) && 2 * count == std::floor(2 * count);
+         });
+       },
+       [](const View&) {
+         return std::string("must give every stage whole and half blocks, at least 0.5 but for the first and the last");
+       }},
+      {{"pipeline.partition", "model.layers"},
+       [](const View& at) {
+         const Reals blocks = given(at);
+         return blocks.empty() || std::accumulate(blocks.begin(), blocks.end(), 0.0) == at.spec.model.layers;
+       },
+       [](const View& at) {
+         const Reals blocks = given(at);
+         return cat("must add up to model.layers (", at.spec.model.layers, "), not ",
+                    exact(std::accumulate(blocks.begin(), blocks.end(), 0.0)));
+       }},
+  };
+}
+
+// What only a measured partition looks at. The list that one has found may keep them.
+std::vector<CrossRule> measured_rules() {
+  const auto text = [](const View&) { return std::string("must be left out when pipeline.partition is \"even\""); };
+  return {
+      {{"pipeline.speeds", "pipeline.partition"},
+       [](const View& at) { return at.spec.pipeline.speeds.empty() || !even(at); },
+       text},
+      {{"pipeline.speeds", "mesh.pipe"},
+       [](const View& at) {
+         const auto& speeds = at.spec.pipeline.speeds;
+         return speeds.empty() || static_cast<int>(speeds.size()) == at.spec.mesh.pipe;
+       },
+       [](const View& at) {
+         return cat("must be empty or have one entry per pipeline rank (mesh.pipe = ", at.spec.mesh.pipe, ")");
+       }},
+      {{"pipeline.speeds"},
+       [](const View& at) {
+         const auto& speeds = at.spec.pipeline.speeds;
+         return std::all_of(speeds.begin(), speeds.end(), [](double v) { return std::isfinite(v) && v > 0; });
+       },
+       [](const View&) { return std::string("must hold numbers more than 0"); }},
+      {{"memory.limit_gb", "pipeline.partition"},
+       [](const View& at) { return at.spec.memory.limit_gb == 0 || !even(at); },
+       text},
+  };
+}
+
+}  // namespace
+
+std::vector<CrossRule> partition_rules() {
+  std::vector<CrossRule> all{enough_parts()};
+  for (auto& rule : list_rules()) all.push_back(std::move(rule));
+  for (auto& rule : measured_rules()) all.push_back(std::move(rule));
+  return all;
+}
+
+}  // namespace braid
