@@ -70,7 +70,7 @@ inline void add_block_case(std::vector<KernelCase>& cases, const BlockSize& size
   ModelSpec spec;
   spec.layers = 1, spec.heads = 12, spec.width = 768, spec.context = 1024, spec.vocab = 64;
   const auto world = std::make_shared<BlockWorld>(spec, alone, dtype);
-  const std::shared_ptr<Block> fused = gpt2_block(spec, 1, world->store, world->context);
+  const std::shared_ptr<Block> fused = gpt2_block(spec, {1}, world->store, world->context);
   const auto composed = std::make_shared<ComposedBlock>(world->store, spec.heads, world->context);
   const at::Tensor x = random({size.b, size.t, spec.width}, dtype), dy = random({size.b, size.t, spec.width}, dtype);
   cases.push_back({"GPT-2 block, both ways",

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 
 #include "bench/kernels/kernel_case.h"
 #include "braid/base/text.h"
 #include "braid/nn/kernels/norm.h"
+#include "braid/nn/kernels/row_sum.h"
 
 namespace braid::bench {
 
@@ -57,13 +59,15 @@ inline void add_norm_cases(std::vector<KernelCase>& cases, kernels::NormKind kin
          }
        }});
   const at::Tensor rstd = normed->rstd.unsqueeze(1);
+  const at::Tensor sum = at::empty({shape[1]}, rstd.options());
   const auto theirs = at::native_layer_norm(normed->sum, {shape[1]}, in->weight, in->bias, 1e-5);
   cases.push_back({cat("residual + ", name, ", backward"),
                    size,
                    bytes,
                    {},
                    [=] {
-                     kernels::norm_backward({in->dsum, in->dy}, *normed, params);
+                     const at::Tensor dx = kernels::norm_backward({in->dsum, in->dy}, *normed, params).dx;
+                     if (layer) kernels::accumulate_row_sum(sum, dx, 0);  // of the branch's bias
                    },
                    [=] {
                      if (layer) {

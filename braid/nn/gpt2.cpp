@@ -1,8 +1,6 @@
 // The blocks of GPT-2: embedding, transformer blocks, head.
 #include "braid/nn/gpt2.h"
 
-#include <utility>
-
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/nn/attention.h"
@@ -12,6 +10,7 @@
 #include "braid/nn/layer_norm.h"
 #include "braid/nn/mlp.h"
 #include "braid/nn/model_params.h"
+#include "braid/nn/residual_branch.h"
 
 namespace braid {
 namespace {
@@ -37,42 +36,9 @@ class EmbeddingBlock final : public Block {
 };
 
 // x + attention(ln_1(x)), then + mlp(ln_2(..)).
-class TransformerBlock final : public Block {
- public:
-  struct Options {
-    LayerNorm::Options ln_1, ln_2;
-    Attention::Options attention;
-    Mlp::Options mlp;
-    const Parameter *attention_bias, *mlp_bias;  // of the row-parallel products; they join with the branch
-    Dropout::Options attention_dropout, mlp_dropout;
-  };
-  TransformerBlock(const Options& options, const RankContext& rank)
-      : ln_1_(options.ln_1, rank),
-        ln_2_(options.ln_2, rank),
-        attention_(options.attention, rank),
-        mlp_(options.mlp, rank),
-        attention_bias_(options.attention_bias),
-        mlp_bias_(options.mlp_bias),
-        attention_dropout_(options.attention_dropout, rank),
-        mlp_dropout_(options.mlp_dropout, rank),
-        rank_(rank) {}
-
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
-    const Residual x = ln_1_.open(x_btc, m);
-    const Branch attention{attention_.forward(x.normed_btc, m), attention_bias_};
-    const Residual y = ln_2_.join(x.sum_btc, dropped(attention, attention_dropout_, rank_, m), m);
-    const Branch mlp{mlp_.forward(y.normed_btc, m), mlp_bias_};
-    return join(y.sum_btc, dropped(mlp, mlp_dropout_, rank_, m), rank_, m);
-  }
-
- private:
-  LayerNorm ln_1_, ln_2_;
-  Attention attention_;
-  Mlp mlp_;
-  const Parameter *attention_bias_, *mlp_bias_;
-  Dropout attention_dropout_, mlp_dropout_;
-  RankContext rank_;
-};
+using AttentionBranch = ResidualBranch<LayerNorm, Attention>;
+using MlpBranch = ResidualBranch<LayerNorm, Mlp>;
+using TransformerBlock = WholeBlock<AttentionBranch, MlpBranch>;
 
 class HeadBlock final : public Block {
  public:
@@ -89,30 +55,53 @@ class HeadBlock final : public Block {
   LanguageHead head_;
 };
 
-TransformerBlock::Options transformer_options(const ModelSpec& spec, int index, ParamStore& store, int tensor_size) {
-  const auto param = [&](const char* name) { return &store[cat("blocks.", index - 1, ".", name)]; };
-  const auto linear = [&](const std::string& name) {
-    return ParallelLinearOptions{{param((name + ".weight").c_str()), 0}, param((name + ".bias").c_str())};
-  };
-  TransformerBlock::Options options;
-  options.ln_1 = {param("ln_1.weight"), param("ln_1.bias"), spec.norm_eps};
-  options.ln_2 = {param("ln_2.weight"), param("ln_2.bias"), spec.norm_eps};
-  options.attention = {linear("attention.qkv"), linear("attention.projection"), spec.heads / tensor_size, 0, nullptr};
-  options.mlp = {linear("mlp.up"), linear("mlp.down")};
-  options.attention_bias = std::exchange(options.attention.projection.bias, nullptr);
-  options.mlp_bias = std::exchange(options.mlp.down.bias, nullptr);
-  options.attention_dropout = {spec.dropout, index, 0};
-  options.mlp_dropout = {spec.dropout, index, 1};
-  return options;
+// Parameters of one transformer block. The bias of a branch's last product joins the residual with the branch.
+class Params {
+ public:
+  Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+
+  AttentionBranch::Options attention(int tensor_size) const {
+    const Attention::Options layer{linear("attention.qkv"), product("attention.projection"), spec_.heads / tensor_size,
+                                   0, nullptr};
+    return {norm("ln_1"), layer, param("attention.projection.bias"), {spec_.dropout, block_, 0}};
+  }
+  MlpBranch::Options mlp() const {
+    return {norm("ln_2"), {linear("mlp.up"), product("mlp.down")}, param("mlp.down.bias"), {spec_.dropout, block_, 1}};
+  }
+
+ private:
+  const Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  LayerNorm::Options norm(const std::string& name) const {
+    return {param(name + ".weight"), param(name + ".bias"), spec_.norm_eps};
+  }
+  ParallelLinearOptions product(const std::string& name) const { return {{param(name + ".weight"), 0}, nullptr}; }
+  ParallelLinearOptions linear(const std::string& name) const {
+    return {{param(name + ".weight"), 0}, param(name + ".bias")};
+  }
+
+  const ModelSpec& spec_;
+  int block_;
+  ParamStore& store_;
+};
+
+std::unique_ptr<Block> transformer_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+                                         const RankContext& rank) {
+  const Params params(spec, piece.block, store);
+  const int parts = rank.tensor.size();
+  if (piece.part == BlockPart::Attention) {
+    return std::make_unique<HalfBlock<AttentionBranch>>(params.attention(parts), rank);
+  }
+  if (piece.part == BlockPart::FeedForward) return std::make_unique<HalfBlock<MlpBranch>>(params.mlp(), rank);
+  return std::make_unique<TransformerBlock>(TransformerBlock::Options{params.attention(parts), params.mlp()}, rank);
 }
 
 }  // namespace
 
-std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank) {
-  check(0 <= index && index < spec.layers + 2, "a block of the model");
-  if (index == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
-  if (index == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  return std::make_unique<TransformerBlock>(transformer_options(spec, index, store, rank.tensor.size()), rank);
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank) {
+  check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
+  if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
+  if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
+  return transformer_block(spec, piece, store, rank);
 }
 
 }  // namespace braid

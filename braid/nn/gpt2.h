@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "braid/nn/block.h"
+#include "braid/nn/model_piece.h"
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 
@@ -18,7 +19,7 @@ namespace braid {
 //   head:      ln_f, wte.weight (use 1 of 2) or, untied, head.weight [v, c]
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
-// Block `index` of gpt2_params, on the parameters in `store`.
-std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+// A piece of gpt2_params, on the parameters in `store`.
+std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
 
 }  // namespace braid

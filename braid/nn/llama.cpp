@@ -9,6 +9,7 @@
 #include "braid/nn/gated_mlp.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/model_params.h"
+#include "braid/nn/residual_branch.h"
 #include "braid/nn/rms_norm.h"
 
 namespace braid {
@@ -29,38 +30,9 @@ class EmbeddingBlock final : public Block {
 };
 
 // x + attention(norm_1(x)), then + mlp(norm_2(..)).
-class TransformerBlock final : public Block {
- public:
-  struct Options {
-    RmsNorm::Options norm_1, norm_2;
-    Attention::Options attention;
-    GatedMlp::Options mlp;
-    Dropout::Options attention_dropout, mlp_dropout;
-  };
-  TransformerBlock(const Options& options, const RankContext& rank)
-      : norm_1_(options.norm_1, rank),
-        norm_2_(options.norm_2, rank),
-        attention_(options.attention, rank),
-        mlp_(options.mlp, rank),
-        attention_dropout_(options.attention_dropout, rank),
-        mlp_dropout_(options.mlp_dropout, rank),
-        rank_(rank) {}
-
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
-    const Residual x = norm_1_.open(x_btc, m);
-    const Branch attention{attention_.forward(x.normed_btc, m)};
-    const Residual y = norm_2_.join(x.sum_btc, dropped(attention, attention_dropout_, rank_, m), m);
-    const Branch mlp{mlp_.forward(y.normed_btc, m)};
-    return join(y.sum_btc, dropped(mlp, mlp_dropout_, rank_, m), rank_, m);
-  }
-
- private:
-  RmsNorm norm_1_, norm_2_;
-  Attention attention_;
-  GatedMlp mlp_;
-  Dropout attention_dropout_, mlp_dropout_;
-  RankContext rank_;
-};
+using AttentionBranch = ResidualBranch<RmsNorm, Attention>;
+using MlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
+using TransformerBlock = WholeBlock<AttentionBranch, MlpBranch>;
 
 class HeadBlock final : public Block {
  public:
@@ -86,29 +58,52 @@ RotaryOptions rotary_options(const ModelSpec& spec) {
   return options;
 }
 
-std::unique_ptr<Block> transformer_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank) {
-  const auto param = [&](const char* name) { return &store[cat("blocks.", index - 1, ".", name, ".weight")]; };
-  const auto linear = [&](const char* name) { return ParallelLinearOptions{{param(name), 0}, nullptr}; };
+// Parameters of one transformer block.
+class Params {
+ public:
+  Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+
+  AttentionBranch::Options attention(int tensor_size) const {
+    const auto rotary = std::make_shared<Rotary>(rotary_options(spec_), weight("norm_1")->data.options());
+    const Attention::Options layer{linear("attention.qkv"), linear("attention.projection"), spec_.heads / tensor_size,
+                                   num_kv_heads(spec_) / tensor_size, rotary};
+    return {{weight("norm_1"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 0}};
+  }
+  MlpBranch::Options mlp() const {
+    const GatedMlp::Options layer{linear("mlp.gate_up"), linear("mlp.down")};
+    return {{weight("norm_2"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 1}};
+  }
+
+ private:
+  const Parameter* weight(const std::string& name) const {
+    return &store_[cat("blocks.", block_ - 1, ".", name, ".weight")];
+  }
+  ParallelLinearOptions linear(const std::string& name) const { return {{weight(name), 0}, nullptr}; }
+
+  const ModelSpec& spec_;
+  int block_;
+  ParamStore& store_;
+};
+
+std::unique_ptr<Block> transformer_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+                                         const RankContext& rank) {
+  const Params params(spec, piece.block, store);
   const int parts = rank.tensor.size();
-  TransformerBlock::Options options;
-  options.norm_1 = {param("norm_1"), spec.norm_eps};
-  options.norm_2 = {param("norm_2"), spec.norm_eps};
-  options.attention = {linear("attention.qkv"), linear("attention.projection"), spec.heads / parts,
-                       num_kv_heads(spec) / parts, nullptr};
-  options.attention.rotary = std::make_shared<Rotary>(rotary_options(spec), param("norm_1")->data.options());
-  options.mlp = {linear("mlp.gate_up"), linear("mlp.down")};
-  options.attention_dropout = {spec.dropout, index, 0};
-  options.mlp_dropout = {spec.dropout, index, 1};
-  return std::make_unique<TransformerBlock>(options, rank);
+  if (piece.part == BlockPart::Attention) {
+    return std::make_unique<HalfBlock<AttentionBranch>>(params.attention(parts), rank);
+  }
+  if (piece.part == BlockPart::FeedForward) return std::make_unique<HalfBlock<MlpBranch>>(params.mlp(), rank);
+  return std::make_unique<TransformerBlock>(TransformerBlock::Options{params.attention(parts), params.mlp()}, rank);
 }
 
 }  // namespace
 
-std::unique_ptr<Block> llama_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank) {
-  check(0 <= index && index < spec.layers + 2, "a block of the model");
-  if (index == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
-  if (index == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  return transformer_block(spec, index, store, rank);
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+                                   const RankContext& rank) {
+  check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
+  if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
+  if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
+  return transformer_block(spec, piece, store, rank);
 }
 
 }  // namespace braid

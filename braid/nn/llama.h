@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "braid/nn/block.h"
+#include "braid/nn/model_piece.h"
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_shape.h"
 
@@ -20,7 +21,7 @@ namespace braid {
 //   head:      norm_f [c], wte.weight (use 1 of 2) or, untied, head.weight [v, c]
 ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
-// Block `index` of llama_params, on the parameters in `store`.
-std::unique_ptr<Block> llama_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+// A piece of llama_params, on the parameters in `store`.
+std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
 
 }  // namespace braid

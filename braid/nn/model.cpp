@@ -14,7 +14,7 @@ namespace {
 struct Family {
   const char* name;
   ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
-  std::unique_ptr<Block> (*block)(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
 };
 
 constexpr Family kFamilies[] = {
@@ -36,8 +36,9 @@ ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size
   return family(spec).params(spec, tensor_rank, tensor_size);
 }
 
-std::unique_ptr<Block> model_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank) {
-  return family(spec).block(spec, index, store, rank);
+std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
+                                   const RankContext& rank) {
+  return family(spec).block(spec, piece, store, rank);
 }
 
 int64_t count_params(const ModelSpec& spec) {

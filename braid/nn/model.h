@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "braid/nn/block.h"
+#include "braid/nn/model_piece.h"
 #include "braid/param/param_spec.h"
 #include "braid/spec/model_spec.h"
 
@@ -14,8 +15,8 @@ namespace braid {
 // holds them. `spec.vocab` must be resolved (> 0). gpt2.h and llama.h list them.
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size);
 
-// Block `index` of model_params, on the parameters in `store`.
-std::unique_ptr<Block> model_block(const ModelSpec& spec, int index, ParamStore& store, const RankContext& rank);
+// A piece of model_params, on the parameters in `store`.
+std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
 
 // Elements of the whole model; a tied parameter once, padding not at all.
 int64_t count_params(const ModelSpec& spec);

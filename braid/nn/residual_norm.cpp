@@ -42,8 +42,10 @@ struct JoinNorm : Function<JoinNorm> {
     return {normed.sum, normed.y};
   }
 
-  // The kernel makes all gradients in one pass. Waiting with the small vectors would keep x and dY alive and read them
-  // again, so the queue only gets their sums.
+  // The kernel makes dX and the norm's gradients in one pass. Waiting with the norm's small vectors would keep x and dY
+  // alive and read them again, so the queue only gets their sums. dX is the branch's dY, which its last product keeps
+  // anyway: the bias has its sum later, by the same operation as in join(), so that a cut between the branches changes
+  // no bit.
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
     const auto& [call, has_branch, branch_bias] = kept<FusedCall>(ctx);
     const variable_list saved = ctx->get_saved_variables();
@@ -52,7 +54,7 @@ struct JoinNorm : Function<JoinNorm> {
     const kernels::NormGradients d = kernels::norm_backward({contiguous(grads[0]), dy}, normed, params_of(call));
     push_value({call.queue, {call.weight, 0}, call.micro}, d.dweight);
     if (call.bias) push_value({call.queue, {call.bias, 0}, call.micro}, d.dbias);
-    if (branch_bias) push_value({call.queue, {branch_bias, 0}, call.micro}, d.dx_sum);
+    if (branch_bias) push_row_sum({call.queue, {branch_bias, 0}, call.micro}, d.dx.view({-1, d.dx.size(-1)}));
     return {d.dx, has_branch ? d.dx : at::Tensor(), {}, {}};
   }
 };

@@ -3,7 +3,7 @@
 //
 //   residual ----(+)---- sum ---------> the next residual       backward, one pass:
 //                 |       |               d = dsum + norm'(dy), the gradient of residual and of branch alike;
-//   branch + bias'        norm --> y      sums over rows: the norm's weight and bias, the branch's bias
+//   branch + bias'        norm --> y      sums over rows: the norm's weight and bias
 #pragma once
 
 #include "braid/nn/dropout.h"
@@ -33,7 +33,7 @@ struct Residual {
 
 // normed = norm(x), sum = x: whoever goes on with the residual uses `sum_btc`, so that both gradients meet in one pass.
 Residual norm_residual(const at::Tensor& x_btc, const NormCall& call);
-// sum = residual + branch, normed = norm(sum).
+// sum = residual + branch, normed = norm(sum). The same bits as join() and then norm_residual(), gradients included.
 Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, const NormCall& call);
 
 // residual + branch, without a norm.

@@ -2,7 +2,6 @@
 #include "braid/train/stage_model.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "braid/base/errors.h"
 #include "braid/nn/model.h"
@@ -13,16 +12,9 @@
 namespace braid {
 namespace {
 
-struct BlockRange {
-  int begin, end;
-};
-
-// Block 0 is the embedding, the last block the head; stage_layers says how many transformer blocks lie between cuts.
-BlockRange blocks_of_stage(const RunSpec& spec, int stage, int num_stages) {
-  const std::vector<int> layers = stage_layers(spec, num_stages);
-  const int before = std::accumulate(layers.begin(), layers.begin() + stage, 0);
-  const bool last = stage + 1 == static_cast<int>(layers.size());
-  return {stage == 0 ? 0 : 1 + before, 1 + before + layers[stage] + (last ? 1 : 0)};
+std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
+  const std::vector<int> units = stage_units(spec, num_stages);
+  return pieces_of(units[stage], units[stage + 1], spec.model.layers);
 }
 
 }  // namespace
@@ -51,8 +43,9 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
   const bool reproducible = spec.train.reduction == "reproducible";
   std::vector<BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
-    const auto [begin, end] = blocks_of_stage(spec, stage, groups.layout.num_stages());
-    mine.insert(mine.end(), all.begin() + begin, all.begin() + end);
+    for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
+      mine.push_back(params_of(piece, all));
+    }
   }
   store_ = std::make_unique<ParamStore>(mine, reproducible ? Reduction::Reproducible : Reduction::Fast,
                                         at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec)),
@@ -65,9 +58,8 @@ void StageModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
   const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_};
-  const auto [begin, end] = blocks_of_stage(spec, index, groups_.layout.num_stages());
-  for (int block = begin; block < end; ++block) {
-    stage.blocks.push_back(model_block(spec.model, block, *store_, rank));
+  for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
+    stage.blocks.push_back(model_block(spec.model, piece, *store_, rank));
   }
 }
 

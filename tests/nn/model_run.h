@@ -9,12 +9,15 @@
 
 namespace braid {
 
+enum class Cut { Blocks, HalfBlocks };
+
 struct ModelRun {
   ModelSpec spec;
   int ranks = 1;
   at::ScalarType dtype = at::kDouble;
   int microbatches = 1;
   int64_t batch = 2;
+  Cut cut = Cut::Blocks;  // what the model is run in
 };
 
 inline ModelSpec tiny_gpt2() {
@@ -51,8 +54,12 @@ inline ModelSpec tiny_llama3() {
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
-    for (int i = 0; i < run.spec.layers + 2; ++i)
-      blocks.push_back(model_block(run.spec, i, world.store, world.context));
+    const int units = num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
+    for (int unit = 0; unit < units; unit += step) {
+      for (const ModelPiece& piece : pieces_of(unit, unit + step, run.spec.layers)) {
+        blocks.push_back(model_block(run.spec, piece, world.store, world.context));
+      }
+    }
   }
   at::Tensor forward(const Microbatch& m) {
     at::Tensor x;

@@ -49,12 +49,10 @@ RunSpec spec_for(const Case& c) {
 
 int stage_of(const std::string& param, const RunSpec& spec) {
   if (!param.starts_with("blocks.")) return param.starts_with("w") ? 0 : spec.mesh.pipe - 1;
-  int block = std::stoi(param.substr(7)), stage = 0;
-  for (const int layers : stage_layers(spec, spec.mesh.pipe)) {
-    if (block < layers) break;
-    block -= layers;
-    ++stage;
-  }
+  const int unit = 1 + 2 * std::stoi(param.substr(7));
+  const auto first_unit = stage_units(spec, spec.mesh.pipe);
+  int stage = 0;
+  while (first_unit[stage + 1] <= unit) ++stage;
   return stage;
 }
 

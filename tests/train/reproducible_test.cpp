@@ -38,6 +38,20 @@ TEST(Reproducible, DataRanksPipelineRanksAndSchedulesGiveTheSameBits) {
   }
 }
 
+TEST(Reproducible, CutsInsideBlocksGiveTheSameBits) {
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    RunSpec spec = float32_spec("reproducible");
+    spec.train.dtype = dtype;
+    const LayoutResult want = train_layout(spec);
+    spec.mesh.pipe = 3;
+    for (const char* partition : {"2.5,3,2.5", "0,7.5,0.5", "3.5,4.5,0"}) {
+      SCOPED_TRACE(cat(dtype, " ", partition));
+      spec.pipeline.partition = partition;
+      expect_same_bits(train_layout(spec), want);
+    }
+  }
+}
+
 TEST(Reproducible, FastModeDoesNotPromiseThisSoTheTestCanFail) {
   const LayoutResult want = train_layout(float32_spec("fast"));
   RunSpec spec = float32_spec("fast");

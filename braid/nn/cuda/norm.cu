@@ -1,4 +1,4 @@
-// A block to a row forward, and to a part of the rows backward, with the three sums in shared memory where they fit.
+// A block to a row forward, and to a part of the rows backward, with the two sums in shared memory where they fit.
 #include "braid/device/cuda/launch.cuh"
 #include "braid/nn/cuda/launchers.h"
 #include "braid/nn/kernels/team_norm.h"
@@ -16,7 +16,7 @@ enum class Work { Shared, Global };
 template <int N, Work kWork, class T>
 __global__ void backward_kernel(const NormBackwardRows<T> call, const RowParts parts, MathOf<T>* all_sums) {
   extern __shared__ __align__(16) unsigned char memory[];
-  MathOf<T>* sums = all_sums + blockIdx.x * 3 * call.width;
+  MathOf<T>* sums = all_sums + blockIdx.x * 2 * call.width;
   MathOf<T>* work = kWork == Work::Shared ? reinterpret_cast<MathOf<T>*>(memory) : sums;
   team_norm_backward<N>(call, parts.part(blockIdx.x), BlockTeam(), work, sums);
 }
@@ -24,12 +24,12 @@ __global__ void backward_kernel(const NormBackwardRows<T> call, const RowParts p
 template <int N, class T>
 const char* launch_backward(const NormBackwardRows<T>& call, const PartSums<MathOf<T>>& sums, void* stream) {
   const LaunchShape shape{sums.shape.num, team_shape(1, call.width / N).threads};
-  const int64_t bytes = 3 * call.width * static_cast<int64_t>(sizeof(MathOf<T>));
+  const int64_t bytes = 2 * call.width * static_cast<int64_t>(sizeof(MathOf<T>));
   const char* refused =
       bytes <= kMostSharedBytes
           ? launch(backward_kernel<N, Work::Shared, T>, shape, bytes, stream, call, sums.shape, sums.parts)
           : launch(backward_kernel<N, Work::Global, T>, shape, 0, stream, call, sums.shape, sums.parts);
-  return refused ? refused : add_parts(sums, 3 * call.width, stream);
+  return refused ? refused : add_parts(sums, 2 * call.width, stream);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
   rows.back() = 1;
   dx = dx.mul(normed.rstd.view(rows));
   if (d.dsum.defined()) dx = dx.add(d.dsum);
-  return {dx.to(normed.sum.scalar_type()), over_rows(dy.mul(unit)), over_rows(dy), over_rows(dx)};
+  return {dx.to(normed.sum.scalar_type()), over_rows(dy.mul(unit)), over_rows(dy)};
 }
 
 at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {

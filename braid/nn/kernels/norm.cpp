@@ -87,10 +87,9 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
                                    .rstd = read<MathOf<T>>(normed.rstd),
                                    .dx = write<T>(out.dx)};
     const at::Tensor sums = sums_over_rows<T>(
-        normed.sum, 3, [&](RowRange range, MathOf<T>* to) { row_kernels<T>().norm_backward(rows, range, to); });
+        normed.sum, 2, [&](RowRange range, MathOf<T>* to) { row_kernels<T>().norm_backward(rows, range, to); });
     out.dweight = sums.select(0, 0);
     out.dbias = sums.select(0, 1);
-    out.dx_sum = sums.select(0, 2);
   });
   return out;
 }

@@ -33,11 +33,10 @@ struct Normed {
 };
 Normed norm_forward(const Addends& addends, const NormParams& params);
 
-// dweight, dbias and dx_sum are [c] of float32 or float64.
+// dweight and dbias are [c] of float32 or float64.
 struct NormGradients {
   at::Tensor dx;  // of the sum, hence of residual and of branch
   at::Tensor dweight, dbias;
-  at::Tensor dx_sum;  // dx summed over rows: the gradient of branch_bias
 };
 // `dsum` is the gradient that reaches the sum past the norm; undefined is zero.
 struct NormCotangents {

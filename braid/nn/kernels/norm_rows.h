@@ -104,7 +104,7 @@ BRAID_INLINE void norm_backward_row(const NormBackwardRows<T>& a, int64_t i, Mat
       });
   const L g_mean(kCentred ? sum(g_chains) / static_cast<M>(a.width) : M(0));
   const L gu_mean(sum(gu_chains) / static_cast<M>(a.width));
-  M *dweight = sums, *dbias = sums + a.width, *dx_sum = sums + 2 * a.width;
+  M *dweight = sums, *dbias = sums + a.width;
   for_lanes<T>(
       a.width, [&](int64_t j, auto extent, int) __attribute__((always_inline)) {
         const L d = load(dy + j, extent), u = unit(j, extent);
@@ -115,13 +115,12 @@ BRAID_INLINE void norm_backward_row(const NormBackwardRows<T>& a, int64_t i, Mat
         store(dx + j, value, extent);
         store(dweight + j, fma(d, u, load(dweight + j, extent)), extent);
         store(dbias + j, load(dbias + j, extent) + d, extent);
-        store(dx_sum + j, load(dx_sum + j, extent) + value, extent);
       });
 }
 
 template <class T>
 void norm_backward(const NormBackwardRows<T>& a, RowRange rows, MathOf<T>* sums) {
-  std::memset(sums, 0, 3 * a.width * sizeof(MathOf<T>));
+  std::memset(sums, 0, 2 * a.width * sizeof(MathOf<T>));
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     if (a.kind == NormKind::Layer) {
       norm_backward_row<T, NormKind::Layer>(a, i, sums);

@@ -66,7 +66,7 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
   check_like(normed.sum, d.dy);
   check_like(normed.sum, d.dsum);
   check_vector(normed.sum, params.weight);
-  const Sums sums(normed.sum, 3, row_parts(num_rows(normed.sum), 1));
+  const Sums sums(normed.sum, 2, row_parts(num_rows(normed.sum), 1));
   NormGradients out;
   out.dx = at::empty_like(normed.sum);
   with_table(normed.sum, [&](const auto& table, auto zero) {
@@ -79,7 +79,6 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
   });
   out.dweight = sums.to.select(0, 0);
   out.dbias = sums.to.select(0, 1);
-  out.dx_sum = sums.to.select(0, 2);
   return out;
 }
 

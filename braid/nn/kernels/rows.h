@@ -33,8 +33,7 @@ struct NormForwardRows {
   MathOf<T>*mean, *rstd;                     // one per row; mean is null for Rms
 };
 
-// dx = norm'(dy) + dsum. The three sums over the range's rows, `width` each, are written to sums: dweight, dbias,
-// dx (which is the gradient of branch_bias).
+// dx = norm'(dy) + dsum. The two sums over the range's rows, `width` each, are written to sums: dweight, dbias.
 template <class T>
 struct NormBackwardRows {
   NormKind kind;

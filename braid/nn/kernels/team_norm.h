@@ -78,7 +78,7 @@ BRAID_HOST_DEVICE void team_norm_forward(const NormForwardRows<T>& a, int64_t ro
   }
 }
 
-// Adds the rows' parts of dweight, dbias and dx, `width` each, to `sums`; the team's threads share out the columns.
+// Adds the rows' parts of dweight and dbias, `width` each, to `sums`; the team's threads share out the columns.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int64_t row, const Team& team,
                                               MathOf<T>* sums) {
@@ -100,8 +100,7 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
   const M gu_mean = over_row[1] / static_cast<M>(a.width);
   for (int64_t j = team.rank() * N; j < a.width; j += team.size() * N) {
     const Pack<T, N> v = load_pack<N>(x + j), d = load_pack<N>(dy + j), weight = load_pack<N>(a.weight + j);
-    Pack<M, N> dweight = load_pack<N>(sums + j), dbias = load_pack<N>(sums + a.width + j),
-               dx_sum = load_pack<N>(sums + 2 * a.width + j);
+    Pack<M, N> dweight = load_pack<N>(sums + j), dbias = load_pack<N>(sums + a.width + j);
     Pack<T, N> past{}, out;
     if (a.dsum) past = load_pack<N>(a.dsum + row * a.width + j);
     for (int k = 0; k < N; ++k) {
@@ -111,28 +110,26 @@ BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int6
       out.at[k] = static_cast<T>(value);
       dweight.at[k] += dy_k * unit;
       dbias.at[k] += dy_k;
-      dx_sum.at[k] += value;
     }
     store_pack(a.dx + row * a.width + j, out);
     store_pack(sums + j, dweight);
     store_pack(sums + a.width + j, dbias);
-    store_pack(sums + 2 * a.width + j, dx_sum);
   }
 }
 
-// All rows of `rows`. `work` has room for 3 `width` sums and may be `sums` itself; a device's is its shared memory.
+// All rows of `rows`. `work` has room for 2 `width` sums and may be `sums` itself; a device's is its shared memory.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_norm_backward(const NormBackwardRows<T>& a, RowRange rows, const Team& team,
                                           MathOf<T>* work, MathOf<T>* sums) {
   using M = MathOf<T>;
-  for (int64_t part = 0; part < 3; ++part) {
+  for (int64_t part = 0; part < 2; ++part) {
     for (int64_t j = team.rank() * N; j < a.width; j += team.size() * N) {
       store_pack(work + part * a.width + j, Pack<M, N>{});
     }
   }
   for (int64_t row = rows.begin; row < rows.end; ++row) team_norm_backward_row<N>(a, row, team, work);
   if (work == sums) return;
-  for (int64_t part = 0; part < 3; ++part) {
+  for (int64_t part = 0; part < 2; ++part) {
     for (int64_t j = team.rank() * N; j < a.width; j += team.size() * N) {
       store_pack(sums + part * a.width + j, load_pack<N>(work + part * a.width + j));
     }

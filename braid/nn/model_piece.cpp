@@ -1,0 +1,41 @@
+// Units to pieces.
+#include "braid/nn/model_piece.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+
+std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
+  const int last = num_units(layers) - 1;
+  check(0 <= begin && begin <= end && end <= last + 1, "units of the model");
+  std::vector<ModelPiece> pieces;
+  for (int unit = begin; unit < end; ++unit) {
+    const int block = (unit + 1) / 2;
+    const bool at_an_end = unit == 0 || unit == last, second = !at_an_end && unit % 2 == 0;
+    if (second && !pieces.empty()) {
+      pieces.back().part = BlockPart::Whole;
+    } else {
+      pieces.push_back({block, at_an_end ? BlockPart::Whole : second ? BlockPart::FeedForward : BlockPart::Attention});
+    }
+  }
+  return pieces;
+}
+
+BlockSpec params_of(const ModelPiece& piece, const ModelParams& params) {
+  BlockSpec block = params.at(piece.block);
+  if (piece.part == BlockPart::Whole) return block;
+  const auto of_attention = [&](const ParamSpec& p) { return p.name.starts_with(block.name + ".attention."); };
+  const auto last = std::find_if(block.params.rbegin(), block.params.rend(), of_attention);
+  check(last != block.params.rend(), "transformer blocks alone have halves");
+  if (piece.part == BlockPart::Attention) {
+    block.params.erase(last.base(), block.params.end());
+  } else {
+    block.params.erase(block.params.begin(), last.base());
+  }
+  return block;
+}
+
+}  // namespace braid

@@ -1,0 +1,80 @@
+// Blocks of the residual stream made of two branches, run whole or one half at a time: a model can be cut between them.
+// It knows neither norms nor layers; a whole block and its two halves one after another give the same bits, gradients
+// included.
+//
+//   whole: x ---- norm, layer --(+ norm)-- layer --(+)        halves: x ---- norm, layer --(+) | ---- norm, layer --(+)
+//             \____________________/\__________/                        \______________/          \______________/
+#pragma once
+
+#include "braid/nn/residual_norm.h"
+
+namespace braid {
+
+// x + dropout(layer(norm(x)) + bias), in pieces: what comes before and after the branch decides how it joins.
+template <class Norm, class Layer>
+class ResidualBranch {
+ public:
+  struct Options {
+    typename Norm::Options norm;
+    typename Layer::Options layer;
+    const Parameter* bias = nullptr;  // of the layer's last product; it joins with the branch. Null: none
+    Dropout::Options dropout;
+  };
+  ResidualBranch(const Options& options, const RankContext& rank)
+      : norm_(options.norm, rank),
+        layer_(options.layer, rank),
+        bias_(options.bias),
+        dropout_(options.dropout, rank),
+        rank_(rank) {}
+
+  const Norm& norm() const { return norm_; }
+  Branch forward(const at::Tensor& normed_btc, const Microbatch& m) const {
+    return dropped({layer_.forward(normed_btc, m), bias_}, dropout_, rank_, m);
+  }
+
+ private:
+  Norm norm_;
+  Layer layer_;
+  const Parameter* bias_;
+  Dropout dropout_;
+  RankContext rank_;
+};
+
+template <class Only>
+class HalfBlock final : public Block {
+ public:
+  HalfBlock(const typename Only::Options& options, const RankContext& rank) : branch_(options, rank), rank_(rank) {}
+
+  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
+    const Residual x = branch_.norm().open(x_btc, m);
+    return join(x.sum_btc, branch_.forward(x.normed_btc, m), rank_, m);
+  }
+
+ private:
+  Only branch_;
+  RankContext rank_;
+};
+
+template <class First, class Second>
+class WholeBlock final : public Block {
+ public:
+  struct Options {
+    typename First::Options first;
+    typename Second::Options second;
+  };
+  WholeBlock(const Options& options, const RankContext& rank)
+      : first_(options.first, rank), second_(options.second, rank), rank_(rank) {}
+
+  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& m) override {
+    const Residual x = first_.norm().open(x_btc, m);
+    const Residual y = second_.norm().join(x.sum_btc, first_.forward(x.normed_btc, m), m);
+    return join(y.sum_btc, second_.forward(y.normed_btc, m), rank_, m);
+  }
+
+ private:
+  First first_;
+  Second second_;
+  RankContext rank_;
+};
+
+}  // namespace braid

@@ -1,0 +1,69 @@
+// A model cut between the branches of its blocks: the same bits, the same parameters.
+#include "braid/nn/model_piece.h"
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "tests/nn/model_run.h"
+
+namespace braid {
+namespace {
+
+using Pieces = std::vector<ModelPiece>;
+
+TEST(ModelPiece, BothHalvesOfABlockAreOnePiece) {
+  using enum BlockPart;
+  EXPECT_EQ(pieces_of(0, 6, 2), (Pieces{{0, Whole}, {1, Whole}, {2, Whole}, {3, Whole}}));
+  EXPECT_EQ(pieces_of(0, 2, 2), (Pieces{{0, Whole}, {1, Attention}}));
+  EXPECT_EQ(pieces_of(2, 4, 2), (Pieces{{1, FeedForward}, {2, Attention}}));
+  EXPECT_EQ(pieces_of(4, 6, 2), (Pieces{{2, FeedForward}, {3, Whole}}));
+  EXPECT_EQ(pieces_of(5, 6, 2), (Pieces{{3, Whole}}));
+  EXPECT_EQ(pieces_of(1, 5, 2), (Pieces{{1, Whole}, {2, Whole}}));
+  EXPECT_THROW(pieces_of(4, 7, 2), InternalError);
+}
+
+std::vector<std::string> names(const BlockSpec& block) {
+  std::vector<std::string> all;
+  for (const ParamSpec& param : block.params) all.push_back(param.name);
+  return all;
+}
+
+TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
+  for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama()}) {
+    const ModelParams params = model_params(spec, 0, 1);
+    const auto whole = names(params_of({2}, params));
+    auto first = names(params_of({2, BlockPart::Attention}, params));
+    const auto second = names(params_of({2, BlockPart::FeedForward}, params));
+    for (const auto& name : first) {
+      EXPECT_TRUE(name.starts_with("blocks.1.attention.") || name.find("_1.") != std::string::npos) << name;
+    }
+    for (const auto& name : second) {
+      EXPECT_TRUE(name.starts_with("blocks.1.mlp.") || name.find("_2.") != std::string::npos) << name;
+    }
+    first.insert(first.end(), second.begin(), second.end());
+    EXPECT_EQ(first, whole);
+    EXPECT_THROW(params_of({0, BlockPart::Attention}, params), InternalError);
+  }
+}
+
+// Enough rows that their sums are made in several blocks.
+TEST(ModelPiece, HalvesGiveTheBitsOfWholeBlocks) {
+  for (const auto& spec : {tiny_gpt2(), tiny_llama()}) {
+    for (const double dropout : {0.0, 0.2}) {
+      for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+        for (const int ranks : {1, 3}) {
+          SCOPED_TRACE(cat(spec.family, " dropout ", dropout, " ", at::toString(dtype), " ranks ", ranks));
+          ModelRun run{spec, ranks, dtype, 2, 25};
+          run.spec.dropout = dropout;
+          const auto whole = model_step(run);
+          run.cut = Cut::HalfBlocks;
+          const auto halves = model_step(run);
+          ASSERT_EQ(whole.size(), halves.size());
+          for (const auto& [name, tensor] : whole) EXPECT_TRUE(tensor.equal(halves.at(name))) << name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid
