@@ -27,22 +27,15 @@ constexpr int kRanks = 2;
 struct Arguments {
   std::string schedule, dtype;
   int context = 64, microbatches = 8;
-  std::vector<int> layers;
+  std::string partition;  // blocks of each stage
 };
 
 Arguments arguments(int argc, char** argv) {
   if (argc != 6) {
-    std::fprintf(stderr, "usage: bench_pipeline SCHEDULE DTYPE CONTEXT MICROBATCHES LAYERS,OF,STAGES\n");
+    std::fprintf(stderr, "usage: bench_pipeline SCHEDULE DTYPE CONTEXT MICROBATCHES BLOCKS,OF,STAGES\n");
     std::exit(2);
   }
-  Arguments given{argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]), {}};
-  std::string layers = argv[5];
-  for (size_t at = 0; at != layers.npos;) {
-    given.layers.push_back(std::atoi(layers.c_str() + at));
-    at = layers.find(',', at);
-    if (at != layers.npos) ++at;
-  }
-  return given;
+  return {argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]), argv[5]};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
@@ -51,7 +44,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.model.output_weights = "untied";
   spec.mesh.pipe = kRanks;
   spec.pipeline.schedule = given.schedule;
-  spec.pipeline.layers = given.layers;
+  spec.pipeline.partition = given.partition;
   spec.optimizer.lr = 1e-4;
   spec.optimizer.clip_norm = 0;
   spec.train.steps = 1000000;
