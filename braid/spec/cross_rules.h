@@ -27,6 +27,8 @@ struct CrossRule {
 const std::vector<CrossRule>& cross_rules();
 // The part of them that is about the model alone.
 std::vector<CrossRule> model_rules();
+// And about what a schedule takes.
+std::vector<CrossRule> schedule_rules();
 // And about how it is cut into stages.
 std::vector<CrossRule> partition_rules();
 

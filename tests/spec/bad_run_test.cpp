@@ -19,6 +19,34 @@ TEST(BadRun, Shapes) {
   });
 }
 
+TEST(BadRun, SchedulesAndTheirKeys) {
+  expect_complaints({
+      {"",
+       {"mesh.pipe=2", "pipeline.weights=vertical"},
+       "pipeline.weights = \"vertical\": must be \"own\" unless pipeline.schedule is \"pipedream\""},
+      {"",
+       {"mesh.pipe=2", "pipeline.schedule=zb-v", "pipeline.chunks=3"},
+       "pipeline.chunks = 3: must be 0 or 2, the stages per rank of \"zb-v\"; nearest valid is 2"},
+      {"",
+       {"mesh.pipe=4", "pipeline.schedule=pipedream-2bw", "pipeline.group=3", "train.reduction=reproducible",
+        "model.output_weights=untied", "train.batch=32"},
+       "pipeline.group = 3: must be a power of two when train.reduction is \"reproducible\" (0 is mesh.pipe, 4); "
+       "nearest "
+       "valid is 2"},
+      {"",
+       {"mesh.pipe=2", "pipeline.schedule=pipedream"},
+       "pipeline.schedule = \"pipedream\": must be \"1f1b\" with tied embedding, since the first and the last stage "
+       "would update the shared weight at different times (untie it with model.output_weights = \"untied\"); nearest "
+       "valid is \"1f1b\""},
+      {"",
+       {"mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied", "pipeline.validation=after",
+        "optimizer.clip_norm=0"},
+       "pipeline.validation = \"after\": must be \"before\" with asynchronous pipeline, since its stages never wait "
+       "for "
+       "a norm over all of them; nearest valid is \"before\""},
+  });
+}
+
 TEST(BadRun, Stages) {
   expect_complaints({
       {"",

@@ -1,0 +1,44 @@
+// Rules between a schedule and the keys that only some schedules read. Conditions on ranks and microbatches are the
+// schedule's own (schedule/generators.h).
+#include <bit>
+
+#include "braid/base/text.h"
+#include "braid/spec/cross_rules.h"
+#include "braid/spec/schedule_kind.h"
+
+namespace braid {
+namespace {
+
+// Microbatches that one update of pipedream-2bw takes on a rank.
+int update_group(const RunSpec& spec) { return spec.pipeline.group > 0 ? spec.pipeline.group : spec.mesh.pipe; }
+
+}  // namespace
+
+std::vector<CrossRule> schedule_rules() {
+  return {
+      {{"pipeline.weights", "pipeline.schedule"},
+       [](const View& at) { return at.spec.pipeline.weights == "own" || at.spec.pipeline.schedule == "pipedream"; },
+       [](const View&) { return std::string("must be \"own\" unless pipeline.schedule is \"pipedream\""); }},
+      {{"pipeline.chunks", "pipeline.schedule"},
+       [](const View& at) {
+         const ScheduleKind* kind = schedule_kind(at.spec.pipeline.schedule);
+         return at.spec.pipeline.chunks == 0 || !kind || at.spec.pipeline.chunks == chunks_per_rank(at.spec.pipeline);
+       },
+       [](const View& at) {
+         return cat("must be 0 or ", chunks_per_rank(at.spec.pipeline), ", the stages per rank of \"",
+                    at.spec.pipeline.schedule, "\"");
+       }},
+      {{"pipeline.group", "pipeline.schedule", "mesh.pipe", "train.reduction"},
+       [](const View& at) {
+         const bool summed_by_tree = at.spec.train.reduction == "reproducible";
+         return !summed_by_tree || at.spec.pipeline.schedule != "pipedream-2bw" ||
+                std::has_single_bit(static_cast<unsigned>(update_group(at.spec)));
+       },
+       [](const View& at) {
+         return cat("must be a power of two when train.reduction is \"reproducible\" (0 is mesh.pipe, ",
+                    at.spec.mesh.pipe, ")");
+       }},
+  };
+}
+
+}  // namespace braid
