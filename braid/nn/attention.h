@@ -23,15 +23,16 @@ class Attention {
     std::shared_ptr<const Rotary> rotary;  // turns queries and keys; null: no positions
   };
   Attention(const Options& options, const RankContext& rank)
-      : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank) {}
+      : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank), keep_(rank.keep) {}
   // btc, summed over the tensor ranks and the same on all of them. With microbatch.documents_bt a token sees its own
   // document only, which lies in one run; its rotary place remains the one in the sequence. Throws CommError.
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+  at::Tensor forward(const Activation& x_btc, const Microbatch& microbatch) const;
 
  private:
   Options options_;
   ColumnParallelLinear qkv_;
   RowParallelLinear projection_;
+  Keep keep_;
 };
 
 }  // namespace braid

@@ -16,11 +16,18 @@
 
 namespace braid {
 
+// What layers leave in the graph for backward. The numbers are the same.
+enum class Keep {
+  Everything,  // all it reads
+  Selected,    // not what is cheap to make again: the attention core, the outputs of norms and of activation functions
+};
+
 // What a rank's layers share. All outlive the layers.
 struct RankContext {
   Communicator& tensor;           // the tensor axis; size 1 is the identity
   WeightGradQueue& weight_grads;  // where backward leaves weight gradients
   RankGenerator& generator;       // for dropout
+  Keep keep = Keep::Everything;
 };
 
 // One microbatch on its way through the blocks.

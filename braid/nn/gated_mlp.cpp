@@ -29,8 +29,11 @@ struct SwiGlu : Function<SwiGlu> {
 
 at::Tensor swiglu(const at::Tensor& gate_up_btf) { return SwiGlu::apply(gate_up_btf); }
 
-at::Tensor GatedMlp::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  return down_.forward(swiglu(gate_up_.forward(x_btc, microbatch)), microbatch);
+at::Tensor GatedMlp::forward(const Activation& x_btc, const Microbatch& microbatch) const {
+  const at::Tensor gate_up = gate_up_.forward(x_btc, microbatch);
+  Activation y = swiglu(gate_up);
+  if (keep_ == Keep::Selected) y.again = [gate_up = gate_up.detach()] { return kernels::swiglu(gate_up); };
+  return down_.forward(y, microbatch);
 }
 
 }  // namespace braid

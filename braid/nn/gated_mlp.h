@@ -16,13 +16,14 @@ class GatedMlp {
     ParallelLinearOptions down;     // [c, f/n]
   };
   GatedMlp(const Options& options, const RankContext& rank)
-      : gate_up_(options.gate_up, rank), down_(options.down, rank) {}
+      : gate_up_(options.gate_up, rank), down_(options.down, rank), keep_(rank.keep) {}
   // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+  at::Tensor forward(const Activation& x_btc, const Microbatch& microbatch) const;
 
  private:
   ColumnParallelLinear gate_up_;
   RowParallelLinear down_;
+  Keep keep_;
 };
 
 // silu(g) * u of rows [g | u], g and u of equal extent. Contiguous rows that nothing else reads: they are kept for

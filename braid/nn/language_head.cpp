@@ -55,7 +55,7 @@ struct WholeState {
 struct WholeLoss : Function<WholeLoss> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_btc, const at::Tensor& weight_vc,
                             const HeadCall& call) {
-    const at::Tensor x_nc = x_btc.reshape({-1, x_btc.size(-1)});
+    const at::Tensor x_nc = x_btc.detach().reshape({-1, x_btc.size(-1)});  // the queue holds it: without its graph
     const at::Tensor logits_nv = logits_of(x_nc, weight_vc);
     LossRows rows = cross_entropy_rows(logits_nv, call.targets_n, call.range, *call.group);
     if (call.gradients) {

@@ -4,12 +4,12 @@
 namespace braid {
 
 NormCall LayerNorm::call(const Microbatch& microbatch) const {
-  return {kernels::NormKind::Layer, options_.weight, options_.bias, options_.eps,
-          &rank_.weight_grads,      microbatch.micro};
+  return {kernels::NormKind::Layer, options_.weight,  options_.bias, options_.eps,
+          &rank_.weight_grads,      microbatch.micro, rank_.keep};
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  return open(x_btc, microbatch).normed_btc;
+  return open(x_btc, microbatch).normed_btc.value;
 }
 
 Residual LayerNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {

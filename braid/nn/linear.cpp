@@ -5,6 +5,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include <utility>
+
+#include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 
 namespace braid {
@@ -23,13 +26,20 @@ at::Tensor empty_with_last(const at::Tensor& like, int64_t last) {
   return at::empty(sizes, like.options());
 }
 
+struct LinearState {
+  LinearCall call;
+  Activation::Again again;  // empty: x is saved
+};
+
 struct Linear : Function<Linear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const LinearCall& call) {
-    keep(ctx, call);
-    // Saved as rows: made without a graph, so the queue holds no graph alive, and a copy (if any) is made once.
-    const at::Tensor x_ni = rows(x);
-    ctx->save_for_backward({x_ni, weight});
+                            const LinearState& state) {
+    keep(ctx, state);
+    const LinearCall& call = state.call;
+    // Saved as rows, so that a copy (if any) is made once; detached, for a view keeps what it views, with its graph,
+    // alive, and the queue would.
+    const at::Tensor x_ni = rows(x.detach());
+    ctx->save_for_backward({state.again ? at::Tensor() : x_ni, weight});
     at::Tensor y = empty_with_last(x, weight.size(0));
     at::Tensor y_no = rows(y);
     if (call.bias) {
@@ -41,9 +51,9 @@ struct Linear : Function<Linear> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    const LinearCall& call = kept<LinearCall>(ctx);
+    auto& [call, again] = kept<LinearState>(ctx);
     const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor &x_ni = saved[0], &weight = saved[1];
+    const at::Tensor& weight = saved[1];
     const at::Tensor dy_no = rows(grads[0]);
     at::Tensor dx;
     if (ctx->needs_input_grad(0)) {
@@ -51,6 +61,8 @@ struct Linear : Function<Linear> {
       at::Tensor dx_ni = rows(dx);
       at::mm_out(dx_ni, dy_no, weight);
     }
+    const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
+    check(x_ni.defined(), "the backward of a product whose input is made again runs once");
     push_product({call.queue, call.weight, call.micro}, dy_no, x_ni);
     if (call.bias) push_row_sum({call.queue, {call.bias, 0}, call.micro}, dy_no);
     return {dx, {}, {}};
@@ -72,8 +84,8 @@ struct AddBias : Function<AddBias> {
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const LinearCall& call) {
-  return Linear::apply(x, call.weight.param->data, call);
+at::Tensor linear(const Activation& x, const LinearCall& call) {
+  return Linear::apply(x.value, call.weight.param->data, LinearState{call, x.again});
 }
 
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias) {

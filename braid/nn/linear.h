@@ -5,6 +5,7 @@
 // With gradients disabled nothing is saved and nothing is queued. float32 and float64.
 #pragma once
 
+#include "braid/nn/activation.h"
 #include "braid/nn/weight_grads.h"
 
 namespace braid {
@@ -16,8 +17,9 @@ struct LinearCall {
   int micro = 0;
 };
 
-// x: any dims, the last is i. Returns the same dims with the last o, contiguous.
-at::Tensor linear(const at::Tensor& x, const LinearCall& call);
+// x: any dims, the last is i. Returns the same dims with the last o, contiguous. An x that can be made again is not
+// kept, but made when backward comes by; from then on the queue holds it.
+at::Tensor linear(const Activation& x, const LinearCall& call);
 
 // y += bias over the last dim, in place, for a bias that comes after a reduction. Nothing may have saved y.
 at::Tensor add_bias_(const at::Tensor& y, const GradTarget& bias);

@@ -39,9 +39,15 @@ ParallelLinearOptions without_bias(ParallelLinearOptions options) {
 Mlp::Mlp(const Options& options, const RankContext& rank)
     : up_(without_bias(options.up), rank), up_bias_(options.up.bias), down_(options.down, rank), rank_(rank) {}
 
-at::Tensor Mlp::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  const GradTarget bias{&rank_.weight_grads, {up_bias_, 0}, microbatch.micro};
-  return down_.forward(BiasGelu::apply(up_.forward(x_btc, microbatch), up_bias_->data, bias), microbatch);
+at::Tensor Mlp::forward(const Activation& x_btc, const Microbatch& microbatch) const {
+  const GradTarget target{&rank_.weight_grads, {up_bias_, 0}, microbatch.micro};
+  const at::Tensor& bias = up_bias_->data;
+  const at::Tensor h = up_.forward(x_btc, microbatch);
+  Activation y = BiasGelu::apply(h, bias, target);
+  if (rank_.keep == Keep::Selected) {
+    y.again = [h = h.detach(), bias = bias.detach()] { return kernels::bias_gelu(h, bias); };
+  }
+  return down_.forward(y, microbatch);
 }
 
 }  // namespace braid

@@ -14,7 +14,7 @@ class Mlp {
   };
   Mlp(const Options& options, const RankContext& rank);
   // btc, summed over the tensor ranks and the same on all of them. Throws CommError.
-  at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
+  at::Tensor forward(const Activation& x_btc, const Microbatch& microbatch) const;
 
  private:
   ColumnParallelLinear up_;

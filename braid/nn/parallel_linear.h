@@ -20,7 +20,7 @@ class ColumnParallelLinear {
   ColumnParallelLinear(const ParallelLinearOptions& options, const RankContext& rank)
       : options_(options), rank_(rank) {}
   // x: [.., i], the same on all ranks. Returns [.., o]. Backward sums dX over the tensor axis.
-  at::Tensor forward(const at::Tensor& x, const Microbatch& microbatch) const;
+  at::Tensor forward(const Activation& x, const Microbatch& microbatch) const;
 
  private:
   ParallelLinearOptions options_;
@@ -31,7 +31,7 @@ class RowParallelLinear {
  public:
   RowParallelLinear(const ParallelLinearOptions& options, const RankContext& rank) : options_(options), rank_(rank) {}
   // x: [.., i], this rank's slice. Returns [.., o], the same on all ranks: the bias comes after the sum, once.
-  at::Tensor forward(const at::Tensor& x, const Microbatch& microbatch) const;
+  at::Tensor forward(const Activation& x, const Microbatch& microbatch) const;
 
  private:
   ParallelLinearOptions options_;

@@ -28,7 +28,7 @@ class ResidualBranch {
         rank_(rank) {}
 
   const Norm& norm() const { return norm_; }
-  Branch forward(const at::Tensor& normed_btc, const Microbatch& m) const {
+  Branch forward(const Activation& normed_btc, const Microbatch& m) const {
     return dropped({layer_.forward(normed_btc, m), bias_}, dropout_, rank_, m);
   }
 

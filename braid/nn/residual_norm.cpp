@@ -74,7 +74,11 @@ struct JoinOnly : Function<JoinOnly> {
 
 Residual apply(const at::Tensor& residual, const std::optional<at::Tensor>& branch, const FusedCall& call) {
   variable_list out = JoinNorm::apply(residual, branch, call.norm.weight->data, call);
-  return {std::move(out[0]), std::move(out[1])};
+  if (call.norm.keep == Keep::Everything) return {std::move(out[0]), std::move(out[1])};
+  const auto again = [sum = out[0].detach(), params = params_of(call.norm)] {
+    return kernels::norm_forward({sum.contiguous(), {}, {}}, params).y;
+  };
+  return {std::move(out[0]), {std::move(out[1]), again}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 //   branch + bias'        norm --> y      sums over rows: the norm's weight and bias
 #pragma once
 
+#include "braid/nn/activation.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/kernels/norm.h"
 #include "braid/nn/weight_grads.h"
@@ -19,6 +20,7 @@ struct NormCall {
   double eps = 1e-5;
   WeightGradQueue* queue = nullptr;
   int micro = 0;
+  Keep keep = Keep::Everything;
 };
 
 // What joins the stream: btc, to which `bias` (none: null) is yet to be added, after its reduction over ranks.
@@ -28,7 +30,8 @@ struct Branch {
 };
 
 struct Residual {
-  at::Tensor sum_btc, normed_btc;
+  at::Tensor sum_btc;
+  Activation normed_btc;  // with Keep::Selected made again from the sum, which backward of the norm reads anyway
 };
 
 // normed = norm(x), sum = x: whoever goes on with the residual uses `sum_btc`, so that both gradients meet in one pass.

@@ -4,11 +4,12 @@
 namespace braid {
 
 NormCall RmsNorm::call(const Microbatch& microbatch) const {
-  return {kernels::NormKind::Rms, options_.weight, nullptr, options_.eps, &rank_.weight_grads, microbatch.micro};
+  return {kernels::NormKind::Rms, options_.weight,  nullptr,   options_.eps,
+          &rank_.weight_grads,    microbatch.micro, rank_.keep};
 }
 
 at::Tensor RmsNorm::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  return open(x_btc, microbatch).normed_btc;
+  return open(x_btc, microbatch).normed_btc.value;
 }
 
 Residual RmsNorm::open(const at::Tensor& residual_btc, const Microbatch& microbatch) const {

@@ -8,6 +8,7 @@
 namespace braid {
 
 void WeightGradQueue::push(const Parameter& param, int use, int micro, Compute compute) {
+  if (!waits_) return run_now(param, use, micro, compute);
   entries_.push_back({&param, use, micro, std::move(compute)});
 }
 

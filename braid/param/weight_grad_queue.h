@@ -23,6 +23,17 @@ class WeightGradQueue {
   // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
   void run(int micro);
   void run_all();
+  // While alive, what is pushed runs at once, inside push(), and holds no memory after it: for a backward whose weight
+  // gradients nobody waits with. One at a time.
+  class AtOnce {
+   public:
+    explicit AtOnce(WeightGradQueue& queue) : queue_(queue) { queue_.waits_ = false; }
+    ~AtOnce() { queue_.waits_ = true; }
+    AtOnce(const AtOnce&) = delete;
+
+   private:
+    WeightGradQueue& queue_;
+  };
   // Forgets everything, slots unopened: after a backward that failed.
   void drop() { entries_.clear(); }
   int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
@@ -36,6 +47,7 @@ class WeightGradQueue {
 
   GradSink& sink_;
   std::vector<Entry> entries_;
+  bool waits_ = true;
 };
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "braid/base/errors.h"
+#include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
 
 namespace braid {
@@ -22,6 +23,15 @@ struct FeatureRow {
 bool runs(const RunSpec& spec, std::initializer_list<std::string_view> schedules) {
   const bool named = std::find(schedules.begin(), schedules.end(), spec.pipeline.schedule) != schedules.end();
   return named && num_stages(spec) > 1;
+}
+
+// On some stage.
+bool recomputes(const RunSpec& spec, Recompute::Keeps keeps) {
+  const auto entries = recompute_entries(spec.memory);
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    const auto policy = recompute_policy(entry);
+    return policy && policy->keeps == keeps;
+  });
 }
 
 constexpr FeatureRow kFeatures[kNumFeatures] = {
@@ -63,6 +73,10 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return spec.train.dtype == "float16"; }},
     {Feature::NarrowWeights, "16-bit weights", "train.dtype",
      [](const RunSpec& spec) { return spec.train.dtype == "bfloat16" || spec.train.dtype == "float16"; }},
+    {Feature::SelectiveRecompute, "selective recompute", "memory.recompute",
+     [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::Selected); }},
+    {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
+     [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::SegmentInputs); }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
     {Feature::Context, "context parallelism", "mesh.context",
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
@@ -111,6 +125,20 @@ const std::vector<Combination>& combinations() {
       {VShapedPipeline, UserModules, Supported,
        "user modules have no separate weight pass: the whole backward runs in the input-gradient pass, the schedule "
        "keeps its order and loses its gain"},
+      {SelectiveRecompute, Dropout, Supported, "masks are kept"},
+      {SegmentRecompute, Dropout, Supported,
+       "masks follow from the seed and the place, so they come out the same again"},
+      {SelectiveRecompute, ZeroBubblePipeline, Supported,
+       "made again in the input-gradient pass, which hands it on to the weight pass"},
+      {SegmentRecompute, ZeroBubblePipeline, Supported,
+       "made again in the input-gradient pass, which hands it on to the weight pass"},
+      {SelectiveRecompute, AsynchronousPipeline, Supported,
+       "made again with the version of the weights it was made with"},
+      {SegmentRecompute, AsynchronousPipeline, Supported,
+       "made again with the version of the weights it was made with"},
+      {SegmentRecompute, Tensor, Supported, "a second run sums over the tensor ranks again"},
+      {SelectiveRecompute, UserModules, Refused, "a user's module says itself what it keeps"},
+      {SegmentRecompute, UserModules, Refused, "a user's module may not give the same bits twice"},
       {MirroredPipeline, Data, Supported, "the two copies of a stage add their gradients as two replicas would"},
       {Reproducible, Tensor, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "

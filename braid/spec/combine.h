@@ -24,6 +24,8 @@ enum class Feature {
   DocumentAttention,     // data.attention "document"
   LossScaling,           // train.dtype "float16"
   NarrowWeights,         // train.dtype "bfloat16" or "float16"
+  SelectiveRecompute,    // memory.recompute "selective" on some stage
+  SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
   Data,                  // mesh.data > 1
   Context,               // mesh.context > 1
   Expert,                // mesh.expert > 1

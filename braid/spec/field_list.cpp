@@ -155,6 +155,11 @@ std::vector<Field> pipeline_and_sync_fields() {
 
 std::vector<Field> memory_fields() {
   return {
+      memory<&MemorySpec::recompute>(
+          "memory.recompute", Anything{},
+          "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
+          "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
+          "every K-th of these inputs. One for all stages, or one per stage, as in \"full,none\"."),
       memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
                                     "What a rank may hold of parameters, gradients, moments and activations, in GiB "
                                     "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
@@ -199,7 +204,7 @@ std::vector<Field> train_fields() {
       train<&T::device>("train.device", OneOf{{"cpu", "cuda"}}, "Where a rank computes; \"cuda\" has one rank."),
       train<&T::cuda_graph>("train.cuda_graph", OneOf{{"auto", "off"}},
                             "On cuda, \"auto\" records a microbatch as a graph and replays it, unless reduction is "
-                            "reproducible or attention is by document; \"off\" never does."),
+                            "reproducible, attention is by document or memory.recompute is on; \"off\" never does."),
       train<&T::peak_flops>("train.peak_flops", from(0),
                             "Floating-point operations per second of one rank that utilisation is measured against; 0 "
                             "measures a matrix product."),
@@ -238,7 +243,7 @@ const std::vector<Section>& sections() {
       {"mesh", "Ranks along each axis; the run starts their product."},
       {"pipeline", "How the blocks are cut into stages and in which order a stage works."},
       {"sync", "How replicas exchange gradients."},
-      {"memory", "What a rank may hold."},
+      {"memory", "What a rank may hold, and what it computes again in place of holding it."},
       {"optimizer", "AdamW and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
   };

@@ -11,6 +11,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
 
 namespace braid {
@@ -102,6 +103,9 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
   if (key == "pipeline.speeds" || key == "memory.limit_gb") return value_text(*find_field(key), RunSpec());
+  if (key == "memory.recompute") {
+    return toml_text(nearest_recompute(at.spec.memory, std::min(num_stages(at.spec), at.spec.model.layers)));
+  }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;
     std::erase(kept, "");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/spec/data_spec.h"
+#include "braid/spec/memory_spec.h"
 #include "braid/spec/mesh_spec.h"
 #include "braid/spec/model_spec.h"
 #include "braid/spec/optimizer_spec.h"
@@ -25,12 +26,6 @@ struct PipelineSpec {
   std::vector<double> speeds = {};    // of each pipeline rank, relative; empty: equal
 
   bool operator==(const PipelineSpec&) const = default;
-};
-
-struct MemorySpec {
-  double limit_gb = 0;  // of a rank, in 2^30 bytes: what a measured partition keeps to; 0: none
-
-  bool operator==(const MemorySpec&) const = default;
 };
 
 struct TrainSpec {

@@ -48,7 +48,8 @@ at::Tensor next_logits(StageModel& model, const RunSpec& spec, const std::vector
   Microbatch microbatch;
   microbatch.training = false;
   microbatch.tokens_bt = at::tensor(window, at::kLong).unsqueeze(0);
-  const auto logits_btv = model.forward(0, at::Tensor(), microbatch);
+  Passage passage(std::move(microbatch));
+  const auto logits_btv = model.segments(0).forward(at::Tensor(), passage);
   return logits_btv.select(0, 0).select(0, static_cast<int64_t>(length) - 1).narrow(0, 0, spec.model.vocab);
 }
 

@@ -1,11 +1,10 @@
-// Autograd graphs are cut at stage borders: a stage's input is a leaf, its output is seeded with the gradient received.
+// Graphs end at stage borders: what travels between stages has none.
 #include "braid/train/model_executor.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <utility>
@@ -88,26 +87,33 @@ void ModelExecutor::forward(int stage, int micro) {
   }
   use_weights_of(stage, micro);
   InFlight& flight = in_flight_[{stage, micro}];
-  if (microbatch.training && flight.input.defined()) flight.input.requires_grad_(true);
-  flight.output = model_.forward(stage, flight.input, microbatch);
+  flight.passage = Passage(microbatch);
+  flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
   if (!model_.is_last(stage)) return;
-  losses_m_.select(0, micro).copy_(flight.output.detach());
+  losses_m_.select(0, micro).copy_(flight.output);
   if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
 }
 
 void ModelExecutor::full_backward(int stage, int micro) {
-  if (replays()) return;
-  input_grad(stage, micro);
-  weight_grad(stage, micro);
+  if (!replays()) backward(stage, micro, WeightPass::AtOnce);
 }
 
-void ModelExecutor::input_grad(int stage, int micro) {
+void ModelExecutor::input_grad(int stage, int micro) { backward(stage, micro, WeightPass::Later); }
+
+void ModelExecutor::backward(int stage, int micro, WeightPass weights) {
   const MemoryScope scope(MemoryCategory::Activations);
   use_weights_of(stage, micro);
   InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
   if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient(micro));
-  torch::autograd::backward({flight.output}, {flight.output_gradient});
-  if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = flight.input.grad();
+  at::Tensor gradient =
+      model_.segments(stage).backward(std::move(flight.passage), std::move(flight.output_gradient), weights);
+  if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = std::move(gradient);
+}
+
+void ModelExecutor::recompute(int stage, int micro) {
+  if (replays()) return;
+  use_weights_of(stage, micro);
+  model_.segments(stage).recompute(in_flight_.at({stage, micro}).passage);
 }
 
 void ModelExecutor::weight_grad(int stage, int micro) {
@@ -130,7 +136,7 @@ void ModelExecutor::reduce_grad(int) {
 }
 
 StageExecutor::Tensors ModelExecutor::outputs(int stage, int micro) {
-  auto output = in_flight_.at({stage, micro}).output.detach();
+  at::Tensor output = std::exchange(in_flight_.at({stage, micro}).output, {});
   if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
   return {output.contiguous()};
 }

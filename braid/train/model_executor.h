@@ -48,6 +48,7 @@ class ModelExecutor final : public StageExecutor {
   void full_backward(int stage, int micro) override;
   void input_grad(int stage, int micro) override;
   void weight_grad(int stage, int micro) override;
+  void recompute(int stage, int micro) override;
   void reduce_grad(int stage) override;
   void update(int stage, int micro) override;
   Tensors outputs(int stage, int micro) override;
@@ -60,7 +61,10 @@ class ModelExecutor final : public StageExecutor {
  private:
   // From forward to the end of the input-gradient pass, of one microbatch on one stage.
   struct InFlight {
-    at::Tensor input, output, output_gradient;
+    Passage passage;
+    at::Tensor input;   // until forward
+    at::Tensor output;  // until it is asked for; of the last stage the loss; without a graph
+    at::Tensor output_gradient;
   };
   using Place = std::pair<int, int>;  // stage, microbatch
   at::Tensor activation_buffer() const;
@@ -68,6 +72,7 @@ class ModelExecutor final : public StageExecutor {
   int local_micro(int stage, int micro) const;
   double loss_gradient(int micro) const;
   void use_weights_of(int stage, int micro);
+  void backward(int stage, int micro, WeightPass weights);
   bool replays() const { return recorded_ && recorded_->replays(); }
 
   StageModel& model_;

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <bit>
@@ -27,10 +26,11 @@ void refill(at::Tensor& fixed, const at::Tensor& from) {
 at::Tensor compute_microbatch(StageModel& model, const Microbatch& microbatch) {
   const c10::AutoGradMode grad(true);
   const MemoryScope scope(MemoryCategory::Activations);
-  const at::Tensor loss = model.forward(0, at::Tensor(), microbatch);
-  torch::autograd::backward({loss}, {at::full_like(loss, microbatch.loss_gradient)});
-  model.weight_grads(0).run(microbatch.micro);
-  return loss.detach();
+  Passage passage(microbatch);
+  const at::Tensor loss = model.segments(0).forward(at::Tensor(), passage).detach();
+  const at::Tensor seed = at::full_like(loss, microbatch.loss_gradient);
+  model.segments(0).backward(std::move(passage), seed, WeightPass::AtOnce);
+  return loss;
 }
 
 void RecordedMicrobatches::begin_step(const Microbatch& like, int num_microbatches) {

@@ -5,7 +5,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/model.h"
-#include "braid/param/memory_account.h"
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
 
@@ -57,16 +56,15 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
 void StageModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
-  const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_};
+  const Recompute policy = stage_recompute(spec.memory, index);
+  const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_, kept_by_layers(policy)};
   for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(model_block(spec.model, piece, *store_, rank));
   }
-}
-
-at::Tensor StageModel::forward(int stage, at::Tensor x_btc, const Microbatch& microbatch) {
-  const MemoryScope scope(MemoryCategory::Activations);
-  for (const auto& block : stages_.at(stage).blocks) x_btc = block->forward(x_btc, microbatch);
-  return x_btc;
+  const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
+  const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
+  const auto plan = plan_segments(policy, {embedding, middle, head});
+  stage.segments = std::make_unique<Segments>(stage.blocks, plan, *stage.weight_grads);
 }
 
 bool StageModel::counts(const Parameter& param) const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/nn/block.h"
+#include "braid/memory/segments.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
@@ -19,8 +19,8 @@ class StageModel {
   // `spec.model.vocab` is resolved. `groups` must outlive this.
   StageModel(const RunSpec& spec, const RankGroups& groups);
 
-  // Through the blocks of `stage`, one of groups.layout's for this rank. `x_btc` is undefined on the first stage.
-  at::Tensor forward(int stage, at::Tensor x_btc, const Microbatch& microbatch);
+  // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
+  const Segments& segments(int stage) const { return *stages_.at(stage).segments; }
 
   ParamStore& params() { return *store_; }
   GradSink& sink() { return *sink_; }
@@ -37,7 +37,8 @@ class StageModel {
  private:
   struct Stage {
     std::unique_ptr<WeightGradQueue> weight_grads;
-    std::vector<std::unique_ptr<Block>> blocks;
+    Segments::Blocks blocks;
+    std::unique_ptr<Segments> segments;
   };
   void build(const RunSpec& spec, int stage);
 

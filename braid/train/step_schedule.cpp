@@ -10,6 +10,8 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
 
 namespace braid {
@@ -54,9 +56,39 @@ Schedule requested(const RunSpec& spec) {
   }
 }
 
+// Only the file of a schedule may know how many stages there are.
+void refuse_other_count(const RunSpec& spec, int num_stages) {
+  const size_t entries = recompute_entries(spec.memory).size();
+  if (entries == 1 || static_cast<int>(entries) == num_stages) return;
+  throw ConfigError({{"memory.recompute", toml_text(spec.memory.recompute),
+                      cat("must have one entry for all stages or one for each of ", num_stages),
+                      toml_text(nearest_recompute(spec.memory, num_stages))}});
+}
+
+// While the gradient travels a stage may run its last blocks again. To the last stage none travels.
+std::vector<int> stages_run_ahead(const RunSpec& spec, int num_stages) {
+  std::vector<int> stages;
+  for (int stage = 0; stage + 1 < num_stages; ++stage) {
+    const Recompute policy = stage_recompute(spec.memory, stage);
+    if (policy.keeps == Recompute::Keeps::SegmentInputs) stages.push_back(stage);
+  }
+  return stages;
+}
+
+bool runs_ahead_already(const Schedule& schedule) {
+  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
+    return std::any_of(program.begin(), program.end(), [](const Action& a) { return a.op == Op::Recompute; });
+  });
+}
+
 }  // namespace
 
-Schedule step_schedule(const RunSpec& spec) { return with_comms(with_grad_sync(requested(spec))); }
+Schedule step_schedule(const RunSpec& spec) {
+  const Schedule schedule = with_comms(with_grad_sync(requested(spec)));
+  refuse_other_count(spec, schedule.num_stages);
+  if (runs_ahead_already(schedule)) return schedule;
+  return with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));
+}
 
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
   if (spec.pipeline.schedule == "pipedream-2bw") return {schedule, VersionRule::DoubleBuffered};

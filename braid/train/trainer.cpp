@@ -15,6 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
+#include "braid/spec/recompute.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/resume.h"
@@ -43,10 +44,11 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   return std::max(1, cores / DeviceMesh(spec.mesh).num_ranks());
 }
 
-// Documents decide shapes, and a reproducible sum has a place of its own for each microbatch.
+// Documents decide shapes, a reproducible sum has a place of its own for each microbatch, and nobody has tried to
+// record what is run again.
 bool records_graphs(const RunSpec& spec) {
   return spec.train.device == "cuda" && spec.train.cuda_graph == "auto" && spec.train.reduction == "fast" &&
-         spec.data.attention == "causal";
+         spec.data.attention == "causal" && stage_recompute(spec.memory, 0) == Recompute{};
 }
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)

@@ -114,6 +114,36 @@ TEST(Linear, NoticesAWeightChangedBetweenForwardAndBackward) {
   });
 }
 
+TEST(Linear, MakesItsInputAgainInBackwardOnceAndLetsGoOfHow) {
+  alone([](Communicator& group) {
+    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}}}}, group);
+    world.sink->begin_step(2);
+    const auto step = [&](int micro, const Activation& x) {
+      linear(x, {{&world.store["up.weight"], 0}, nullptr, &world.queue, micro}).sum().backward();
+    };
+    const at::Tensor kept = formula_tensor("x", {2, 3, 4});
+    const auto calls = std::make_shared<int>(0);
+    // What forward saw is spoilt before backward: only what is made again counts.
+    const at::Tensor passing = kept.clone();
+    const Activation made{passing, [kept, calls] {
+                            ++*calls;
+                            return kept;
+                          }};
+    const at::Tensor y = linear(made, {{&world.store["up.weight"], 0}, nullptr, &world.queue, 0});
+    EXPECT_EQ(calls.use_count(), 3) << "ours, made's, the graph's";
+    passing.zero_();
+    y.sum().backward({}, /*retain_graph=*/true);
+    EXPECT_EQ(*calls, 1);
+    EXPECT_EQ(calls.use_count(), 2);
+    EXPECT_THROW(y.sum().backward(), InternalError);
+    world.queue.run(0);
+    const at::Tensor first = world.store["up.weight"].main_grad.clone();
+    step(1, kept);
+    world.queue.run(1);
+    EXPECT_TRUE(world.store["up.weight"].main_grad.equal(first.mul(2)));
+  });
+}
+
 // Two threads: the kernel splits the heads over them.
 TEST(Attention, GivesTheSameBitsEveryTime) {
   alone([](Communicator& group) {

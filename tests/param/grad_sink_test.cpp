@@ -272,5 +272,25 @@ TEST(WeightGradQueue, DropsEachClosureAsSoonAsItRan) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
+TEST(WeightGradQueue, AtOnceRunsWhatIsPushedAndLeavesWhatWaited) {
+  ParamStore store(tied_model(), Reduction::Fast, at::kFloat, 1);
+  const auto sink = accumulating_sink(store);
+  sink->begin_step(2);
+  WeightGradQueue queue(*sink);
+  std::vector<int> ran;
+  const auto push = [&](int micro) {
+    queue.push(store["wpe"], 0, micro, [&, micro](const GradSlot&) { ran.push_back(micro); });
+  };
+  push(1);
+  {
+    const WeightGradQueue::AtOnce at_once(queue);
+    push(0);
+    EXPECT_EQ(ran, (std::vector<int>{0}));
+  }
+  EXPECT_EQ(queue.pending(), 1);
+  queue.run(1);
+  EXPECT_EQ(ran, (std::vector<int>{0, 1}));
+}
+
 }  // namespace
 }  // namespace braid

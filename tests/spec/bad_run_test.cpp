@@ -106,6 +106,38 @@ TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
   });
 }
 
+TEST(BadRun, Recompute) {
+  const std::string known =
+      ": must be \"none\", \"selective\", \"full\" or \"every:K\" with K from 1 to 4096, or one of them per stage, "
+      "separated by commas; nearest valid is ";
+  expect_complaints({
+      {"", {"memory.recompute=fll"}, "memory.recompute = \"fll\"" + known + "\"full\""},
+      {"", {"memory.recompute="}, "memory.recompute = \"\"" + known + "\"none\""},
+      {"", {"memory.recompute=everything else"}, "memory.recompute = \"everything else\"" + known + "\"none\""},
+      {"", {"memory.recompute=every:0"}, "memory.recompute = \"every:0\"" + known + "\"every:1\""},
+      {"", {"memory.recompute=every:-3"}, "memory.recompute = \"every:-3\"" + known + "\"every:1\""},
+      {"", {"memory.recompute=every:4097"}, "memory.recompute = \"every:4097\"" + known + "\"every:4096\""},
+      {"",
+       {"memory.recompute=every:99999999999999999999"},
+       "memory.recompute = \"every:99999999999999999999\"" + known + "\"every:4096\""},
+      {"",
+       {"mesh.pipe=2", "memory.recompute=selectve,,full"},
+       "memory.recompute = \"selectve,,full\"" + known + "\"selective,none\""},
+      {"",
+       {"mesh.pipe=3", "memory.recompute=full,none"},
+       "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 3; nearest "
+       "valid is \"full,none,none\""},
+      {"",
+       {"mesh.pipe=2", "pipeline.schedule=interleaved", "memory.recompute=full,none"},
+       "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 4; nearest valid is "
+       "\"full,none,none,none\""},
+      {"",
+       {"memory.recompute=full,none"},
+       "memory.recompute = \"full,none\": must have one entry for all stages or one for each of 1; nearest "
+       "valid is \"full\""},
+  });
+}
+
 TEST(BadRun, Devices) {
   expect_complaints({
       {"",

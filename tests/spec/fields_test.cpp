@@ -35,15 +35,15 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("pipeline"), 7);
   [[maybe_unused]] const auto& [bucket_mb, first_bucket_mb] = run.sync;
   EXPECT_EQ(num_fields("sync"), 2);
-  [[maybe_unused]] const auto& [limit_gb] = run.memory;
-  EXPECT_EQ(num_fields("memory"), 1);
+  [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
+  EXPECT_EQ(num_fields("memory"), 2);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 9);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 7 + 2 + 1 + 9 + 19);
+  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 7 + 2 + 2 + 9 + 19);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }
@@ -100,6 +100,7 @@ RunSpec peculiar_run() {
   spec.mesh.data = 2;
   spec.pipeline.partition = "3.5,3.5";
   spec.pipeline.speeds = {1, 0.1};
+  spec.memory.recompute = "every:2,none";
   spec.optimizer.lr = 1e22;
   spec.optimizer.eps = 1.7976931348623157e308;
   spec.train.seed = 9223372036854775807u;

@@ -52,6 +52,8 @@ const Switch kSwitches[] = {
     {DocumentAttention, [](RunSpec& spec) { spec.data.attention = "document"; }},
     {LossScaling, [](RunSpec& spec) { spec.train.dtype = "float16"; }},
     {NarrowWeights, [](RunSpec& spec) { spec.train.dtype = "bfloat16"; }},
+    {SelectiveRecompute, [](RunSpec& spec) { spec.memory.recompute = "selective"; }},
+    {SegmentRecompute, [](RunSpec& spec) { spec.memory.recompute = "every:2"; }},
     {Data, [](RunSpec& spec) { spec.mesh.data = 2, spec.train.batch = 16; }},
     {Context, [](RunSpec& spec) { spec.mesh.context = 2; }},
     {Expert, [](RunSpec& spec) { spec.mesh.expert = 2; }},
@@ -68,6 +70,7 @@ bool is_on(const RunSpec& spec, Feature feature) {
 RunSpec serial(RunSpec spec) {
   spec.mesh = {};
   spec.pipeline = {};
+  spec.memory = {};
   return spec;
 }
 

@@ -1,0 +1,84 @@
+// Each segment's input is a leaf of its graph; what lies between two segments is data without a graph.
+#include "braid/memory/segments.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <optional>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/param/memory_account.h"
+
+namespace braid {
+
+Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads)
+    : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads) {
+  int end = 0;
+  for (const Segment& segment : plan_) {
+    check(segment.begin == end && segment.end > end, "segments follow each other");
+    end = segment.end;
+  }
+  check(end == static_cast<int>(blocks_.size()), "segments cover the stage");
+}
+
+at::Tensor Segments::run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
+  for (int block = segment.begin; block < segment.end; ++block) {
+    x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
+  }
+  return x_btc;
+}
+
+void Segments::run_with_graph(size_t segment, Passage& passage) const {
+  const c10::AutoGradMode grad(true);
+  Passage::Ends& ends = passage.ends_[segment];
+  if (ends.input.defined()) ends.input.requires_grad_(true);
+  ends.output = run(plan_[segment], ends.input, passage.microbatch_);
+}
+
+at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  const Microbatch& microbatch = passage.microbatch_;
+  if (!c10::GradMode::is_enabled()) return run({0, static_cast<int>(blocks_.size())}, x_btc, microbatch);
+  check(passage.ends_.empty(), "a microbatch passes a stage once");
+  at::Tensor x = x_btc;
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    passage.ends_.push_back({x.defined() ? x.detach() : x, {}});
+    if (plan_[i].kept == Segment::Kept::Graph) {
+      run_with_graph(i, passage);
+      x = passage.ends_[i].output;
+    } else {
+      const c10::AutoGradMode no_grad(false);
+      x = run(plan_[i], passage.ends_[i].input, microbatch);
+    }
+  }
+  return x;
+}
+
+void Segments::recompute(Passage& passage) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  check(!passage.ends_.empty(), "what is run again has passed");
+  for (size_t i = plan_.size(); i-- > 0;) {
+    if (plan_[i].kept == Segment::Kept::Graph) continue;
+    if (!passage.ends_[i].output.defined()) run_with_graph(i, passage);
+    return;
+  }
+}
+
+at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  check(!passage.ends_.empty(), "backward of a microbatch follows its forward, once");
+  std::optional<WeightGradQueue::AtOnce> at_once;
+  if (weights == WeightPass::AtOnce) at_once.emplace(weight_grads_);
+  while (!passage.ends_.empty()) {
+    const size_t last = passage.ends_.size() - 1;
+    if (!passage.ends_[last].output.defined()) run_with_graph(last, passage);
+    const Passage::Ends ends = std::move(passage.ends_[last]);
+    passage.ends_.pop_back();
+    torch::autograd::backward({ends.output}, {dy});
+    dy = ends.input.defined() ? ends.input.grad() : at::Tensor();
+  }
+  return dy;
+}
+
+}  // namespace braid

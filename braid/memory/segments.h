@@ -1,0 +1,68 @@
+// The blocks of one stage, run in segments: forward keeps of a segment its graph or only its input; backward goes from
+// the last segment to the first and runs those without a graph once more. Autograd never calls itself: a graph ends at
+// its segment's borders, and this class hands the gradient on.
+//
+//   forward    x0 -> [ 0 1 ] -> x2 -> [ 2 3 ] -> x4 -> [ head ] -> loss        kept: x0, x2 and the graph of the head
+//   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
+//
+// A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
+// parameters must be the same at both. It knows neither schedules nor what is inside a block.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/memory/segment_plan.h"
+#include "braid/nn/block.h"
+
+namespace braid {
+
+// When a backward's weight gradients are computed.
+enum class WeightPass {
+  Later,   // they wait on the queue, which holds what they need
+  AtOnce,  // each as soon as it can be: of no more than one layer are inputs and gradients held for it
+};
+
+// What is kept of one microbatch on one stage from its forward to its backward. Whoever drops it forgets the
+// microbatch.
+class Passage {
+ public:
+  explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
+
+ private:
+  friend class Segments;
+  struct Ends {
+    at::Tensor input, output;  // output: with a graph, undefined while there is none
+  };
+  Microbatch microbatch_;
+  std::vector<Ends> ends_;  // by segment
+};
+
+class Segments {
+ public:
+  using Blocks = std::vector<std::unique_ptr<Block>>;
+
+  // `blocks`, of which `plan` covers each, and `weight_grads`, on which they leave gradients, outlive this.
+  Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads);
+
+  // The stage's output for a fresh passage; x_btc is undefined where the first block makes it from tokens. With
+  // gradients disabled nothing is kept and no backward may follow. The output has a graph only where the last segment
+  // keeps it; backward needs no part of it from the caller.
+  at::Tensor forward(const at::Tensor& x_btc, Passage& passage) const;
+
+  // Runs the last segment without a graph again, ahead of backward; nothing happens a second time.
+  void recompute(Passage& passage) const;
+
+  // dy: the gradient of forward's output. Returns that of its input, undefined where that is.
+  at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
+
+ private:
+  at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
+  void run_with_graph(size_t segment, Passage& passage) const;
+
+  const Blocks& blocks_;
+  std::vector<Segment> plan_;
+  WeightGradQueue& weight_grads_;
+};
+
+}  // namespace braid

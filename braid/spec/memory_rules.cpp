@@ -1,0 +1,42 @@
+// What memory.recompute must be: known words, and one of them or one per stage.
+#include <algorithm>
+
+#include "braid/base/text.h"
+#include "braid/spec/cross_rules.h"
+#include "braid/spec/recompute.h"
+#include "braid/spec/schedule_kind.h"
+
+namespace braid {
+namespace {
+
+bool known_words(const View& at) {
+  const auto entries = recompute_entries(at.spec.memory);
+  return std::all_of(entries.begin(), entries.end(),
+                     [](const std::string& entry) { return recompute_policy(entry).has_value(); });
+}
+
+}  // namespace
+
+std::vector<CrossRule> memory_rules() {
+  return {
+      {{"memory.recompute"},
+       known_words,
+       [](const View&) {
+         return std::string(
+             "must be \"none\", \"selective\", \"full\" or \"every:K\" with K from 1 to 4096, or one of them per "
+             "stage, "
+             "separated by commas");
+       }},
+      {{"memory.recompute", "mesh.pipe", "pipeline.schedule", "pipeline.chunks"},
+       [](const View& at) {
+         const int entries = static_cast<int>(recompute_entries(at.spec.memory).size()), stages = num_stages(at.spec);
+         return !known_words(at) || entries == 1 || stages == 0 || entries == stages;
+       },
+       [](const View& at) {
+         const int stages = num_stages(at.spec);
+         return cat("must have one entry for all stages or one for each of ", stages);
+       }},
+  };
+}
+
+}  // namespace braid

@@ -1,0 +1,118 @@
+// memory.recompute under every schedule: the bits of training without it, and peaks of activations that fall.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "braid/base/text.h"
+#include "braid/param/memory_account.h"
+#include "braid/schedule/generators.h"
+#include "braid/spec/schedule_kind.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMicrobatches = 8;
+
+RunSpec two_ranks(const std::string& schedule) {
+  RunSpec spec = tiny_spec(6, kMicrobatches);
+  spec.model.dropout = 0.2;
+  spec.train.dtype = "float32";
+  spec.train.steps = 2;
+  spec.mesh.pipe = 2;
+  spec.pipeline.schedule = schedule;
+  if (schedule.starts_with("pipedream")) spec.model.output_weights = "untied";
+  return spec;
+}
+
+// "full" on the first stage, "none" on the next, and so on.
+std::string every_second(int num_stages) {
+  std::vector<std::string> entries;
+  for (int stage = 0; stage < num_stages; ++stage) entries.push_back(stage % 2 == 0 ? "full" : "none");
+  return joined(entries, ",");
+}
+
+void expect_bits_of_none(RunSpec spec) {
+  const LayoutResult want = train_layout(spec);
+  const std::string mixed = every_second(num_stages(spec));
+  for (const std::string& policy : {std::string("selective"), std::string("full"), std::string("every:2"), mixed}) {
+    SCOPED_TRACE(cat(spec.pipeline.schedule, ", ", policy, ", ", spec.train.dtype, ", ", spec.train.reduction));
+    spec.memory.recompute = policy;
+    const LayoutResult got = train_layout(spec);
+    EXPECT_EQ(got.losses, want.losses);
+    EXPECT_EQ(got.grad_norms, want.grad_norms);
+    EXPECT_TRUE(same_bits(got.first_gradients, want.first_gradients));
+    EXPECT_TRUE(same_bits(got.params, want.params));
+  }
+}
+
+std::vector<std::string> possible_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : schedule_traits()) {
+    if (schedule_problems(traits.name, {2, kMicrobatches}).empty()) names.emplace_back(traits.name);
+  }
+  return names;
+}
+
+class Recomputing : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Schedules, Recomputing, testing::ValuesIn(possible_schedules()), [](const auto& info) {
+  std::string name = info.param == "1f1b" ? "one_f_one_b" : info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(Recomputing, GivesTheBitsOfKeeping) {
+  expect_bits_of_none(two_ranks(GetParam()));
+  RunSpec reproducible = two_ranks(GetParam());
+  reproducible.train.reduction = "reproducible";
+  if (!GetParam().starts_with("pipedream")) expect_bits_of_none(reproducible);
+}
+
+TEST(RecomputingInOtherTypes, GivesTheBitsOfKeeping) {
+  for (const char* dtype : {"float64", "bfloat16", "float16"}) {
+    RunSpec spec = two_ranks("zb-h1");
+    spec.train.dtype = dtype;
+    expect_bits_of_none(spec);
+    spec.model.family = "llama";
+    spec.model.kv_heads = 3;
+    expect_bits_of_none(spec);
+  }
+}
+
+// The peaks of activations of pipeline rank 0 in the last of two steps.
+int64_t peak_of_first_rank(const std::string& recompute) {
+  RunSpec spec = two_ranks("1f1b");
+  spec.model.dropout = 0;
+  spec.train.dtype = "float64";
+  spec.memory.recompute = recompute;
+  int64_t peak = 0;
+  std::mutex lock;
+  install_memory_accounting();
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const int rank = trainer.groups().world.rank();
+    account_memory_to(rank);
+    trainer.step();
+    reset_memory_peak(rank);
+    const StepReport report = trainer.step();
+    const std::scoped_lock hold(lock);
+    if (rank == 0) peak = report.memory[0].peak_bytes[static_cast<int>(MemoryCategory::Activations)];
+  });
+  return peak;
+}
+
+// Four blocks on the first rank, two microbatches in flight. A stream is 6 tokens of 24 features; a block keeps 16 of
+// them, 9 with "selective", and nothing but its input with "full", where one block at a time comes back, with gradients
+// of no more than a block's.
+TEST(RecomputingPeaks, FallToWhatIsKept) {
+  constexpr int64_t kStream = 6 * 24 * 8, kInFlight = 2, kBlocks = 4, kOneBlock = 2 * 16;
+  const int64_t none = peak_of_first_rank("none"), selective = peak_of_first_rank("selective"),
+                full = peak_of_first_rank("full");
+  EXPECT_GE(none, kInFlight * kBlocks * 16 * kStream);
+  EXPECT_GE(selective, kInFlight * kBlocks * 9 * kStream);
+  EXPECT_LE(selective, (kInFlight * kBlocks * 10 + kOneBlock) * kStream);
+  EXPECT_LE(full, (kInFlight * kBlocks + kOneBlock) * kStream);
+}
+
+}  // namespace
+}  // namespace braid
