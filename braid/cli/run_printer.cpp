@@ -40,6 +40,18 @@ std::string mesh_line(const RunStart& start) {
              microbatches, " microbatches of ", train.microbatch, " x ", start.spec.model.context, " tokens");
 }
 
+std::string in_milliseconds(const std::vector<double>& seconds) {
+  std::vector<std::string> all;
+  for (const double one : seconds) all.push_back(fixed(1e3 * one, 2));
+  return joined(all);
+}
+
+std::string cut_line(const RunStart& start, const Partition& cut) {
+  return cat("cut    ", start.spec.pipeline.partition, " blocks, measured: stages take ",
+             in_milliseconds(cut.stage_seconds), " ms per microbatch, ranks ", in_milliseconds(cut.rank_seconds),
+             " ms");
+}
+
 double peak_of(const StepReport& report) {
   double peak = 0;
   for (const MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
@@ -71,6 +83,7 @@ void RunPrinter::on_start(const RunStart& start) {
   print_line(model_line(start));
   print_line(data_line(start));
   print_line(mesh_line(start));
+  if (start.measured_partition) print_line(cut_line(start, *start.measured_partition));
   for (const std::string& note : notes(start.spec)) print_line(cat("note   ", note));
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }

@@ -55,9 +55,10 @@ std::string units_of(const PartitionRequest& request, const std::vector<int>& fi
 [[noreturn]] void refuse(const PartitionRequest& request, const Partition& tightest) {
   const auto fullest = std::max_element(tightest.rank_bytes.begin(), tightest.rank_bytes.end());
   const int rank = static_cast<int>(fullest - tightest.rank_bytes.begin());
-  const double needed = std::ceil(static_cast<double>(*fullest) / kGibi * 1000) / 1000;
+  const double needed = std::ceil(static_cast<double>(*fullest) / kGibi * 1e3) / 1e3;
+  const double limit = std::round(static_cast<double>(request.limit_bytes) / kGibi * 1e6) / 1e6;
   throw ConfigError(
-      {{"memory.limit_gb", exact(static_cast<double>(request.limit_bytes) / kGibi),
+      {{"memory.limit_gb", exact(limit),
         cat("must leave room for the model: even in the cut that needs least, rank ", rank, " (",
             stages_of(request, rank), ": ", units_of(request, tightest.first_unit, rank), ") needs ",
             human_bytes(static_cast<double>(*fullest)), ", ", *fullest - request.limit_bytes, " bytes over the limit"),

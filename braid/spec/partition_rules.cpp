@@ -7,6 +7,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
 
 namespace braid {
@@ -77,6 +78,12 @@ std::vector<CrossRule> list_rules() {
 std::vector<CrossRule> measured_rules() {
   const auto text = [](const View&) { return std::string("must be left out when pipeline.partition is \"even\""); };
   return {
+      {{"pipeline.partition", "memory.recompute"},
+       [](const View& at) { return !measured(at) || recompute_entries(at.spec.memory).size() == 1; },
+       [](const View&) {
+         return std::string(
+             "must not be \"measured\" when memory.recompute has a word per stage: what is measured depends on it");
+       }},
       {{"pipeline.speeds", "pipeline.partition"},
        [](const View& at) { return at.spec.pipeline.speeds.empty() || !even(at); },
        text},

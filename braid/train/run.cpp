@@ -17,6 +17,7 @@
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/trainer.h"
@@ -136,14 +137,16 @@ HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))
 
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
   const RunData data(given.data);
-  const RunSpec spec = data.resolved(given);
+  RunSpec spec = data.resolved(given);
   refuse_problems(spec);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
 
-  const RunStart start = run_start(spec, corpus);
-  RunEnd end;
   install_memory_accounting();
+  const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
+  RunStart start = run_start(spec, corpus);
+  start.measured_partition = measured;
+  RunEnd end;
   run_ranks(
       DeviceMesh(spec.mesh).num_ranks(),
       [&](Communicator& world) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "braid/plan/partition.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/spec/problems.h"
@@ -14,7 +16,8 @@
 namespace braid {
 
 struct RunStart {
-  RunSpec spec;  // resolved: vocabulary filled in
+  RunSpec spec;  // resolved: vocabulary filled in, a measured partition as the list that it is
+  std::optional<Partition> measured_partition;  // where pipeline.partition asked for one and none was saved
   int64_t num_params = 0;
   int64_t padded_vocab = 0;
   int64_t num_documents = 0, train_tokens = 0, validation_tokens = 0;

@@ -164,6 +164,24 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.losses("again"), self.losses()[3:])
 
+    def test_a_measured_partition_is_said_written_and_kept(self):
+        words = ["train", "run.toml", "mesh.pipe=2", "pipeline.partition=measured"]
+        done = self.braid(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = next(line for line in done.stdout.splitlines() if line.startswith("cut "))
+        blocks = line.split()[1]
+        self.assertEqual(sum(map(float, blocks.split(","))), 2, line)
+        written = f'partition = "{blocks}"'
+        self.assertIn(written, (self.path / "run" / "config.toml").read_text())
+        again = self.braid(*words, "train.resume=run/step-6", "train.steps=7", "train.out=again")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertNotIn("cut ", again.stdout)
+        self.assertIn(written, (self.path / "again" / "config.toml").read_text())
+        tight = self.braid(*words, "memory.limit_gb=0.00015")
+        self.assertEqual(tight.returncode, 2)
+        self.assertIn("memory.limit_gb = 0.00015: must leave room for the model", tight.stderr)
+        self.assertIn("bytes over the limit; nearest valid is 0.0", tight.stderr)
+
     def test_missing_and_short_text_are_the_users_to_mend(self):
         done = self.braid("train", "run.toml", "data.paths=[nowhere]")
         self.assertEqual(done.returncode, 2)

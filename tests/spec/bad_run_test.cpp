@@ -102,6 +102,11 @@ TEST(BadRun, WhatOnlyAMeasuredPartitionLooksAt) {
       {"",
        {"memory.limit_gb=2"},
        "memory.limit_gb = 2: must be left out when pipeline.partition is \"even\"; nearest valid is 0"},
+      {"",
+       {"mesh.pipe=2", "pipeline.partition=measured", "memory.recompute=full,none"},
+       "pipeline.partition = \"measured\": must not be \"measured\" when memory.recompute has a word per stage: what "
+       "is "
+       "measured depends on it; nearest valid is \"3,3\""},
       {"", {"memory.limit_gb=-1"}, "memory.limit_gb = -1: must be at least 0; nearest valid is 0"},
   });
 }

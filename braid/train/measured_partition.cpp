@@ -1,0 +1,47 @@
+// From a configuration to a list of blocks per stage.
+#include "braid/train/measured_partition.h"
+
+#include <cmath>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/spec/partition.h"
+#include "braid/train/resume.h"
+#include "braid/train/stage_profile.h"
+#include "braid/train/step_schedule.h"
+
+namespace braid {
+namespace {
+
+// Of the run that goes on. Empty when it was cut into another number of stages, or the checkpoint does not say.
+std::string saved_partition(const RunSpec& spec, int num_stages) {
+  if (spec.train.resume.empty()) return "";
+  const CheckpointInfo info = read_checkpoint_info(spec.train.resume);
+  if (info.config_toml.empty()) return "";
+  const RunSpec saved = saved_spec(info, spec.train.resume);
+  const auto blocks = partition_list(saved.pipeline.partition);
+  const bool fits = blocks && static_cast<int>(blocks->size()) == num_stages;
+  return fits && saved.model.layers == spec.model.layers ? saved.pipeline.partition : "";
+}
+
+}  // namespace
+
+Partition best_partition(const RunSpec& spec, std::vector<Unit> units) {
+  PartitionRequest request;
+  request.units = std::move(units);
+  request.holders = holders(step_schedule(spec));
+  request.speeds = spec.pipeline.speeds;
+  request.limit_bytes = static_cast<int64_t>(std::ceil(std::ldexp(spec.memory.limit_gb, 30)));
+  return partition_units(request);
+}
+
+std::optional<Partition> resolve_partition(RunSpec& spec, int threads) {
+  if (spec.pipeline.partition != "measured") return {};
+  const int num_stages = step_schedule(spec).num_stages;
+  spec.pipeline.partition = saved_partition(spec, num_stages);
+  if (!spec.pipeline.partition.empty()) return {};
+  const Partition measured = best_partition(spec, profiled_units(spec, threads));
+  spec.pipeline.partition = partition_text(measured.first_unit);
+  return measured;
+}
+
+}  // namespace braid

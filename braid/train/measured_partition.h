@@ -1,0 +1,19 @@
+// pipeline.partition = "measured" made into a list, before any rank starts.
+#pragma once
+
+#include <optional>
+
+#include "braid/plan/partition.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// The partition of the run's model for its schedule, by the costs of `units` (stage_profile.h), pipeline.speeds and
+// memory.limit_gb. Throws ConfigError when nothing fits the limit.
+Partition best_partition(const RunSpec& spec, std::vector<Unit> units);
+
+// Where `spec` says "measured", puts the list in its place: that of the checkpoint train.resume names, when it has as
+// many stages, else of what is measured now, which is then returned. Throws as best_partition() does, and IoError.
+std::optional<Partition> resolve_partition(RunSpec& spec, int threads);
+
+}  // namespace braid

@@ -1,0 +1,188 @@
+// A model of one transformer block stands for the whole; its pieces run one at a time.
+#include "braid/train/stage_profile.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/memory/segments.h"
+#include "braid/nn/model.h"
+#include "braid/param/grad_sink.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/recompute.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/stage_model.h"
+
+namespace braid {
+namespace {
+
+constexpr int kWarmUps = 2, kRuns = 5;
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// One rank's pieces on parameters of their own.
+class Profile {
+ public:
+  Profile(const RunSpec& spec, Communicator& tensor)
+      : spec_(spec),
+        options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
+        params_(model_params(spec.model, tensor.rank(), tensor.size())),
+        store_(params_, Reduction::Fast, options_, spec.train.seed),
+        sink_(accumulating_sink(store_)),
+        queue_(*sink_),
+        recompute_(stage_recompute(spec.memory, 0)),
+        rank_{tensor, queue_, generator_, kept_by_layers(recompute_)} {
+    const int64_t b = spec.train.microbatch, t = spec.model.context;
+    microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
+    microbatch_.targets_bt = microbatch_.tokens_bt;
+    microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
+    x_ = at::full({b, t, spec.model.width}, 0.5, options_);
+  }
+
+  Unit measured(const ModelPiece& piece) {
+    const bool head = piece.block == spec_.model.layers + 1;
+    Segments::Blocks blocks;
+    blocks.push_back(model_block(spec_.model, piece, store_, rank_));
+    const Segments segments(blocks, plan_segments(recompute_, {0, head ? 0 : 1, head ? 1 : 0}), queue_);
+    std::vector<double> forward, input_grad, weight_grad;
+    Unit unit;
+    for (int run = 0; run < kWarmUps + kRuns; ++run) {
+      const Seconds seconds = run_once(segments, piece.block > 0, unit);
+      if (run < kWarmUps) continue;
+      forward.push_back(seconds.forward);
+      input_grad.push_back(seconds.input_grad);
+      weight_grad.push_back(seconds.weight_grad);
+    }
+    unit.forward = median(forward), unit.input_grad = median(input_grad), unit.weight_grad = median(weight_grad);
+    for (const ParamSpec& param : params_of(piece, params_).params) unit.fixed_bytes += bytes_of(param);
+    return unit;
+  }
+
+ private:
+  struct Seconds {
+    double forward, input_grad, weight_grad;
+  };
+
+  Seconds run_once(const Segments& segments, bool has_input, Unit& unit) {
+    sink_->begin_step(1);
+    const at::Tensor x = has_input ? x_ : at::Tensor();
+    Passage passage(microbatch_);
+    const MemoryScope scope(MemoryCategory::Activations);
+    const int64_t before = kept_bytes();
+    const double start = now();
+    const at::Tensor y = segments.forward(x, passage).detach();
+    const double forward = now();
+    unit.activation_bytes = kept_bytes() - before;
+    at::Tensor dy = at::ones_like(y);
+    const double backward = now();
+    segments.backward(std::move(passage), std::move(dy), WeightPass::Later);
+    const double input_grad = now();
+    queue_.run(0);
+    return {forward - start, input_grad - backward, now() - input_grad};
+  }
+
+  // The clock, when the device is done.
+  double now() const {
+    if (!x_.is_cpu()) at::zeros({1}, x_.options()).item();
+    return now_seconds();
+  }
+  int64_t kept_bytes() const {
+    return memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(MemoryCategory::Activations)];
+  }
+  // Data, and in the masters' type gradient and two moments, master where it is another, and the sums that wait in a
+  // reproducible step.
+  int64_t bytes_of(const ParamSpec& param) const {
+    const auto data = static_cast<int64_t>(store_.flat_data().element_size());
+    const auto master = static_cast<int64_t>(store_.flat_master().element_size());
+    int64_t num_masters = data == master ? 3 : 4;
+    if (spec_.train.reduction == "reproducible") {
+      const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
+      num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
+    }
+    return num_elements(param.placement.local_shape) * (data + num_masters * master);
+  }
+
+  const RunSpec& spec_;
+  at::TensorOptions options_;
+  ModelParams params_;
+  ParamStore store_;
+  std::unique_ptr<GradSink> sink_;
+  WeightGradQueue queue_;
+  RankGenerator generator_;
+  Recompute recompute_;
+  RankContext rank_;
+  Microbatch microbatch_;
+  at::Tensor x_;
+};
+
+// The measured pieces of a model of one block.
+struct Pieces {
+  Unit embedding, whole, attention, feed_forward, head;
+};
+
+Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
+  Profile profile(one_block, tensor);
+  Pieces pieces;
+  pieces.embedding = profile.measured({0});
+  pieces.whole = profile.measured({1});
+  pieces.attention = profile.measured({1, BlockPart::Attention});
+  pieces.feed_forward = profile.measured({1, BlockPart::FeedForward});
+  pieces.head = profile.measured({2});
+  return pieces;
+}
+
+// The whole block's time, in the proportion of the halves' own.
+void share_out(double whole, double& first, double& second) {
+  const double both = first + second;
+  if (both <= 0) return;
+  first *= whole / both;
+  second = whole - first;
+}
+
+std::vector<Unit> units_of(Pieces pieces, int layers) {
+  share_out(pieces.whole.forward, pieces.attention.forward, pieces.feed_forward.forward);
+  share_out(pieces.whole.input_grad, pieces.attention.input_grad, pieces.feed_forward.input_grad);
+  share_out(pieces.whole.weight_grad, pieces.attention.weight_grad, pieces.feed_forward.weight_grad);
+  std::vector<Unit> units{pieces.embedding};
+  units.back().name = "embedding";
+  for (int block = 0; block < layers; ++block) {
+    units.push_back(pieces.attention);
+    units.back().name = cat("blocks.", block, ".attention");
+    units.push_back(pieces.feed_forward);
+    units.back().name = cat("blocks.", block, ".mlp");
+  }
+  units.push_back(pieces.head);
+  units.back().name = "head";
+  return units;
+}
+
+}  // namespace
+
+std::vector<Unit> profiled_units(const RunSpec& spec, int threads) {
+  RunSpec one_block = spec;
+  one_block.model.layers = 1;
+  Pieces pieces;
+  run_ranks(spec.mesh.tensor, [&](Communicator& tensor) {
+    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+    at::set_num_threads(threads);
+    account_memory_to(tensor.rank());
+    enter_device(spec);
+    const Pieces mine = measured_pieces(one_block, tensor);
+    if (tensor.rank() == 0) pieces = mine;
+  });
+  return units_of(pieces, spec.model.layers);
+}
+
+}  // namespace braid
