@@ -10,6 +10,7 @@
 #include "braid/spec/combine.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
@@ -104,7 +105,8 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   }
   if (key == "pipeline.speeds" || key == "memory.limit_gb") return value_text(*find_field(key), RunSpec());
   if (key == "memory.recompute") {
-    return toml_text(nearest_recompute(at.spec.memory, std::min(num_stages(at.spec), at.spec.model.layers)));
+    const int stages = num_stages(at.spec);
+    return toml_text(nearest_recompute(at.spec.memory, stages <= num_units(at.spec.model.layers) ? stages : 0));
   }
   if (key == "data.include") {
     Strings kept = at.spec.data.include;
