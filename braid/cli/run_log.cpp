@@ -51,7 +51,9 @@ MetricsLine category_peaks(const StepReport& report) {
 }  // namespace
 
 RunLog::RunLog(const RunStart& start)
-    : scales_loss_(start.spec.train.dtype == "float16"), metrics_(start.spec.train.out + "/metrics.jsonl") {
+    : scales_loss_(start.spec.train.dtype == "float16"),
+      guesses_(start.spec.pipeline.validation == "after"),
+      metrics_(start.spec.train.out + "/metrics.jsonl") {
   write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
   metrics_.write(start_line(start));
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
@@ -72,6 +74,7 @@ void RunLog::step(const StepReport& report) {
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
   if (scales_loss_) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
   if (report.staleness > 0) line.add("staleness", report.staleness);
+  if (guesses_) line.add("rollbacks", int64_t{report.rollbacks});
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);

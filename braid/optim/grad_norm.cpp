@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include "braid/base/errors.h"
@@ -59,15 +60,14 @@ double squares(const Parameter& param, std::vector<double>& partials) {
 
 }  // namespace
 
-double global_grad_norm(const ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
+GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& order,
+                                   const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
   std::unordered_map<std::string_view, int64_t> places;
   for (const std::string& name : order) places.emplace(name, places.size());
   check(places.size() == order.size(), "the order names each parameter once");
 
-  const int64_t num_params = static_cast<int64_t>(order.size()), num_ranks = model_group.size();
-  const at::Tensor all = at::zeros({num_ranks, num_params}, at::kDouble);
-  const at::Tensor own = all[model_group.rank()];
+  squares_ = at::zeros({model_group.size(), static_cast<int64_t>(order.size())}, at::kDouble);
+  const at::Tensor own = squares_[model_group.rank()];
   std::vector<double> partials;
   model_group.queue().drain();  // gradients are read here, on the host
   const bool on_host = store.flat_grads().is_cpu();
@@ -78,11 +78,22 @@ double global_grad_norm(const ParamStore& store, const ParamOrder& order,
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
     own.mutable_data_ptr<double>()[place->second] = on_host ? squares(param, partials) : of_device[param.index];
   }
-  model_group.all_gather(all, own).wait_host();
+  own_ = part(model_group.rank());
+  work_ = model_group.all_gather(squares_, own);
+}
 
+double GradNormExchange::part(int rank) const {
+  const int64_t num_params = squares_.size(1);
+  const double* squares = squares_.const_data_ptr<double>() + rank * num_params;
+  return std::sqrt(std::accumulate(squares, squares + num_params, 0.0));
+}
+
+double GradNormExchange::finish() {
+  work_.wait_host();
+  const int64_t num_ranks = squares_.size(0), num_params = squares_.size(1);
   // Rank by rank, not in the communicator's tree: ranks that hold nothing of a parameter add an exact zero, so however
   // many stages lie between the tensor ranks of a parameter, its sum has the same bits.
-  const double* sums = all.const_data_ptr<double>();
+  const double* sums = squares_.const_data_ptr<double>();
   double total = 0;
   for (int64_t p = 0; p < num_params; ++p) {
     double of_param = 0;
@@ -90,6 +101,11 @@ double global_grad_norm(const ParamStore& store, const ParamOrder& order,
     total += of_param;
   }
   return std::sqrt(total);
+}
+
+double global_grad_norm(const ParamStore& store, const ParamOrder& order,
+                        const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
+  return GradNormExchange(store, order, counts, model_group).finish();
 }
 
 double clip_scale(double norm, double clip_norm) {

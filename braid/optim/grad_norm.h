@@ -1,6 +1,8 @@
 // The global gradient norm, derived from each parameter's Placement.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +20,27 @@ using ParamOrder = std::vector<std::string>;
 // over `model_group` (pipe x tensor ranks of one replica): copies along the tensor axis and the second place of a tied
 // parameter do not count. Bitwise the same for every pipe size. `counts` says whether this rank speaks for a parameter.
 // Collective over `model_group`.
+//
+// In two halves, so that a rank can go on in between. The gradients may change after the first.
+class GradNormExchange {
+ public:
+  // Sums this rank's squares and starts the exchange; returns before the others have arrived.
+  GradNormExchange(const ParamStore& store, const ParamOrder& order,
+                   const std::function<bool(const Parameter&)>& counts, Communicator& model_group);
+
+  // The norm of what this rank speaks for.
+  double own() const { return own_; }
+  // The norm of all. Blocks. Afterwards part(r) is what own() is on rank r, the same bits.
+  double finish();
+  double part(int rank) const;
+
+ private:
+  at::Tensor squares_;  // float64, ranks x parameters
+  double own_ = 0;
+  Work work_;
+};
+
+// Both halves at once.
 double global_grad_norm(const ParamStore& store, const ParamOrder& order,
                         const std::function<bool(const Parameter&)>& counts, Communicator& model_group);
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
+#include <optional>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
@@ -63,20 +64,22 @@ class RankLoop {
 
   RunEnd run(const std::function<bool()>& stop_requested) {
     RunEnd end;
+    const bool asks_itself = start_.spec.pipeline.validation == "before";
+    if (!asks_itself) trainer_.wish = [&] { return stop_requested() ? Wish::Stop : Wish::GoOn; };
     if (peak_.per_rank > 0) tell([&] { observer_.on_peak(peak_); });
     while (trainer_.num_steps() < train_.steps) {
-      StepReport report = trainer_.step();
-      report.utilisation =
-          model_flop_utilisation(start_.spec.model, report.tokens_per_second, peak_.per_rank * world_.size());
-      if (due(report.step, train_.log_every)) tell([&] { observer_.on_step(report); });
+      hear(trainer_.advance());
       tell_of_graphs();
-      const bool stop = any_rank_says(stop_requested(), world_), done = report.step == train_.steps;
+      const int64_t step = trainer_.num_steps();
+      const bool done = step == train_.steps;
+      const bool stop = asks_itself ? any_rank_says(stop_requested(), world_) : trainer_.agreed_wish() == Wish::Stop;
       end.interrupted = stop && !done;
       if (stop || done) break;
       if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
-      if (train_.save_every > 0 && report.step % train_.save_every == 0) save();
-      if (train_.eval_every > 0 && report.step % train_.eval_every == 0) evaluate();
+      if (train_.save_every > 0 && step % train_.save_every == 0) save();
+      if (train_.eval_every > 0 && step % train_.eval_every == 0) evaluate();
     }
+    hear(trainer_.settle());
     end.checkpoint = save();  // first: whatever fails later, the weights are there
     end.validation_loss = evaluate();
     end.num_steps = trainer_.num_steps();
@@ -90,6 +93,12 @@ class RankLoop {
   template <class Call>
   void tell(const Call& call) {
     if (world_.rank() == 0) call();
+  }
+  void hear(std::optional<StepReport> report) {
+    if (!report) return;
+    report->utilisation =
+        model_flop_utilisation(start_.spec.model, report->tokens_per_second, peak_.per_rank * world_.size());
+    if (due(report->step, train_.log_every)) tell([&] { observer_.on_step(*report); });
   }
   bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
 
@@ -111,11 +120,13 @@ class RankLoop {
   }
 
   double evaluate() {
+    hear(trainer_.settle());
     const double loss = trainer_.evaluate();
     if (!std::isnan(loss)) tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
     return loss;
   }
   std::string save() {
+    hear(trainer_.settle());
     const std::string directory = cat(train_.out, "/step-", trainer_.num_steps());
     trainer_.save(directory, to_toml(start_.spec));
     tell([&] { observer_.on_checkpoint(trainer_.num_steps(), directory); });

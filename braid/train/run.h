@@ -55,7 +55,8 @@ class RunObserver {
 HostLimits host_limits();
 
 // Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after
-// each step; when any rank says yes, all finish that step, save, evaluate and return. Throws ConfigError with every
+// each step; when any rank says yes, all finish that step (under pipeline.validation "after": the one after it), save,
+// evaluate and return. Throws ConfigError with every
 // problem before any rank starts, RunError, CommError, IoError.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 

@@ -20,6 +20,7 @@ struct StepReport {
   double bubble_fraction = 0;     // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
   double loss_scale = 1;          // of float16
   bool skipped = false;           // gradients overflowed in float16: no update was made
+  int rollbacks = 0;              // ranks of a replica that took their update back (pipeline.validation "after")
   int staleness = 0;              // updates that the latest gradient came late; 0 unless the schedule is asynchronous
   uint64_t sample_hash = 0;       // of the samples of the step
   int64_t sync_bytes = 0;         // sent by this rank for replication in this step

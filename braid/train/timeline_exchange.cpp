@@ -92,15 +92,21 @@ BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory) {
   return row;
 }
 
-std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world) {
+RowsInFlight start_gathering(const BusyRow& mine, Communicator& world) {
   auto row = at::zeros({kRowNumbers}, at::kDouble);
   write_row(mine, row.mutable_data_ptr<double>());
-  const auto all = gathered(row, world);
-  std::vector<BusyRow> rows;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    rows.push_back(read_row(all.const_data_ptr<double>() + rank * kRowNumbers));
-  }
+  RowsInFlight rows{at::zeros({world.size(), kRowNumbers}, at::kDouble), {}};
+  rows.work = world.all_gather(rows.all, row);
   return rows;
+}
+
+std::vector<BusyRow> finish_gathering(RowsInFlight& rows) {
+  rows.work.wait_host();
+  std::vector<BusyRow> read;
+  for (int64_t rank = 0; rank < rows.all.size(0); ++rank) {
+    read.push_back(read_row(rows.all.const_data_ptr<double>() + rank * kRowNumbers));
+  }
+  return read;
 }
 
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks) {

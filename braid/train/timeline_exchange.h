@@ -16,8 +16,14 @@ struct BusyRow {
 };
 BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory);
 
-// Row r is rank r's. Collective.
-std::vector<BusyRow> gathered_rows(const BusyRow& mine, Communicator& world);
+// All ranks' rows on their way. Row r is rank r's. Starting returns before the others have arrived and is collective;
+// finishing blocks.
+struct RowsInFlight {
+  at::Tensor all;
+  Work work;
+};
+RowsInFlight start_gathering(const BusyRow& mine, Communicator& world);
+std::vector<BusyRow> finish_gathering(RowsInFlight& rows);
 
 // 1 - busiest / (last end - first begin) over `ranks`.
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -62,6 +63,10 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
   if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   training_ = std::make_unique<Pass>(spec_, corpus.train, *this, ExecutorMode::Training);
+  const UpdateTime time = update_time();
+  update_ = std::make_unique<StepUpdate>(time, spec_.optimizer.clip_norm,
+                                         StepUpdate::Parts{*model_, *optimizer_, loss_scaler_.get()});
+  if (time == UpdateTime::Guessed) ahead_ = braid::run_ahead(training_->schedule);
   if (!corpus.validation.empty()) {
     evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
   }
@@ -77,27 +82,79 @@ std::string Trainer::graph_failure() const {
   return recorded ? recorded->failure() : "";
 }
 
+// Where a replica is one pipeline rank there is nobody to run ahead of.
+UpdateTime Trainer::update_time() const {
+  if (training_->versions.asynchronous()) return UpdateTime::Elsewhere;
+  return spec_.pipeline.validation == "after" && spec_.mesh.pipe > 1 ? UpdateTime::Guessed : UpdateTime::Validated;
+}
+
 StepReport Trainer::step() {
+  check(!open_ && !report_, "what advance() began is settled before a step of another kind");
+  const std::optional<StepReport> at_once = advance();
+  return at_once ? *at_once : settle().value();
+}
+
+std::optional<StepReport> Trainer::advance() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
-  const VersionPlan& versions = training_->versions;
-  begin_gradients(0);
-  training_->executor.begin_step(num_steps_, loss_scale());
-  spans_ = training_->runtime.run_step();
-  if (!versions.asynchronous()) replication_->finish();
+  run_program();
 
   StepReport report;
-  report.loss = mean_loss(*training_);
-  report.staleness = versions.most_stale();
-  update(report);
-
+  report.step = num_steps_ + 1;
+  report.staleness = training_->versions.most_stale();
   report.sample_hash = training_->batches.hash(num_steps_);
-  report.step = ++num_steps_;
+  update_->begin({losses(*training_), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn}, learning_rate());
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report_timing(report);
-  return report;
+  open_ = report;
+  ++num_steps_;
+  if (!ahead_) complete();
+  return std::exchange(report_, std::nullopt);
+}
+
+void Trainer::run_program() {
+  if (open_) {
+    run_ahead();
+  } else {
+    training_->executor.begin_step(num_steps_, loss_scale());
+  }
+  begin_gradients(0);
+  spans_ = training_->runtime.run_step();
+  if (!training_->versions.asynchronous()) replication_->finish();
+}
+
+// The next step begins on the guess that the one before stands. The loss scale follows from that one's gradients; no
+// action up to here reads it.
+void Trainer::run_ahead() {
+  Pass& pass = *training_;
+  pass.executor.begin_step(num_steps_);
+  pass.runtime.run_ahead(*ahead_);
+  const bool start_over = update_->validate() == StepUpdate::Verdict::StartOver;
+  if (start_over) pass.runtime.abandon(*ahead_);
+  try {
+    complete();
+  } catch (const RunError&) {
+    if (!start_over) pass.runtime.abandon(*ahead_);
+    throw;
+  }
+  if (start_over) pass.executor.begin_step(num_steps_);
+  pass.executor.set_loss_scale(loss_scale());
+}
+
+std::optional<StepReport> Trainer::settle() {
+  complete();
+  return std::exchange(report_, std::nullopt);
+}
+
+void Trainer::complete() {
+  if (!open_) return;
+  StepReport report = *std::exchange(open_, std::nullopt);
+  num_steps_ = report.step - 1;  // stays, if the step fails
+  update_->validate();
+  update_->conclude(report);
+  num_steps_ = report.step;
+  report_ = std::move(report);
 }
 
 void Trainer::begin_gradients(int update) {
@@ -116,60 +173,39 @@ void Trainer::update_within_step(int update) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
                        groups_->at[Axis::Pipe], " is ", norm, ": not finite"));
   }
-  const double rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
-  optimizer_->step({rate, clip_scale(norm, spec_.optimizer.clip_norm)});
+  optimizer_->step({learning_rate(), clip_scale(norm, spec_.optimizer.clip_norm)});
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
 
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
 
-void Trainer::update(StepReport& report) {
-  const auto counts = [this](const Parameter& param) { return model_->counts(param); };
-  report.loss_scale = loss_scale();
-  report.grad_norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->model) / report.loss_scale;
-  report.learning_rate = learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
-  const bool finite = std::isfinite(report.grad_norm);
-  if (!std::isfinite(report.loss) || (!finite && !loss_scaler_)) {
-    throw RunError(cat("step ", num_steps_ + 1, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
-                       ": not finite; the parameters are those of step ", num_steps_));
-  }
-  if (training_->versions.asynchronous()) return;  // updated as it went
-  if (loss_scaler_) loss_scaler_->update(finite ? Gradients::Finite : Gradients::Overflowed);
-  report.skipped = !finite;
-  if (report.skipped) return;
-  const double clip = clip_scale(report.grad_norm, spec_.optimizer.clip_norm);
-  optimizer_->step({report.learning_rate, clip / report.loss_scale});
+double Trainer::learning_rate() const {
+  return braid::learning_rate(spec_.optimizer, static_cast<int>(num_steps_), spec_.train.steps);
 }
 
 double Trainer::evaluate() {
   if (!evaluation_) return std::numeric_limits<double>::quiet_NaN();
+  complete();
   const c10::AutoGradMode no_grad(false);
   double sum = 0;
   for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {
     evaluation_->executor.begin_step(batch);
     evaluation_->runtime.run_step();
-    sum += mean_loss(*evaluation_);
+    sum += mean_loss(losses(*evaluation_), groups_->world);
   }
   const double loss = sum / spec_.train.eval_batches;
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
   return loss;
 }
 
-// Every rank fills in the microbatches it finished, so the sum over the world only ever adds zeros, and all ranks add
-// the losses in the same order whatever the layout.
-double Trainer::mean_loss(const Pass& pass) const {
-  const int num_global = pass.batches.num_global_microbatches();
-  auto losses = at::zeros({num_global}, at::kDouble);
-  if (groups_->at[Axis::Tensor] == 0) {
-    const auto mine = pass.executor.losses();
-    for (size_t k = 0; k < mine.size(); ++k) {
-      losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
-    }
+at::Tensor Trainer::losses(const Pass& pass) const {
+  auto losses = at::zeros({pass.batches.num_global_microbatches()}, at::kDouble);
+  if (groups_->at[Axis::Tensor] != 0) return losses;
+  const auto mine = pass.executor.losses();
+  for (size_t k = 0; k < mine.size(); ++k) {
+    losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
   }
-  groups_->world.all_reduce(losses, ReduceOp::Sum).wait_host();
-  double sum = 0;
-  for (int k = 0; k < num_global; ++k) sum += losses.const_data_ptr<double>()[k];
-  return sum / num_global;
+  return losses;
 }
 
 MemoryUse Trainer::memory() const {
@@ -185,15 +221,6 @@ MemoryUse Trainer::memory() const {
   CudaMemory on_device;
   cuda_table<CudaServices>()->memory(store.flat_data().get_device(), &on_device);
   return device_memory_use(on_device, kept);
-}
-
-void Trainer::report_timing(StepReport& report) const {
-  const auto rows = gathered_rows(busy_row(spans_, memory()), groups_->world);
-  for (const auto& row : rows) report.memory.push_back(row.memory);
-  for (int rank = 0; rank < groups_->mesh.num_ranks(); ++rank) {
-    report.bubble_fraction =
-        std::max(report.bubble_fraction, bubble_fraction(rows, groups_->mesh.peers(rank, {Axis::Pipe})));
-  }
 }
 
 Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
@@ -227,6 +254,7 @@ void Trainer::refuse_if_not_finite() const {
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
+  complete();
   refuse_if_not_finite();
   CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
   if (loss_scaler_) {
@@ -253,6 +281,7 @@ void Trainer::load_counters(const CheckpointInfo& info) {
 }
 
 void Trainer::load(const std::string& directory) {
+  complete();
   const CheckpointInfo info = read_checkpoint_info(directory);
   auto found = resume_problems(spec_, info, directory);
   if (!found.empty()) throw ConfigError(std::move(found));

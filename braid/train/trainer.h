@@ -2,7 +2,9 @@
 // world.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +13,13 @@
 #include "braid/optim/adamw.h"
 #include "braid/optim/loss_scaler.h"
 #include "braid/pipe/schedule_runtime.h"
+#include "braid/schedule/run_ahead.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/model_executor.h"
 #include "braid/train/stage_model.h"
 #include "braid/train/step_report.h"
+#include "braid/train/step_update.h"
 
 namespace braid {
 
@@ -27,8 +31,22 @@ class Trainer {
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
   // gradient norm is not finite, and CommError. In float16 gradients that are not finite cost the update and half the
-  // loss scale instead; the samples count as seen.
+  // loss scale instead; the samples count as seen. Not between advance() and settle().
   StepReport step();
+  // A step too, for runs that go on. When steps are validated after their update (pipeline.validation, several pipeline
+  // ranks), this returns without waiting for other ranks, with what only they know open: whether the step stands, and
+  // its report. The next advance() finds out on its way, before it writes a gradient. Returns the last report that is
+  // complete and was not returned yet: of the step before, then, or of this one. Throws as step() does, for the step
+  // that the error names; that one is then undone, and so is a later one that had begun.
+  std::optional<StepReport> advance();
+  // Completes the last step where it is open, and returns its report if that was not returned yet. evaluate(), save()
+  // and load() complete it too.
+  std::optional<StepReport> settle();
+  // Asked when the gradients of a step are final, before it is complete; where it is empty, the rank has no wish.
+  std::function<Wish()> wish;
+  // Stop when some rank's wish in the last complete step was that; the same on all ranks.
+  Wish agreed_wish() const { return update_->wish(); }
+
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
   // Throws RunError when it is not finite.
   double evaluate();
@@ -45,21 +63,24 @@ class Trainer {
   // to.
   std::string graph_failure() const;
 
-  int64_t num_steps() const { return num_steps_; }
+  int64_t num_steps() const { return num_steps_; }  // one that is open included
   StageModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
 
  private:
   struct Pass;  // a schedule with what runs it
 
-  double mean_loss(const Pass& pass) const;
+  at::Tensor losses(const Pass& pass) const;
   double loss_scale() const;
+  double learning_rate() const;
+  UpdateTime update_time() const;
+  void run_program();
+  void run_ahead();
+  void complete();
   void begin_gradients(int update);
   void update_within_step(int update);
-  void update(StepReport& report);
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
-  void report_timing(StepReport& report) const;
   MemoryUse memory() const;
   std::vector<PlacedTensor> placed_tensors() const;
   std::vector<PlacedTensor> tensors_on_host() const;
@@ -70,8 +91,12 @@ class Trainer {
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<AdamW> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
+  std::unique_ptr<StepUpdate> update_;
   std::unique_ptr<Pass> training_, evaluation_;
-  std::vector<Span> spans_;  // of the last step
+  std::optional<RunAhead> ahead_;     // when steps are validated after their update
+  std::optional<StepReport> open_;    // of the last step, until complete
+  std::optional<StepReport> report_;  // complete, not returned yet
+  std::vector<Span> spans_;           // of the last step
   int64_t num_steps_ = 0;
 };
 

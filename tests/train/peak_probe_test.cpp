@@ -52,7 +52,8 @@ TEST(TimelineExchange, RowsArriveWithEveryCategory) {
     }
     use.peak_total_bytes = 7 + world.rank();
     const Span span{{Op::Forward, 0, 0}, 1.0 + world.rank(), 3.0};
-    const auto rows = gathered_rows(busy_row({span}, use), world);
+    RowsInFlight in_flight = start_gathering(busy_row({span}, use), world);
+    const auto rows = finish_gathering(in_flight);
     ASSERT_EQ(rows.size(), 3u);
     for (int rank = 0; rank < 3; ++rank) {
       const BusyRow& row = rows[static_cast<size_t>(rank)];

@@ -1,0 +1,53 @@
+// What the ranks tell each other at the end of a step, in two halves: the losses, the parts of the gradients' norm, the
+// times and the wish to stop. It draws no conclusion from any of it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "braid/optim/grad_norm.h"
+#include "braid/train/stage_model.h"
+#include "braid/train/timeline_exchange.h"
+
+namespace braid {
+
+enum class Wish { GoOn, Stop };
+
+// By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
+// all ranks add the losses in the same order whatever the layout. Blocks; `losses` becomes that sum. Collective.
+double mean_loss(const at::Tensor& losses, Communicator& world);
+
+class StepExchange {
+ public:
+  struct Own {
+    at::Tensor losses;  // as for mean_loss()
+    BusyRow row;
+    Wish wish = Wish::GoOn;
+  };
+  // The same on all ranks of the world.
+  struct Numbers {
+    double loss = 0;
+    double grad_norm = 0;           // of the gradients as they are
+    std::vector<double> own_norms;  // by rank of the model group: own_norm() there, the same bits
+    std::vector<BusyRow> rows;      // by world rank
+    Wish wish = Wish::GoOn;         // Stop: some rank's
+  };
+
+  // The gradients of `model` are final. Returns before the others have arrived; they may change afterwards. Collective.
+  StepExchange(StageModel& model, const Own& own);
+
+  // The norm of what this rank speaks for.
+  double own_norm() const { return norm_.own(); }
+  // Blocks until all ranks have started theirs. Once.
+  Numbers finish();
+
+ private:
+  GradNormExchange norm_;
+  at::Tensor losses_;  // and the number of ranks that wish to stop
+  Work losses_work_;
+  RowsInFlight rows_;
+  int num_model_ranks_;
+};
+
+}  // namespace braid

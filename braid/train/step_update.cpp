@@ -1,0 +1,86 @@
+// Guess or wait, judge, put right, report.
+#include "braid/train/step_update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+StepUpdate::StepUpdate(UpdateTime time, double clip_norm, const Parts& parts)
+    : time_(time), clip_norm_(clip_norm), parts_(parts) {
+  if (time == UpdateTime::Guessed) kept_ = std::make_unique<KeptState>(parts.model.params(), parts.optimizer);
+}
+
+// The norm of all is at least that of a part. Whether another rank guessed follows from its part, so nobody tells.
+bool StepUpdate::guesses(double own_norm) const {
+  return time_ == UpdateTime::Guessed && std::isfinite(own_norm) && clip_scale(own_norm / scale(), clip_norm_) == 1;
+}
+
+void StepUpdate::begin(const StepExchange::Own& own, double lr) {
+  exchange_.emplace(parts_.model, own);
+  lr_ = lr;
+  guessed_ = guesses(exchange_->own_norm());
+  if (!guessed_) {
+    judge();
+    return make_the_update();
+  }
+  kept_->keep();
+  parts_.optimizer.step({lr_, 1 / scale()});
+}
+
+StepUpdate::Verdict StepUpdate::validate() {
+  judge();
+  const bool right = outcome_ == Outcome::Update && clip_ == 1;
+  if (std::exchange(guessed_, false) && !right) {
+    kept_->restore();
+    make_the_update();
+  }
+  return num_rollbacks_ > 0 ? Verdict::StartOver : Verdict::GoOn;
+}
+
+void StepUpdate::judge() {
+  if (!exchange_) return;
+  numbers_ = exchange_->finish();
+  exchange_.reset();
+  numbers_.grad_norm /= scale();
+  const bool finite = std::isfinite(numbers_.grad_norm);
+  outcome_ = finite ? Outcome::Update : Outcome::Skip;
+  if (!std::isfinite(numbers_.loss) || (!finite && !parts_.loss_scaler)) outcome_ = Outcome::Diverge;
+  clip_ = finite ? clip_scale(numbers_.grad_norm, clip_norm_) : 1;
+  const auto& norms = numbers_.own_norms;
+  const bool right = outcome_ == Outcome::Update && clip_ == 1;
+  num_rollbacks_ = right ? 0 : std::count_if(norms.begin(), norms.end(), [&](double own) { return guesses(own); });
+}
+
+void StepUpdate::make_the_update() {
+  if (outcome_ != Outcome::Update || time_ == UpdateTime::Elsewhere) return;
+  parts_.optimizer.step({lr_, clip_ / scale()});
+}
+
+void StepUpdate::conclude(StepReport& report) {
+  check(!exchange_ && !guessed_, "a step is concluded when it has been validated");
+  wish_ = numbers_.wish;  // not before, though this rank may have known it: all ranks act on it at the same step
+  report.loss = numbers_.loss;
+  report.grad_norm = numbers_.grad_norm;
+  report.loss_scale = scale();
+  report.learning_rate = lr_;
+  report.rollbacks = num_rollbacks_;
+  report.skipped = outcome_ == Outcome::Skip;
+  for (const BusyRow& row : numbers_.rows) report.memory.push_back(row.memory);
+  const DeviceMesh& mesh = parts_.model.groups().mesh;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const double bubble = bubble_fraction(numbers_.rows, mesh.peers(rank, {Axis::Pipe}));
+    report.bubble_fraction = std::max(report.bubble_fraction, bubble);
+  }
+  if (outcome_ == Outcome::Diverge) {
+    throw RunError(cat("step ", report.step, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
+                       ": not finite; the parameters are those of step ", report.step - 1));
+  }
+  if (parts_.loss_scaler) parts_.loss_scaler->update(report.skipped ? Gradients::Overflowed : Gradients::Finite);
+}
+
+}  // namespace braid
