@@ -9,6 +9,8 @@
 #include "braid/schedule/generators/asynchronous.h"
 #include "braid/schedule/generators/dual_pipe.h"
 #include "braid/schedule/generators/interleaved.h"
+#include "braid/schedule/generators/searched_v.h"
+#include "braid/schedule/generators/searched_zero_bubble.h"
 #include "braid/schedule/generators/zb_v.h"
 #include "braid/schedule/generators/zero_bubble.h"
 
@@ -76,6 +78,30 @@ constexpr Generator kGenerators[] = {
       .fuses = true},
      plain<dual_pipe>,
      dual_pipe_problems},
+    {{.name = "zb-1p",
+      .summary = "zero bubble searched for the times given, activations of 1f1b",
+      .splits_backward = true,
+      .takes_times = true},
+     zb_1p,
+     searched_zero_bubble_problems},
+    {{.name = "zb-2p",
+      .summary = "zero bubble searched for the times given, twice the activations",
+      .splits_backward = true,
+      .takes_times = true},
+     zb_2p,
+     searched_zero_bubble_problems},
+    {{.name = "v-half",
+      .summary = "two stages per rank in a V, half the activations of 1f1b",
+      .placement = StagePlacement::V,
+      .chunks = 2,
+      .splits_backward = true},
+     plain<v_half>},
+    {{.name = "v-min",
+      .summary = "two stages per rank in a V, a third of the activations of 1f1b",
+      .placement = StagePlacement::V,
+      .chunks = 2,
+      .splits_backward = true},
+     plain<v_min>},
     {{.name = "pipedream", .summary = "1f1b without flush, an update per microbatch", .asynchronous = true},
      plain<pipedream>},
     {{.name = "pipedream-2bw",
