@@ -104,7 +104,11 @@ TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
   for (uint64_t seed = 0; num_legal < 300; ++seed) {
     RunSpec spec = random_run(seed);
     spec.mesh.context = spec.mesh.expert = 1;
-    for (auto left = problems(spec); !left.empty(); left = problems(spec)) spec = repaired(spec, left[0]);
+    int repairs = 0;
+    for (auto left = problems(spec); !left.empty(); left = problems(spec)) {
+      ASSERT_LT(++repairs, 60) << "seed " << seed << ": " << text(left[0]);
+      spec = repaired(spec, left[0]);
+    }
     ++num_legal;
     EXPECT_EQ(4 * spec.model.width % spec.mesh.tensor, 0);
     EXPECT_EQ(spec.model.width % spec.mesh.tensor, 0);
