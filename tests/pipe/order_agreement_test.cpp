@@ -4,6 +4,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
+#include "braid/schedule/program_text.h"
 #include "braid/sim/simulate.h"
 #include "tests/pipe/null_stages.h"
 #include "tests/support/schedule_requests.h"
@@ -34,8 +35,8 @@ void expect_the_simulators_order(const Schedule& schedule) {
     const auto spans = ScheduleRuntime(schedule, pipe, stages).run_step();
     stages.finish();
     const std::vector<Action> expected = actions_of(simulated.ranks[pipe.rank()]);
-    EXPECT_EQ(actions_of(spans), expected);
-    EXPECT_EQ(stages.ran, run_by_stages(expected));
+    EXPECT_EQ(text(actions_of(spans)), text(expected));
+    EXPECT_EQ(text(stages.ran), text(run_by_stages(expected)));
   });
 }
 

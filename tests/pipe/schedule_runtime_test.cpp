@@ -13,6 +13,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
+#include "braid/schedule/program_text.h"
 #include "tests/pipe/bidirectional.h"
 #include "tests/support/fake_stages.h"
 
@@ -58,7 +59,7 @@ void expect_values_and_order(const Schedule& schedule, int64_t elements, SendMod
       const Program& program = schedule.programs[pipe.rank()];
       ASSERT_EQ(spans.size(), program.size());
       for (size_t i = 0; i < spans.size(); ++i) EXPECT_EQ(spans[i].action, program[i]);
-      EXPECT_EQ(fake.ran, compute_only(without_fusion(program)));
+      EXPECT_EQ(text(fake.ran), text(compute_only(without_fusion(program))));
       for (const auto& [place, value] : fake.first_gradient) {
         EXPECT_EQ(value, FakeStages::expected_gradient(stages, place.first, place.second));
       }

@@ -42,6 +42,8 @@ class FakeStages : public StageExecutor {
   }
   void weight_grad(int stage, int micro) override { ran.push_back({Op::WeightGrad, stage, micro}); }
   void reduce_grad(int stage) override { ran.push_back({Op::ReduceGrad, stage, -1}); }
+  void recompute(int stage, int micro) override { ran.push_back({Op::Recompute, stage, micro}); }
+  void update(int stage, int micro) override { ran.push_back({Op::Update, stage, micro}); }
 
   Tensors outputs(int stage, int micro) override { return {at(stage, micro).output}; }
   Tensors input_gradients(int stage, int micro) override { return {at(stage, micro).input_gradient}; }
