@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <mutex>
+#include <latch>
 #include <thread>
 
 #include "braid/base/errors.h"
@@ -121,13 +121,12 @@ TEST(Standstill, is_none_while_a_queue_has_tasks) {
 TEST(Standstill, is_none_while_a_rank_waits_outside_the_communicator) {
   const auto body = [](Communicator& world) {
     if (world.rank() < 2) return message(world, P2p::Kind::Recv, 2).wait_host();
-    std::mutex mutex;
-    mutex.lock();
+    std::latch called(1);
     std::jthread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      mutex.unlock();
+      called.count_down();
     });
-    std::lock_guard lock(mutex);
+    called.wait();
     for (int peer : {0, 1}) message(world, P2p::Kind::Send, peer).wait_host();
   };
   EXPECT_EQ(outcome(3, body), "");

@@ -7,7 +7,7 @@
 //  * a microbatch has B or I and W, not both; RECOMPUTE stands between F and B or I;
 //  * outputs and gradients are asked for once, after they are made, and only where there is a stage to have them;
 //    buffers once, and only where the tensor comes from another rank;
-//  * REDUCE_GRAD and UPDATE come after the weight passes that they include;
+//  * REDUCE_GRAD and UPDATE come after the weight passes that they include, UPDATE of the same microbatches everywhere;
 //  * if anybody unshards, passes run on unsharded stages only;
 //  * no count exceeds the schedule's promise;
 //  * finish(): nothing is missing.
@@ -42,7 +42,10 @@ class NullStages final : public StageExecutor {
   // Of that rank. `schedule` outlives this.
   NullStages(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
     for (const Program& program : schedule.programs) {
-      for (const Action& action : program) present_.insert(action.op);
+      for (const Action& action : program) {
+        present_.insert(action.op);
+        if (action.op == Op::Update) updates_.insert(action.micro);
+      }
     }
   }
 
@@ -127,7 +130,10 @@ class NullStages final : public StageExecutor {
       for (const int micro : mine) require(passes_[{stage, micro}].has(Op::Forward), "lacks a forward");
       require_weight_passes(stage, mine);
       require(!present_.contains(Op::ReduceGrad) || whole_stage_.contains({Op::ReduceGrad, stage}), "is not reduced");
-      require(!present_.contains(Op::Update) || passes_[{stage, mine.back()}].has(Op::Update), "is not updated");
+      for (const int micro : mine) {
+        const bool due = !updates_.empty() && (updates_.contains(micro) || micro == mine.back());
+        require(!due || passes_[{stage, micro}].has(Op::Update), "lacks an update");
+      }
     }
   }
 
@@ -237,8 +243,9 @@ class NullStages final : public StageExecutor {
 
   const Schedule& schedule_;
   const int rank_;
-  std::set<Op> present_;  // ops of any rank
-  std::string at_;        // what is being asked for, for messages
+  std::set<Op> present_;   // ops of any rank
+  std::set<int> updates_;  // microbatches that any rank's updates end with
+  std::string at_;         // what is being asked for, for messages
   std::map<std::pair<int, int>, Pass> passes_;
   std::set<std::pair<Op, int>> whole_stage_;  // ops of a whole stage that ran
   std::set<int> unsharded_;
