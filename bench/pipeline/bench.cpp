@@ -2,7 +2,6 @@
 // bound thread each, a step for each line "step" on standard input, and says how long it took. "predict" plays the same
 // schedule on the simulator with stage times measured in the steps since the last "predict". It does not judge.
 #include <ATen/Parallel.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <barrier>
@@ -12,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
-#include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/sim/measured_cost.h"
 #include "braid/sim/simulate.h"
@@ -55,30 +54,6 @@ braid::RunSpec spec_of(const Arguments& given) {
   return spec;
 }
 
-braid::Corpus random_corpus(const braid::RunSpec& spec) {
-  std::vector<int> tokens(1 << 20);
-  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(braid::random_bits(3, i) % spec.model.vocab);
-  const auto source = std::make_shared<braid::MemoryTokens>(spec.model.vocab);
-  source->add_document(tokens);
-  braid::Corpus corpus;
-  corpus.train.push_back({source});
-  corpus.num_documents = 1;
-  return corpus;
-}
-
-void pin_to_core(int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
-  pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 // What the steps since the last prediction took.
 struct Measured {
   braid::MeasuredCost cost;
@@ -98,21 +73,21 @@ void predict(const braid::RunSpec& spec, const Measured& measured) {
   std::printf(
       "{\"predicted\": %.6f, \"passes\": %.6f, \"optimizer\": %.6f, \"simulated_bubble\": %.4f, "
       "\"measured_bubble\": %.4f}\n",
-      timeline.makespan(), median(measured.passes), median(measured.outside), timeline.bubble_fraction(),
-      median(measured.bubbles));
+      timeline.makespan(), bench::median(measured.passes), bench::median(measured.outside), timeline.bubble_fraction(),
+      bench::median(measured.bubbles));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(arguments(argc, argv));
-  const braid::Corpus corpus = random_corpus(spec);
+  const braid::Corpus corpus = bench::random_corpus(spec);
   std::string command;
   Measured measured;
   std::barrier everyone(kRanks);
   braid::run_ranks(kRanks, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
-    pin_to_core(world.rank());
+    bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(1);
     braid::Trainer trainer(spec, corpus, world);

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
-#include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/nn/model.h"
@@ -53,22 +52,6 @@ braid::RunSpec spec_of(const Arguments& given) {
   return spec;
 }
 
-braid::Corpus random_corpus(const braid::RunSpec& spec) {
-  std::vector<int> tokens(1 << 20);
-  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(braid::random_bits(3, i) % spec.model.vocab);
-  const auto source = std::make_shared<braid::MemoryTokens>(spec.model.vocab);
-  source->add_document(tokens);
-  braid::Corpus corpus;
-  corpus.train.push_back({source});
-  corpus.num_documents = 1;
-  return corpus;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 template <class Work>
 double median_seconds(int rounds, const Work& work) {
   std::vector<double> seconds;
@@ -77,7 +60,7 @@ double median_seconds(int rounds, const Work& work) {
     work();
     if (round > 0) seconds.push_back(now_seconds() - begin);
   }
-  return median(seconds);
+  return bench::median(seconds);
 }
 
 // The products of a step by LibTorch, one after another: of each weight y = x W^T, dX = dY W, dW = dY^T x.
@@ -123,13 +106,6 @@ void print_bound(const braid::RunSpec& spec) {
               triad_bandwidth(), static_cast<long long>(braid::count_params(spec.model)));
 }
 
-void pin_to_core(int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
-  pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
-}
-
 // From the first action's begin to the last one's end, on the slowest rank.
 double pass_seconds(const braid::Timeline& timeline) {
   double longest = 0;
@@ -144,13 +120,13 @@ double pass_seconds(const braid::Timeline& timeline) {
 int main(int argc, char** argv) {
   const Arguments given = arguments(argc, argv);
   const braid::RunSpec spec = spec_of(given);
-  const braid::Corpus corpus = random_corpus(spec);
+  const braid::Corpus corpus = bench::random_corpus(spec);
   braid::install_memory_accounting();
   std::string command;
   std::barrier everyone(given.data);
   braid::run_ranks(given.data, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
-    if (given.data > 1) pin_to_core(world.rank());
+    if (given.data > 1) bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(given.threads);
     braid::account_memory_to(world.rank());

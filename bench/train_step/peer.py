@@ -6,6 +6,7 @@ bfloat16 casts the whole model, so weights, gradients and moments are bfloat16; 
 in bfloat16, which is what braid's bfloat16 means. Fused AdamW, global-norm clipping, scaled_dot_product_attention.
 """
 import json
+import pathlib
 import resource
 import sys
 import time
@@ -14,22 +15,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-VOCAB, WIDTH, HEADS, LAYERS, POSITIONS = 50257, 768, 12, 12, 1024
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.projection = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        b, t, c = x.shape
-        q, k, v = (s.view(b, t, HEADS, c // HEADS).transpose(1, 2) for s in self.qkv(self.ln_1(x)).split(c, -1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.projection(y.transpose(1, 2).reshape(b, t, c))
-        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from gpt2_block import LAYERS, POSITIONS, VOCAB, WIDTH, Block  # noqa: E402
 
 
 class Gpt2(nn.Module):
