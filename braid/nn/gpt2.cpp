@@ -38,7 +38,6 @@ class EmbeddingBlock final : public Block {
 // x + attention(ln_1(x)), then + mlp(ln_2(..)).
 using AttentionBranch = ResidualBranch<LayerNorm, Attention>;
 using MlpBranch = ResidualBranch<LayerNorm, Mlp>;
-using TransformerBlock = WholeBlock<AttentionBranch, MlpBranch>;
 
 class HeadBlock final : public Block {
  public:
@@ -84,24 +83,16 @@ class Params {
   ParamStore& store_;
 };
 
-std::unique_ptr<Block> transformer_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
-                                         const RankContext& rank) {
-  const Params params(spec, piece.block, store);
-  const int parts = rank.tensor.size();
-  if (piece.part == BlockPart::Attention) {
-    return std::make_unique<HalfBlock<AttentionBranch>>(params.attention(parts), rank);
-  }
-  if (piece.part == BlockPart::FeedForward) return std::make_unique<HalfBlock<MlpBranch>>(params.mlp(), rank);
-  return std::make_unique<TransformerBlock>(TransformerBlock::Options{params.attention(parts), params.mlp()}, rank);
-}
-
 }  // namespace
 
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
   if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
   if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  return transformer_block(spec, piece, store, rank);
+  const Params params(spec, piece.block, store);
+  const auto attention = [&] { return params.attention(rank.tensor.size()); };
+  const auto mlp = [&] { return params.mlp(); };
+  return block_part<AttentionBranch, MlpBranch>(piece.part, attention, mlp, rank);
 }
 
 }  // namespace braid

@@ -32,7 +32,6 @@ class EmbeddingBlock final : public Block {
 // x + attention(norm_1(x)), then + mlp(norm_2(..)).
 using AttentionBranch = ResidualBranch<RmsNorm, Attention>;
 using MlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
-using TransformerBlock = WholeBlock<AttentionBranch, MlpBranch>;
 
 class HeadBlock final : public Block {
  public:
@@ -85,17 +84,6 @@ class Params {
   ParamStore& store_;
 };
 
-std::unique_ptr<Block> transformer_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
-                                         const RankContext& rank) {
-  const Params params(spec, piece.block, store);
-  const int parts = rank.tensor.size();
-  if (piece.part == BlockPart::Attention) {
-    return std::make_unique<HalfBlock<AttentionBranch>>(params.attention(parts), rank);
-  }
-  if (piece.part == BlockPart::FeedForward) return std::make_unique<HalfBlock<MlpBranch>>(params.mlp(), rank);
-  return std::make_unique<TransformerBlock>(TransformerBlock::Options{params.attention(parts), params.mlp()}, rank);
-}
-
 }  // namespace
 
 std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
@@ -103,7 +91,10 @@ std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, Para
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
   if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
   if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  return transformer_block(spec, piece, store, rank);
+  const Params params(spec, piece.block, store);
+  const auto attention = [&] { return params.attention(rank.tensor.size()); };
+  const auto mlp = [&] { return params.mlp(); };
+  return block_part<AttentionBranch, MlpBranch>(piece.part, attention, mlp, rank);
 }
 
 }  // namespace braid

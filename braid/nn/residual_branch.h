@@ -6,6 +6,9 @@
 //             \____________________/\__________/                        \______________/          \______________/
 #pragma once
 
+#include <memory>
+
+#include "braid/nn/model_piece.h"
 #include "braid/nn/residual_norm.h"
 
 namespace braid {
@@ -76,5 +79,16 @@ class WholeBlock final : public Block {
   Second second_;
   RankContext rank_;
 };
+
+// What `part` names of WholeBlock<First, Second>: all of it, or the half of one branch. Of a half, only that branch's
+// options are made: the rank may hold no parameters of the other.
+template <class First, class Second, class FirstOptions, class SecondOptions>
+std::unique_ptr<Block> block_part(BlockPart part, const FirstOptions& first, const SecondOptions& second,
+                                  const RankContext& rank) {
+  if (part == BlockPart::Attention) return std::make_unique<HalfBlock<First>>(first(), rank);
+  if (part == BlockPart::FeedForward) return std::make_unique<HalfBlock<Second>>(second(), rank);
+  using Whole = WholeBlock<First, Second>;
+  return std::make_unique<Whole>(typename Whole::Options{first(), second()}, rank);
+}
 
 }  // namespace braid
