@@ -9,20 +9,11 @@
 #include <numeric>
 
 #include "braid/base/errors.h"
-#include "braid/base/seeds.h"
 #include "braid/plan/stage_costs.h"
+#include "tests/support/dice.h"
 
 namespace braid {
 namespace {
-
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
-  int between(int low, int high) { return low + static_cast<int>(random_bits(seed_, next_++) % (high - low + 1)); }
-
- private:
-  uint64_t seed_, next_ = 0;
-};
 
 std::vector<Holder> one_each(int ranks) {
   std::vector<Holder> all;

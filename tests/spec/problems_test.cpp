@@ -5,25 +5,16 @@
 
 #include <algorithm>
 
-#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/partition.h"
+#include "tests/support/dice.h"
 
 namespace braid {
 namespace {
 
 // A stream of small choices.
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
-  int between(int low, int high) { return low + static_cast<int>(random_bits(seed_, next_++) % (high - low + 1)); }
-
- private:
-  uint64_t seed_, next_ = 0;
-};
-
 // Often wrong in several ways, and never in a way without a nearest value.
 RunSpec random_run(uint64_t seed) {
   Dice dice(seed);
