@@ -50,6 +50,12 @@ Corpus tiny_corpus() {
   return {{{train, 1}}, {{validation, 1}}, 1};
 }
 
+std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {
+  std::string name = layout.schedule == "1f1b" ? "one_f_one_b" : layout.schedule;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return out << name << "_pipe" << layout.mesh.pipe << "_data" << layout.mesh.data << "_tensor" << layout.mesh.tensor;
+}
+
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
   const Corpus corpus = tiny_corpus();
   run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ Corpus tiny_corpus();
 
 // spec.train.steps steps on thread ranks.
 LayoutResult train_layout(const RunSpec& spec);
+
+// A schedule on a mesh, printed as the name of a test.
+struct ScheduleOnMesh {
+  std::string schedule;
+  MeshSpec mesh;
+};
+std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout);
 
 // Runs `body` with a trainer on every rank of spec's mesh.
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body);

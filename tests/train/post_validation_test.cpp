@@ -131,32 +131,21 @@ std::vector<double> norms(RunSpec spec) {
   return all;
 }
 
-struct Layout {
-  std::string schedule;
-  MeshSpec mesh;
-};
-
-std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  std::string name = layout.schedule == "1f1b" ? "one_f_one_b" : layout.schedule;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return out << name << "_pipe" << layout.mesh.pipe << "_data" << layout.mesh.data << "_tensor" << layout.mesh.tensor;
-}
-
-std::vector<Layout> layouts() {
-  std::vector<Layout> candidates, all;
+std::vector<ScheduleOnMesh> layouts() {
+  std::vector<ScheduleOnMesh> candidates, all;
   for (const ScheduleTraits& traits : schedule_traits()) {
     if (!traits.asynchronous) candidates.push_back({std::string(traits.name), {.pipe = 2}});
   }
   for (const char* name : {"1f1b", "zb-h2", "zb-v"}) candidates.push_back({name, {.pipe = 4}});
   for (const char* name : {"1f1b", "zb-v", "dualpipe"}) candidates.push_back({name, {.pipe = 2, .data = 2}});
   candidates.push_back({"zb-h1", {.pipe = 2, .tensor = 2}});
-  for (const Layout& layout : candidates) {
+  for (const ScheduleOnMesh& layout : candidates) {
     if (schedule_problems(layout.schedule, {layout.mesh.pipe, kMicrobatches}).empty()) all.push_back(layout);
   }
   return all;
 }
 
-class PostValidation : public testing::TestWithParam<Layout> {};
+class PostValidation : public testing::TestWithParam<ScheduleOnMesh> {};
 
 TEST_P(PostValidation, TrainsTheSameBitsHoweverOftenItIsTakenBack) {
   RunSpec spec = spec_for(GetParam().schedule, GetParam().mesh);

@@ -14,17 +14,6 @@ namespace {
 
 constexpr int kMicrobatches = 8;  // per data rank; the schedules for 4 ranks need as many
 
-struct Layout {
-  std::string schedule;
-  MeshSpec mesh;
-};
-
-std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  std::string name = layout.schedule == "1f1b" ? "one_f_one_b" : layout.schedule;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return out << name << "_pipe" << layout.mesh.pipe << "_data" << layout.mesh.data << "_tensor" << layout.mesh.tensor;
-}
-
 // Sanitizers look at memory, not at meshes: one is enough for them.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kEveryMesh = false;
@@ -32,7 +21,7 @@ constexpr bool kEveryMesh = false;
 constexpr bool kEveryMesh = true;
 #endif
 
-std::vector<Layout> layouts() {
+std::vector<ScheduleOnMesh> layouts() {
   const MeshSpec meshes[] = {{.pipe = 1},
                              {.pipe = 2},
                              {.pipe = 4},
@@ -40,7 +29,7 @@ std::vector<Layout> layouts() {
                              {.pipe = 2, .tensor = 2},
                              {.pipe = 2, .data = 2, .tensor = 2},
                              {.pipe = 4, .data = 2}};
-  std::vector<Layout> all;
+  std::vector<ScheduleOnMesh> all;
   for (const ScheduleTraits& traits : schedule_traits()) {
     for (const MeshSpec& mesh : meshes) {
       if (!kEveryMesh && mesh != MeshSpec{.pipe = 2}) continue;
@@ -51,7 +40,7 @@ std::vector<Layout> layouts() {
   return all;
 }
 
-RunSpec spec_for(const Layout& layout) {
+RunSpec spec_for(const ScheduleOnMesh& layout) {
   RunSpec spec = tiny_spec(6, kMicrobatches * layout.mesh.data);
   spec.mesh = layout.mesh;
   spec.pipeline.schedule = layout.schedule;
@@ -81,7 +70,7 @@ void expect_the_serial_training(const RunSpec& spec) {
   EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
 }
 
-class ScheduleTransparency : public testing::TestWithParam<Layout> {};
+class ScheduleTransparency : public testing::TestWithParam<ScheduleOnMesh> {};
 
 TEST_P(ScheduleTransparency, LossGradientsAndParametersAreTheSerialOnes) {
   expect_the_serial_training(spec_for(GetParam()));
@@ -120,7 +109,7 @@ TEST(ScheduleTransparencyOfDropout, MasksDoNotDependOnTheSchedule) {
   }
 }
 
-class ScheduleBits : public testing::TestWithParam<Layout> {};
+class ScheduleBits : public testing::TestWithParam<ScheduleOnMesh> {};
 
 TEST_P(ScheduleBits, AreThoseOfOneRank) {
   RunSpec spec = spec_for(GetParam());
@@ -136,8 +125,8 @@ TEST_P(ScheduleBits, AreThoseOfOneRank) {
 }
 
 // The same passes as above, with other numbers.
-std::vector<Layout> layouts_of_bits() {
-  std::vector<Layout> all = layouts();
+std::vector<ScheduleOnMesh> layouts_of_bits() {
+  std::vector<ScheduleOnMesh> all = layouts();
   if (!kEveryMesh) all.resize(3);
   return all;
 }
