@@ -1,5 +1,6 @@
-// What a configuration must know of a pipeline schedule by its name: how many stages it has, what it changes.
-// It generates nothing (schedule/generators.h), and says nothing of orders.
+// What a configuration must know of a pipeline schedule by its name: how many stages it has, what it changes. The rooms
+// do not include each other, so schedule_traits() (schedule/generators.h) says the same once more; a test of train
+// holds the two tables together. It generates nothing (schedule/generators.h), and says nothing of orders.
 #pragma once
 
 #include <string>
@@ -16,9 +17,7 @@ enum class UpdateRule {
 
 struct ScheduleKind {
   std::string name;
-  int chunks = 1;                // stages per rank; 0: pipeline.chunks says
-  bool mirrored = false;         // every stage on two ranks
-  bool splits_backward = false;  // weight gradients wait
+  int chunks = 1;  // stages per rank; 0: pipeline.chunks says
   UpdateRule update = UpdateRule::Synchronous;
 };
 

@@ -4,19 +4,48 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
+
+namespace {
+
+std::vector<int> stages_on(const Schedule& schedule, int rank) {
+  std::vector<int> held;
+  for (int stage = 0; stage < schedule.num_stages; ++stage) {
+    const bool mirrored = schedule.mirrored() && schedule.mirror_rank[stage] == rank;
+    if (schedule.stage_rank[stage] == rank || mirrored) held.push_back(stage);
+  }
+  return held;
+}
+
+}  // namespace
+
+std::vector<std::string> layout_faults(const Schedule& schedule) {
+  std::vector<std::string> faults;
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    if (stages_on(schedule, rank).empty()) faults.push_back(cat("rank ", rank, " holds no stage"));
+  }
+  if (!schedule.mirrored()) return faults;
+  for (int stage = 0; stage < schedule.num_stages; ++stage) {
+    const int one = schedule.stage_rank[stage], other = schedule.mirror_rank[stage];
+    if (stages_on(schedule, one) == stages_on(schedule, other)) continue;
+    faults.push_back(cat("ranks ", one, " and ", other, " share stage ", stage, " but not all their stages"));
+  }
+  if (2 * schedule.mirror_from != schedule.num_microbatches) {
+    faults.push_back(cat(schedule.mirror_from, " of ", schedule.num_microbatches,
+                         " microbatches go one way: it must be half of them"));
+  }
+  return faults;
+}
 
 StageLayout::StageLayout(const Schedule& schedule)
     : stage_rank_(schedule.stage_rank),
       mirror_rank_(schedule.mirror_rank),
       num_microbatches_(schedule.num_microbatches),
       mirror_from_(schedule.mirror_from) {
-  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    check(!stages_of(rank).empty(), "every pipeline rank holds a stage");
-    check(stages_of(rank) == stages_of(pair_of(rank)), "the two ranks of a mirrored stage hold the same stages");
-  }
-  check(!mirrored() || 2 * mirror_from_ == num_microbatches_, "both directions have the same number of microbatches");
+  check(layout_faults(schedule).empty(),
+        "every rank holds stages, mirrored ones in pairs of ranks and halves of a step");
 }
 
 StageLayout StageLayout::single() {

@@ -4,6 +4,7 @@
 //                                 (looped)      4 5 6 7                 7 6 5 4                   3 2 1 0  (2nd half)
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "braid/schedule/schedule.h"
@@ -16,8 +17,14 @@ struct MicroRange {
   int size() const { return end - begin; }
 };
 
+// Why ranks could not hold the stages of `schedule` as it asks, one sentence each; empty for every generated one.
+// Beyond validate(): a pipeline rank without a stage, mirrored stages that do not pair ranks, directions of unequal
+// length.
+std::vector<std::string> layout_faults(const Schedule& schedule);
+
 class StageLayout {
  public:
+  // layout_faults() finds none (check).
   explicit StageLayout(const Schedule& schedule);
   // The whole model as one stage on one rank.
   static StageLayout single();

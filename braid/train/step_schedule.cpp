@@ -10,9 +10,11 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
+#include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
+#include "braid/train/stage_layout.h"
 
 namespace braid {
 namespace {
@@ -54,6 +56,22 @@ Schedule requested(const RunSpec& spec) {
     for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));
     throw ConfigError(std::move(problems));
   }
+}
+
+bool updates_within(const Schedule& schedule) {
+  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
+    return std::any_of(program.begin(), program.end(), [](const Action& a) { return a.op == Op::Update; });
+  });
+}
+
+// A table does not tell by its name that it is asynchronous, so the table of combinations is asked once it is read.
+std::vector<std::string> asynchronous_refusals(const RunSpec& spec) {
+  std::vector<std::string> refusals;
+  for (const Feature feature : features(spec)) {
+    const Combination pair = combination(Feature::AsynchronousPipeline, feature);
+    if (pair.verdict == Verdict::Refused) refusals.push_back(cat("with ", text(feature), ", since ", pair.why));
+  }
+  return refusals;
 }
 
 // Only the file of a schedule may know how many stages there are.
@@ -107,9 +125,17 @@ Schedule forward_only(Schedule schedule) {
 
 void refuse_faulty_schedule(const RunSpec& spec) {
   const Schedule schedule = step_schedule(spec);
+  std::vector<Problem> problems;
+  const auto refuse = [&](std::string rule) {
+    problems.push_back({"pipeline.schedule", spec.pipeline.schedule, std::move(rule), ""});
+  };
   const std::vector<Fault> faults = validate(schedule, SendMode::Buffered);
-  if (faults.empty()) return;
-  throw ConfigError({{"pipeline.schedule", spec.pipeline.schedule, cat("cannot run:\n", print(schedule, faults)), ""}});
+  if (!faults.empty()) refuse(cat("cannot run:\n", print(schedule, faults)));
+  for (const std::string& fault : layout_faults(schedule)) refuse("cannot run: " + fault);
+  if (!schedule_file(spec.pipeline).empty() && updates_within(schedule)) {
+    for (const std::string& why : asynchronous_refusals(spec)) refuse("has UPDATE actions, so it cannot run " + why);
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 }  // namespace braid
