@@ -31,7 +31,13 @@ enum class Feature {
   Expert,                // mesh.expert > 1
   Tensor,                // mesh.tensor > 1
   Reproducible,          // train.reduction "reproducible"
-  Zero,                  // sharded optimizer, gradients, parameters: no key yet
+  Nodes,                 // mesh.ranks_per_node > 0
+  Compression,           // sync.compression is not "none"
+  ShardedOptimizer,      // sync.zero 1
+  ShardedGradients,      // sync.zero 2
+  ShardedParameters,     // sync.zero 3
+  LocalUpdates,          // sync.replication "local-sgd" or "diloco"
+  ParameterServers,      // sync.replication "parameter-server"
   UserModules,           // a library's user's own torch::nn modules: no key
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;

@@ -1,49 +1,12 @@
 // The fields themselves: key, meaning, place and rule of every value a user can set. Defaults are the structs'.
-#include <limits>
-
+#include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
 
-constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
-constexpr int64_t kMaxToml = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
-constexpr int64_t kMaxAxis = 4096;                                 // five of them still multiply within 64 bits
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <auto Section, auto Value>
-auto& at(RunSpec& spec) {
-  return spec.*Section.*Value;
-}
-
-// A field of `Section`; the key's section must be the member's name.
-template <auto Section, auto Value>
-Field field(std::string key, Rule rule, std::string meaning) {
-  return {std::move(key), std::move(meaning), &at<Section, Value>, std::move(rule)};
-}
-
-IntRange at_least(int64_t min) { return {min, kMaxInt}; }
-RealRange more_than(double min) { return {min, kInfinity, Bound::Open, Bound::Open}; }
-RealRange from(double min) { return {min, kInfinity, Bound::Closed, Bound::Open}; }
-
-template <auto Value>
-constexpr auto model = &field<&RunSpec::model, Value>;
-template <auto Value>
-constexpr auto data = &field<&RunSpec::data, Value>;
-template <auto Value>
-constexpr auto mesh = &field<&RunSpec::mesh, Value>;
-template <auto Value>
-constexpr auto pipeline = &field<&RunSpec::pipeline, Value>;
-template <auto Value>
-constexpr auto sync = &field<&RunSpec::sync, Value>;
-template <auto Value>
-constexpr auto memory = &field<&RunSpec::memory, Value>;
-template <auto Value>
-constexpr auto optimizer = &field<&RunSpec::optimizer, Value>;
-template <auto Value>
-constexpr auto train = &field<&RunSpec::train, Value>;
-
+using namespace field_builders;
 using M = ModelSpec;
 using D = DataSpec;
 using O = OptimizerSpec;
@@ -116,10 +79,13 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::context>("mesh.context", axis, "Ranks that share a sequence; 1 for now."),
       mesh<&MeshSpec::expert>("mesh.expert", axis, "Ranks that share the experts; 1 for now."),
       mesh<&MeshSpec::tensor>("mesh.tensor", axis, "Ranks that share each matrix; divides model.heads."),
+      mesh<&MeshSpec::ranks_per_node>("mesh.ranks_per_node", at_least(0),
+                                      "Neighbouring ranks with fast links between them, which sums over replicas use "
+                                      "first; 0: all ranks."),
   };
 }
 
-std::vector<Field> pipeline_and_sync_fields() {
+std::vector<Field> pipeline_fields() {
   return {
       pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{schedule_kind_names(), "file:"},
                                         "Order of forward and backward passes; file:PATH reads a table of actions."),
@@ -146,10 +112,6 @@ std::vector<Field> pipeline_and_sync_fields() {
       pipeline<&PipelineSpec::speeds>(
           "pipeline.speeds", Anything{},
           "Relative speed of each pipeline rank, for a measured partition; empty: all are equally fast."),
-      sync<&SyncSpec::bucket_mb>("sync.bucket_mb", more_than(0),
-                                 "Size of a gradient bucket of the data axis, in MiB (2^20 bytes)."),
-      sync<&SyncSpec::first_bucket_mb>("sync.first_bucket_mb", more_than(0),
-                                       "Size of the bucket that is ready first in backward, in MiB (2^20 bytes)."),
   };
 }
 
@@ -227,7 +189,7 @@ std::vector<Field> train_fields() {
 const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> all;
-    for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_and_sync_fields(), memory_fields(),
+    for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_fields(), sync_fields(), memory_fields(),
                       optimizer_fields(), train_fields()}) {
       all.insert(all.end(), part.begin(), part.end());
     }

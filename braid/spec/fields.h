@@ -56,6 +56,8 @@ struct Section {
 
 // In the order of the structs; fields of a section are neighbours.
 const std::vector<Field>& fields();
+// The part of them that is about replicas.
+std::vector<Field> sync_fields();
 const std::vector<Section>& sections();
 
 // The field of a dotted key, or null.

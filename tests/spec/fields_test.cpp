@@ -28,13 +28,15 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("model"), 21);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 6);
-  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor] = run.mesh;
-  EXPECT_EQ(num_fields("mesh"), 5);
+  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, ranks_per_node] = run.mesh;
+  EXPECT_EQ(num_fields("mesh"), 6);
   [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, partition, speeds] =
       run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 7);
-  [[maybe_unused]] const auto& [bucket_mb, first_bucket_mb] = run.sync;
-  EXPECT_EQ(num_fields("sync"), 2);
+  [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
+                                start, zero, zero_group, period, period_warmup, outer_lr, outer_momentum, servers,
+                                server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
+  EXPECT_EQ(num_fields("sync"), 21);
   [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 2);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
@@ -43,7 +45,7 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 5 + 7 + 2 + 2 + 9 + 19);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 21 + 2 + 9 + 19);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }
@@ -131,6 +133,7 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "context = 1\n"
                          "expert = 1\n"
                          "tensor = 1\n"
+                         "ranks_per_node = 0\n"
                          "\n"
                          "[pipeline]\n"
                          "schedule = \"1f1b\"\n"

@@ -38,6 +38,8 @@ void pipeline(RunSpec& spec, const char* schedule) {
   spec.pipeline.schedule = schedule;
 }
 
+void data_ranks(RunSpec& spec) { spec.mesh.data = 2, spec.train.batch = 16; }
+
 const Switch kSwitches[] = {
     {FlushPipeline, [](RunSpec& spec) { pipeline(spec, "1f1b"); }},
     {ChunkedPipeline, [](RunSpec& spec) { pipeline(spec, "interleaved"); }},
@@ -54,11 +56,18 @@ const Switch kSwitches[] = {
     {NarrowWeights, [](RunSpec& spec) { spec.train.dtype = "bfloat16"; }},
     {SelectiveRecompute, [](RunSpec& spec) { spec.memory.recompute = "selective"; }},
     {SegmentRecompute, [](RunSpec& spec) { spec.memory.recompute = "every:2"; }},
-    {Data, [](RunSpec& spec) { spec.mesh.data = 2, spec.train.batch = 16; }},
+    {Data, data_ranks},
     {Context, [](RunSpec& spec) { spec.mesh.context = 2; }},
     {Expert, [](RunSpec& spec) { spec.mesh.expert = 2; }},
     {Tensor, [](RunSpec& spec) { spec.mesh.tensor = 2; }},
     {Reproducible, [](RunSpec& spec) { spec.train.reduction = "reproducible"; }},
+    {Nodes, [](RunSpec& spec) { spec.mesh.ranks_per_node = 1; }},
+    {Compression, [](RunSpec& spec) { spec.sync.compression = "bfloat16"; }},
+    {ShardedOptimizer, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 1; }},
+    {ShardedGradients, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 2; }},
+    {ShardedParameters, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 3; }},
+    {LocalUpdates, [](RunSpec& spec) { spec.sync.replication = "local-sgd"; }},
+    {ParameterServers, [](RunSpec& spec) { spec.sync.replication = "parameter-server"; }},
 };
 
 bool is_on(const RunSpec& spec, Feature feature) {
@@ -71,6 +80,7 @@ RunSpec serial(RunSpec spec) {
   spec.mesh = {};
   spec.pipeline = {};
   spec.memory = {};
+  spec.sync = {};
   return spec;
 }
 

@@ -1,0 +1,50 @@
+// What the lists of fields are written with: bounds, and a builder for each section of a RunSpec.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "braid/spec/fields.h"
+
+namespace braid::field_builders {
+
+inline constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+inline constexpr int64_t kMaxToml = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
+inline constexpr int64_t kMaxAxis = 4096;                                 // five of them still multiply within 64 bits
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <auto Section, auto Value>
+auto& at(RunSpec& spec) {
+  return spec.*Section.*Value;
+}
+
+// A field of `Section`; the key's section must be the member's name.
+template <auto Section, auto Value>
+Field field(std::string key, Rule rule, std::string meaning) {
+  return {std::move(key), std::move(meaning), &at<Section, Value>, std::move(rule)};
+}
+
+inline IntRange at_least(int64_t min) { return {min, kMaxInt}; }
+inline RealRange more_than(double min) { return {min, kInfinity, Bound::Open, Bound::Open}; }
+inline RealRange from(double min) { return {min, kInfinity, Bound::Closed, Bound::Open}; }
+
+template <auto Value>
+inline constexpr auto model = &field<&RunSpec::model, Value>;
+template <auto Value>
+inline constexpr auto data = &field<&RunSpec::data, Value>;
+template <auto Value>
+inline constexpr auto mesh = &field<&RunSpec::mesh, Value>;
+template <auto Value>
+inline constexpr auto pipeline = &field<&RunSpec::pipeline, Value>;
+template <auto Value>
+inline constexpr auto sync = &field<&RunSpec::sync, Value>;
+template <auto Value>
+inline constexpr auto memory = &field<&RunSpec::memory, Value>;
+template <auto Value>
+inline constexpr auto optimizer = &field<&RunSpec::optimizer, Value>;
+template <auto Value>
+inline constexpr auto train = &field<&RunSpec::train, Value>;
+
+}  // namespace braid::field_builders

@@ -1,0 +1,56 @@
+// The fields of [sync].
+#include "braid/spec/field_builders.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+
+std::vector<Field> sync_fields() {
+  using namespace field_builders;
+  using S = SyncSpec;
+  return {
+      sync<&S::replication>("sync.replication", OneOf{{"all-reduce", "local-sgd", "diloco", "parameter-server"}},
+                            "How replicas are kept in step: gradients summed at every step (all-reduce), weights "
+                            "averaged every sync.period steps (local-sgd), the same with an outer optimizer (diloco), "
+                            "or gradients sent to servers that hold the weights (parameter-server)."),
+      sync<&S::bucket_mb>("sync.bucket_mb", more_than(0),
+                          "Size of a gradient bucket of the data axis, in MiB (2^20 bytes)."),
+      sync<&S::first_bucket_mb>("sync.first_bucket_mb", more_than(0),
+                                "Size of the bucket that is ready first in backward, in MiB (2^20 bytes)."),
+      sync<&S::overlap>("sync.overlap", OneOf{{"auto", "on", "off"}},
+                        "Whether a bucket leaves as soon as its gradients are complete (on) or after the backward pass "
+                        "(off); \"auto\" measures both in the first steps and takes the faster."),
+      sync<&S::tune_buckets>("sync.tune_buckets", OneOf{{"off", "on"}},
+                             "\"on\" measures several bucket sizes in the first steps and takes the fastest."),
+      sync<&S::compression>(
+          "sync.compression", OneOf{{"none", "bfloat16", "float16", "top-k", "one-bit", "eight-bit", "power-sgd"}},
+          "What gradients become on the wire; the last four carry what was lost over to the next step."),
+      sync<&S::compression_fraction>("sync.compression_fraction", RealRange{0, 1, Bound::Open, Bound::Closed},
+                                     "Share of a bucket's gradients that top-k sends."),
+      sync<&S::compression_rank>("sync.compression_rank", IntRange{1, 1024}, "Rank of power-sgd's factors."),
+      sync<&S::compression_start>("sync.compression_start", at_least(0), "Steps before compression begins."),
+      sync<&S::zero>("sync.zero", IntRange{0, 3},
+                     "What the data ranks share out instead of holding copies: 1 the optimizer's states, 2 gradients "
+                     "too, 3 parameters too."),
+      sync<&S::zero_group>("sync.zero_group", at_least(0),
+                           "Data ranks that share out one copy, neighbours on the data axis; 0: all of them."),
+      sync<&S::period>("sync.period", at_least(1), "Steps between two synchronisations of local-sgd or diloco."),
+      sync<&S::period_warmup>("sync.period_warmup", at_least(0),
+                              "Steps with summed gradients before local-sgd or diloco begins."),
+      sync<&S::outer_lr>("sync.outer_lr", more_than(0), "Learning rate of diloco's outer optimizer."),
+      sync<&S::outer_momentum>("sync.outer_momentum", RealRange{0, 1, Bound::Closed, Bound::Open},
+                               "Nesterov momentum of diloco's outer optimizer."),
+      sync<&S::servers>("sync.servers", IntRange{1, 64}, "Servers that share out the parameters by key range."),
+      sync<&S::server_optimizer>("sync.server_optimizer", OneOf{{"adamw", "adagrad", "sgd"}},
+                                 "What a server updates with, at the rates of [optimizer]."),
+      sync<&S::consistency>("sync.consistency", OneOf{{"bsp", "ssp", "asp"}},
+                            "Whether workers of a parameter server wait for all at every step (bsp), for those that "
+                            "are more than sync.staleness steps behind (ssp), or never (asp)."),
+      sync<&S::staleness>("sync.staleness", at_least(0),
+                          "Steps by which a worker may be ahead of the slowest, in ssp."),
+      sync<&S::push_every>("sync.push_every", at_least(1),
+                           "Steps whose gradients a worker adds up before it sends them."),
+      sync<&S::pull_every>("sync.pull_every", at_least(1), "Steps between two fetches of the parameters by a worker."),
+  };
+}
+
+}  // namespace braid
