@@ -38,8 +38,6 @@ class BucketedAllReduce final : public Replication {
   // All arguments outlive this.
   BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups);
 
-  void acquire(int, Phase) override {}
-  void release(int, Phase) override {}
   void ready(const Parameter& param) override;
   void flush() override;
   void finish() override;

@@ -29,7 +29,7 @@ void StepUpdate::begin(const StepExchange::Own& own, double lr) {
     return make_the_update();
   }
   kept_->keep();
-  parts_.optimizer.step({lr_, 1 / scale()});
+  update(1 / scale());
 }
 
 StepUpdate::Verdict StepUpdate::validate() {
@@ -57,8 +57,14 @@ void StepUpdate::judge() {
 }
 
 void StepUpdate::make_the_update() {
-  if (outcome_ != Outcome::Update || time_ == UpdateTime::Elsewhere) return;
-  parts_.optimizer.step({lr_, clip_ / scale()});
+  if (time_ == UpdateTime::Elsewhere) return;
+  if (outcome_ == Outcome::Update) return update(clip_ / scale());
+  parts_.replication.updated();
+}
+
+void StepUpdate::update(double grad_scale) {
+  parts_.optimizer.step({lr_, grad_scale});
+  parts_.replication.updated();
 }
 
 void StepUpdate::conclude(StepReport& report) {

@@ -12,6 +12,7 @@
 #include "braid/optim/adamw.h"
 #include "braid/optim/kept_state.h"
 #include "braid/optim/loss_scaler.h"
+#include "braid/sync/replication.h"
 #include "braid/train/step_exchange.h"
 #include "braid/train/step_report.h"
 
@@ -28,6 +29,7 @@ class StepUpdate {
   struct Parts {
     StageModel& model;
     AdamW& optimizer;
+    Replication& replication;
     LossScaler* loss_scaler;  // null but in float16
   };
 
@@ -57,6 +59,7 @@ class StepUpdate {
   bool guesses(double own_norm) const;
   void judge();
   void make_the_update();
+  void update(double grad_scale);
 
   const UpdateTime time_;
   const double clip_norm_;

@@ -17,19 +17,21 @@
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/recompute.h"
-#include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/replicas.h"
 #include "braid/train/resume.h"
+#include "braid/train/saved_tensors.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
 
 namespace braid {
+
 struct Trainer::Pass {
-  Pass(const RunSpec& spec, const Blend& blend, Trainer& trainer, ExecutorMode mode)
-      : batches(spec, blend, *trainer.groups_, stream_key(spec.train.seed, "samples")),
-        schedule(mode == ExecutorMode::Training ? step_schedule(spec) : forward_only(step_schedule(spec))),
-        versions(version_plan(spec, step_schedule(spec))),
-        executor(spec, *trainer.model_, batches, {mode, versions}),
+  Pass(const Trainer& trainer, const Blend& blend, Schedule the_schedule, ExecutorMode mode)
+      : batches(trainer.spec_, blend, *trainer.groups_, stream_key(trainer.spec_.train.seed, "samples")),
+        schedule(std::move(the_schedule)),
+        versions(version_plan(trainer.spec_, schedule)),
+        executor(trainer.spec_, *trainer.model_, batches, {mode, versions}),
         runtime(schedule, *trainer.groups_->pipe, executor) {}
 
   BatchSource batches;
@@ -53,22 +55,24 @@ bool records_graphs(const RunSpec& spec) {
 }
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
+    : Trainer(spec, step_schedule(spec), corpus, world) {}
+
+Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
     : spec_(spec),
-      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world)),
+      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world)),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
-  replication_ = std::make_unique<BucketedAllReduce>(spec_.sync, model_->params(),
-                                                     ReplicaGroups{*groups_->replicas, *groups_->tied});
+  replication_ = make_replication(spec_, model_->params(), *groups_);
   model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
   if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
-  training_ = std::make_unique<Pass>(spec_, corpus.train, *this, ExecutorMode::Training);
+  training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   const UpdateTime time = update_time();
   update_ = std::make_unique<StepUpdate>(time, spec_.optimizer.clip_norm,
-                                         StepUpdate::Parts{*model_, *optimizer_, loss_scaler_.get()});
+                                         StepUpdate::Parts{*model_, *optimizer_, *replication_, loss_scaler_.get()});
   if (time == UpdateTime::Guessed) ahead_ = braid::run_ahead(training_->schedule);
   if (!corpus.validation.empty()) {
-    evaluation_ = std::make_unique<Pass>(spec_, corpus.validation, *this, ExecutorMode::Evaluation);
+    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule), ExecutorMode::Evaluation);
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
@@ -114,6 +118,7 @@ std::optional<StepReport> Trainer::advance() {
 }
 
 void Trainer::run_program() {
+  replication_->begin_step(num_steps_);
   if (open_) {
     run_ahead();
   } else {
@@ -174,6 +179,7 @@ void Trainer::update_within_step(int update) {
                        groups_->at[Axis::Pipe], " is ", norm, ": not finite"));
   }
   optimizer_->step({learning_rate(), clip_scale(norm, spec_.optimizer.clip_norm)});
+  replication_->updated();
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
 }
 
@@ -225,24 +231,8 @@ MemoryUse Trainer::memory() const {
 
 Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
 
-std::vector<PlacedTensor> Trainer::placed_tensors() const {
-  std::vector<PlacedTensor> tensors;
-  for (const Parameter& param : model_->params().params()) {
-    const auto slice = [&](const at::Tensor& flat) {
-      return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
-    };
-    tensors.push_back({param.name, param.placement, param.master});
-    tensors.push_back({"adamw.first_moment/" + param.name, param.placement, slice(optimizer_->first_moment())});
-    tensors.push_back({"adamw.second_moment/" + param.name, param.placement, slice(optimizer_->second_moment())});
-  }
-  return tensors;
-}
-
-// What checkpoints are written from and read to: the same tensors, where they are on the host.
-std::vector<PlacedTensor> Trainer::tensors_on_host() const {
-  std::vector<PlacedTensor> tensors = placed_tensors();
-  for (PlacedTensor& placed : tensors) placed.local = placed.local.cpu();
-  return tensors;
+std::vector<PlacedTensor> Trainer::tensors() const {
+  return saved_tensors(model_->params(), *optimizer_, *replication_);
 }
 
 void Trainer::refuse_if_not_finite() const {
@@ -264,7 +254,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   if (optimizer_->num_steps() != num_steps_) {
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
-  save_checkpoint(directory, tensors_on_host(), info, groups_->world);
+  save_checkpoint(directory, on_host(tensors()), info, groups_->world);
 }
 
 // A checkpoint of another precision has no loss scale: the configured one stays.
@@ -287,13 +277,13 @@ void Trainer::load(const std::string& directory) {
   if (!found.empty()) throw ConfigError(std::move(found));
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
-  const auto read = tensors_on_host();
+  const auto places = tensors(), read = on_host(places);
   load_checkpoint(directory, read);
-  const auto tensors = placed_tensors();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!tensors[i].local.is_cpu()) tensors[i].local.copy_(read[i].local);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].local.is_cpu()) places[i].local.copy_(read[i].local);
   }
   model_->params().round_masters();
+  replication_->updated();
   load_counters(info);
 }
 

@@ -70,6 +70,8 @@ class Trainer {
  private:
   struct Pass;  // a schedule with what runs it
 
+  Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world);
+
   at::Tensor losses(const Pass& pass) const;
   double loss_scale() const;
   double learning_rate() const;
@@ -82,8 +84,7 @@ class Trainer {
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
   MemoryUse memory() const;
-  std::vector<PlacedTensor> placed_tensors() const;
-  std::vector<PlacedTensor> tensors_on_host() const;
+  std::vector<PlacedTensor> tensors() const;
 
   RunSpec spec_;
   std::unique_ptr<RankGroups> groups_;
