@@ -25,7 +25,7 @@ TEST(BadInput, UnknownSectionsAndKeys) {
       {"[model]\nhead = 4\n", {}, "model.head = 4: is not a known key; nearest valid is model.heads"},
       {"[model]\nn_layers = 4\n", {}, "model.n_layers = 4: is not a known key; nearest valid is model.layers"},
       {"[model]\nlr = 0.3\n", {}, "model.lr = 0.3: is not a known key; nearest valid is optimizer.lr"},
-      {"[mesh]\nzero = 3\n", {}, "mesh.zero = 3: is not a known key"},
+      {"[mesh]\nzero = 3\n", {}, "mesh.zero = 3: is not a known key; nearest valid is sync.zero"},
       {"[mesh]\nsize = {data = 2, tensor = 1}\n",
        {},
        "mesh.size = {data = 2, tensor = 1}: is not a known key; nearest valid is mesh.pipe"},
