@@ -25,6 +25,9 @@ namespace braid {
 
 enum class ReduceOp { Sum, Max, Min };
 
+// What a rank is. Ranks that are threads share all that a process has one of, as the default random generator.
+enum class RankKind { Thread, Process };
+
 // An operation in flight. Copies share it. A default Work is done.
 class Work {
  public:
@@ -69,6 +72,7 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
+  virtual RankKind rank_kind() const = 0;
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;
 

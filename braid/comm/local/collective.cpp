@@ -12,8 +12,6 @@
 // In a group of one, all_reduce and broadcast have nothing to do either.
 #include "braid/comm/local/collective.h"
 
-#include <c10/core/ScalarType.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -33,39 +31,7 @@ void for_chunks(int64_t begin, int64_t end, int64_t chunk, const Body& body) {
   }
 }
 
-const char* text(ReduceOp op) { return op == ReduceOp::Sum ? "sum" : op == ReduceOp::Max ? "max" : "min"; }
-
 }  // namespace
-
-std::string name_of(Kind kind) {
-  switch (kind) {
-    case Kind::AllReduce:
-      return "all_reduce";
-    case Kind::ReduceScatter:
-      return "reduce_scatter";
-    case Kind::AllGather:
-      return "all_gather";
-    case Kind::AllToAll:
-      return "all_to_all";
-    case Kind::Broadcast:
-      return "broadcast";
-    case Kind::Barrier:
-      return "barrier";
-    case Kind::Split:
-      return "split";
-  }
-  return "?";
-}
-
-std::string text(const Call& call) {
-  std::string line = name_of(call.kind);
-  if (call.kind == Kind::Barrier || call.kind == Kind::Split) return line + "()";
-  bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
-  line += cat("(", chunked ? "chunks of " : "", c10::toString(call.type), "[", call.chunk, "]");
-  if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter) line += cat(", ", text(call.op));
-  if (call.kind == Kind::Broadcast) line += cat(", root ", call.root);
-  return line + ")";
-}
 
 Collective::Collective(std::shared_ptr<const Membership> members, const Call& call, int64_t number)
     : Operation(members->fate, members->size()),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/call.h"
 #include "braid/comm/communicator.h"
 #include "braid/comm/local/combine.h"
 #include "braid/comm/local/operation.h"
@@ -21,24 +22,6 @@ struct Membership {
 
   int size() const { return static_cast<int>(world_ranks.size()); }
 };
-
-enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split };
-
-// What all ranks must agree on.
-struct Call {
-  Kind kind = Kind::Barrier;
-  ReduceOp op = ReduceOp::Sum;
-  int root = 0;
-  at::ScalarType type = at::kByte;
-  int64_t chunk = 0;  // elements: of the whole tensor (all_reduce, broadcast), else of one rank's chunk
-
-  bool operator==(const Call&) const = default;
-};
-
-// "all_reduce(Float[100], sum)".
-std::string text(const Call& call);
-// "all_reduce".
-std::string name_of(Kind kind);
 
 class Collective : public Operation {
  public:

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/comm/failure.h"
 #include "braid/comm/local/roster.h"
 
 namespace braid {
@@ -30,12 +31,6 @@ class Gate {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<int> sleepers_{0};
-};
-
-struct Failure {
-  int rank;         // world rank at fault
-  int reporter;     // world rank that noticed; its exception is the one to show
-  std::string why;  // reads on after "rank 2: "
 };
 
 // Thread-safe throughout. Owned by shared_ptr.

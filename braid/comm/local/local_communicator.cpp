@@ -1,4 +1,4 @@
-// Checks, numbers and issues a rank's calls; the Work that it hands back.
+// Numbers and issues a rank's calls; the Work that it hands back.
 #include "braid/comm/local/local_communicator.h"
 
 #include "braid/base/clock.h"
@@ -70,63 +70,16 @@ Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
 }  // namespace
 
 LocalCommunicator::LocalCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue)
-    : group_(std::move(group)),
-      rank_(rank),
-      queue_(queue),
-      identity_(size() == 1 && dynamic_cast<HostQueue*>(&queue) != nullptr) {}
-
-Work LocalCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
-  if (identity_ && !tensor.device().is_cpu()) return {};  // nobody reads it, so it may be anywhere
-  require_usable(tensor, "all_reduce");
-  require(combine_of(tensor.scalar_type(), op) != nullptr, "all_reduce",
-          cat("cannot combine ", c10::toString(tensor.scalar_type())));
-  if (identity_) return {};
-  return issue({Kind::AllReduce, op, 0, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
-}
-
-Work LocalCommunicator::reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) {
-  require_chunks(in, out, "reduce_scatter");
-  require(combine_of(in.scalar_type(), op) != nullptr, "reduce_scatter",
-          cat("cannot combine ", c10::toString(in.scalar_type())));
-  return issue({Kind::ReduceScatter, op, 0, in.scalar_type(), out.numel()}, in, out);
-}
-
-Work LocalCommunicator::all_gather(const at::Tensor& out, const at::Tensor& in) {
-  require_chunks(out, in, "all_gather");
-  return issue({Kind::AllGather, {}, 0, in.scalar_type(), in.numel()}, in, out);
-}
-
-Work LocalCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in) {
-  require_usable(out, "all_to_all");
-  require_usable(in, "all_to_all");
-  require(out.numel() == in.numel() && out.scalar_type() == in.scalar_type(), "all_to_all",
-          "`out` must have the size and type of `in`");
-  require(in.numel() % size() == 0, "all_to_all", cat(in.numel(), " elements are not ", size(), " equal chunks"));
-  return issue({Kind::AllToAll, {}, 0, in.scalar_type(), in.numel() / size()}, in, out);
-}
-
-Work LocalCommunicator::broadcast(const at::Tensor& tensor, int root) {
-  require_usable(tensor, "broadcast");
-  require(root >= 0 && root < size(), "broadcast", cat("root ", root, " is not a rank of a group of ", size()));
-  if (identity_) return {};
-  return issue({Kind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
-}
-
-Work LocalCommunicator::barrier() {
-  if (identity_) return {};
-  return issue({.kind = Kind::Barrier}, {}, {});
-}
+    : CheckedCommunicator(queue, group->members().size()), group_(std::move(group)), rank_(rank) {}
 
 Work LocalCommunicator::batch(std::span<const P2p> transfers) {
   std::vector<LocalWork::Part> parts;
   for (const P2p& transfer : transfers) {
-    require_usable(transfer.tensor, "batch");
-    require(transfer.peer >= 0 && transfer.peer < size(), "batch",
-            cat("peer ", transfer.peer, " is not a rank of a group of ", size()));
+    require_message(transfer);
     Group::Posted posted = group_->post(rank_, transfer);
     parts.push_back({posted.transfer, posted.party});
   }
-  return parts.empty() ? Work() : publish(queue_, std::move(parts));
+  return parts.empty() ? Work() : publish(queue(), std::move(parts));
 }
 
 std::unique_ptr<Communicator> LocalCommunicator::split(int colour, int key, std::string name) {
@@ -135,7 +88,7 @@ std::unique_ptr<Communicator> LocalCommunicator::split(int colour, int key, std:
   call->arrive(rank_);
   call->wait(rank_, now_seconds());
   const SplitCall::Place& place = call->place(rank_);
-  return std::make_unique<LocalCommunicator>(place.group, place.rank, queue_);
+  return std::make_unique<LocalCommunicator>(place.group, place.rank, queue());
 }
 
 void LocalCommunicator::abort(const std::string& why) {
@@ -146,25 +99,9 @@ void LocalCommunicator::abort(const std::string& why) {
 Work LocalCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {
   std::shared_ptr<Collective> collective = group_->join(rank_, next_number_++, call);
   collective->attach(rank_, in, out);
-  return publish(queue_, {{std::move(collective), rank_}});
+  return publish(queue(), {{std::move(collective), rank_}});
 }
 
-void LocalCommunicator::require(bool holds, const char* op, const std::string& rule) const {
-  if (!holds) group_->refuse(rank_, cat(op, " on ", name()), cat(op, ": ", rule));
-}
-
-void LocalCommunicator::require_usable(const at::Tensor& tensor, const char* op) const {
-  require(tensor.defined(), op, "the tensor is undefined");
-  require(tensor.device().is_cpu(), op, "the tensor is not on the CPU");
-  require(tensor.is_contiguous(), op, "the tensor is not contiguous");
-}
-
-void LocalCommunicator::require_chunks(const at::Tensor& whole, const at::Tensor& chunk, const char* op) const {
-  require_usable(whole, op);
-  require_usable(chunk, op);
-  require(whole.scalar_type() == chunk.scalar_type(), op, "`out` and `in` differ in type");
-  require(whole.numel() == chunk.numel() * size(), op,
-          cat(whole.numel(), " elements are not ", size(), " chunks of ", chunk.numel()));
-}
+void LocalCommunicator::refuse(const std::string& op, const std::string& why) const { group_->refuse(rank_, op, why); }
 
 }  // namespace braid

@@ -1,13 +1,14 @@
 // A rank's handle of a group of thread ranks.
-// It checks what the rank asks for and issues it; matching, work and waiting are elsewhere in this folder.
+// It issues what the rank asks for; checks are above it (checked_communicator.h), matching, work and waiting elsewhere
+// in this folder.
 #pragma once
 
-#include "braid/comm/communicator.h"
+#include "braid/comm/checked_communicator.h"
 #include "braid/comm/local/group.h"
 
 namespace braid {
 
-class LocalCommunicator final : public Communicator {
+class LocalCommunicator final : public CheckedCommunicator {
  public:
   // `queue` outlives this.
   LocalCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue);
@@ -15,28 +16,18 @@ class LocalCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->members().size(); }
   const std::string& name() const override { return group_->members().name; }
-  Queue& queue() override { return queue_; }
+  RankKind rank_kind() const override { return RankKind::Thread; }
 
-  Work all_reduce(const at::Tensor& tensor, ReduceOp op) override;
-  Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override;
-  Work all_gather(const at::Tensor& out, const at::Tensor& in) override;
-  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override;
-  Work broadcast(const at::Tensor& tensor, int root) override;
-  Work barrier() override;
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
   void abort(const std::string& why) override;
 
  private:
-  Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out);
-  void require(bool holds, const char* op, const std::string& rule) const;
-  void require_usable(const at::Tensor& tensor, const char* op) const;
-  void require_chunks(const at::Tensor& whole, const at::Tensor& chunk, const char* op) const;
+  Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
+  [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
 
   const std::shared_ptr<Group> group_;
   const int rank_;
-  Queue& queue_;
-  const bool identity_;  // nobody to talk to, and no queue to be behind
   int64_t next_number_ = 0;
 };
 

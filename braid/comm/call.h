@@ -1,0 +1,30 @@
+// What the ranks of a group must agree on in a collective, and how it is worded. The same for every backend.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split };
+
+struct Call {
+  Kind kind = Kind::Barrier;
+  ReduceOp op = ReduceOp::Sum;
+  int root = 0;
+  at::ScalarType type = at::kByte;
+  int64_t chunk = 0;  // elements: of the whole tensor (all_reduce, broadcast), else of one rank's chunk
+
+  bool operator==(const Call&) const = default;
+};
+
+// "all_reduce(Float[100], sum)".
+std::string text(const Call& call);
+// "all_reduce".
+std::string name_of(Kind kind);
+
+}  // namespace braid

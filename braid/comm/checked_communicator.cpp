@@ -1,0 +1,81 @@
+// The rules of communicator.h on tensors and ranks.
+#include "braid/comm/checked_communicator.h"
+
+#include "braid/base/text.h"
+#include "braid/comm/local/combine.h"
+
+namespace braid {
+
+CheckedCommunicator::CheckedCommunicator(Queue& queue, int size)
+    : queue_(queue), identity_(size == 1 && dynamic_cast<HostQueue*>(&queue) != nullptr) {}
+
+Work CheckedCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
+  if (identity_ && !tensor.device().is_cpu()) return {};  // nobody reads it, so it may be anywhere
+  require_usable(tensor, "all_reduce");
+  require_combinable(tensor, "all_reduce");
+  if (identity_) return {};
+  return issue({Kind::AllReduce, op, 0, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
+}
+
+Work CheckedCommunicator::reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) {
+  require_chunks(in, out, "reduce_scatter");
+  require_combinable(in, "reduce_scatter");
+  return issue({Kind::ReduceScatter, op, 0, in.scalar_type(), out.numel()}, in, out);
+}
+
+Work CheckedCommunicator::all_gather(const at::Tensor& out, const at::Tensor& in) {
+  require_chunks(out, in, "all_gather");
+  return issue({Kind::AllGather, {}, 0, in.scalar_type(), in.numel()}, in, out);
+}
+
+Work CheckedCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in) {
+  require_usable(out, "all_to_all");
+  require_usable(in, "all_to_all");
+  require(out.numel() == in.numel() && out.scalar_type() == in.scalar_type(), "all_to_all",
+          "`out` must have the size and type of `in`");
+  require(in.numel() % size() == 0, "all_to_all", cat(in.numel(), " elements are not ", size(), " equal chunks"));
+  return issue({Kind::AllToAll, {}, 0, in.scalar_type(), in.numel() / size()}, in, out);
+}
+
+Work CheckedCommunicator::broadcast(const at::Tensor& tensor, int root) {
+  require_usable(tensor, "broadcast");
+  require(root >= 0 && root < size(), "broadcast", cat("root ", root, " is not a rank of a group of ", size()));
+  if (identity_) return {};
+  return issue({Kind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
+}
+
+Work CheckedCommunicator::barrier() {
+  if (identity_) return {};
+  return issue({.kind = Kind::Barrier}, {}, {});
+}
+
+void CheckedCommunicator::require_message(const P2p& transfer) const {
+  require_usable(transfer.tensor, "batch");
+  require(transfer.peer >= 0 && transfer.peer < size(), "batch",
+          cat("peer ", transfer.peer, " is not a rank of a group of ", size()));
+}
+
+void CheckedCommunicator::require(bool holds, const char* op, const std::string& rule) const {
+  if (!holds) refuse(cat(op, " on ", name()), cat(op, ": ", rule));
+}
+
+void CheckedCommunicator::require_usable(const at::Tensor& tensor, const char* op) const {
+  require(tensor.defined(), op, "the tensor is undefined");
+  require(tensor.device().is_cpu(), op, "the tensor is not on the CPU");
+  require(tensor.is_contiguous(), op, "the tensor is not contiguous");
+}
+
+void CheckedCommunicator::require_chunks(const at::Tensor& whole, const at::Tensor& chunk, const char* op) const {
+  require_usable(whole, op);
+  require_usable(chunk, op);
+  require(whole.scalar_type() == chunk.scalar_type(), op, "`out` and `in` differ in type");
+  require(whole.numel() == chunk.numel() * size(), op,
+          cat(whole.numel(), " elements are not ", size(), " chunks of ", chunk.numel()));
+}
+
+void CheckedCommunicator::require_combinable(const at::Tensor& tensor, const char* op) const {
+  require(combine_of(tensor.scalar_type(), ReduceOp::Sum) != nullptr, op,
+          cat("cannot combine ", c10::toString(tensor.scalar_type())));
+}
+
+}  // namespace braid
