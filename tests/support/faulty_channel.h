@@ -25,6 +25,7 @@ class FaultyChannel final : public Channel {
       : inner_(std::move(inner)), faults_(faults), seed_(seed) {}
 
   int num_faults() const { return num_faults_; }
+  void set_faults(ChannelFaults faults) { faults_ = faults; }
 
   int endpoint() const override { return inner_->endpoint(); }
   int num_endpoints() const override { return inner_->num_endpoints(); }
@@ -86,7 +87,7 @@ class FaultyChannel final : public Channel {
   }
 
   const std::unique_ptr<Channel> inner_;
-  const ChannelFaults faults_;
+  ChannelFaults faults_;
   const uint64_t seed_;
   uint64_t num_draws_ = 0;
   int num_faults_ = 0;

@@ -114,9 +114,13 @@ ChannelHub::ChannelHub(int num_endpoints)
   check(num_endpoints > 0, "a hub has endpoints");
 }
 
-ChannelHub::~ChannelHub() {
+ChannelHub::~ChannelHub() { close_untaken(); }
+
+void ChannelHub::close_untaken() {
   for (int number = 0; number < mailboxes_->size(); ++number) {
-    if (!taken_[static_cast<size_t>(number)]) mailboxes_->close(number);
+    const auto at = static_cast<size_t>(number);
+    if (!taken_[at]) mailboxes_->close(number);
+    taken_[at] = true;
   }
 }
 

@@ -11,9 +11,13 @@ class ChannelHub {
  public:
   explicit ChannelHub(int num_endpoints);
 
-  // Each endpoint once. It may outlive the hub. An endpoint that nobody takes counts as open until the hub is gone.
-  std::unique_ptr<Channel> endpoint(int number);
+  // Closes those that nobody took.
   ~ChannelHub();
+
+  // Each endpoint once. It may outlive the hub.
+  std::unique_ptr<Channel> endpoint(int number);
+  // Endpoints that nobody took count as open until then.
+  void close_untaken();
 
  private:
   class Mailboxes;

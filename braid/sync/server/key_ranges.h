@@ -1,0 +1,30 @@
+// Which server holds which keys: servers hold neighbouring ranges of as equal a size as whole blocks allow. A key is an
+// element of the flat parameters, or a row of a table. It knows no values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace braid {
+
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const KeyRange&) const = default;
+};
+
+class KeyRanges {
+ public:
+  // Cut at multiples of `align` keys. A server may hold none.
+  KeyRanges(int64_t num_keys, int num_servers, int64_t align = 1);
+
+  int num_servers() const { return static_cast<int>(begins_.size()) - 1; }
+  int64_t num_keys() const { return begins_.back(); }
+  KeyRange of(int server) const;
+  int server_of(int64_t key) const;
+
+ private:
+  std::vector<int64_t> begins_;  // one more than servers
+};
+
+}  // namespace braid

@@ -1,0 +1,49 @@
+// A parameter server of this process: each server a thread, workers over channels of one hub.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "braid/comm/local/channel_hub.h"
+#include "braid/sync/server/parameter_server.h"
+
+namespace braid {
+
+struct LocalServersOptions {
+  int num_servers = 1;
+  ServerRule rule = {};
+  std::vector<KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
+  ServerOptions server = {};               // first_worker is set here
+  // Goes around every server's channel; null: nothing.
+  std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap = nullptr;
+};
+
+class LocalServers {
+ public:
+  // Serves at once, all parameters zero.
+  LocalServers(const KeyShape& whole, const LocalServersOptions& options);
+  // Ends the servers, whoever is still there.
+  ~LocalServers();
+
+  const KeyShares& shares() const { return shares_; }
+  const ServerRule& rule() const { return options_.rule; }
+
+  // Each once, before finish().
+  std::unique_ptr<Channel> worker_channel(int worker);
+
+  // Waits until all workers have left or are lost, as those are whose channel nobody took. By server. Rethrows what a
+  // server threw.
+  std::vector<ServerReport> finish();
+
+ private:
+  class Server;
+  static std::vector<KeyRange> within(const std::vector<KeyRange>& ranges, const KeyRange& of);
+
+  const KeyShares shares_;
+  LocalServersOptions options_;
+  ChannelHub hub_;
+  std::vector<std::unique_ptr<Server>> servers_;
+};
+
+}  // namespace braid

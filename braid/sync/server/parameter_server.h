@@ -1,0 +1,104 @@
+// One server of a parameter server: answers the workers' requests by its rule of consistency (consistency.h,
+// docs/parameter_server.md). It knows no model and no other server; workers speak to all servers alike.
+//
+// Each push of a worker is applied exactly once and in the order of its sequence, however often it arrives. A worker
+// that leaves, or is lost, stops counting; what has arrived of it whole still does.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "braid/comm/channel.h"
+#include "braid/sync/server/consistency.h"
+#include "braid/sync/server/protocol.h"
+#include "braid/sync/server/sequence_book.h"
+#include "braid/sync/server/server_shard.h"
+#include "braid/sync/server/staleness_histogram.h"
+#include "braid/sync/server/worker_clocks.h"
+
+namespace braid {
+
+struct ServerOptions {
+  Consistency consistency = Consistency::Bsp;
+  int64_t staleness = 0;                // of Ssp
+  OnLoss on_loss = OnLoss::Fail;        // of Bsp
+  double deadline_seconds = 300;        // a worker that makes another wait for longer is lost
+  int first_worker = 1;                 // endpoint of worker 0; the others follow
+  int num_workers = 1;                  // that there may be
+  std::optional<int> num_initial = {};  // the first of them, counted from the start: all; the others join late
+};
+
+struct ServerReport {
+  int64_t num_updates = 0;
+  int64_t num_repeated = 0;  // pushes that had come before
+  int64_t num_damaged = 0;   // messages that were not whole
+  StalenessHistogram staleness;
+  int64_t bytes_sent = 0, bytes_received = 0;
+  std::vector<int> lost;  // workers, in order
+};
+
+class ParameterServer {
+ public:
+  // Both outlive this.
+  ParameterServer(const ServerOptions& options, ServerShard& shard, Channel& channel);
+
+  // Until every worker has left or is lost, or the channel is closed from this side. Then the channel is closed.
+  void serve();
+  const ServerReport& report() const { return report_; }
+
+ private:
+  struct Push {
+    KeyedTensors gradient;
+    int64_t version;
+    double lr;
+  };
+  struct Pull {
+    int64_t number, clock;
+    bool wants_dense;
+    std::vector<TableRows> rows;
+    Channel::Time until;
+  };
+  struct Worker {
+    int64_t session = 0;
+    bool started = false, left = false;
+    SequenceBook<Push> pushes;
+    std::optional<Pull> waiting;
+    int64_t stored = 0;  // number of the last Store
+  };
+
+  void handle(int worker, const ChannelMessage& message);
+  void dispatch(int worker, const Envelope& request, const ChannelMessage& message);
+  void join(int worker, int64_t session);
+  void start(int worker, const Envelope& request);
+  void receive_push(int worker, const Envelope& request, const ChannelMessage& message);
+  void receive_pull(int worker, const Envelope& request, const ChannelMessage& message);
+  void store(int worker, const Envelope& request, const ChannelMessage& message);
+  void fetch(int worker, const Envelope& request);
+  int64_t take(int worker, Push push);
+  void end(int worker);
+  void lose(int worker);
+
+  void close_rounds();
+  void answer_waiting();
+  void give_up_on_silent();
+  int64_t needed(const Pull& pull) const;
+  bool may_read(int worker, const Pull& pull) const;
+  Channel::Time next_deadline() const;
+  void answer(int worker, AnswerKind kind, Envelope fields = {});
+  void send(int worker, ChannelMessage message);
+  Worker& at(int worker) { return workers_[static_cast<size_t>(worker)]; }
+
+  const ServerOptions options_;
+  ServerShard& shard_;
+  Channel& channel_;
+  WorkerClocks clocks_;
+  std::vector<Worker> workers_;
+  std::map<int64_t, std::map<int, Push>> rounds_;  // Bsp: by clock, by worker
+  int64_t version_ = 0;                            // updates made
+  std::optional<int> failed_;                      // the worker whose loss was one too many
+  ServerReport report_;
+};
+
+}  // namespace braid

@@ -1,0 +1,72 @@
+// The messages between a worker and a server (docs/parameter_server.md): five fields of header, then what the kind
+// says. It only reads and writes messages. A message that is not whole reads as nothing; whoever sent it sends it
+// again.
+#pragma once
+
+#include <bit>
+#include <optional>
+
+#include "braid/sync/server/server_shard.h"
+
+namespace braid {
+
+inline constexpr int kRequestTag = 1, kAnswerTag = 2;
+
+enum class RequestKind : int64_t {
+  Join = 1,  // a new session
+  Start,     // number: the clock to start at
+  Push,      // number: sequence; a: version of the last pull; b: learning rate; KeyedTensors
+  Pull,      // a: the worker's clock; b: whether the flat parameters are wanted; rows wanted, by index
+  Fetch,
+  Store,  // a: number of steps; the tensors of a ShardState
+  Leave,
+};
+
+enum class AnswerKind : int64_t {
+  Joined = 1,  // number: the worker's clock
+  Started,
+  Pushed,   // number: sequence; a: updates since the version it was based on; -1: repeated
+  Pulled,   // number: of the request; a: version; b: the slowest worker's clock; KeyedTensors
+  Fetched,  // number: of the request; a and tensors as for Store
+  Stored,   // number: of the request
+  Left,
+  Gone,    // the session is over: the worker was taken for lost
+  Failed,  // number: the worker that was lost
+};
+
+struct Envelope {
+  static constexpr size_t kNumFields = 5;
+
+  int64_t kind = 0;
+  int64_t session = 0;  // of a worker: ascends each time it joins anew
+  int64_t number = 0;
+  int64_t a = 0, b = 0;
+
+  RequestKind request() const { return static_cast<RequestKind>(kind); }
+  AnswerKind answer() const { return static_cast<AnswerKind>(kind); }
+};
+
+inline ChannelMessage message_of(const Envelope& fields) {
+  return {{fields.kind, fields.session, fields.number, fields.a, fields.b}, {}};
+}
+
+inline std::optional<Envelope> envelope_of(const ChannelMessage& message) {
+  const auto& h = message.header;
+  if (h.size() < Envelope::kNumFields) return std::nullopt;
+  return Envelope{h[0], h[1], h[2], h[3], h[4]};
+}
+
+// A whole message without anything after its header.
+inline bool is_bare(const ChannelMessage& message) {
+  return message.header.size() == Envelope::kNumFields && message.tensors.empty();
+}
+
+inline int64_t bits_of(double value) { return std::bit_cast<int64_t>(value); }
+inline double double_of(int64_t bits) { return std::bit_cast<double>(bits); }
+
+// The state's tensors, after the header.
+void pack(const ShardState& state, ChannelMessage& message);
+// The state without its number of steps, or nothing when it does not fit.
+std::optional<ShardState> unpacked_state(const ChannelMessage& message, const KeyShape& shape, const ServerRule& rule);
+
+}  // namespace braid

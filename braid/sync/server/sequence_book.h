@@ -1,0 +1,42 @@
+// Puts the numbered messages of one sender in order, each once. It does not know what they carry.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace braid {
+
+enum class Arrival {
+  Kept,      // pop() gives it when its turn comes
+  Repeated,  // has come before
+};
+
+template <class Payload>
+class SequenceBook {
+ public:
+  explicit SequenceBook(int64_t next = 0) : next_(next) {}
+
+  int64_t next() const { return next_; }
+
+  Arrival accept(int64_t sequence, Payload payload) {
+    if (sequence < next_) return Arrival::Repeated;
+    return early_.try_emplace(sequence, std::move(payload)).second ? Arrival::Kept : Arrival::Repeated;
+  }
+
+  // The payload whose turn it is, if it is there.
+  std::optional<Payload> pop() {
+    if (early_.empty() || early_.begin()->first != next_) return std::nullopt;
+    std::optional<Payload> first(std::move(early_.begin()->second));
+    early_.erase(early_.begin());
+    ++next_;
+    return first;
+  }
+
+ private:
+  int64_t next_;
+  std::map<int64_t, Payload> early_;
+};
+
+}  // namespace braid

@@ -1,0 +1,217 @@
+// Requests go to all servers at once; answers are read as they come. Acknowledged pushes are read on the way.
+#include "braid/sync/server/server_client.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/sync/server/whole_state.h"
+
+namespace braid {
+namespace {
+
+// The rows of `rows` in `range`, numbered from its begin; values share memory.
+TableRows rows_within(const TableRows& rows, const KeyRange& range) {
+  if (!rows.index.defined()) return {};
+  const int64_t* all = rows.index.const_data_ptr<int64_t>();
+  const int64_t* end = all + rows.index.numel();
+  const int64_t first = std::lower_bound(all, end, range.begin) - all;
+  const int64_t count = std::lower_bound(all, end, range.end) - all - first;
+  if (count == 0) return {};
+  TableRows part{at::empty({count}, at::kLong), {}};
+  int64_t* index = part.index.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < count; ++i) index[i] = all[first + i] - range.begin;
+  if (rows.values.defined()) part.values = rows.values.narrow(0, first, count);
+  return part;
+}
+
+// Sessions of a worker that comes back must ascend.
+int64_t session_of_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
+ServerClient::ServerClient(const KeyShares& shares, const ServerRule& rule, const ClientOptions& options,
+                           Channel& channel)
+    : shares_(shares),
+      rule_(rule),
+      options_(options),
+      channel_(channel),
+      num_servers_(shares.elements.num_servers()),
+      session_(session_of_now()),
+      version_(static_cast<size_t>(num_servers_)),
+      slowest_(static_cast<size_t>(num_servers_)),
+      unacked_(static_cast<size_t>(num_servers_)) {
+  check(options.push_every > 0 && options.pull_every > 0, "intervals are of one step or more");
+  for (const TableShape& table : shares.whole.tables) row_sums_.emplace_back(shares.whole.type, table.width);
+  join();
+}
+
+// Servers may be at different clocks: the worker starts at the latest, which none of them is beyond.
+void ServerClient::join() {
+  ask("join", to_all(RequestKind::Join, 0), AnswerKind::Joined,
+      [this](int, const Envelope& fields, const ChannelMessage&) {
+        clock_ = std::max(clock_, fields.number);
+        return true;
+      });
+  ask("start", to_all(RequestKind::Start, clock_), AnswerKind::Started,
+      [](int, const Envelope&, const ChannelMessage&) { return true; });
+}
+
+bool ServerClient::due() const {
+  if (!has_pulled_ || steps_since_pull_ >= options_.pull_every) return true;
+  if (options_.consistency == Consistency::Asp) return false;
+  const int64_t staleness = options_.consistency == Consistency::Ssp ? options_.staleness : 0;
+  return *std::min_element(slowest_.begin(), slowest_.end()) < clock_ - staleness;
+}
+
+ServerClient::Requests ServerClient::pull_requests(const KeyedTensors& wanted, bool dense) const {
+  Requests requests(static_cast<size_t>(num_servers_));
+  for (int server = 0; server < num_servers_; ++server) {
+    const KeyedTensors part = part_of({}, wanted.rows, server);
+    const bool any = std::any_of(part.rows.begin(), part.rows.end(), [](const auto& r) { return r.index.defined(); });
+    if (!dense && !any) continue;
+    ChannelMessage message =
+        message_of({static_cast<int64_t>(RequestKind::Pull), session_, next_request_, clock_, dense ? 1 : 0});
+    pack(part, RowContent::IndexOnly, message);
+    requests[static_cast<size_t>(server)] = std::move(message);
+  }
+  return requests;
+}
+
+bool ServerClient::pull(KeyedTensors& wanted, Freshness freshness) {
+  check(wanted.rows.size() == shares_.whole.tables.size(), "rows of each table, or none of it");
+  const bool dense = freshness == Freshness::Newest || due();
+  for (size_t t = 0; t < wanted.rows.size(); ++t) {
+    TableRows& rows = wanted.rows[t];
+    if (rows.index.defined()) {
+      rows.values = at::empty({rows.index.numel(), shares_.whole.tables[t].width}, shares_.whole.type);
+    }
+  }
+  ask("pull", pull_requests(wanted, dense), AnswerKind::Pulled,
+      [&](int server, const Envelope& fields, const ChannelMessage& message) {
+        if (fields.number != next_request_ || !read_pulled(server, message, wanted)) return false;
+        if (dense) {
+          version_[static_cast<size_t>(server)] = fields.a;
+          slowest_[static_cast<size_t>(server)] = fields.b;
+        }
+        return true;
+      });
+  ++next_request_;
+  ++report_.num_pulls;
+  has_pulled_ = true;
+  steps_since_pull_ = dense ? 1 : steps_since_pull_ + 1;
+  return dense;
+}
+
+bool ServerClient::read_pulled(int server, const ChannelMessage& message, KeyedTensors& into) const {
+  const auto read = unpacked(message, Envelope::kNumFields, RowContent::IndexAndValues, shares_.part(server));
+  if (!read) return false;
+  if (read->dense.defined() && read->dense.numel() > 0 && into.dense.defined()) {
+    check(into.dense.numel() == shares_.whole.num_elements && into.dense.scalar_type() == shares_.whole.type,
+          "a copy of all parameters");
+    auto* to = static_cast<std::byte*>(into.dense.mutable_data_ptr());
+    const auto begin = static_cast<size_t>(shares_.elements.of(server).begin) * into.dense.element_size();
+    std::memcpy(to + begin, read->dense.const_data_ptr(), read->dense.nbytes());
+  }
+  for (size_t t = 0; t < read->rows.size(); ++t) {
+    const at::Tensor& values = read->rows[t].values;
+    if (!values.defined()) continue;
+    const int64_t* all = into.rows[t].index.const_data_ptr<int64_t>();
+    const int64_t begin = shares_.rows[t].of(server).begin;
+    const int64_t first = std::lower_bound(all, all + into.rows[t].index.numel(), begin) - all;
+    const at::Tensor part = into.rows[t].values.narrow(0, first, read->rows[t].index.numel());
+    if (values.nbytes() > 0) std::memcpy(part.mutable_data_ptr(), values.const_data_ptr(), values.nbytes());
+  }
+  return true;
+}
+
+// What goes to one server, flat values in memory of their own.
+KeyedTensors ServerClient::part_of(const at::Tensor& dense, const std::vector<TableRows>& rows, int server) const {
+  KeyedTensors part;
+  if (dense.defined()) {
+    const KeyRange range = shares_.elements.of(server);
+    part.dense = at::empty({range.size()}, dense.scalar_type());
+    const auto* from = static_cast<const std::byte*>(dense.const_data_ptr());
+    const auto begin = static_cast<size_t>(range.begin) * dense.element_size();
+    if (range.size() > 0) std::memcpy(part.dense.mutable_data_ptr(), from + begin, part.dense.nbytes());
+  }
+  for (size_t t = 0; t < rows.size(); ++t) part.rows.push_back(rows_within(rows[t], shares_.rows[t].of(server)));
+  return part;
+}
+
+void ServerClient::accumulate(const KeyedTensors& gradient) {
+  for (size_t t = 0; t < gradient.rows.size(); ++t) row_sums_[t].add(gradient.rows[t].index, gradient.rows[t].values);
+  if (options_.push_every == 1 || !gradient.dense.defined()) return;
+  if (!accumulated_.defined()) {
+    accumulated_ = at::empty({shares_.whole.num_elements}, shares_.whole.type);
+    std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
+  }
+  with_value_of(shares_.whole.type, [&](auto zero) {
+    using T = decltype(zero);
+    T* sum = accumulated_.mutable_data_ptr<T>();
+    const T* more = gradient.dense.const_data_ptr<T>();
+    for (int64_t i = 0; i < accumulated_.numel(); ++i) sum[i] += more[i];
+  });
+}
+
+void ServerClient::push(const KeyedTensors& gradient, double lr) {
+  check(gradient.rows.size() == shares_.whole.tables.size(), "rows of each table, or none of it");
+  const bool has_dense = gradient.dense.defined();
+  check(has_dense == (shares_.whole.num_elements > 0), "gradients of the flat parameters where there are any");
+  check(!has_dense || (gradient.dense.numel() == shares_.whole.num_elements &&
+                       gradient.dense.scalar_type() == shares_.whole.type && gradient.dense.is_contiguous()),
+        "gradients of all parameters");
+  accumulate(gradient);
+  if (++steps_since_push_ < options_.push_every) return;
+  steps_since_push_ = 0;
+  std::vector<TableRows> rows;
+  for (RowSum& sum : row_sums_) rows.push_back(sum.take());
+  const at::Tensor& dense = accumulated_.defined() ? accumulated_ : gradient.dense;
+  for (int server = 0; server < num_servers_; ++server) {
+    ChannelMessage message = message_of({static_cast<int64_t>(RequestKind::Push), session_, clock_,
+                                         version_[static_cast<size_t>(server)], bits_of(lr)});
+    pack(part_of(dense, rows, server), RowContent::IndexAndValues, message);
+    if (options_.retry_seconds > 0) unacked_[static_cast<size_t>(server)].emplace(clock_, message);
+    send(server, std::move(message));
+  }
+  if (accumulated_.defined()) std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
+  ++clock_;
+  ++report_.num_pushes;
+}
+
+ShardState ServerClient::fetch() {
+  std::vector<ShardState> parts(static_cast<size_t>(num_servers_));
+  ask("fetch", to_all(RequestKind::Fetch, next_request_), AnswerKind::Fetched,
+      [&](int server, const Envelope& fields, const ChannelMessage& message) {
+        auto state = unpacked_state(message, shares_.part(server), rule_);
+        if (fields.number != next_request_ || !state) return false;
+        state->num_steps = fields.a;
+        parts[static_cast<size_t>(server)] = std::move(*state);
+        return true;
+      });
+  ++next_request_;
+  return whole_state(shares_, rule_, parts);
+}
+
+void ServerClient::store(const ShardState& state) {
+  check(fits(state, shares_.whole, rule_), "a state of the same shape and rule");
+  Requests requests = to_all(RequestKind::Store, next_request_);
+  for (int server = 0; server < num_servers_; ++server) {
+    ChannelMessage& message = *requests[static_cast<size_t>(server)];
+    message.header[3] = state.num_steps;
+    pack(part_of_state(shares_, rule_, state, server), message);
+  }
+  ask("store", std::move(requests), AnswerKind::Stored,
+      [this](int, const Envelope& fields, const ChannelMessage&) { return fields.number == next_request_; });
+  ++next_request_;
+  has_pulled_ = false;
+}
+
+ServerClient::Requests ServerClient::to_all(RequestKind kind, int64_t number) const {
+  return Requests(static_cast<size_t>(num_servers_), message_of({static_cast<int64_t>(kind), session_, number, 0, 0}));
+}
+
+}  // namespace braid

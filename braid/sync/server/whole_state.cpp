@@ -1,0 +1,59 @@
+#include "braid/sync/server/whole_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+enum class Direction { ToPart, ToWhole };
+
+// `range` counts in keys of the whole; `part` holds these keys and no others.
+void move_keys(const at::Tensor& whole, const at::Tensor& part, const KeyRange& range, Direction direction) {
+  if (part.nbytes() == 0) return;
+  const size_t key_bytes = part.nbytes() / static_cast<size_t>(range.size());
+  auto* of_whole = static_cast<std::byte*>(whole.mutable_data_ptr()) + static_cast<size_t>(range.begin) * key_bytes;
+  if (direction == Direction::ToPart) {
+    std::memcpy(part.mutable_data_ptr(), of_whole, part.nbytes());
+  } else {
+    std::memcpy(of_whole, part.const_data_ptr(), part.nbytes());
+  }
+}
+
+void move_state(const KeyShares& shares, int server, const ShardState& whole, const ShardState& part,
+                Direction direction) {
+  for (size_t i = 0; i < whole.elements.size(); ++i) {
+    move_keys(whole.elements[i], part.elements[i], shares.elements.of(server), direction);
+  }
+  for (size_t t = 0; t < whole.tables.size(); ++t) {
+    const KeyRange rows = shares.rows[t].of(server);
+    for (size_t i = 0; i < whole.tables[t].values.size(); ++i) {
+      move_keys(whole.tables[t].values[i], part.tables[t].values[i], rows, direction);
+    }
+    move_keys(whole.tables[t].row_steps, part.tables[t].row_steps, rows, direction);
+  }
+}
+
+}  // namespace
+
+ShardState whole_state(const KeyShares& shares, const ServerRule& rule, const std::vector<ShardState>& parts) {
+  ShardState whole = zero_state(shares.whole, rule);
+  whole.num_steps = parts.front().num_steps;
+  for (size_t server = 0; server < parts.size(); ++server) {
+    // Asynchronous servers may have been given up at different moments; the earliest count is true of all.
+    whole.num_steps = std::min(whole.num_steps, parts[server].num_steps);
+    move_state(shares, static_cast<int>(server), whole, parts[server], Direction::ToWhole);
+  }
+  return whole;
+}
+
+ShardState part_of_state(const KeyShares& shares, const ServerRule& rule, const ShardState& whole, int server) {
+  ShardState part = zero_state(shares.part(server), rule);
+  part.num_steps = whole.num_steps;
+  move_state(shares, server, whole, part, Direction::ToPart);
+  return part;
+}
+
+}  // namespace braid
