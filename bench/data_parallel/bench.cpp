@@ -1,0 +1,113 @@
+// Steps of GPT-2 124M on data ranks, for bench/data_parallel/run: thread ranks with one bound thread each; for each
+// line "step" on standard input a step, for each line "exchange" the gradients' way by itself, beside the time that its
+// memory traffic takes at the bandwidth of all ranks together. It does not judge.
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "bench/support/training_steps.h"
+#include "braid/base/clock.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/param/memory_account.h"
+#include "braid/sync/bucketed_all_reduce.h"
+#include "braid/train/trainer.h"
+
+namespace {
+
+using braid::now_seconds;
+
+struct Arguments {
+  std::string dtype;
+  int context = 64, rank_batch = 2, ranks = 2, zero = 0;
+};
+
+Arguments arguments(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: bench_data_parallel DTYPE CONTEXT BATCH_PER_RANK RANKS ZERO\n");
+    std::exit(2);
+  }
+  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
+}
+
+braid::RunSpec spec_of(const Arguments& given) {
+  braid::RunSpec spec;
+  spec.model = {.layers = 12, .heads = 12, .width = 768, .context = given.context, .vocab = 50257};
+  spec.mesh.data = given.ranks;
+  spec.sync.zero = given.zero;
+  spec.optimizer.lr = 1e-4;
+  spec.optimizer.clip_norm = 0;  // the peer does not clip
+  spec.train.steps = 1000000;
+  spec.train.batch = given.rank_batch * given.ranks;
+  spec.train.microbatch = given.rank_batch;
+  spec.train.dtype = given.dtype;
+  spec.train.threads = 1;
+  return spec;
+}
+
+double median_seconds(std::barrier<>& everyone, const std::function<void()>& work) {
+  std::vector<double> seconds;
+  for (int round = 0; round < 6; ++round) {
+    everyone.arrive_and_wait();
+    const double begin = now_seconds();
+    work();
+    everyone.arrive_and_wait();
+    if (round > 0) seconds.push_back(now_seconds() - begin);
+  }
+  return bench::median(seconds);
+}
+
+// All buckets of the gradients over the ranks. An all-reduce of n tensors reads and writes each once.
+void exchange(braid::ParamStore& store, braid::Communicator& world, std::barrier<>& everyone) {
+  const braid::BucketPlan plan = bucket_plan(store, {});
+  const at::Tensor mine = at::zeros_like(store.flat_grads());
+  const double seconds = median_seconds(everyone, [&] {
+    std::vector<braid::Work> works;
+    for (const braid::GradBucket& bucket : plan.buckets) {
+      works.push_back(world.all_reduce(mine.narrow(0, bucket.begin, bucket.end - bucket.begin), braid::ReduceOp::Sum));
+    }
+    for (braid::Work& work : works) work.wait_host();
+  });
+  // The same bytes read and written by every rank for itself: its share of the additions, in place.
+  const double bound = median_seconds(everyone, [&] { mine.add_(1); });
+  if (world.rank() == 0) std::printf("{\"exchange\": %.6f, \"bound\": %.6f}\n", seconds, bound);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments given = arguments(argc, argv);
+  const braid::RunSpec spec = spec_of(given);
+  const braid::Corpus corpus = bench::random_corpus(spec);
+  braid::install_memory_accounting();
+  std::string command;
+  std::barrier everyone(given.ranks);
+  braid::run_ranks(given.ranks, [&](braid::Communicator& world) {
+    const bool first = world.rank() == 0;
+    bench::pin_to_core(world.rank());
+    at::get_num_threads();
+    at::set_num_threads(1);
+    braid::account_memory_to(world.rank());
+    braid::Trainer trainer(spec, corpus, world);
+    if (first) std::printf("ready\n"), std::fflush(stdout);
+    while (true) {
+      if (first && !std::getline(std::cin, command)) command = "end";
+      everyone.arrive_and_wait();
+      if (command == "end") break;
+      if (command == "step") {
+        const double seconds = trainer.step().seconds;
+        if (first) std::printf("{\"seconds\": %.6f}\n", seconds);
+      } else {
+        exchange(trainer.model().params(), world, everyone);
+      }
+      if (first) std::fflush(stdout);
+      everyone.arrive_and_wait();
+    }
+  });
+}
