@@ -19,6 +19,7 @@ int train_bpe_command(const Words& words);  // of braid data
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);
+int bench_command(const Words& words);
 #endif
 
 }  // namespace braid

@@ -17,6 +17,7 @@ constexpr Command kCommands[] = {
 #ifdef BRAID_TORCH
     {"train", "train a language model as a configuration file says", train_command},
     {"sample", "generate text from a checkpoint", sample_command},
+    {"bench", "time training on this machine: how it scales with ranks", bench_command},
 #endif
     {"data", "prepare text for training: learn a vocabulary, make token files", data_command},
     {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},

@@ -1,0 +1,90 @@
+// braid bench: times what a configuration would do on this machine.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "braid/base/host.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/commands.h"
+#include "braid/cli/option_reader.h"
+#include "braid/cli/output_file.h"
+#include "braid/report/scaling.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/parse.h"
+#include "braid/train/measure_scaling.h"
+#include "braid/train/run.h"
+
+namespace braid {
+namespace {
+
+std::vector<ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, const MeshSpec& mesh) {
+  std::vector<ScalingPoint> all;
+  for (const auto& [data, seconds, tokens] : measured) all.push_back({data * mesh.pipe * mesh.tensor, seconds, tokens});
+  return all;
+}
+
+// 1, 2, 4, .. up to a rank per core.
+std::string powers_of_two(int most) {
+  std::string counts = "1";
+  for (int ranks = 2; ranks <= most; ranks *= 2) counts += "," + std::to_string(ranks);
+  return counts;
+}
+
+ScalingRequest request(const std::string& ranks, const std::string& steps) {
+  OptionReader reader;
+  ScalingRequest wanted;
+  for (const std::string& word : CLI::detail::split(ranks, ','))
+    wanted.ranks.push_back(reader.natural("--ranks", word, 1));
+  wanted.steps = reader.natural("--steps", steps, 1);
+  if (!std::is_sorted(wanted.ranks.begin(), wanted.ranks.end())) {
+    reader.add({"--ranks", ranks, "must be ascending", ""});
+  }
+  reader.throw_problems();
+  return wanted;
+}
+
+int scaling_command(const Words& words) {
+  CLI::App app(
+      "Times steps at several counts of data ranks, with the batch of a step (strong scaling) and with each rank's "
+      "share "
+      "(weak) held fixed. Words after the file override its keys.",
+      "braid bench scaling");
+  std::string path, ranks = powers_of_two(num_cores()), steps = "6", svg;
+  std::vector<std::string> overrides;
+  app.add_option("FILE", path, "the run as TOML")->required();
+  app.add_option("KEY=VALUE", overrides, "overrides");
+  app.add_option("--ranks", ranks, "counts of data ranks, ascending, with commas between them")->capture_default_str();
+  app.add_option("--steps", steps, "steps timed at each, after one that is not")->capture_default_str();
+  app.add_option("--svg", svg, "file to draw the speed-up into");
+  if (const auto code = parse_words(app, words)) return *code;
+
+  const ScalingRequest wanted = request(ranks, steps);
+  const RunSpec spec = read_run(path, overrides, host_limits());
+  const MeasuredScaling measured = measure_scaling(spec, wanted);
+  const Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
+  std::cout << scaling_table(scaling);
+  if (!svg.empty()) write_file(svg, scaling_svg(scaling));
+  return 0;
+}
+
+}  // namespace
+
+int bench_command(const Words& words) {
+  const auto usage = [](std::ostream& out) {
+    out << "usage: braid bench WHAT [ARGUMENT ...]\n\n"
+           "  scaling   steps at several counts of data ranks: table and plot\n\n"
+           "braid bench WHAT --help tells what it takes.\n";
+  };
+  if (words.empty()) {
+    usage(std::cerr);
+    return 2;
+  }
+  if (words[0] == "--help" || words[0] == "-h") {
+    usage(std::cout);
+    return 0;
+  }
+  if (words[0] == "scaling") return scaling_command({words.begin() + 1, words.end()});
+  throw ConfigError({{"braid bench", words[0], "must be scaling", "scaling"}});
+}
+
+}  // namespace braid

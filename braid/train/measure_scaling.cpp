@@ -1,0 +1,88 @@
+// A run of its own for every point.
+#include "braid/train/measure_scaling.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "braid/base/host.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/spec/problems.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/run.h"
+#include "braid/train/run_data.h"
+#include "braid/train/step_schedule.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+namespace {
+
+struct Setting {
+  RunSpec spec;
+  MeasuredScaling::Point point;
+};
+
+Setting setting(RunSpec spec, int data, int batch, int threads) {
+  spec.mesh.data = data;
+  spec.train.batch = batch;
+  spec.train.threads = threads;
+  return {std::move(spec), {data}};
+}
+
+void refuse_problems(const std::vector<Setting>& settings) {
+  std::vector<Problem> found;
+  for (const Setting& setting : settings) {
+    for (Problem& problem : problems(setting.spec, host_limits())) {
+      const bool known =
+          std::any_of(found.begin(), found.end(), [&](const Problem& p) { return text(p) == text(problem); });
+      if (!known) found.push_back(std::move(problem));
+    }
+  }
+  if (!found.empty()) throw ConfigError(std::move(found));
+  for (const Setting& setting : settings) refuse_faulty_schedule(setting.spec);
+}
+
+void measure(Setting& setting, const Corpus& corpus, int steps) {
+  std::vector<double> seconds;
+  run_ranks(DeviceMesh(setting.spec.mesh).num_ranks(), [&](Communicator& world) {
+    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+    at::set_num_threads(setting.spec.train.threads);
+    enter_device(setting.spec);
+    Trainer trainer(setting.spec, corpus, world);
+    for (int step = 0; step <= steps; ++step) {
+      const double taken = trainer.step().seconds;
+      if (world.rank() == 0 && step > 0) seconds.push_back(taken);
+    }
+  });
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<int64_t>(seconds.size() / 2), seconds.end());
+  setting.point.step_seconds = seconds[seconds.size() / 2];
+  const double tokens = static_cast<double>(int64_t{setting.spec.train.batch} * setting.spec.model.context);
+  setting.point.tokens_per_second = tokens / setting.point.step_seconds;
+}
+
+}  // namespace
+
+MeasuredScaling measure_scaling(const RunSpec& given, const ScalingRequest& request) {
+  const RunData data(given.data);
+  RunSpec spec = data.resolved(given);
+  spec.train.steps = std::max(spec.train.steps, request.steps + 1);
+  const int most = request.ranks.back() * spec.mesh.pipe * spec.mesh.tensor;
+  const int threads = spec.train.threads > 0 ? spec.train.threads : std::max(1, num_cores() / most);
+  std::vector<Setting> settings;
+  for (const int ranks : request.ranks) settings.push_back(setting(spec, ranks, spec.train.batch, threads));
+  for (const int ranks : request.ranks) {
+    settings.push_back(setting(spec, ranks, spec.train.batch * ranks / request.ranks.front(), threads));
+  }
+  refuse_problems(settings);
+  open_device(spec);
+  const Corpus corpus = data.corpus(spec);
+  MeasuredScaling scaling;
+  for (size_t i = 0; i < settings.size(); ++i) {
+    measure(settings[i], corpus, request.steps);
+    (i < request.ranks.size() ? scaling.strong : scaling.weak).push_back(settings[i].point);
+  }
+  return scaling;
+}
+
+}  // namespace braid

@@ -1,0 +1,30 @@
+// Times steps of a run at several counts of data ranks. It draws nothing and writes nothing.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct ScalingRequest {
+  std::vector<int> ranks;  // of the data axis, ascending
+  int steps = 6;           // timed at each, after one that is not
+};
+
+struct MeasuredScaling {
+  struct Point {
+    int data = 1;                  // data ranks
+    double step_seconds = 0;       // median
+    double tokens_per_second = 0;  // at that
+  };
+  std::vector<Point> strong;  // train.batch sequences per step
+  std::vector<Point> weak;    // train.batch x data / the first count
+};
+
+// `spec` as for run_training, but for mesh.data. Every rank computes with train.threads threads, or where that is 0
+// with as many as leave a core to each of the most ranks. Throws ConfigError with every problem of every count.
+MeasuredScaling measure_scaling(const RunSpec& spec, const ScalingRequest& request);
+
+}  // namespace braid
