@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// One rank's part of one tensor.
+// One rank's part of one tensor, or one of several parts under the same name.
 struct PlacedTensor {
   std::string name;  // "wte.weight", "adamw.first_moment/wte.weight"
   Placement placement;

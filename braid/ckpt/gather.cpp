@@ -76,13 +76,6 @@ std::vector<GatheredTensor> plan(const std::vector<std::string>& listings) {
   return tensors;
 }
 
-const Piece& piece_of(const Placement& placement, const Box& box) {
-  const auto found = std::find_if(placement.pieces.begin(), placement.pieces.end(),
-                                  [&](const Piece& piece) { return piece.global == box; });
-  check(found != placement.pieces.end(), "a rank sends boxes that it holds");
-  return *found;
-}
-
 Piece in_whole(const Box& box) { return {box, box.begin}; }
 
 std::vector<int64_t> extents(const Box& box) {
@@ -98,11 +91,15 @@ Gather::Gather(const std::vector<PlacedTensor>& tensors, Communicator& world) : 
   gathered_ = plan(all_gather_text(listing(tensors), device_of(tensors), world));
 }
 
-const PlacedTensor* Gather::mine(const std::string& name) const {
+// The box of a tensor that this rank holds, in its local tensor.
+at::Tensor Gather::own(const std::string& name, const Box& box) const {
   for (const auto& tensor : tensors_) {
-    if (tensor.name == name) return &tensor;
+    if (tensor.name != name) continue;
+    for (const Piece& piece : tensor.placement.pieces) {
+      if (piece.global == box) return part_of(tensor.local, piece);
+    }
   }
-  throw InternalError(cat("a rank sends tensors that it holds; it has no ", name));
+  throw InternalError(cat("a rank sends boxes that it holds; it has no such box of ", name));
 }
 
 at::Tensor Gather::operator()(const GatheredTensor& tensor) const {
@@ -118,8 +115,7 @@ at::Tensor Gather::received(const GatheredTensor& tensor) const {
   std::vector<const Box*> arriving;
   for (const auto& [rank, box] : tensor.sources) {
     if (rank == 0) {
-      const auto* own = mine(tensor.info.name);
-      part_of(whole, in_whole(box)).copy_(part_of(own->local, piece_of(own->placement, box)));
+      part_of(whole, in_whole(box)).copy_(own(tensor.info.name, box));
     } else {
       transfers.push_back({P2p::Kind::Recv, at::empty(extents(box), options.device(device_of(tensors_))), rank, kTag});
       arriving.push_back(&box);
@@ -134,9 +130,7 @@ void Gather::send(const GatheredTensor& tensor) const {
   std::vector<P2p> transfers;
   for (const auto& [rank, box] : tensor.sources) {
     if (rank != world_.rank()) continue;
-    const auto* own = mine(tensor.info.name);
-    const auto part = part_of(own->local, piece_of(own->placement, box)).contiguous();
-    transfers.push_back({P2p::Kind::Send, part, 0, kTag});
+    transfers.push_back({P2p::Kind::Send, own(tensor.info.name, box).contiguous(), 0, kTag});
   }
   if (!transfers.empty()) world_.batch(transfers).wait_host();
 }

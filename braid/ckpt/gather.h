@@ -34,7 +34,7 @@ class Gather {
   at::Tensor operator()(const GatheredTensor& tensor) const;
 
  private:
-  const PlacedTensor* mine(const std::string& name) const;
+  at::Tensor own(const std::string& name, const Box& box) const;
   at::Tensor received(const GatheredTensor& tensor) const;
   void send(const GatheredTensor& tensor) const;
 

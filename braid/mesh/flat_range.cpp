@@ -1,0 +1,88 @@
+// Whole rows in the middle; what is left at both ends is a range of a tensor with one dim less.
+#include "braid/mesh/flat_range.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+// Boxes of [begin, end) in the dims from `dim` on; the dims before are fixed at `at`.
+class Cutter {
+ public:
+  explicit Cutter(const Index& shape) : shape_(shape) {}
+
+  void cut(size_t dim, Index at, int64_t begin, int64_t end) {
+    if (begin == end) return;
+    if (dim == shape_.size()) return add(at, dim, 0, 0);
+    int64_t row = 1;  // elements of one index of this dim
+    for (size_t d = dim + 1; d < shape_.size(); ++d) row *= shape_[d];
+    const int64_t first = begin / row, last = end / row;  // rows in which they lie
+    at.resize(dim);
+    if (begin % row != 0 || first == last) {
+      const int64_t stop = std::min(end, (first + 1) * row);
+      at.push_back(first);
+      cut(dim + 1, at, begin - first * row, stop - first * row);
+      return cut(dim, at, stop, end);
+    }
+    add(at, dim, first, last);
+    cut(dim, at, last * row, end);
+  }
+
+  std::vector<Box> boxes;
+
+ private:
+  // Indices [first, last) of dim `dim`, all of the dims behind it.
+  void add(const Index& at, size_t dim, int64_t first, int64_t last) {
+    Box box{Index(shape_.size(), 0), shape_};
+    for (size_t d = 0; d < dim; ++d) box.begin[d] = at[d], box.end[d] = at[d] + 1;
+    if (dim < shape_.size()) box.begin[dim] = first, box.end[dim] = last;
+    boxes.push_back(std::move(box));
+  }
+
+  const Index& shape_;
+};
+
+int64_t offset(const Index& shape, const Index& at) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + at[d];
+  return offset;
+}
+
+// What of `piece` lies in `box`, both in the local tensor, as a piece of the box.
+Piece clipped(const Piece& piece, const Box& box) {
+  Box local{piece.local_begin, piece.local_begin};
+  for (size_t d = 0; d < box.begin.size(); ++d) local.end[d] += piece.global.end[d] - piece.global.begin[d];
+  const Box both = intersection(local, box);
+  Piece part{piece.global, both.begin};
+  for (size_t d = 0; d < box.begin.size(); ++d) {
+    part.global.begin[d] = piece.global.begin[d] + both.begin[d] - local.begin[d];
+    part.global.end[d] = part.global.begin[d] + both.end[d] - both.begin[d];
+    part.local_begin[d] = both.begin[d] - box.begin[d];
+  }
+  return part;
+}
+
+}  // namespace
+
+std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end) {
+  check(0 <= begin && begin <= end && end <= num_elements(whole.local_shape), "a range of the local tensor");
+  Cutter cutter(whole.local_shape);
+  cutter.cut(0, {}, begin, end);
+  std::vector<Fragment> all;
+  for (const Box& box : cutter.boxes) {
+    Fragment fragment{offset(whole.local_shape, box.begin), {whole.global_shape, {}, {}, whole.sharded}};
+    for (size_t d = 0; d < box.begin.size(); ++d) {
+      fragment.placement.local_shape.push_back(box.end[d] - box.begin[d]);
+    }
+    for (const Piece& piece : whole.pieces) {
+      Piece part = clipped(piece, box);
+      if (!part.global.empty()) fragment.placement.pieces.push_back(std::move(part));
+    }
+    all.push_back(std::move(fragment));
+  }
+  return all;
+}
+
+}  // namespace braid
