@@ -3,6 +3,7 @@
 #include "braid/optim/adamw.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -62,8 +63,8 @@ AdamW::AdamW(const OptimizerSpec& spec, ParamStore& store) : spec_(spec), store_
     segments_.back().end = end;
   }
   const MemoryScope scope(MemoryCategory::Optimizer);
-  first_moment_ = at::zeros_like(store.flat_master());
-  second_moment_ = at::zeros_like(store.flat_master());
+  first_moment_ = at::zeros({store.num_owned()}, store.flat_master().options().requires_grad(false));
+  second_moment_ = at::zeros_like(first_moment_);
   if (!store.flat_master().is_cpu()) decays_ = on_device::decay_map(store);
 }
 
@@ -84,22 +85,22 @@ AdamWFactors<T> AdamW::factors(const OptimizerStep& step) const {
 }
 
 template <class T, class Data>
-void AdamW::update(const OptimizerStep& step) {
+void AdamW::update(const OwnedRange& range, const OptimizerStep& step) {
   const AdamWFactors<T> common = factors<T>(step);
-  T* const weight = store_.flat_master().mutable_data_ptr<T>();
-  Data* const data = static_cast<Data*>(store_.flat_data().mutable_data_ptr());
-  const T* const grad = store_.flat_grads().const_data_ptr<T>();
-  T* const first = first_moment_.mutable_data_ptr<T>();
-  T* const second = second_moment_.mutable_data_ptr<T>();
+  T* const weight = range.master.mutable_data_ptr<T>();
+  Data* const data = static_cast<Data*>(range.data.mutable_data_ptr());
+  const T* const grad = range.grad.const_data_ptr<T>();
+  T* const first = first_moment_.mutable_data_ptr<T>() + range.place;
+  T* const second = second_moment_.mutable_data_ptr<T>() + range.place;
   constexpr int64_t kAlign = ParamStore::kAlign;
-  at::parallel_for(0, store_.num_flat() / kAlign, kGrain / kAlign, [&](int64_t first_block, int64_t end_block) {
-    const int64_t begin = first_block * kAlign, end = end_block * kAlign;
+  at::parallel_for(0, range.length() / kAlign, kGrain / kAlign, [&](int64_t first_block, int64_t end_block) {
+    const int64_t begin = range.begin + first_block * kAlign, end = range.begin + end_block * kAlign;
     AdamWFactors<T> factors = common;
     auto segment = std::partition_point(segments_.begin(), segments_.end(), [&](auto& s) { return s.end <= begin; });
     for (; segment != segments_.end() && segment->begin < end; ++segment) {
-      const int64_t from = std::max(begin, segment->begin), to = std::min(end, segment->end);
+      const int64_t from = std::max(begin, segment->begin), to = std::min(end, segment->end), at = from - range.begin;
       factors.keep = static_cast<T>(1 - step.lr * segment->decay);
-      update_range<T>({weight + from, grad + from, first + from, second + from, to - from, factors}, data + from);
+      update_range<T>({weight + at, grad + at, first + at, second + at, to - from, factors}, data + at);
     }
   });
 }
@@ -111,26 +112,26 @@ void AdamW::update_on_device(const OptimizerStep& step) {
   on_device::adamw(store_, {decays_, first_moment_, second_moment_}, of_step);
 }
 
-void AdamW::update_on_host(const OptimizerStep& step) {
+void AdamW::update_on_host(const OwnedRange& range, const OptimizerStep& step) {
   switch (store_.flat_data().scalar_type()) {
     case at::kDouble:
-      update<double, NoData>(step);
+      update<double, NoData>(range, step);
       break;
     case at::kBFloat16:
-      update<float, Bf16>(step);
+      update<float, Bf16>(range, step);
       break;
     case at::kHalf:
-      update<float, c10::Half>(step);
+      update<float, c10::Half>(range, step);
       break;
     default:
-      update<float, NoData>(step);
+      update<float, NoData>(range, step);
   }
 }
 
 void AdamW::step(const OptimizerStep& step) {
   ++num_steps_;
   if (store_.flat_master().is_cpu()) {
-    update_on_host(step);
+    for (const OwnedRange& range : store_.owned()) update_on_host(range, step);
   } else if (store_.flat_master().scalar_type() == at::kDouble) {
     update_on_device<double>(step);
   } else {

@@ -22,7 +22,7 @@ struct OptimizerStep {
 
 class AdamW {
  public:
-  // State for all of `store`, which must outlive this. Moments have the masters' type.
+  // State for what this rank owns of `store`, which must outlive this. Moments have the masters' type.
   AdamW(const OptimizerSpec& spec, ParamStore& store);
 
   // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No. Bitwise the same for
@@ -31,9 +31,10 @@ class AdamW {
   void step(const OptimizerStep& step);
 
   int64_t num_steps() const { return num_steps_; }
-  void set_num_steps(int64_t steps) { num_steps_ = steps; }           // after loading the moments
-  const at::Tensor& first_moment() const { return first_moment_; }    // flat, parallel to store.flat_master()
-  const at::Tensor& second_moment() const { return second_moment_; }  // flat, parallel to store.flat_master()
+  void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the moments
+  // 1-D, of store.num_owned() elements: those of an OwnedRange begin at its place.
+  const at::Tensor& first_moment() const { return first_moment_; }
+  const at::Tensor& second_moment() const { return second_moment_; }
 
  private:
   struct Segment {
@@ -43,10 +44,10 @@ class AdamW {
   template <class T>
   AdamWFactors<T> factors(const OptimizerStep& step) const;  // with keep = 1
   template <class T, class Data>
-  void update(const OptimizerStep& step);
+  void update(const OwnedRange& range, const OptimizerStep& step);
   template <class T>
   void update_on_device(const OptimizerStep& step);
-  void update_on_host(const OptimizerStep& step);
+  void update_on_host(const OwnedRange& range, const OptimizerStep& step);
 
   OptimizerSpec spec_;
   ParamStore& store_;

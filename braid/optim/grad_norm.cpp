@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "braid/base/errors.h"
@@ -39,47 +40,75 @@ double block_squares(const T* values) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// The slice is followed by zeros up to a whole block.
+// Of the blocks [begin, end) of kAlign elements of the flat buffers, which lie in `range`, into of_blocks[begin ..].
 template <class T>
-double squares(const Parameter& param, std::vector<double>& partials) {
-  const int64_t num_blocks = (param.num_elements() + kAlign - 1) / kAlign;
-  partials.resize(num_blocks);
-  const T* values = param.main_grad.const_data_ptr<T>();
-  at::parallel_for(0, num_blocks, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) partials[b] = block_squares(values + b * kAlign);
+void square_blocks(const OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
+  const T* values = range.grad.const_data_ptr<T>() - range.begin;
+  at::parallel_for(begin, end, kGrain, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b) of_blocks[b] = block_squares(values + b * kAlign);
   });
-  double sum = 0;
-  for (const double partial : partials) sum += partial;
-  return sum;
 }
 
-double squares(const Parameter& param, std::vector<double>& partials) {
-  const bool is_double = param.main_grad.scalar_type() == at::kDouble;
-  return is_double ? squares<double>(param, partials) : squares<float>(param, partials);
-}
+// By parameter. Slices are followed by zeros up to a whole block; the blocks of a parameter that other ranks own come
+// from them, and exact zeros from here.
+class HostSquares {
+ public:
+  HostSquares(const ParamStore& store, const std::function<bool(const Parameter&)>& counts, Communicator* shards)
+      : blocks_(at::zeros({store.num_flat() / kAlign}, at::kDouble)) {
+    for (const OwnedRange& range : store.owned()) {
+      for (const Parameter& param : store.params()) {
+        const int64_t begin = std::max(range.begin / kAlign, first_block(param));
+        const int64_t end = std::min(range.end / kAlign, end_block(param));
+        if (begin >= end || (!shards && !counts(param))) continue;  // somebody else may count it
+        double* of_blocks = blocks_.mutable_data_ptr<double>();
+        const bool is_double = range.grad.scalar_type() == at::kDouble;
+        is_double ? square_blocks<double>(range, begin, end, of_blocks)
+                  : square_blocks<float>(range, begin, end, of_blocks);
+      }
+    }
+    if (shards) shards->all_reduce(blocks_, ReduceOp::Sum).wait_host();
+  }
+
+  double operator()(const Parameter& param) const {
+    const double* of_blocks = blocks_.const_data_ptr<double>();
+    return std::accumulate(of_blocks + first_block(param), of_blocks + end_block(param), 0.0);
+  }
+
+ private:
+  static int64_t first_block(const Parameter& param) { return param.offset / kAlign; }
+  static int64_t end_block(const Parameter& param) {
+    return (param.offset + param.num_elements() + kAlign - 1) / kAlign;
+  }
+
+  at::Tensor blocks_;
+};
 
 }  // namespace
 
 GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& order,
-                                   const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
+                                   const std::function<bool(const Parameter&)>& counts, NormGroups groups) {
   std::unordered_map<std::string_view, int64_t> places;
   for (const std::string& name : order) places.emplace(name, places.size());
   check(places.size() == order.size(), "the order names each parameter once");
 
-  squares_ = at::zeros({model_group.size(), static_cast<int64_t>(order.size())}, at::kDouble);
-  const at::Tensor own = squares_[model_group.rank()];
-  std::vector<double> partials;
-  model_group.queue().drain();  // gradients are read here, on the host
-  const bool on_host = store.flat_grads().is_cpu();
-  const std::vector<double> of_device = on_host ? std::vector<double>() : on_device::squares(store);
+  squares_ = at::zeros({groups.model.size(), static_cast<int64_t>(order.size())}, at::kDouble);
+  const at::Tensor own = squares_[groups.model.rank()];
+  groups.model.queue().drain();  // gradients are read here, on the host
+  std::optional<HostSquares> of_host;
+  std::vector<double> of_device;
+  if (store.flat_grads().is_cpu()) {
+    of_host.emplace(store, counts, groups.shards);
+  } else {
+    of_device = on_device::squares(store);
+  }
   for (const Parameter& param : store.params()) {
     if (!counts(param)) continue;
     const auto place = places.find(param.name);
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
-    own.mutable_data_ptr<double>()[place->second] = on_host ? squares(param, partials) : of_device[param.index];
+    own.mutable_data_ptr<double>()[place->second] = of_host ? (*of_host)(param) : of_device[param.index];
   }
-  own_ = part(model_group.rank());
-  work_ = model_group.all_gather(squares_, own);
+  own_ = part(groups.model.rank());
+  work_ = groups.model.all_gather(squares_, own);
 }
 
 double GradNormExchange::part(int rank) const {
@@ -104,8 +133,8 @@ double GradNormExchange::finish() {
 }
 
 double global_grad_norm(const ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const Parameter&)>& counts, Communicator& model_group) {
-  return GradNormExchange(store, order, counts, model_group).finish();
+                        const std::function<bool(const Parameter&)>& counts, NormGroups groups) {
+  return GradNormExchange(store, order, counts, groups).finish();
 }
 
 double clip_scale(double norm, double clip_norm) {

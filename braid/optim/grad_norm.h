@@ -18,15 +18,20 @@ using ParamOrder = std::vector<std::string>;
 
 // Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in parameter order, each element once
 // over `model_group` (pipe x tensor ranks of one replica): copies along the tensor axis and the second place of a tied
-// parameter do not count. Bitwise the same for every pipe size. `counts` says whether this rank speaks for a parameter.
-// Collective over `model_group`.
+// parameter do not count. Bitwise the same for every pipe size, and however gradients are shared out. `counts` says
+// whether this rank, with those it shares gradients out with, speaks for a parameter. Collective over both groups.
 //
 // In two halves, so that a rank can go on in between. The gradients may change after the first.
+struct NormGroups {
+  Communicator& model;             // pipe x tensor ranks of one replica
+  Communicator* shards = nullptr;  // the ranks that share the gradients out, waited for in the first half; null: none
+};
+
 class GradNormExchange {
  public:
-  // Sums this rank's squares and starts the exchange; returns before the others have arrived.
+  // Sums this rank's squares and starts the exchange; returns before the others of the model have arrived.
   GradNormExchange(const ParamStore& store, const ParamOrder& order,
-                   const std::function<bool(const Parameter&)>& counts, Communicator& model_group);
+                   const std::function<bool(const Parameter&)>& counts, NormGroups groups);
 
   // The norm of what this rank speaks for.
   double own() const { return own_; }
@@ -42,7 +47,7 @@ class GradNormExchange {
 
 // Both halves at once.
 double global_grad_norm(const ParamStore& store, const ParamOrder& order,
-                        const std::function<bool(const Parameter&)>& counts, Communicator& model_group);
+                        const std::function<bool(const Parameter&)>& counts, NormGroups groups);
 
 // min(1, clip_norm / (norm + 1e-6)), 1 when clip_norm is 0 (as torch.nn.utils.clip_grad_norm_).
 double clip_scale(double norm, double clip_norm);

@@ -4,6 +4,8 @@
 //   master | wte | wpe | ln.w | ln.b | qkv.w | ...          float32, when data is bfloat16 or float16; else data itself
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
+//
+// Where ranks share the parameters out (sharding.h), a rank holds of some of these buffers its own ranges only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "braid/param/param_spec.h"
+#include "braid/param/sharding.h"
 
 namespace braid {
 
@@ -35,11 +38,19 @@ struct Parameter {
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
   int64_t offset = 0;           // of `data` and `main_grad` in the flat buffers, in elements
   at::Tensor data;              // local shape, requires_grad; what layers compute with
-  at::Tensor master;            // local shape; what the optimizer updates and checkpoints hold
-  at::Tensor main_grad;  // local shape; the gradient the optimizer reads. Views the slice of the first local use.
+  at::Tensor master;            // local shape; what the optimizer updates. Undefined where states are shared out
+  at::Tensor main_grad;  // local shape; the gradient of this rank. Views the slice of the first local use. Undefined
+                         // where gradients are shared out
   std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
 
-  int64_t num_elements() const { return main_grad.numel(); }
+  int64_t num_elements() const { return braid::num_elements(placement.local_shape); }
+};
+
+struct StoreOptions {
+  Reduction reduction = Reduction::Fast;
+  at::TensorOptions data;  // float32, float64, bfloat16 or float16, and where all of it is
+  uint64_t seed = 0;
+  Sharding sharding = {};
 };
 
 class ParamStore {
@@ -49,30 +60,65 @@ class ParamStore {
   // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` says the data's
   // dtype, float32, float64, bfloat16 or float16, and where all of it is. Masters and gradients are float64 for
   // float64, else float32. Initial values are the same on every device.
-  ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed);
+  ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed)
+      : ParamStore(blocks, {reduction, data, seed}) {}
+  ParamStore(const std::vector<BlockSpec>& blocks, const StoreOptions& options);
   ParamStore(const ParamStore&) = delete;
 
   Parameter& operator[](const std::string& name);  // check() fails when there is none
   std::vector<Parameter>& params() { return params_; }
   const std::vector<Parameter>& params() const { return params_; }
+  // Whole, or where `holds` says so what this rank owns of it, one range after another.
   const at::Tensor& flat_data() const { return flat_data_; }
-  const at::Tensor& flat_master() const { return flat_master_; }  // is flat_data() when their types are the same
-  // From now on the parameters' data are `flat_data`, laid out as before, in leaves of their own: what was computed
-  // with the data so far keeps them. Masters move along where they are the data.
-  void bind(const at::Tensor& flat_data);
-  // After writing masters: data becomes the masters rounded, to nearest even.
-  void round_masters();
-  // The first part is parallel to flat_data(); extra use slices follow it.
+  const at::Tensor& flat_master() const { return flat_master_; }  // is flat_data() when masters are the data
+  // Whole, its first part is parallel to flat_data(); extra use slices follow it.
   const at::Tensor& flat_grads() const { return flat_grads_; }
-  int64_t num_flat() const { return flat_data_.numel(); }
-  Reduction reduction() const { return reduction_; }
+  // From now on the parameters' data are `flat_data`, laid out as before, in leaves of their own: what was computed
+  // with the data so far keeps them. Masters move along where they are the data. Not where anything is shared out.
+  void bind(const at::Tensor& flat_data);
+  // After writing masters: data becomes the masters rounded, to nearest even, in the ranges that this rank owns.
+  void round_masters();
+
+  int64_t num_flat() const { return num_flat_; }    // elements of a whole buffer
+  int64_t num_owned() const { return num_owned_; }  // elements of what this rank updates
+  Reduction reduction() const { return options_.reduction; }
+
+  const Sharding& sharding() const { return options_.sharding; }
+  // Gradients are kept whole in reproducible mode, whatever is shared out: their tree is over this rank's microbatches.
+  bool shards_gradients() const;
+  bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
+  // What this rank updates: everything, or its part of every unit, in their order.
+  const std::vector<OwnedRange>& owned() const { return owned_; }
+  // Empty where nothing is shared out.
+  const std::vector<ShardUnit>& units() const { return units_; }
+  const std::vector<int>& units_of_block(int block) const { return units_of_block_[block]; }
+  int unit_of(const Parameter& param) const { return unit_of_param_[param.index]; }
+  // The whole data of a unit, 1-D. Shared out, there is memory behind it and behind the parameters' data only between
+  // allocate_unit() and free_unit(), and nothing in it but what the caller gathers.
+  const at::Tensor& unit_data(int unit) const { return unit_data_[unit]; }
+  void allocate_unit(int unit);
+  void free_unit(int unit);
 
  private:
-  void fill_masters(uint64_t seed);
+  void lay_out(const std::vector<BlockSpec>& blocks);
+  int64_t extent(const Parameter& param) const;
+  void allocate();
+  void make_views();
+  void make_data_views();
+  void make_owned();
+  void fill_masters();
+  void fill_units();
 
-  Reduction reduction_;
-  at::Tensor flat_data_, flat_master_, flat_grads_;
+  StoreOptions options_;
+  at::ScalarType master_type_;
   std::vector<Parameter> params_;
+  int64_t num_flat_ = 0, num_extra_ = 0, num_owned_ = 0;
+  at::Tensor flat_data_, flat_master_, flat_grads_;
+  std::vector<ShardUnit> units_;
+  std::vector<std::vector<int>> units_of_block_;
+  std::vector<int> unit_of_param_;
+  std::vector<at::Tensor> unit_data_;
+  std::vector<OwnedRange> owned_;
 };
 
 }  // namespace braid

@@ -1,0 +1,45 @@
+// How ranks that hold the same parameters share them out instead (ZeRO: Rajbhandari et al. 2020, section 5). Everything
+// is cut alike, unit by unit, so optimizer states, gradients and parameters of one rank belong together. It knows no
+// tensors' values and no communicator.
+//
+//   flat buffer     | wte           | blocks.0          | blocks.1          | ln_f |
+//   units           |---------------|-------------------|-------------------|------|      each a multiple of parts
+//   of part 1 of 3  |    |xxxx|     |     |xxxxxx|      |     |xxxxxx|      |  |x| |      blocks of kAlign elements
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace braid {
+
+// What a rank holds only its part of. Each includes those before it.
+enum class Sharded { Nothing, Optimizer, Gradients, Parameters };
+
+struct Sharding {
+  Sharded what = Sharded::Nothing;
+  int part = 0, parts = 1;  // this rank's, of how many
+};
+
+// Neighbouring whole parameters that are gathered and scattered at once: those of one block that are not tied, or one
+// tied parameter, so that both of its places are cut alike.
+struct ShardUnit {
+  int64_t begin = 0, end = 0;  // elements of the flat buffers
+  int first_param = 0, num_params = 0;
+
+  int64_t length() const { return end - begin; }
+};
+
+// A stretch of the flat buffers whose masters this rank updates. Tensors are 1-D and of one length.
+struct OwnedRange {
+  int64_t begin = 0, end = 0;  // elements of the flat buffers
+  int64_t place = 0;           // of its first element among all that this rank owns, one after another
+  at::Tensor master;
+  at::Tensor data;  // the same memory as `master` where their types are the same
+  at::Tensor grad;
+
+  int64_t length() const { return end - begin; }
+};
+
+}  // namespace braid
