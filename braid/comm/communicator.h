@@ -79,6 +79,7 @@ class Communicator {
   // In place. On return of the Work, every rank's `tensor` holds the combination of all.
   virtual Work all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
   // `in` has size() equal chunks along its flattened elements; `out` receives chunk rank() combined over all ranks.
+  // `out` may be a view of chunk rank() of `in`.
   virtual Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) = 0;
   // `out` has size() equal chunks; chunk r receives rank r's `in`. `in` may be a view of chunk rank() of `out`.
   virtual Work all_gather(const at::Tensor& out, const at::Tensor& in) = 0;

@@ -22,6 +22,18 @@ std::vector<Segment> plan_segments(const Recompute& policy, const StageBlocks& b
   return segments;
 }
 
+std::vector<Segment> block_by_block(const std::vector<Segment>& plan) {
+  std::vector<Segment> all;
+  for (const Segment& segment : plan) {
+    if (segment.kept == Segment::Kept::Input) {
+      all.push_back(segment);
+      continue;
+    }
+    for (int block = segment.begin; block < segment.end; ++block) all.push_back({block, block + 1, segment.kept});
+  }
+  return all;
+}
+
 Keep kept_by_layers(const Recompute& policy) {
   return policy.keeps == Recompute::Keeps::Selected ? Keep::Selected : Keep::Everything;
 }

@@ -24,16 +24,33 @@ Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQu
 
 at::Tensor Segments::run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
   for (int block = segment.begin; block < segment.end; ++block) {
+    if (hooks_.before) hooks_.before(block, Phase::Forward);
+    x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
+    if (hooks_.after) hooks_.after(block, Phase::Forward);
+  }
+  return x_btc;
+}
+
+at::Tensor Segments::run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
+  for (int block = segment.begin; block < segment.end; ++block) {
     x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
   }
   return x_btc;
 }
 
-void Segments::run_with_graph(size_t segment, Passage& passage) const {
+void Segments::before_backward(const Segment& segment) const {
+  for (int block = segment.end; hooks_.before && block-- > segment.begin;) hooks_.before(block, Phase::Backward);
+}
+
+void Segments::after_backward(const Segment& segment) const {
+  for (int block = segment.end; hooks_.after && block-- > segment.begin;) hooks_.after(block, Phase::Backward);
+}
+
+void Segments::run_again(size_t segment, Passage& passage) const {
   const c10::AutoGradMode grad(true);
   Passage::Ends& ends = passage.ends_[segment];
   if (ends.input.defined()) ends.input.requires_grad_(true);
-  ends.output = run(plan_[segment], ends.input, passage.microbatch_);
+  ends.output = run_within(plan_[segment], ends.input, passage.microbatch_);
 }
 
 at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
@@ -45,8 +62,9 @@ at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
   for (size_t i = 0; i < plan_.size(); ++i) {
     passage.ends_.push_back({x.defined() ? x.detach() : x, {}});
     if (plan_[i].kept == Segment::Kept::Graph) {
-      run_with_graph(i, passage);
-      x = passage.ends_[i].output;
+      Passage::Ends& ends = passage.ends_[i];
+      if (ends.input.defined()) ends.input.requires_grad_(true);
+      x = ends.output = run(plan_[i], ends.input, microbatch);
     } else {
       const c10::AutoGradMode no_grad(false);
       x = run(plan_[i], passage.ends_[i].input, microbatch);
@@ -60,8 +78,10 @@ void Segments::recompute(Passage& passage) const {
   check(!passage.ends_.empty(), "what is run again has passed");
   for (size_t i = plan_.size(); i-- > 0;) {
     if (plan_[i].kept == Segment::Kept::Graph) continue;
-    if (!passage.ends_[i].output.defined()) run_with_graph(i, passage);
-    return;
+    if (passage.ends_[i].output.defined()) return;
+    before_backward(plan_[i]);
+    run_again(i, passage);
+    return after_backward(plan_[i]);
   }
 }
 
@@ -72,10 +92,12 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
   if (weights == WeightPass::AtOnce) at_once.emplace(weight_grads_);
   while (!passage.ends_.empty()) {
     const size_t last = passage.ends_.size() - 1;
-    if (!passage.ends_[last].output.defined()) run_with_graph(last, passage);
+    before_backward(plan_[last]);
+    if (!passage.ends_[last].output.defined()) run_again(last, passage);
     const Passage::Ends ends = std::move(passage.ends_[last]);
     passage.ends_.pop_back();
     torch::autograd::backward({ends.output}, {dy});
+    after_backward(plan_[last]);
     dy = ends.input.defined() ? ends.input.grad() : at::Tensor();
   }
   return dy;

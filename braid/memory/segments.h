@@ -9,13 +9,22 @@
 // parameters must be the same at both. It knows neither schedules nor what is inside a block.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "braid/memory/segment_plan.h"
 #include "braid/nn/block.h"
+#include "braid/param/phase.h"
 
 namespace braid {
+
+// Called around every block that runs: before it, and when its parameters are not needed any more. A backward calls
+// them around a whole segment, block by block from the last. May be empty.
+struct BlockHooks {
+  std::function<void(int block, Phase phase)> before, after;
+};
 
 // When a backward's weight gradients are computed.
 enum class WeightPass {
@@ -45,6 +54,8 @@ class Segments {
   // `blocks`, of which `plan` covers each, and `weight_grads`, on which they leave gradients, outlive this.
   Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads);
 
+  void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
+
   // The stage's output for a fresh passage; x_btc is undefined where the first block makes it from tokens. With
   // gradients disabled nothing is kept and no backward may follow. The output has a graph only where the last segment
   // keeps it; backward needs no part of it from the caller.
@@ -57,12 +68,17 @@ class Segments {
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:
+  // With hooks of a forward, or within those of whoever calls.
   at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
-  void run_with_graph(size_t segment, Passage& passage) const;
+  at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
+  void run_again(size_t segment, Passage& passage) const;
+  void before_backward(const Segment& segment) const;
+  void after_backward(const Segment& segment) const;
 
   const Blocks& blocks_;
   std::vector<Segment> plan_;
   WeightGradQueue& weight_grads_;
+  BlockHooks hooks_;
 };
 
 }  // namespace braid

@@ -31,6 +31,8 @@ std::vector<CrossRule> model_rules();
 std::vector<CrossRule> schedule_rules();
 // And about how it is cut into stages.
 std::vector<CrossRule> partition_rules();
+// And about replicas.
+std::vector<CrossRule> sync_rules();
 // And about what is kept.
 std::vector<CrossRule> memory_rules();
 

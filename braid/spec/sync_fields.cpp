@@ -33,6 +33,10 @@ std::vector<Field> sync_fields() {
                      "too, 3 parameters too."),
       sync<&S::zero_group>("sync.zero_group", at_least(0),
                            "Data ranks that share out one copy, neighbours on the data axis; 0: all of them."),
+      sync<&S::zero_gather>("sync.zero_gather", OneOf{{"block", "stage"}},
+                            "Under sync.zero 3, whether each block is gathered just before it runs and freed after it "
+                            "(block), or a whole stage for as long as the schedule needs it soon (stage), which takes "
+                            "more memory and sends less."),
       sync<&S::period>("sync.period", at_least(1), "Steps between two synchronisations of local-sgd or diloco."),
       sync<&S::period_warmup>("sync.period_warmup", at_least(0),
                               "Steps with summed gradients before local-sgd or diloco begins."),

@@ -15,11 +15,12 @@ struct SyncSpec {
   double compression_fraction = 0.01;  // top-k: share of the elements that travel
   int compression_rank = 4;            // power-sgd
   int compression_start = 0;           // steps before compression begins
-  int zero = 0;           // what is sharded: 1 optimizer states, 2 gradients too, 3 parameters too (ZeRO's stages)
-  int zero_group = 0;     // data ranks that shard together, the others hold copies; 0: all
-  int period = 1;         // local-sgd, diloco: steps between two synchronisations
-  int period_warmup = 0;  // local-sgd, diloco: steps synchronised one by one first
-  double outer_lr = 0.7;  // diloco
+  int zero = 0;        // what is sharded: 1 optimizer states, 2 gradients too, 3 parameters too (ZeRO's stages)
+  int zero_group = 0;  // data ranks that shard together, the others hold copies; 0: all
+  std::string zero_gather = "block";       // zero 3: block or stage, what is gathered and freed at once
+  int period = 1;                          // local-sgd, diloco: steps between two synchronisations
+  int period_warmup = 0;                   // local-sgd, diloco: steps synchronised one by one first
+  double outer_lr = 0.7;                   // diloco
   double outer_momentum = 0.9;             // diloco
   int servers = 1;                         // parameter-server: the parameters are cut into so many key ranges
   std::string server_optimizer = "adamw";  // parameter-server: adamw, adagrad or sgd

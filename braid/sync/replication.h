@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "braid/param/param_store.h"
+#include "braid/param/phase.h"
 
 namespace braid {
-
-enum class Phase { Forward, Backward };
 
 // Something a run needs to go on, beside parameters and moments: the outer optimizer's momentum, what compression owes.
 struct ReplicationState {

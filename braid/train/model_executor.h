@@ -50,6 +50,8 @@ class ModelExecutor final : public StageExecutor {
   void full_backward(int stage, int micro) override;
   void input_grad(int stage, int micro) override;
   void weight_grad(int stage, int micro) override;
+  void unshard(int stage) override { model_.hold_stage(stage); }
+  void reshard(int stage) override { model_.let_stage_go(stage); }
   void recompute(int stage, int micro) override;
   void reduce_grad(int stage) override;
   void update(int stage, int micro) override;

@@ -29,7 +29,8 @@ std::unique_ptr<Communicator> replica_group(const DeviceMesh& mesh, const StageL
 
 }  // namespace
 
-RankGroups::RankGroups(const DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world)
+RankGroups::RankGroups(const DeviceMesh& the_mesh, const StageLayout& the_layout, Communicator& the_world,
+                       int shard_data)
     : mesh(the_mesh), at(the_mesh.coords(the_world.rank())), layout(the_layout), world(the_world) {
   check(world.size() == mesh.num_ranks(), "a world has one rank per place of its mesh");
   tensor = group_along(mesh, world, {Axis::Tensor}, "tensor");
@@ -37,6 +38,10 @@ RankGroups::RankGroups(const DeviceMesh& the_mesh, const StageLayout& the_layout
   data = group_along(mesh, world, {Axis::Data}, "data");
   model = group_along(mesh, world, {Axis::Pipe, Axis::Tensor}, "model");
   replicas = replica_group(mesh, layout, world);
+  const int parts = shard_data == 1 ? 1 : shard_data * (layout.mirrored() ? 2 : 1);
+  check(replicas->size() % parts == 0, "copies are shared out alike");
+  shards = replicas->split(replicas->rank() / parts, replicas->rank(), "shards");
+  copies = replicas->split(replicas->rank() % parts, replicas->rank(), "copies");
   tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
 }
 

@@ -10,8 +10,9 @@
 namespace braid {
 
 struct RankGroups {
-  // Collective over `world`, whose size is the mesh's.
-  RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world);
+  // Collective over `world`, whose size is the mesh's. As many data ranks as `shard_data` share out one copy of the
+  // parameters (a divisor of the data axis); 1: each has its own.
+  RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
 
   DeviceMesh mesh;
   Coords at;  // this rank's place
@@ -22,6 +23,8 @@ struct RankGroups {
   std::unique_ptr<Communicator> data;
   std::unique_ptr<Communicator> model;     // pipe x tensor: one replica
   std::unique_ptr<Communicator> replicas;  // all ranks with the same parameters: data x the pair of a mirrored stage
+  std::unique_ptr<Communicator> shards;    // of the replicas, those that share out one copy; else 1
+  std::unique_ptr<Communicator> copies;    // of the replicas, those that hold the same part of it
   std::unique_ptr<Communicator> tied;  // the ranks with one end of the model each, which share the embedding; else 1
 
   // Whether this rank is the one of its mirrored pair that speaks for their parameters.

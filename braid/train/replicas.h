@@ -5,11 +5,12 @@
 
 #include "braid/spec/run_spec.h"
 #include "braid/sync/replication.h"
-#include "braid/train/rank_groups.h"
+#include "braid/train/stage_model.h"
 
 namespace braid {
 
-// All arguments outlive the result. Collective over groups.world.
-std::unique_ptr<Replication> make_replication(const RunSpec& spec, ParamStore& store, const RankGroups& groups);
+// Both outlive the result, which `model` tells from now on what is ready and which blocks run. Collective over the
+// world.
+std::unique_ptr<Replication> make_replication(const RunSpec& spec, StageModel& model);
 
 }  // namespace braid

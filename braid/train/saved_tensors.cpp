@@ -1,17 +1,50 @@
 // Names of tensors in a checkpoint.
 #include "braid/train/saved_tensors.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "braid/mesh/flat_range.h"
+
 namespace braid {
+
+namespace {
+
+// What the rank owns of a parameter: `flat` is a 1-D tensor of a range, of which these are the first elements.
+class Listing {
+ public:
+  explicit Listing(const Parameter& param) : param_(param) {}
+
+  void add(const std::string& prefix, const OwnedRange& range, const at::Tensor& flat) {
+    const int64_t begin = std::max(range.begin, param_.offset) - param_.offset;
+    const int64_t end = std::min(range.end, param_.offset + param_.num_elements()) - param_.offset;
+    if (begin >= end) return;
+    for (const Fragment& part : fragments(param_.placement, begin, end)) {
+      const int64_t at = param_.offset + part.begin - range.begin;
+      const at::Tensor local = flat.narrow(0, at, num_elements(part.placement.local_shape));
+      tensors.push_back({prefix + param_.name, part.placement, local.view(part.placement.local_shape)});
+    }
+  }
+
+  std::vector<PlacedTensor> tensors;
+
+ private:
+  const Parameter& param_;
+};
+
+}  // namespace
 
 std::vector<PlacedTensor> saved_tensors(const ParamStore& store, const AdamW& optimizer, Replication& replication) {
   std::vector<PlacedTensor> tensors;
   for (const Parameter& param : store.params()) {
-    const auto slice = [&](const at::Tensor& flat) {
-      return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
-    };
-    tensors.push_back({param.name, param.placement, param.master});
-    tensors.push_back({"adamw.first_moment/" + param.name, param.placement, slice(optimizer.first_moment())});
-    tensors.push_back({"adamw.second_moment/" + param.name, param.placement, slice(optimizer.second_moment())});
+    Listing listing(param);
+    for (const OwnedRange& range : store.owned()) {
+      const auto of_range = [&](const at::Tensor& flat) { return flat.narrow(0, range.place, range.length()); };
+      listing.add("", range, range.master);
+      listing.add("adamw.first_moment/", range, of_range(optimizer.first_moment()));
+      listing.add("adamw.second_moment/", range, of_range(optimizer.second_moment()));
+    }
+    std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
   for (ReplicationState& state : replication.state()) tensors.push_back({state.name, state.placement, state.local});
   return tensors;

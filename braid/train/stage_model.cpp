@@ -28,6 +28,12 @@ ParamOrder param_order(const ModelParams& params) {
   return order;
 }
 
+Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
+  const int parts = groups.shards->size();
+  if (parts == 1) return {};
+  return {static_cast<Sharded>(spec.zero), groups.shards->rank(), parts};
+}
+
 at::ScalarType scalar_type(const std::string& dtype) {
   if (dtype == "float64") return at::kDouble;
   if (dtype == "bfloat16") return at::kBFloat16;
@@ -44,13 +50,47 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
     for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(params_of(piece, all));
+      stage_of_block_.push_back(stage);
     }
   }
-  store_ = std::make_unique<ParamStore>(mine, reproducible ? Reduction::Reproducible : Reduction::Fast,
-                                        at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec)),
-                                        spec.train.seed);
-  sink_ = reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
+  const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
+  const auto reduction = reproducible ? Reduction::Reproducible : Reduction::Fast;
+  store_ = std::make_unique<ParamStore>(mine,
+                                        StoreOptions{reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
+  make_sink();
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) build(spec, stage);
+}
+
+void StageModel::make_sink() {
+  if (store_->shards_gradients()) {
+    auto sink = std::make_unique<UnitSink>(*store_);
+    unit_sink_ = sink.get();
+    sink_ = std::move(sink);
+  } else {
+    sink_ = store_->reduction() == Reduction::Reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
+  }
+}
+
+void StageModel::hold_stage(int stage) const {
+  for (size_t block = 0; hooks_.before && block < stage_of_block_.size(); ++block) {
+    if (stage_of_block_[block] == stage) hooks_.before(static_cast<int>(block), Phase::Forward);
+  }
+}
+
+void StageModel::let_stage_go(int stage) const {
+  for (size_t block = 0; hooks_.after && block < stage_of_block_.size(); ++block) {
+    if (stage_of_block_[block] == stage) hooks_.after(static_cast<int>(block), Phase::Forward);
+  }
+}
+
+void StageModel::set_hooks(const BlockHooks& hooks) {
+  hooks_ = hooks;
+  for (auto& [index, stage] : stages_) {
+    const int first =
+        static_cast<int>(std::find(stage_of_block_.begin(), stage_of_block_.end(), index) - stage_of_block_.begin());
+    stage.segments->set_hooks({[hooks, first](int block, Phase phase) { hooks.before(first + block, phase); },
+                               [hooks, first](int block, Phase phase) { hooks.after(first + block, phase); }});
+  }
 }
 
 void StageModel::build(const RunSpec& spec, int index) {
@@ -63,7 +103,8 @@ void StageModel::build(const RunSpec& spec, int index) {
   }
   const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
-  const auto plan = plan_segments(policy, {embedding, middle, head});
+  auto plan = plan_segments(policy, {embedding, middle, head});
+  if (store_->shards_parameters()) plan = block_by_block(plan);
   stage.segments = std::make_unique<Segments>(stage.blocks, plan, *stage.weight_grads);
 }
 

@@ -9,6 +9,7 @@
 
 #include "braid/memory/segments.h"
 #include "braid/optim/grad_norm.h"
+#include "braid/param/unit_sink.h"
 #include "braid/spec/run_spec.h"
 #include "braid/train/rank_groups.h"
 
@@ -24,6 +25,14 @@ class StageModel {
 
   ParamStore& params() { return *store_; }
   GradSink& sink() { return *sink_; }
+  UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are shared out; else null
+  // By block of the store, the stage it is in.
+  const std::vector<int>& stage_of_block() const { return stage_of_block_; }
+  // Called around every block that runs, with its number among those of the store.
+  void set_hooks(const BlockHooks& hooks);
+  // Calls the hooks around all blocks of `stage` at once, which then stay whole in between.
+  void hold_stage(int stage) const;
+  void let_stage_go(int stage) const;
   WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
   bool is_first(int stage) const { return stage == 0; }
   bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
@@ -31,6 +40,10 @@ class StageModel {
   const RankGroups& groups() const { return groups_; }
   // Whether this rank speaks for `param` in norms: no lower rank of the replica holds the same elements.
   bool counts(const Parameter& param) const;
+  // Those over which norms are formed.
+  NormGroups norm_groups() const {
+    return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
+  }
   // Names of the whole model's parameters, the same on every rank.
   const ParamOrder& order() const { return order_; }
 
@@ -40,15 +53,22 @@ class StageModel {
     Segments::Blocks blocks;
     std::unique_ptr<Segments> segments;
   };
+  void make_sink();
   void build(const RunSpec& spec, int stage);
 
   const RankGroups& groups_;
   ParamOrder order_;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<GradSink> sink_;
+  UnitSink* unit_sink_ = nullptr;
+  std::vector<int> stage_of_block_;
+  BlockHooks hooks_;
   RankGenerator generator_;
   std::map<int, Stage> stages_;
 };
+
+// What sync.zero asks for on these groups.
+Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
 // Names without repeats (a tied parameter once), in model order.
 ParamOrder param_order(const ModelParams& params);

@@ -14,7 +14,7 @@ double mean(const double* losses, int64_t count) {
 
 GradNormExchange started_norm(StageModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
-  return {model.params(), model.order(), counts, *model.groups().model};
+  return {model.params(), model.order(), counts, model.norm_groups()};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/schedule_kind.h"
+#include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid {
@@ -102,7 +103,9 @@ bool runs_ahead_already(const Schedule& schedule) {
 }  // namespace
 
 Schedule step_schedule(const RunSpec& spec) {
-  const Schedule schedule = with_comms(with_grad_sync(requested(spec)));
+  const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == "stage";
+  const Schedule asked = requested(spec);
+  const Schedule schedule = with_comms(with_grad_sync(gathers_stages ? with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
   if (runs_ahead_already(schedule)) return schedule;
   return with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));

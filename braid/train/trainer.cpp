@@ -17,6 +17,7 @@
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/recompute.h"
+#include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/replicas.h"
 #include "braid/train/resume.h"
@@ -59,10 +60,9 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
 
 Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
     : spec_(spec),
-      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world)),
+      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world, shard_data(spec))),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
-  replication_ = make_replication(spec_, model_->params(), *groups_);
-  model_->sink().on_ready = [this](const Parameter& param) { replication_->ready(param); };
+  replication_ = make_replication(spec_, *model_);
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
   if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
@@ -173,7 +173,7 @@ void Trainer::begin_gradients(int update) {
 void Trainer::update_within_step(int update) {
   replication_->finish();
   const auto counts = [this](const Parameter& param) { return model_->counts(param); };
-  const double norm = global_grad_norm(model_->params(), model_->order(), counts, *groups_->tensor);
+  const double norm = global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
   if (!std::isfinite(norm)) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
                        groups_->at[Axis::Pipe], " is ", norm, ": not finite"));
@@ -236,7 +236,10 @@ std::vector<PlacedTensor> Trainer::tensors() const {
 }
 
 void Trainer::refuse_if_not_finite() const {
-  const bool finite = std::isfinite(model_->params().flat_master().detach().sum().item<double>());
+  bool finite = true;
+  for (const OwnedRange& range : model_->params().owned()) {
+    finite = finite && std::isfinite(range.master.detach().sum().item<double>());
+  }
   auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
   groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
   if (flag.item<int64_t>() == 0) return;

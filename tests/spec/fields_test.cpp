@@ -34,9 +34,9 @@ TEST(Fields, CoverEveryMember) {
       run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 7);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
-                                start, zero, zero_group, period, period_warmup, outer_lr, outer_momentum, servers,
+                                start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum, servers,
                                 server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
-  EXPECT_EQ(num_fields("sync"), 21);
+  EXPECT_EQ(num_fields("sync"), 22);
   [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 2);
   [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
@@ -45,7 +45,7 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 21 + 2 + 9 + 19);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 9 + 19);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }

@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -12,6 +13,7 @@
 
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/mesh/flat_range.h"
 
 namespace braid {
 
@@ -66,22 +68,43 @@ void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& bod
   });
 }
 
-void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, at::Tensor Parameter::*member) {
-  for (Parameter& param : trainer.model().params().params()) {
-    const at::Tensor local = (param.*member).detach();
-    auto found = global.find(param.name);
-    if (found == global.end()) {
-      const double unset = std::numeric_limits<double>::quiet_NaN();
-      found = global.emplace(param.name, at::full(param.placement.global_shape, unset, local.options())).first;
+namespace {
+
+void copy_pieces(const at::Tensor& local, const Placement& placement, at::Tensor& global) {
+  if (!global.defined()) {
+    global = at::full(placement.global_shape, std::numeric_limits<double>::quiet_NaN(), local.options());
+  }
+  for (const Piece& piece : placement.pieces) {
+    at::Tensor to = global, from = local;
+    for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
+      const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
+      to = to.narrow(static_cast<int64_t>(dim), piece.global.begin[dim], extent);
+      from = from.narrow(static_cast<int64_t>(dim), piece.local_begin[dim], extent);
     }
-    for (const Piece& piece : param.placement.pieces) {
-      at::Tensor to = found->second, from = local;
-      for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
-        const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
-        to = to.narrow(static_cast<int64_t>(dim), piece.global.begin[dim], extent);
-        from = from.narrow(static_cast<int64_t>(dim), piece.local_begin[dim], extent);
+    to.copy_(from);
+  }
+}
+
+}  // namespace
+
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what) {
+  const ParamStore& store = trainer.model().params();
+  for (const Parameter& param : store.params()) {
+    at::Tensor& whole = global[param.name];
+    if (what == Held::Weights && !store.shards_parameters()) {
+      copy_pieces(param.data.detach(), param.placement, whole);
+      continue;
+    }
+    for (const OwnedRange& range : store.owned()) {
+      const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
+      const int64_t end = std::min(range.end - param.offset, param.num_elements());
+      if (begin >= end) continue;
+      const at::Tensor& held = what == Held::Weights ? range.data : what == Held::Masters ? range.master : range.grad;
+      for (const Fragment& part : fragments(param.placement, begin, end)) {
+        const int64_t at = param.offset + part.begin - range.begin;
+        const at::Tensor local = held.detach().narrow(0, at, num_elements(part.placement.local_shape));
+        copy_pieces(local.view(part.placement.local_shape), part.placement, whole);
       }
-      to.copy_(from);
     }
   }
 }
@@ -94,14 +117,14 @@ LayoutResult train_layout(const RunSpec& spec) {
     for (int step = 0; step < spec.train.steps; ++step) {
       const StepReport report = trainer.step();
       const std::scoped_lock hold(lock);
-      if (step == 0) collect(trainer, result.first_gradients, &Parameter::main_grad);
+      if (step == 0) collect(trainer, result.first_gradients, Held::Gradients);
       if (!first_rank) continue;
       result.losses.push_back(report.loss);
       result.grad_norms.push_back(report.grad_norm);
       result.sample_hashes.push_back(report.sample_hash);
     }
     const std::scoped_lock hold(lock);
-    collect(trainer, result.params, &Parameter::data);
+    collect(trainer, result.params, Held::Weights);
   });
   return result;
 }

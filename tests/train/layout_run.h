@@ -41,8 +41,10 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout);
 // Runs `body` with a trainer on every rank of spec's mesh.
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body);
 
-// Copies this rank's pieces of every parameter (or gradient) to `global`. Call between barriers, one rank at a time.
-void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, at::Tensor Parameter::*member);
+// Copies what this rank has of every parameter to `global`: the weights that its layers compute with (where they are
+// shared out, those it owns), or of what it owns the masters or the gradients. One rank at a time.
+enum class Held { Weights, Masters, Gradients };
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what);
 
 // The largest |a - b| relative to the largest |b|, over all tensors; names must be equal.
 double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);

@@ -71,7 +71,7 @@ History trained(const RunSpec& spec) {
     hear(trainer.settle());
     EXPECT_FALSE(trainer.settle());
     const std::scoped_lock hold(lock);
-    collect(trainer, history.params, &Parameter::master);
+    collect(trainer, history.params, Held::Masters);
     if (trainer.groups().world.rank() == 0) history.reports = reports;
   });
   return history;
@@ -244,7 +244,7 @@ TEST_F(PostValidationResume, GoesOnFromWhatWasSavedInTheMiddle) {
     EXPECT_EQ(trainer.advance().value().step, 3);
     EXPECT_EQ(trainer.settle().value().loss, want.reports[3].loss);
     const std::scoped_lock hold(lock);
-    collect(trainer, params, &Parameter::master);
+    collect(trainer, params, Held::Masters);
   });
   EXPECT_TRUE(same_bits(params, want.params));
 }

@@ -38,9 +38,41 @@ TEST_F(Resume, TwoStepsSavedAndOneMoreOnAnotherMeshAreThreeSteps) {
       EXPECT_EQ(trainer.num_steps(), 2);
       EXPECT_NEAR(trainer.step().loss, want.losses[2], 1e-10);
       const std::scoped_lock hold(lock);
-      collect(trainer, params, &Parameter::data);
+      collect(trainer, params, Held::Weights);
     });
     EXPECT_LT(largest_difference(params, want.params), 1e-10);
+  }
+}
+
+// Whatever was shared out, and whatever is to be.
+TEST_F(Resume, SharedOutStatesGoOnUnderAnyOtherLayout) {
+  const LayoutResult want = train_layout(on_mesh(1, 1, 1));
+  const auto sharded = [](RunSpec spec, int zero, int group) {
+    spec.sync.zero = zero;
+    spec.sync.zero_group = group;
+    return spec;
+  };
+  const RunSpec specs[] = {on_mesh(2, 1, 1), sharded(on_mesh(1, 4, 1), 1, 0), sharded(on_mesh(2, 2, 2), 2, 0),
+                           sharded(on_mesh(1, 8, 1), 3, 4), sharded(on_mesh(2, 4, 1), 3, 0)};
+  for (const RunSpec& saved : specs) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    on_every_rank(saved, [&](Trainer& trainer) {
+      trainer.step();
+      trainer.step();
+      trainer.save(folder_ + "/step-2", "");
+    });
+    for (const RunSpec& spec : specs) {
+      std::map<std::string, at::Tensor> params;
+      std::mutex lock;
+      on_every_rank(spec, [&](Trainer& trainer) {
+        trainer.load(folder_ + "/step-2");
+        EXPECT_NEAR(trainer.step().loss, want.losses[2], 1e-10);
+        const std::scoped_lock hold(lock);
+        collect(trainer, params, Held::Weights);
+      });
+      EXPECT_LT(largest_difference(params, want.params), 1e-10);
+    }
   }
 }
 

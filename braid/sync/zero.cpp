@@ -1,0 +1,168 @@
+// A reduce-scatter leaves the sum in this rank's chunk of what was summed, in place.
+#include "braid/sync/zero.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/sync/ring_bytes.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kMostInFlight = 2;  // gradients of units on their way: one is summed while the next is written
+
+}  // namespace
+
+Zero::Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block)
+    : store_(store), sink_(sink), groups_(groups), stage_of_block_(std::move(stage_of_block)) {
+  check(groups.shards.size() == store.sharding().parts && groups.shards.rank() == store.sharding().part,
+        "the ranks that share a copy out are the parts of the store, in order");
+  check((sink != nullptr) == store.shards_gradients(), "gradients that are shared out come unit by unit");
+  if (store.shards_parameters()) gatherer_.emplace(store, groups.shards);
+  if (sink) {
+    written_.resize(store.units().size());
+    sink->on_unit = [this](int unit, int, const at::Tensor& gradient) { take(unit, gradient); };
+  } else {
+    plan_pieces();
+  }
+}
+
+// In the order in which backward completes them, which is the reverse of the store's; other uses come last.
+void Zero::plan_pieces() {
+  const auto& params = store_.params();
+  for (size_t u = store_.units().size(); u-- > 0;) {
+    const ShardUnit& unit = store_.units()[u];
+    for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
+      of_param_[params[p].name].push_back(static_cast<int>(pieces_.size()));
+    }
+    pieces_.push_back({static_cast<int>(u), unit.begin, unit.end, unit.num_params, unit.num_params, {}});
+  }
+  for (const Parameter& param : params) {
+    const int u = store_.unit_of(param);
+    for (const UseGrad& use : param.use_grads) {
+      const int64_t begin = use.slice.storage_offset() - store_.flat_grads().storage_offset();
+      if (begin == param.offset) continue;
+      of_param_[param.name].push_back(static_cast<int>(pieces_.size()));
+      pieces_.push_back({u, begin, begin + store_.units()[u].length(), 1, 1, {}});
+    }
+  }
+}
+
+void Zero::acquire(int block, Phase phase) {
+  if (!gatherer_) return;
+  gatherer_->acquire(block);
+  const int next = phase == Phase::Forward ? block + 1 : block - 1;
+  const bool there = 0 <= next && next < static_cast<int>(stage_of_block_.size());
+  if (there && stage_of_block_[next] == stage_of_block_[block]) gatherer_->prefetch(next);
+}
+
+void Zero::release(int block, Phase) {
+  if (gatherer_) gatherer_->release(block);
+}
+
+at::Tensor Zero::own_part(const at::Tensor& whole) const {
+  const int64_t length = whole.numel() / groups_.shards.size();
+  return whole.narrow(0, groups_.shards.rank() * length, length);
+}
+
+Work Zero::scatter(const at::Tensor& whole) {
+  bytes_sent_ += one_way_bytes(whole, groups_.shards.size());
+  return groups_.shards.reduce_scatter(own_part(whole), whole, ReduceOp::Sum);
+}
+
+void Zero::ready(const Parameter& param) {
+  if (sink_) return;
+  for (const int piece : of_param_.at(param.name)) --pieces_[piece].num_missing;
+  for (; next_ < pieces_.size() && pieces_[next_].num_missing == 0; ++next_) {
+    Piece& piece = pieces_[next_];
+    piece.work = scatter(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin));
+  }
+}
+
+// The gradients of a unit from one microbatch.
+void Zero::take(int unit, const at::Tensor& gradient) {
+  in_flight_.push_back({unit, gradient, scatter(gradient)});
+  if (in_flight_.size() > kMostInFlight) land();
+}
+
+void Zero::land() {
+  InFlight& first = in_flight_.front();
+  first.work.order_before(groups_.shards.queue());
+  const at::Tensor& sum = store_.owned()[first.unit].grad;
+  const at::Tensor part = own_part(first.gradient);
+  written_[first.unit] ? sum.add_(part) : sum.copy_(part);
+  written_[first.unit] = true;
+  sink_->recycle(first.gradient);
+  in_flight_.pop_front();
+}
+
+void Zero::flush() {
+  if (!sink_) check(next_ == pieces_.size(), "every parameter is ready when a stage's backward is over");
+}
+
+void Zero::finish() {
+  flush();
+  while (!in_flight_.empty()) land();
+  if (sink_) {
+    const bool all = std::all_of(written_.begin(), written_.end(), [](bool written) { return written; });
+    check(all, "every unit has gradients when a step is over");
+    written_.assign(written_.size(), false);
+  } else {
+    finish_pieces();
+  }
+  add_copies();
+  add_tied();
+  if (gatherer_) gatherer_->drop();
+}
+
+// use 0 + use 1: the same two operands as with one rank, so the same bits.
+void Zero::finish_pieces() {
+  for (Piece& piece : pieces_) {
+    std::exchange(piece.work, {}).order_before(groups_.shards.queue());
+    piece.num_missing = piece.num_params;
+  }
+  next_ = 0;
+}
+
+void Zero::sum(const at::Tensor& tensor, Communicator& group) {
+  bytes_sent_ += all_reduce_bytes(tensor, group.size());
+  group.all_reduce(tensor, ReduceOp::Sum).order_before(group.queue());
+}
+
+// Every piece by itself: the uses of a tied parameter are added afterwards, as without shards.
+void Zero::add_copies() {
+  if (groups_.copies.size() == 1) return;
+  if (sink_) return sum(store_.flat_grads(), groups_.copies);
+  for (const Piece& piece : pieces_) {
+    sum(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)), groups_.copies);
+  }
+}
+
+void Zero::add_tied() {
+  for (const Piece& piece : pieces_) {
+    const OwnedRange& range = store_.owned()[piece.unit];
+    if (piece.begin == store_.units()[piece.unit].begin) continue;
+    range.grad.add_(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)));
+  }
+  for (const Parameter& param : store_.params()) {
+    const bool elsewhere = static_cast<int>(param.local_uses.size()) < param.uses;
+    if (elsewhere) sum(store_.owned()[store_.unit_of(param)].grad, groups_.tied);
+  }
+}
+
+void Zero::updated() {
+  if (gatherer_) return;
+  std::vector<Work> works;
+  for (size_t unit = 0; unit < store_.units().size(); ++unit) {
+    const at::Tensor& whole = store_.unit_data(static_cast<int>(unit));
+    works.push_back(groups_.shards.all_gather(whole, store_.owned()[unit].data));
+    bytes_sent_ += one_way_bytes(whole, groups_.shards.size());
+  }
+  for (Work& work : works) work.order_before(groups_.shards.queue());
+}
+
+int64_t Zero::bytes_sent() const { return bytes_sent_ + (gatherer_ ? gatherer_->bytes_sent() : 0); }
+
+}  // namespace braid

@@ -1,0 +1,85 @@
+// Replicas that share out what plain data parallelism holds on every rank: optimizer states, gradients, parameters
+// (ZeRO, stages 1 to 3: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+// SC 2020, sections 5 and 7). How much is shared out, the store says. Hybrid: the ranks of `shards` share one copy, and
+// those of `copies` hold the same part of other copies.
+//
+//   elements a rank sends per step, of P parameters on n ranks, m microbatches   (in units of P (n - 1) / n)
+//   optimizer    reduce-scatter of gradients 1, all-gather of parameters 1                          2
+//   gradients    reduce-scatter of each microbatch m, all-gather of parameters 1                    m + 1
+//   parameters   all-gather for each forward m and each backward m, reduce-scatter m                3 m
+//
+// In reproducible mode gradients stay whole until the last microbatch, and are scattered once. It knows neither the
+// model nor the optimizer.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/param/unit_sink.h"
+#include "braid/sync/replication.h"
+#include "braid/sync/unit_gatherer.h"
+
+namespace braid {
+
+struct ShardGroups {
+  Communicator& shards;  // share one copy; as many as the store has parts
+  Communicator& copies;  // hold the same part; else size 1
+  Communicator& tied;    // share tied parameters (first and last stage of one replica); else size 1
+};
+
+class Zero final : public Replication {
+ public:
+  // All arguments outlive this. `sink` is where gradients go that the store shares out, else null. `stage_of_block`:
+  // what is run one after another, by block of the store.
+  Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
+
+  void acquire(int block, Phase phase) override;
+  void release(int block, Phase phase) override;
+  void ready(const Parameter& param) override;
+  void flush() override;
+  void finish() override;
+  void updated() override;
+  int64_t bytes_sent() const override;
+
+ private:
+  // Whole gradients that are scattered at once: a unit's, or those of another use of a tied parameter.
+  struct Piece {
+    int unit;
+    int64_t begin, end;  // elements of the flat gradients
+    int num_missing;     // parameters that are not ready yet
+    int num_params;
+    Work work;
+  };
+  struct InFlight {
+    int unit;
+    at::Tensor gradient;
+    Work work;
+  };
+  void plan_pieces();
+  at::Tensor own_part(const at::Tensor& whole) const;
+  Work scatter(const at::Tensor& whole);
+  void take(int unit, const at::Tensor& gradient);
+  void land();
+  void finish_pieces();
+  void add_copies();
+  void add_tied();
+  void sum(const at::Tensor& tensor, Communicator& group);
+
+  ParamStore& store_;
+  UnitSink* sink_;
+  ShardGroups groups_;
+  std::vector<int> stage_of_block_;
+  std::optional<UnitGatherer> gatherer_;                        // parameters shared out
+  std::vector<Piece> pieces_;                                   // gradients whole: in the order of launching
+  std::unordered_map<std::string, std::vector<int>> of_param_;  // its pieces
+  size_t next_ = 0;                                             // the piece to launch next
+  std::deque<InFlight> in_flight_;                              // gradients shared out
+  std::vector<bool> written_;  // gradients shared out: by unit, this step's sum has begun
+  int64_t bytes_sent_ = 0;
+};
+
+}  // namespace braid
