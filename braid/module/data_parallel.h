@@ -1,0 +1,89 @@
+// Data parallelism around any torch modules: every rank runs the whole model on its share of a minibatch, gradients are
+// averaged, and what optimizer states, gradients and parameters need in memory may be shared out (ZeRO).
+//
+//   run_ranks(4, [&](Communicator& world) {
+//     torch::nn::Sequential net = make_net();                      // a rank's own
+//     DataParallel model(LayerList().add(net), world, {.sync = {.zero = 2}});
+//     torch::optim::AdamW optimizer(model.parameters(), 1e-3);
+//     for (const auto& [images, classes] : batches(world.rank())) {
+//       const auto loss = torch::cross_entropy_loss(model.forward(images), classes);
+//       model.backward(loss);
+//       model.step(optimizer);
+//     }
+//   });
+//
+// Promise: parameters become what one rank would make of them with the mean of the ranks' losses, to rounding. The
+// optimizer must treat elements one by one (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes.
+// Gradients are cleared by step(), not by zero_grad(); between steps `.grad` belongs to this class.
+//
+// Modules that draw from the process-wide random generator (torch::nn::Dropout) are refused, by name, where ranks are
+// threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "braid/comm/communicator.h"
+#include "braid/module/layer_list.h"
+#include "braid/spec/sync_spec.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace braid {
+
+enum class GradientScale { Average, Sum };  // of the ranks' gradients
+
+class DataParallel {
+ public:
+  struct Options {
+    SyncSpec sync = {};  // replication "all-reduce"
+    GradientScale scale = GradientScale::Average;
+  };
+
+  // Collective over `world`, which outlives this. The modules become those of rank 0: parameters and buffers. A layer
+  // is what ZeRO stage 3 gathers and frees at once; a module whose forward the caller runs himself may be the only
+  // layer, up to stage 2. Throws ConfigError with everything that is wrong, the same on all ranks.
+  DataParallel(LayerList layers, Communicator& world, Options options);
+  DataParallel(LayerList layers, Communicator& world) : DataParallel(std::move(layers), world, Options()) {}
+  ~DataParallel();
+
+  // What an optimizer on this rank updates.
+  const Tensors& parameters() const;
+
+  // All layers, one after another.
+  at::Tensor forward(const at::Tensor& input);
+  Tensors forward(const Tensors& inputs);
+
+  // Adds the gradients of `loss`, a scalar. accumulate() keeps them on this rank for now, where they are whole (stages
+  // 0 and 1); backward() is the last of a step, and sends them off as they become ready. Parameters that the loss does
+  // not depend on get zero.
+  void accumulate(const at::Tensor& loss);
+  void backward(const at::Tensor& loss);
+  // After backward(): scales all gradients so that their norm over the whole model is at most `largest`; returns the
+  // norm before. As torch::nn::utils::clip_grad_norm_.
+  double clip_grad_norm(double largest);
+  // Waits for the gradients, updates, and clears them. Afterwards all ranks have the new parameters.
+  void step(torch::optim::Optimizer& optimizer);
+  // The same with any update of parameters() from their .grad.
+  void step(const std::function<void()>& update);
+
+  // Calls `body` with all parameters whole: to save or print them. They must not be written.
+  void with_whole_parameters(const std::function<void()>& body);
+  // What this rank sent since construction, by the ring algorithm's count.
+  int64_t bytes_sent() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+// Of a metric over the ranks.
+double mean(double value, Communicator& world);
+
+// Makes the state of all ranks' optimizers that of rank 0: after loading a checkpoint there. Not with sync.zero, where
+// each rank's is its own.
+void broadcast_state(torch::optim::Optimizer& optimizer, Communicator& world);
+
+}  // namespace braid

@@ -1,0 +1,117 @@
+// Two places of one parameter make it a tied one, which has a unit of its own.
+#include "braid/module/module_store.h"
+
+#include <c10/core/GradMode.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/layer_facts.h"
+
+namespace braid {
+namespace {
+
+Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
+
+// Where each parameter is used, by identity.
+struct Use {
+  std::string name;
+  std::vector<int> layers;
+};
+
+std::vector<Problem> problems(const std::vector<std::pair<at::Tensor, Use>>& found) {
+  std::vector<Problem> problems;
+  for (const auto& [tensor, use] : found) {
+    const at::ScalarType type = tensor.scalar_type(), first = found.front().first.scalar_type();
+    const auto refuse = [&](std::string rule) {
+      problems.push_back({use.name, c10::toString(type), std::move(rule), ""});
+    };
+    if (type != at::kFloat && type != at::kDouble) refuse("must be float32 or float64 to be trained by data ranks");
+    if (type != first) refuse(cat("must have the type of ", found.front().second.name, ", ", c10::toString(first)));
+    if (!tensor.is_cpu()) refuse("must be on the CPU");
+  }
+  if (found.empty()) problems.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
+  return problems;
+}
+
+}  // namespace
+
+std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
+  std::vector<std::pair<at::Tensor, Use>> found;
+  std::map<const void*, size_t> places;
+  for (int l = 0; l < layers.size(); ++l) {
+    int number = 0;
+    for (const at::Tensor& tensor : braid::parameters(layers[l])) {
+      const std::string name = cat(layers[l].name, ".", number++);
+      if (!tensor.requires_grad()) continue;
+      const auto [place, fresh] = places.try_emplace(tensor.unsafeGetTensorImpl(), found.size());
+      if (fresh) found.push_back({tensor, {name, {}}});
+      found[place->second].second.layers.push_back(l);
+    }
+  }
+  auto faults = problems(found);
+  if (!faults.empty()) throw ConfigError(std::move(faults));
+  std::vector<BlockSpec> blocks;
+  for (int l = 0; l < layers.size(); ++l) blocks.push_back({layers[l].name, {}});
+  for (const auto& [tensor, use] : found) {
+    parameters_.push_back(tensor);
+    const int uses = static_cast<int>(use.layers.size());
+    for (int place = 0; place < uses; ++place) {
+      ParamSpec spec{use.name, replicated(shape_of(tensor)), {}, WeightDecay::Yes, place, uses};
+      blocks[use.layers[place]].params.push_back(std::move(spec));
+    }
+  }
+  return blocks;
+}
+
+ModuleStore::ModuleStore(const LayerList& layers, const Sharding& sharding) {
+  const std::vector<BlockSpec> blocks = collect(layers);
+  const StoreOptions options{Reduction::Fast, parameters_.front().options().requires_grad(false), 0, sharding};
+  store_ = std::make_unique<ParamStore>(blocks, options);
+  move_in();
+  if (sharding.what == Sharded::Nothing) {
+    updated_ = parameters_;
+  } else {
+    for (const OwnedRange& range : store_->owned()) updated_.push_back(range.master.detach().requires_grad_(true));
+  }
+}
+
+void ModuleStore::move_in(const Parameter& param) {
+  const at::Tensor place = param.data.detach();
+  place.copy_(parameters_[param.index]);
+  parameters_[param.index].set_data(place);
+}
+
+// Unit by unit where parameters are shared out, so that the copies never are all there at once.
+void ModuleStore::move_in() {
+  const c10::AutoGradMode no_grad(false);
+  if (!store_->shards_parameters()) {
+    for (const Parameter& param : store_->params()) move_in(param);
+    return;
+  }
+  for (size_t u = 0; u < store_->units().size(); ++u) {
+    const ShardUnit& unit = store_->units()[u];
+    const OwnedRange& mine = store_->owned()[u];
+    store_->allocate_unit(static_cast<int>(u));
+    for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) move_in(store_->params()[p]);
+    mine.data.copy_(store_->unit_data(static_cast<int>(u)).narrow(0, mine.begin - unit.begin, mine.length()));
+    store_->free_unit(static_cast<int>(u));
+  }
+}
+
+void ModuleStore::bind_gradients() const {
+  if (updated_.front().is_same(parameters_.front())) {
+    for (const Parameter& param : store_->params()) parameters_[param.index].mutable_grad() = param.main_grad;
+    return;
+  }
+  for (size_t i = 0; i < updated_.size(); ++i) updated_[i].mutable_grad() = store_->owned()[i].grad;
+}
+
+void ModuleStore::note_update() const {
+  for (const at::Tensor& parameter : parameters_) parameter.unsafeGetTensorImpl()->bump_version();
+}
+
+}  // namespace braid

@@ -1,0 +1,40 @@
+// The trainable parameters of a user's modules in a ParamStore's flat buffers: the modules' own tensors become views of
+// them, so that whatever keeps replicas in step works on flat buffers, and the modules do not notice. A layer is a
+// block of the store. It knows no communicator.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/module/layer_list.h"
+#include "braid/param/param_store.h"
+
+namespace braid {
+
+class ModuleStore {
+ public:
+  // Every parameter that requires a gradient, each once, under the name of its layer and its place there. All are of
+  // one type, float32 or float64, on the host; values are kept. Throws ConfigError naming what is otherwise.
+  ModuleStore(const LayerList& layers, const Sharding& sharding);
+
+  ParamStore& store() { return *store_; }
+  const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
+  // What an optimizer on this rank updates: the modules' parameters, or where states are shared out what this rank owns
+  // of each unit, 1-D.
+  const Tensors& updated() const { return updated_; }
+  // Lets what updated() lists find its gradients, whatever was done to .grad since.
+  void bind_gradients() const;
+  // Graphs recorded before an update must not be gone back through after it.
+  void note_update() const;
+
+ private:
+  std::vector<BlockSpec> collect(const LayerList& layers);
+  void move_in();
+  void move_in(const Parameter& param);
+
+  Tensors parameters_;
+  std::unique_ptr<ParamStore> store_;
+  Tensors updated_;
+};
+
+}  // namespace braid
