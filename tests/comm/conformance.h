@@ -62,19 +62,20 @@ void check_all_reduce(Communicator& group, const Case& a_case, ReduceOp op) {
             [=](int64_t i) { return expected_sum<T>(salt, n, i, op); });
 }
 
+enum class Alias { No, Yes };
+
 template <class T>
-void check_reduce_scatter(Communicator& group, const Case& a_case, ReduceOp op) {
+void check_reduce_scatter(Communicator& group, const Case& a_case, ReduceOp op, Alias alias) {
   int n = group.size(), salt = a_case.salt;
   int64_t begin = group.rank() * a_case.size;
-  at::Tensor in = empty<T>(n * a_case.size), out = empty<T>(a_case.size);
+  at::Tensor in = empty<T>(n * a_case.size);
+  at::Tensor out = alias == Alias::Yes ? in.narrow(0, begin, a_case.size) : empty<T>(a_case.size);
   refill<T>(group.queue(), in, salt, group.rank());
-  spoil<T>(group.queue(), out);
+  if (alias == Alias::No) spoil<T>(group.queue(), out);
   group.reduce_scatter(out, in, op).order_before(group.queue());
   expect<T>(group.queue(), out, cat("reduce_scatter ", static_cast<int>(op), a_case.text),
             [=](int64_t i) { return expected_sum<T>(salt, n, begin + i, op); });
 }
-
-enum class Alias { No, Yes };
 
 template <class T>
 void check_all_gather(Communicator& group, const Case& a_case, Alias alias) {
@@ -139,7 +140,8 @@ void check_type(Communicator& group) {
     Case a_case{size, ++salt, cat(" of ", c10::toString(type_of<T>()), "[", size, "] on ", group.size(), " ranks")};
     for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min}) {
       check_all_reduce<T>(group, a_case, op);
-      check_reduce_scatter<T>(group, a_case, op);
+      check_reduce_scatter<T>(group, a_case, op, Alias::No);
+      check_reduce_scatter<T>(group, a_case, op, Alias::Yes);
     }
     check_moves<T>(group, a_case);
     group.queue().drain();
