@@ -1,0 +1,168 @@
+// What is shared out comes together: sums of gradients on whoever owns them, whole parameters around a block that runs.
+#include "braid/sync/zero.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+
+namespace braid {
+namespace {
+
+ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
+  return {name, replicated({elements}), {Init::Kind::Normal, 1}, WeightDecay::Yes, use, uses};
+}
+
+// wte is used by the first and the last block.
+std::vector<BlockSpec> blocks() {
+  return {{"embedding", {spec_of("wte", 1500, 0, 2), spec_of("wpe", 10)}},
+          {"middle", {spec_of("a", 3000), spec_of("b", 1), spec_of("c", 1024)}},
+          {"head", {spec_of("ln", 7), spec_of("wte", 1500, 1, 2)}}};
+}
+
+void fill(at::Tensor slice, float value, bool add) {
+  float* p = slice.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < slice.numel(); ++i) p[i] = (add ? p[i] : 0) + value;
+}
+
+float contribution(int rank, int param, int use, int micro) {
+  return static_cast<float>(rank + 1 + 10 * param + 100 * use + 1000 * micro);
+}
+
+float total(const Parameter& param, int ranks, int micros) {
+  float sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int micro = 0; micro < micros; ++micro) {
+      for (const int use : param.local_uses) sum += contribution(rank, param.index, use, micro);
+    }
+  }
+  return sum;
+}
+
+struct Rank {
+  Rank(Communicator& the_world, Sharded what, Reduction reduction, int parts)
+      : world(the_world),
+        shards(world.split(world.rank() / parts, world.rank(), "shards")),
+        copies(world.split(world.rank() % parts, world.rank(), "copies")),
+        alone(world.split(world.rank(), 0, "alone")),
+        store(blocks(), StoreOptions{reduction, at::kFloat, 7, {what, shards->rank(), parts}}) {
+    if (store.shards_gradients()) {
+      auto units = std::make_unique<UnitSink>(store);
+      unit_sink = units.get();
+      sink = std::move(units);
+    } else {
+      sink = reduction == Reduction::Fast ? accumulating_sink(store) : tree_sink(store);
+    }
+    zero.emplace(store, unit_sink, ShardGroups{*shards, *copies, *alone}, std::vector<int>{0, 0, 0});
+    sink->on_ready = [this](const Parameter& param) { zero->ready(param); };
+  }
+
+  void step(int micros) {
+    sink->begin_step(micros);
+    for (int micro = 0; micro < micros; ++micro) {
+      for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) {
+        for (const int use : param->local_uses) {
+          const GradSlot slot = sink->open(*param, use, micro);
+          fill(slot.target, contribution(world.rank(), param->index, use, micro), slot.beta == 1);
+          sink->close(*param, use, micro);
+        }
+      }
+    }
+    zero->finish();
+  }
+
+  void expect_sums(int micros) const {
+    for (const OwnedRange& range : store.owned()) {
+      const float* grad = range.grad.const_data_ptr<float>();
+      for (const Parameter& param : store.params()) {
+        const int64_t end = std::min(range.end, param.offset + param.num_elements());
+        for (int64_t i = std::max(range.begin, param.offset); i < end; ++i) {
+          ASSERT_EQ(grad[i - range.begin], total(param, world.size(), micros)) << param.name << " at " << i;
+        }
+      }
+    }
+  }
+
+  Communicator& world;
+  std::unique_ptr<Communicator> shards, copies, alone;
+  ParamStore store;
+  UnitSink* unit_sink = nullptr;
+  std::unique_ptr<GradSink> sink;
+  std::optional<Zero> zero;
+};
+
+TEST(Zero, OwnersHoldTheSumsOfAllRanksMicrobatchesAndUses) {
+  for (const Sharded what : {Sharded::Optimizer, Sharded::Gradients, Sharded::Parameters}) {
+    for (const Reduction reduction : {Reduction::Fast, Reduction::Reproducible}) {
+      for (const int parts : {2, 4}) {
+        SCOPED_TRACE(cat(static_cast<int>(what), " ", static_cast<int>(reduction), " ", parts, " parts of 4 ranks"));
+        run_ranks(4, [&](Communicator& world) {
+          Rank rank(world, what, reduction, parts);
+          for (const int micros : {1, 4, 2}) {
+            rank.step(micros);
+            rank.expect_sums(micros);
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(Zero, AfterAnUpdateEveryRankHasWhatTheOwnersWrote) {
+  run_ranks(4, [&](Communicator& world) {
+    Rank rank(world, Sharded::Optimizer, Reduction::Fast, 2);
+    for (const OwnedRange& range : rank.store.owned()) fill(range.master, static_cast<float>(range.begin), false);
+    rank.zero->updated();
+    for (const ShardUnit& unit : rank.store.units()) {
+      const float* data = rank.store.flat_data().const_data_ptr<float>();
+      for (int64_t i = unit.begin; i < unit.end; ++i) {
+        const int64_t half = unit.length() / 2;
+        ASSERT_EQ(data[i], static_cast<float>(i < unit.begin + half ? unit.begin : unit.begin + half));
+      }
+    }
+  });
+}
+
+TEST(Zero, ABlockIsWholeBetweenAcquireAndRelease) {
+  ParamStore alone(blocks(), Reduction::Fast, at::kFloat, 7);
+  run_ranks(2, [&](Communicator& world) {
+    Rank rank(world, Sharded::Parameters, Reduction::Fast, 2);
+    const auto bytes = [&](int unit) { return rank.store.unit_data(unit).storage().nbytes(); };
+    const auto expect_whole = [&](const char* name) {
+      EXPECT_TRUE(rank.store[name].data.detach().equal(alone[name].data.detach())) << name;
+    };
+    rank.zero->acquire(0, Phase::Forward);
+    expect_whole("wte");
+    expect_whole("wpe");
+    EXPECT_GT(bytes(2), 0u) << "the next block is on its way";
+    rank.zero->release(0, Phase::Forward);
+    EXPECT_EQ(bytes(0), 0u);
+    rank.zero->acquire(1, Phase::Forward);
+    expect_whole("a");
+    EXPECT_GT(bytes(0), 0u) << "the tied parameter comes again for the head";
+    rank.zero->release(1, Phase::Forward);
+    rank.zero->acquire(2, Phase::Backward);
+    rank.zero->acquire(2, Phase::Backward);
+    rank.zero->release(2, Phase::Backward);
+    expect_whole("wte");
+    expect_whole("ln");
+    rank.zero->release(2, Phase::Backward);
+    EXPECT_EQ(bytes(3), 0u);
+    rank.step(1);
+    for (int unit = 0; unit < 4; ++unit) EXPECT_EQ(bytes(unit), 0u) << "what was asked for and never used is freed";
+  });
+}
+
+TEST(Zero, GradientsOfAUnitThatNeverCameAreMissed) {
+  EXPECT_THROW(run_ranks(2,
+                         [](Communicator& world) {
+                           Rank rank(world, Sharded::Gradients, Reduction::Fast, 2);
+                           rank.sink->begin_step(1);
+                           rank.zero->finish();
+                         }),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace braid
