@@ -1,6 +1,8 @@
-// Times the all-reduce of two thread ranks against its bound: 4 bytes of traffic for each byte of tensor (both inputs
-// read, both outputs written), at the memory speed that the same two threads reach in the same run. With a number of
-// bytes it prints the median seconds of that size alone. It does not judge; README.md has the numbers.
+// Times the all-reduce of two thread ranks (or, told "processes", of two process ranks) against its bound: 4 bytes of
+// traffic for each byte of tensor (both inputs read, both outputs written), at the memory speed that the same two
+// threads reach in the same run. With a number of bytes it prints the median seconds of that size alone. It does not
+// judge; README.md has the numbers.
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <pthread.h>
 
@@ -8,11 +10,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/launch/process_ranks.h"
 
 namespace {
 
@@ -81,13 +85,15 @@ double slower(const std::vector<double> (&seconds)[kRanks]) {
   return median(rounds);
 }
 
+int rounds_of(int64_t bytes) { return static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 15, 2000)); }
+
 struct Medians {
   double reduced, bound;  // seconds
 };
 
 Medians measured(int64_t bytes) {
   int64_t count = bytes / static_cast<int64_t>(sizeof(float));
-  int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 30) / bytes, 15, 2000));
+  int rounds = rounds_of(bytes);
   std::vector<double> reduce[kRanks], probe[kRanks];
   at::Tensor tensors[kRanks];
   SpinBarrier barrier;
@@ -114,9 +120,37 @@ void print_row(int64_t bytes) {
   std::fflush(stdout);
 }
 
+// A process sees neither tensor of the other, so there is no bound in the same run.
+void print_process_row(int64_t bytes) {
+  braid::run_process_ranks(kRanks, [=](Communicator& world) {
+    pin_to_core(world.rank());
+    const at::Tensor tensor = at::zeros({bytes / static_cast<int64_t>(sizeof(float))}, at::kFloat);
+    std::vector<double> seconds;
+    for (int round = 0; round <= rounds_of(bytes); ++round) {
+      world.barrier().wait_host();
+      const double begin = now_seconds();
+      world.all_reduce(tensor, braid::ReduceOp::Sum).wait_host();
+      if (round > 0) seconds.push_back(now_seconds() - begin);
+    }
+    world
+        .all_reduce(at::from_blob(seconds.data(), {static_cast<int64_t>(seconds.size())}, at::kDouble),
+                    braid::ReduceOp::Max)
+        .wait_host();
+    if (world.rank() != 0) return;
+    const double reduced = median(seconds);
+    std::printf("| %s | %.1f | %.1f |\n", braid::human_bytes(static_cast<double>(bytes)).c_str(), reduced * 1e6,
+                4e-9 * static_cast<double>(bytes) / reduced);
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "processes") {
+    std::printf("| tensor | all-reduce, us | 4 bytes per byte, GB/s |\n|---|---|---|\n");
+    for (int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) print_process_row(bytes);
+    return 0;
+  }
   if (argc == 2) {
     std::printf("%.9f\n", measured(std::atoll(argv[1])).reduced);
     return 0;

@@ -37,11 +37,11 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
 }
 
 std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule, const std::vector<int>& balance,
-                                    int num_ranks) {
+                                    const Communicator& pipe) {
   std::vector<Problem> problems = unfollowable(schedule);
-  if (problems.empty()) append(problems, faults_of(schedule, num_ranks));
+  if (problems.empty()) append(problems, faults_of(schedule, pipe.size()));
   auto plan = plan_stages(layers, schedule.num_stages, balance, problems);
-  append(problems, sharing_problems(layers, plan, schedule));
+  append(problems, sharing_problems(layers, plan, schedule, pipe.rank_kind()));
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return plan;
 }
@@ -88,7 +88,7 @@ class ModulePipeline::State {
         pipe_(pipe),
         options_(std::move(options)),
         schedule_(with_comms(with_grad_sync(options_.schedule))),
-        plan_(checked_plan(layers_, schedule_, options_.balance, pipe.size())),
+        plan_(checked_plan(layers_, schedule_, options_.balance, pipe)),
         claim_(layers_, own_plans()),
         stages_(own_stages()),
         own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
@@ -151,7 +151,8 @@ class ModulePipeline::State {
   std::map<int, ModuleStage> own_stages() const {
     std::map<int, ModuleStage> stages;
     for (int stage = 0; stage < schedule_.num_stages; ++stage) {
-      if (schedule_.stage_rank[stage] == pipe_.rank()) stages.try_emplace(stage, layers_, plan_[stage], stage);
+      if (schedule_.stage_rank[stage] == pipe_.rank())
+        stages.try_emplace(stage, layers_, plan_[stage], stage, pipe_.rank_kind());
     }
     return stages;
   }

@@ -35,8 +35,8 @@ void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept
 
 }  // namespace
 
-ModuleStage::ModuleStage(const LayerList& layers, StagePlan plan, int number)
-    : layers_(layers), plan_(std::move(plan)), number_(number) {
+ModuleStage::ModuleStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks)
+    : layers_(layers), plan_(std::move(plan)), number_(number), ranks_(ranks) {
   for (int index = plan_.first; index < plan_.last; ++index) {
     int64_t place = index * kPlacesPerLayer;
     for (auto* listener : listeners(layers[index])) listeners_.push_back({listener, place++});
@@ -44,13 +44,14 @@ ModuleStage::ModuleStage(const LayerList& layers, StagePlan plan, int number)
 }
 
 Tensors ModuleStage::forward(const Tensors& inputs, ForwardPurpose purpose) const {
+  const bool watch = purpose == ForwardPurpose::ShapeTrace && ranks_ == RankKind::Thread;
   Tensors flow = inputs;
   Kept kept;
   put_aside(plan_.carried_in, flow, kept);
   for (int index = plan_.first; index < plan_.last; ++index) {
     const Layer& layer = layers_[index];
     bring_back(layer.options.pop, flow, kept);
-    flow = purpose == ForwardPurpose::ShapeTrace ? watched(layer, flow) : call(layer, flow);
+    flow = watch ? watched(layer, flow) : call(layer, flow);
     put_aside(layer.options.stash, flow, kept);
   }
   bring_back(plan_.carried_out, flow, kept);

@@ -13,11 +13,11 @@ namespace braid {
 class ModuleStage {
  public:
   // `layers` outlive this.
-  ModuleStage(const LayerList& layers, StagePlan plan, int number);
+  ModuleStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks);
 
   // The flow followed by what is carried in; gives the flow followed by what is carried out. A layer that fails comes
   // out as RunError with the layer's name, the stage and its message; ConfigError and CommError keep their type. While
-  // shapes are traced, a layer that draws from the process-wide generator is refused with ConfigError.
+  // shapes are traced, a layer that draws from the process-wide generator is refused with ConfigError on thread ranks.
   Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
   // Tells the modules that listen which microbatch comes next. `context.place` is set here.
   void begin_microbatch(MicrobatchContext context) const;
@@ -38,6 +38,7 @@ class ModuleStage {
   const LayerList& layers_;
   StagePlan plan_;
   int number_;
+  RankKind ranks_;
   std::vector<Listener> listeners_;
 };
 

@@ -166,14 +166,14 @@ std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, cons
 Problem drawing_problem(const Layer& layer, const std::string& what) {
   return {key_of(layer), what,
           "draws from the random generator of the process, which ranks share; must draw numbers of its own, keyed by "
-          "seed, step, microbatch and place",
+          "seed, step, microbatch and place, or ranks must be processes",
           "braid::KeyedDropout"};
 }
 
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
-                                      const Schedule& schedule) {
+                                      const Schedule& schedule, RankKind ranks) {
   std::vector<Problem> problems;
-  for (int index = 0; index < layers.size(); ++index) {
+  for (int index = 0; index < layers.size() && ranks == RankKind::Thread; ++index) {
     for (const auto& module : drawing_modules(layers[index])) {
       problems.push_back(drawing_problem(layers[index], module));
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
 #include "braid/schedule/schedule.h"
 
@@ -25,10 +26,10 @@ struct StagePlan {
 std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, const std::vector<int>& balance,
                                    std::vector<Problem>& problems);
 
-// What ranks that are threads cannot run: modules that draw from the process-wide generator, by name, and modules or
-// parameters that two ranks would share.
+// What ranks would share and must not: parameters or modules of two ranks and, where ranks are threads, the
+// process-wide generator, by the names of the modules that draw from it.
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
-                                      const Schedule& schedule);
+                                      const Schedule& schedule, RankKind ranks);
 
 // That `what` in a layer draws from the process-wide generator.
 Problem drawing_problem(const Layer& layer, const std::string& what);

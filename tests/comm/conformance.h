@@ -5,12 +5,12 @@
 // the queue has reached the call, or lets the queue go on before the result is there, is caught on a queue that lags.
 #pragma once
 
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <thread>
 
 #include "tests/comm/values.h"
+#include "tests/support/shared_array.h"
 
 namespace braid::comm_tests {
 
@@ -218,13 +218,13 @@ TYPED_TEST_P(Collectives, polling_alone_makes_progress) {
 }
 
 TYPED_TEST_P(Collectives, no_rank_passes_a_barrier_before_all_have_come) {
-  std::atomic<int> come = 0;
+  SharedArray<int> come;
   TypeParam::run(5, [&](Communicator& group) {
     for (int round = 1; round <= 50; ++round) {
-      group.queue().enqueue([&come] { ++come; });
+      group.queue().enqueue([&come] { ++come[0]; });
       Work work = group.barrier();
       work.order_before(group.queue());
-      group.queue().enqueue([&come, round] { EXPECT_GE(come.load(), 5 * round); });
+      group.queue().enqueue([&come, round] { EXPECT_GE(come[0].load(), 5 * round); });
       group.queue().drain();
     }
   });

@@ -95,11 +95,11 @@ TEST(StagePlan, AParameterOfTwoRanksIsRefused) {
   Schedule schedule{"two", 2, 1, {0, 1}, {{}, {}}};
   const std::vector<StagePlan> plan{{0, 1}, {1, 2}};
   EXPECT_EQ(
-      texts(sharing_problems(layers, plan, schedule)),
+      texts(sharing_problems(layers, plan, schedule, RankKind::Process)),
       (std::vector<std::string>{"layers.b: shares a parameter with layer a of rank 0, which must be on the same rank "
                                 "as this one (1)"}));
   schedule.stage_rank = {1, 1};
-  EXPECT_TRUE(sharing_problems(layers, plan, schedule).empty());
+  EXPECT_TRUE(sharing_problems(layers, plan, schedule, RankKind::Process).empty());
 }
 
 TEST(StagePlan, LayersHaveOnePipelineAtATime) {
@@ -135,7 +135,7 @@ TEST(LayerList, StashKeepsWhatFlows) {
 TEST(ModuleStage, ALayerThatStashesMoreThanItGivesIsNamed) {
   LayerList layers;
   layers.add("poor", same, {.stash = {"a", "b"}}).add("out", same, {.pop = {"a", "b"}});
-  const ModuleStage stage(layers, {0, 1, {}, {"a", "b"}}, 0);
+  const ModuleStage stage(layers, {0, 1, {}, {"a", "b"}}, 0, RankKind::Thread);
   try {
     stage.forward({at::ones({1})}, ForwardPurpose::Training);
     FAIL();

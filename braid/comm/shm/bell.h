@@ -1,0 +1,29 @@
+// Where the processes of a world sleep: a word of shared memory that the kernel knows.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace braid {
+
+// Lies in memory that processes share. A bell is rung after what it tells of has been stored; whoever waits looks at
+// the bell first, then at what it waits for, then sleeps:
+//
+//   seen = bell.look();  if (!ready()) bell.wait(seen, ...)
+//
+// A process that dies in wait() costs later rings a system call, nothing else.
+class Bell {
+ public:
+  uint32_t look() const { return turns_.load(); }
+  // Wakes all who wait.
+  void ring();
+  // Returns when the bell has been rung since look() gave `seen`, or `seconds` have passed; looks `spin_turns` times
+  // before it sleeps.
+  void wait(uint32_t seen, double seconds, int spin_turns);
+
+ private:
+  std::atomic<uint32_t> turns_{0};
+  std::atomic<uint32_t> sleepers_{0};
+};
+
+}  // namespace braid

@@ -1,0 +1,71 @@
+// The messages of one rank to and from every rank of its world. From each rank to each there is one stream, a ring of
+// bytes in shared memory; the receiver always takes out what is there, into the tensor of the matching receive or,
+// while there is none, into memory of its own, so that no message keeps another from passing. A send is done when its
+// last byte is in the ring.
+//
+// Moved on by whoever has the rank's lock (rank_progress.h); it never waits.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "braid/comm/shm/shm_message.h"
+
+namespace braid {
+
+class MessageLanes {
+ public:
+  MessageLanes(SharedWorld& world, int rank);
+
+  // This rank has arrived at its side of a message.
+  void add(std::shared_ptr<ShmMessage> message);
+  // Does what can be done now; whether that was anything. Fails the world when two sides differ in type or size.
+  bool advance();
+  // Finds out which messages' peers will never come.
+  void mark_lost();
+  // Nothing is in flight, or nothing that can ever end.
+  bool idle() const;
+
+ private:
+  struct Header {
+    GroupId group;
+    int32_t tag;
+    int32_t type;
+    int64_t count, bytes;
+  };
+  // A message on its way in or come in: for a receive, or kept until there is one.
+  struct Incoming {
+    Header header;
+    std::shared_ptr<ShmMessage> receive;
+    std::unique_ptr<std::byte[]> kept;
+    int64_t received = 0;
+
+    std::byte* target() const { return kept ? kept.get() : receive ? receive->data() : nullptr; }
+    bool complete() const { return received == header.bytes; }
+  };
+  struct Lane {
+    std::deque<std::shared_ptr<ShmMessage>> sends;
+    int64_t sent = -1;                   // bytes of the first send; -1: not even its header
+    std::shared_ptr<Incoming> incoming;  // its bytes come next; null: a header does
+    int64_t headers = 0;                 // taken out
+  };
+
+  bool push(int peer);
+  bool pull(int peer);
+  void begin(int peer, const Header& header);
+  void meet(Incoming& incoming, std::shared_ptr<ShmMessage> receive);
+  void end(Incoming& incoming);
+  void receive(std::shared_ptr<ShmMessage> message);
+  bool agrees(const Header& header, const ShmMessage& receive);
+  void tell(int rank) { world_.bell(rank).ring(); }
+
+  SharedWorld& world_;
+  const int rank_;
+  std::vector<Lane> lanes_;                                                   // by peer
+  std::map<MessageRoute, std::deque<std::shared_ptr<ShmMessage>>> receives_;  // no message has come for them yet
+  std::map<MessageRoute, std::deque<std::shared_ptr<Incoming>>> unmet_;       // no receive has come for them yet
+};
+
+}  // namespace braid

@@ -1,0 +1,117 @@
+// Waiting: look at the bell, move everything on, sleep if it has not rung since.
+#include "braid/comm/shm/rank_progress.h"
+
+#include <algorithm>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+RankProgress::RankProgress(SharedWorld& world, int rank) : world_(world), rank_(rank), lanes_(world, rank) {}
+
+std::shared_ptr<CollectiveLine> RankProgress::open(std::shared_ptr<const ShmGroup> group, int rank) {
+  auto line = std::make_shared<CollectiveLine>(std::move(group), rank);
+  const std::lock_guard lock(mutex_);
+  lines_.push_back({line});
+  return line;
+}
+
+void RankProgress::close(const std::shared_ptr<CollectiveLine>& line) {
+  const std::lock_guard lock(mutex_);
+  for (OpenLine& open : lines_) open.closed |= open.line == line;
+}
+
+void RankProgress::arrive(const std::shared_ptr<CollectiveLine>& line, std::shared_ptr<ShmCollective> collective) {
+  const std::lock_guard lock(mutex_);
+  const bool known = std::ranges::any_of(lines_, [&](const OpenLine& open) { return open.line == line; });
+  if (!known) lines_.push_back({line, true});  // its communicator was gone before the rank's queue came to the call
+  line->add(std::move(collective));
+  move_on();
+}
+
+void RankProgress::arrive(std::vector<std::shared_ptr<ShmMessage>> messages) {
+  const std::lock_guard lock(mutex_);
+  for (auto& message : messages) lanes_.add(std::move(message));
+  move_on();
+}
+
+void RankProgress::wait(const ShmOperation& operation, double issued_seconds) {
+  const double limit = now_seconds() + world_.options().deadline_seconds;
+  Bell& bell = world_.bell(rank_);
+  for (;;) {
+    const uint32_t seen = bell.look();
+    advance();
+    if (world_.failed()) {
+      { const std::lock_guard lock(mutex_); }  // whoever is at work ends its step
+      world_.raise(operation.label(), now_seconds() - issued_seconds);
+    }
+    if (operation.done()) return;
+    if (const int gone = lost(operation); gone >= 0) {
+      world_.fail({gone, rank_, cat("has ended without joining ", operation.label())});
+    } else if (const double left = limit - now_seconds(); left > 0) {
+      bell.wait(seen, left, world_.options().spin_turns);
+    } else {
+      report_late(operation);
+    }
+  }
+}
+
+bool RankProgress::poll(const ShmOperation& operation) {
+  advance();
+  return operation.done() || world_.failed();
+}
+
+void RankProgress::finish() {
+  constexpr double kLong = 3600;  // seconds; peers that never come are ended by whoever watches the processes
+  world_.leave(rank_);
+  for (;;) {
+    const uint32_t seen = world_.bell(rank_).look();
+    advance();
+    if (world_.failed() || idle()) break;
+    world_.bell(rank_).wait(seen, kLong, 0);
+  }
+  world_.end(rank_);
+}
+
+void RankProgress::advance() {
+  const std::lock_guard lock(mutex_);
+  move_on();
+}
+
+void RankProgress::move_on() {
+  for (bool any = true; any && !world_.failed();) {
+    any = lanes_.advance();
+    for (OpenLine& open : lines_) any |= open.line->advance();
+  }
+  std::erase_if(lines_, [](const OpenLine& open) { return open.closed && open.line->idle(); });
+}
+
+bool RankProgress::idle() {
+  const std::lock_guard lock(mutex_);
+  lanes_.mark_lost();
+  return lanes_.idle() && std::ranges::all_of(lines_, [](const OpenLine& open) { return open.line->idle(); });
+}
+
+int RankProgress::lost(const ShmOperation& operation) {
+  const std::lock_guard lock(mutex_);
+  if (operation.done()) return -1;
+  lanes_.mark_lost();
+  return operation.lost();
+}
+
+void RankProgress::report_late(const ShmOperation& operation) {
+  const std::string limit = cat(exact(world_.options().deadline_seconds), " s");
+  const std::vector<int> missing = operation.missing();
+  if (missing.empty()) {
+    world_.fail({rank_, rank_, cat("all arrived at ", operation.label(), ", not done within ", limit)});
+    return;
+  }
+  std::vector<std::string> ranks;
+  for (int rank : missing) ranks.push_back(cat(rank));
+  world_.fail(
+      {missing[0], rank_,
+       cat("did not arrive at ", operation.label(), " within ", limit, " (missing: rank ", joined(ranks), ")")});
+}
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// What moves a process rank's operations on: its lines of collectives and its messages, under one lock.
+//
+// There is no thread for it. Everything a rank has in flight, in all its groups, is moved as far as it will go whenever
+// the rank makes a call, waits or asks whether a work is done, on whichever thread; while it computes, nothing of its
+// part moves: peers find what it has laid out for them (the first two slots of a collective, a ring of messages) and
+// wait for the rest.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "braid/comm/shm/collective_line.h"
+#include "braid/comm/shm/message_lanes.h"
+
+namespace braid {
+
+// Thread-safe.
+class RankProgress {
+ public:
+  // `world` outlives this.
+  RankProgress(SharedWorld& world, int rank);
+
+  SharedWorld& world() const { return world_; }
+  int rank() const { return rank_; }
+
+  // A line that is moved on from now on, until it has been closed and is idle.
+  std::shared_ptr<CollectiveLine> open(std::shared_ptr<const ShmGroup> group, int rank);
+  void close(const std::shared_ptr<CollectiveLine>& line);
+
+  // The rank has arrived at these operations.
+  void arrive(const std::shared_ptr<CollectiveLine>& line, std::shared_ptr<ShmCollective> collective);
+  void arrive(std::vector<std::shared_ptr<ShmMessage>> messages);
+
+  // Blocks until `operation` is done. Throws CommError when the world has failed, also when the operation had been done
+  // before; by then nothing touches its tensors any more.
+  void wait(const ShmOperation& operation, double issued_seconds);
+  // True when wait() would return or throw at once.
+  bool poll(const ShmOperation& operation);
+
+  // The rank makes no more calls: carries on what the others may still need of it, and returns when that is all done,
+  // can never be, or the world has failed.
+  void finish();
+
+ private:
+  struct OpenLine {
+    std::shared_ptr<CollectiveLine> line;
+    bool closed = false;
+  };
+
+  void advance();
+  void move_on();  // under the lock
+  bool idle();
+  int lost(const ShmOperation& operation);
+  void report_late(const ShmOperation& operation);
+
+  SharedWorld& world_;
+  const int rank_;
+  std::mutex mutex_;
+  std::vector<OpenLine> lines_;
+  MessageLanes lanes_;
+};
+
+}  // namespace braid

@@ -1,0 +1,150 @@
+// Layout of the mapping and the words that any rank may write.
+#include "braid/comm/shm/shared_world.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int kClaimed = 1 << 20;  // users of an area that is not settled yet; more than a group has members
+constexpr double kPatience = 1.0;  // seconds in which a rank writes down why the world failed
+
+// Parts of the mapping one after another, each on a page of its own.
+class Layout {
+ public:
+  size_t take(size_t bytes) {
+    const size_t at = end_;
+    end_ += (bytes + kPage - 1) / kPage * kPage;
+    return at;
+  }
+  size_t end() const { return end_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  size_t end_ = 0;
+};
+
+template <class T>
+T* array_at(std::byte* place, size_t count) {
+  T* first = reinterpret_cast<T*>(place);
+  for (size_t i = 0; i < count; ++i) new (first + i) T();
+  return first;
+}
+
+}  // namespace
+
+// `state` is 0, then 1 while the winner of the first call writes, then 2.
+struct SharedWorld::FailureWords {
+  std::atomic<int> state{0};
+  int rank = -1, reporter = -1;
+  char why[4000] = {};
+};
+
+SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks), options_(options) {
+  check(num_ranks > 0 && num_ranks <= kMaxRanks, cat("a world has 1 to ", kMaxRanks, " process ranks"));
+  const size_t n = num_ranks;
+  Layout layout;
+  const size_t failure = layout.take(sizeof(FailureWords)), ranks = layout.take(n * sizeof(RankWords)),
+               groups = layout.take(kMaxGroups * sizeof(GroupWords)),
+               members = layout.take(kMaxGroups * n * sizeof(MemberWords)),
+               pairs = layout.take(n * n * sizeof(PairWords)),
+               slots = layout.take(kMaxGroups * n * Slot::kPerMember * sizeof(Slot)),
+               rings = layout.take(n * n * PairWords::kRingBytes);
+  mapped_bytes_ = layout.end();
+  void* mapping =
+      mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    throw IoError("shared memory", -1,
+                  cat("cannot map ", human_bytes(static_cast<double>(mapped_bytes_)), ": ", std::strerror(errno)));
+  }
+  mapping_ = static_cast<std::byte*>(mapping);
+  failure_ = array_at<FailureWords>(mapping_ + failure, 1);
+  ranks_ = array_at<RankWords>(mapping_ + ranks, n);
+  groups_ = array_at<GroupWords>(mapping_ + groups, kMaxGroups);
+  members_ = reinterpret_cast<MemberWords*>(mapping_ + members);
+  pairs_ = array_at<PairWords>(mapping_ + pairs, n * n);
+  slots_ = reinterpret_cast<Slot*>(mapping_ + slots);
+  rings_ = mapping_ + rings;
+  check(claim_group() == kWorldGroup, "the first area is the world's");
+  settle_group(kWorldGroup, num_ranks);
+}
+
+SharedWorld::~SharedWorld() { munmap(mapping_, mapped_bytes_); }
+
+bool SharedWorld::failed() const { return failure_->state.load() != 0; }
+
+void SharedWorld::fail(const Failure& failure) {
+  int none = 0;
+  if (!failure_->state.compare_exchange_strong(none, 1)) return;
+  failure_->rank = failure.rank;
+  failure_->reporter = failure.reporter;
+  failure.why.copy(failure_->why, sizeof(failure_->why) - 1);
+  failure_->state.store(2);
+  ring_all();
+}
+
+std::optional<Failure> SharedWorld::failure() const {
+  if (!failed()) return std::nullopt;
+  const double begin = now_seconds();
+  while (failure_->state.load() == 1) {
+    if (now_seconds() - begin > kPatience) return Failure{-1, -1, "a rank died while it reported a failure"};
+    std::this_thread::yield();
+  }
+  return Failure{failure_->rank, failure_->reporter, failure_->why};
+}
+
+void SharedWorld::raise(std::string op, double elapsed_seconds) const {
+  const std::optional<Failure> first = failure();
+  check(first.has_value(), "a world that has not failed raises nothing");
+  throw CommError({std::move(op), first->rank, elapsed_seconds, first->why});
+}
+
+void SharedWorld::leave(int rank) {
+  ranks_[rank].left.store(true);
+  ring_all();
+}
+
+void SharedWorld::end(int rank) {
+  ranks_[rank].ended.store(true);
+  ring_all();
+}
+
+GroupId SharedWorld::claim_group() {
+  for (int32_t area = 0; area < kMaxGroups; ++area) {
+    int nobody = 0;
+    if (!groups_[area].users.compare_exchange_strong(nobody, kClaimed)) continue;
+    const GroupId group{area, groups_[area].generation.fetch_add(1) + 1};
+    for (int rank = 0; rank < num_ranks_; ++rank) new (&member(group, rank)) MemberWords();
+    return group;
+  }
+  throw RunError(cat("no room for another group of process ranks: all ", kMaxGroups, " are in use"));
+}
+
+void SharedWorld::settle_group(GroupId group, int num_members) {
+  groups_[group.area].users.fetch_add(num_members - kClaimed);
+}
+
+void SharedWorld::release_group(GroupId group) { groups_[group.area].users.fetch_sub(1); }
+
+Slot& SharedWorld::slot(GroupId group, int rank, int64_t round) {
+  return slots_[(group.area * num_ranks_ + rank) * Slot::kPerMember + round % Slot::kPerMember];
+}
+
+std::byte* SharedWorld::ring(int sender, int receiver) {
+  return rings_ + (static_cast<int64_t>(sender) * num_ranks_ + receiver) * PairWords::kRingBytes;
+}
+
+void SharedWorld::ring_all() {
+  for (int rank = 0; rank < num_ranks_; ++rank) ranks_[rank].bell.ring();
+}
+
+}  // namespace braid

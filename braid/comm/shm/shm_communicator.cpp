@@ -1,0 +1,131 @@
+// Numbers and issues a rank's calls; the Work that it hands back; groups made of wishes.
+#include "braid/comm/shm/shm_communicator.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+class ShmWork final : public Work::State, public std::enable_shared_from_this<ShmWork> {
+ public:
+  ShmWork(std::shared_ptr<RankProgress> progress, std::vector<std::shared_ptr<const ShmOperation>> parts)
+      : progress_(std::move(progress)), parts_(std::move(parts)) {}
+
+  void order_before(Queue& queue) override {
+    if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
+    // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
+    queue.enqueue([self = shared_from_this()] {
+      try {
+        self->wait_host();
+      } catch (const CommError&) {
+      }
+    });
+  }
+
+  void wait_host() override {
+    for (const auto& part : parts_) progress_->wait(*part, issued_);
+  }
+
+  bool done() const override {
+    return std::ranges::all_of(parts_, [this](const auto& part) { return progress_->poll(*part); });
+  }
+
+ private:
+  const std::shared_ptr<RankProgress> progress_;
+  const std::vector<std::shared_ptr<const ShmOperation>> parts_;
+  const double issued_ = now_seconds();
+};
+
+// What a rank says in a split. Its area becomes the group's if it comes first in it.
+struct SplitWish {
+  int32_t colour, key;
+  GroupId area;
+};
+
+at::Tensor bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
+
+// The ranks of the old group that have rank `me`'s colour, in the order of the new.
+std::vector<int> companions(const std::vector<SplitWish>& wishes, int me) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(wishes.size()); ++rank) {
+    if (wishes[rank].colour == wishes[me].colour) ranks.push_back(rank);
+  }
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[rank].key; });
+  return ranks;
+}
+
+}  // namespace
+
+std::unique_ptr<ShmCommunicator> ShmCommunicator::of_world(std::shared_ptr<RankProgress> progress, Queue& queue) {
+  SharedWorld& world = progress->world();
+  const int rank = progress->rank();
+  std::vector<int> all;
+  for (int i = 0; i < world.size(); ++i) all.push_back(i);
+  auto group = std::make_shared<const ShmGroup>(world, SharedWorld::kWorldGroup, "world", std::move(all));
+  return std::make_unique<ShmCommunicator>(std::move(progress), std::move(group), rank, queue);
+}
+
+ShmCommunicator::ShmCommunicator(std::shared_ptr<RankProgress> progress, std::shared_ptr<const ShmGroup> group,
+                                 int rank, Queue& queue)
+    : CheckedCommunicator(queue, group->size()),
+      progress_(std::move(progress)),
+      group_(std::move(group)),
+      rank_(rank),
+      line_(progress_->open(group_, rank)) {}
+
+ShmCommunicator::~ShmCommunicator() { progress_->close(line_); }
+
+Work ShmCommunicator::batch(std::span<const P2p> transfers) {
+  std::vector<std::shared_ptr<ShmMessage>> messages;
+  for (const P2p& transfer : transfers) {
+    require_message(transfer);
+    messages.push_back(std::make_shared<ShmMessage>(group_, rank_, transfer));
+  }
+  if (messages.empty()) return {};
+  Work work(std::make_shared<ShmWork>(
+      progress_, std::vector<std::shared_ptr<const ShmOperation>>(messages.begin(), messages.end())));
+  queue().enqueue([progress = progress_, messages] { progress->arrive(messages); });
+  return work;
+}
+
+std::unique_ptr<Communicator> ShmCommunicator::split(int colour, int key, std::string name) {
+  const SplitWish wish{colour, key, progress_->world().claim_group()};
+  const at::Tensor in = bytes(sizeof wish), out = bytes(sizeof wish * size());
+  std::memcpy(in.mutable_data_ptr(), &wish, sizeof wish);
+  issue({.kind = Kind::Split, .chunk = sizeof wish}, in, out).wait_host();
+  std::vector<SplitWish> wishes(size());
+  std::memcpy(wishes.data(), out.const_data_ptr(), sizeof wish * size());
+  const std::vector<int> ranks = companions(wishes, rank_);
+  const int num_users = ranks[0] == rank_ ? static_cast<int>(ranks.size()) : 0;
+  progress_->world().settle_group(wish.area, num_users);
+  std::vector<int> world_ranks;
+  for (int rank : ranks) world_ranks.push_back(group_->world_ranks[rank]);
+  const int place = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
+  auto group = std::make_shared<const ShmGroup>(progress_->world(), wishes[ranks[0]].area, std::move(name),
+                                                std::move(world_ranks));
+  return std::make_unique<ShmCommunicator>(progress_, std::move(group), place, queue());
+}
+
+void ShmCommunicator::abort(const std::string& why) { progress_->world().fail({world_rank(), world_rank(), why}); }
+
+Work ShmCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {
+  auto collective = std::make_shared<ShmCollective>(group_, rank_, next_number_++, call);
+  collective->attach(in, out);
+  Work work(std::make_shared<ShmWork>(progress_, std::vector<std::shared_ptr<const ShmOperation>>{collective}));
+  queue().enqueue([progress = progress_, line = line_, collective] { progress->arrive(line, collective); });
+  return work;
+}
+
+void ShmCommunicator::refuse(const std::string& op, const std::string& why) const {
+  progress_->world().fail({world_rank(), world_rank(), why});
+  progress_->world().raise(op, 0);
+}
+
+}  // namespace braid

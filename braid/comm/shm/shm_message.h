@@ -1,0 +1,51 @@
+// One side of a message between processes: a send or a receive. It does not move bytes (message_lanes.h does).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "braid/comm/shm/shm_operation.h"
+
+namespace braid {
+
+// Messages match by group, sender and tag, in order. Peers are world ranks.
+struct MessageRoute {
+  GroupId group;
+  int peer, tag;
+  auto operator<=>(const MessageRoute&) const = default;
+};
+
+class ShmMessage final : public ShmOperation {
+ public:
+  // `rank` and transfer.peer are ranks of `group`.
+  ShmMessage(std::shared_ptr<const ShmGroup> group, int rank, const P2p& transfer);
+
+  const MessageRoute& route() const { return route_; }
+  bool sends() const { return sends_; }
+  at::ScalarType type() const { return type_; }
+  int64_t count() const { return count_; }
+  int64_t bytes() const { return bytes_; }
+  std::byte* data() const { return data_; }
+
+  // The lanes tell what they know of it, under the rank's lock or after it.
+  void set_arrived() { arrived_ = true; }  // this side has
+  void set_met() { met_ = true; }          // a receive: its message has begun to come
+  void set_never() { never_ = true; }      // the peer has left and will not join
+  void complete();
+
+  std::string label() const override;
+  std::vector<int> missing() const override;
+  int lost() const override { return !done() && never_ ? route_.peer : -1; }
+
+ private:
+  const std::shared_ptr<const ShmGroup> group_;
+  const int rank_, peer_;
+  const bool sends_;
+  const MessageRoute route_;
+  const at::ScalarType type_;
+  const int64_t count_, bytes_;
+  at::Tensor tensor_;
+  std::byte* data_;
+  std::atomic<bool> arrived_{false}, met_{false}, never_{false};
+};
+
+}  // namespace braid

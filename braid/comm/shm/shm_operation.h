@@ -1,0 +1,50 @@
+// One rank's part of an operation between processes, as its own process sees it: what others wait for lies in shared
+// memory. It does not know how it moves on (collective_line.h, message_lanes.h) nor who waits (rank_progress.h).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/comm/shm/shared_world.h"
+
+namespace braid {
+
+// The ranks of a group and the area they have together. The area is free again when all members have let go of it.
+struct ShmGroup {
+  ShmGroup(SharedWorld& shared, GroupId area, std::string group_name, std::vector<int> members)
+      : world(shared), id(area), name(std::move(group_name)), world_ranks(std::move(members)) {}
+  ~ShmGroup() { world.release_group(id); }
+  ShmGroup(const ShmGroup&) = delete;
+  ShmGroup& operator=(const ShmGroup&) = delete;
+
+  int size() const { return static_cast<int>(world_ranks.size()); }
+
+  SharedWorld& world;
+  const GroupId id;
+  const std::string name;
+  const std::vector<int> world_ranks;
+};
+
+class ShmOperation {
+ public:
+  virtual ~ShmOperation() = default;
+
+  // For messages: "all_reduce #17 on tensor".
+  virtual std::string label() const = 0;
+  // World ranks that have not arrived; in order.
+  virtual std::vector<int> missing() const = 0;
+  // A world rank that this needs, and that will never do its part; or -1. Only while it is not done.
+  virtual int lost() const = 0;
+
+  bool done() const { return done_.load(); }
+
+ protected:
+  void finish() { done_.store(true); }
+
+ private:
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace braid

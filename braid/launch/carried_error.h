@@ -1,0 +1,25 @@
+// An error as bytes, to be thrown again in another process.
+#pragma once
+
+#include <string>
+
+namespace braid {
+
+// How a rank's function ended.
+class CarriedError {
+ public:
+  // It returned.
+  static std::string none();
+  // The exception being handled.
+  static std::string current();
+  // What it says, for the other ranks.
+  static std::string current_text();
+
+  // Whether `bytes` are all that none() or current() gave, and not the beginning of it.
+  static bool complete(const std::string& bytes);
+  // Throws what current() was called for: errors of base/errors.h with all they carry, others as std::runtime_error.
+  // Returns when it was none(). `bytes` are complete.
+  static void rethrow(const std::string& bytes);
+};
+
+}  // namespace braid

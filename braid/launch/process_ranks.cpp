@@ -1,0 +1,192 @@
+// Forking, a rank's life in its process, and what is thrown in the end.
+#include "braid/launch/process_ranks.h"
+
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/shm/shm_communicator.h"
+#include "braid/launch/carried_error.h"
+#include "braid/launch/supervisor.h"
+
+namespace braid {
+namespace {
+
+constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
+
+int num_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
+}
+
+std::vector<std::string> thread_names() {
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    names.push_back(name);
+  }
+  return names;
+}
+
+void refuse_what_cannot_fork(int num_ranks) {
+  check(num_ranks > 0, "a world has at least one rank");
+  std::vector<Problem> problems;
+  if (num_ranks > SharedWorld::kMaxRanks) {
+    problems.push_back({"process ranks", cat(num_ranks), cat("must be at most ", SharedWorld::kMaxRanks),
+                        cat(SharedWorld::kMaxRanks)});
+  }
+  if (const auto names = thread_names(); names.size() > 1) {
+    problems.push_back({.key = "process ranks",
+                        .value = "",
+                        .rule = cat("must be forked before any other thread starts, and this process runs ",
+                                    names.size(), " (", joined(names), ")")});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+// The life of a rank, in its process.
+class RankProcess {
+ public:
+  RankProcess(SharedWorld& world, int rank, const ProcessRankOptions& options)
+      : world_(world), rank_(rank), options_(options) {}
+
+  // How it ended.
+  std::string run(const std::function<void(Communicator&)>& body) {
+    std::unique_ptr<Queue> queue;
+    guarded([&] {
+      prctl(PR_SET_NAME, cat("rank ", rank_).c_str());
+      const int threads = options_.threads_per_rank;
+      (void)at::get_num_threads();  // only then is the count this process's own
+      at::set_num_threads(threads > 0 ? threads : std::max(1, num_cores() / world_.size()));
+      queue = options_.make_queue ? options_.make_queue(rank_) : std::make_unique<HostQueue>();
+    });
+    if (!outcome_.empty()) return outcome_;
+    const auto progress = std::make_shared<RankProgress>(world_, rank_);
+    const auto communicator = ShmCommunicator::of_world(progress, *queue);
+    guarded([&] { body(*communicator); });
+    guarded([&] { queue->drain(); });
+    progress->finish();
+    return outcome_.empty() ? CarriedError::none() : outcome_;
+  }
+
+ private:
+  template <class Step>
+  void guarded(const Step& step) {
+    try {
+      step();
+    } catch (...) {
+      world_.fail({rank_, rank_, CarriedError::current_text()});
+      if (outcome_.empty()) outcome_ = CarriedError::current();
+    }
+  }
+
+  SharedWorld& world_;
+  const int rank_;
+  const ProcessRankOptions& options_;
+  std::string outcome_;
+};
+
+void flush_all() {
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+}
+
+void write_all(int pipe, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = write(pipe, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno != EINTR) return;
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+}
+
+class ProcessWorld {
+ public:
+  ProcessWorld(int num_ranks, const std::function<void(Communicator&)>& body, const ProcessRankOptions& options)
+      : body_(body),
+        options_(options),
+        world_(num_ranks, {options.deadline_seconds, num_ranks <= num_cores() ? kSpinTurns : 0}),
+        supervisor_(world_, signals_, options.grace_seconds) {}
+
+  void run() {
+    const double begin = now_seconds();
+    flush_all();
+    for (int rank = 0; rank < world_.size(); ++rank) start(rank);
+    supervisor_.run();
+    rethrow(now_seconds() - begin);
+  }
+
+ private:
+  void start(int rank) {
+    int pipe[2];
+    if (pipe2(pipe, O_CLOEXEC) != 0) throw RunError(cat("no pipe for rank ", rank, ": ", std::strerror(errno)));
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+      close(pipe[0]);
+      live(rank, pipe[1], parent);
+    }
+    const int error = errno;
+    close(pipe[1]);
+    if (child > 0) return supervisor_.add(child, pipe[0]);
+    close(pipe[0]);
+    throw RunError(cat("cannot fork rank ", rank, ": ", std::strerror(error)));
+  }
+
+  // An exception that left this would go on in the parent's code.
+  [[noreturn]] void live(int rank, int pipe, pid_t parent) noexcept {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);  // it died before it could be watched
+    supervisor_.leave_to_child();
+    signals_.leave_to_child();
+    const std::string outcome = RankProcess(world_, rank, options_).run(body_);
+    flush_all();
+    write_all(pipe, outcome);
+    _exit(0);
+  }
+
+  // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.
+  void rethrow(double elapsed_seconds) const {
+    const std::optional<Failure> failure = world_.failure();
+    if (!failure) return;
+    if (failure->reporter >= 0) rethrow_of(failure->reporter);
+    for (int rank = 0; rank < world_.size(); ++rank) rethrow_of(rank);
+    world_.raise("run_process_ranks", elapsed_seconds);
+  }
+
+  void rethrow_of(int rank) const {
+    const std::string& message = supervisor_.message(rank);
+    if (CarriedError::complete(message)) CarriedError::rethrow(message);
+  }
+
+  const std::function<void(Communicator&)>& body_;
+  const ProcessRankOptions& options_;
+  SignalRelay signals_;
+  SharedWorld world_;
+  Supervisor supervisor_;
+};
+
+}  // namespace
+
+void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
+                       const ProcessRankOptions& options) {
+  refuse_what_cannot_fork(num_ranks);
+  ProcessWorld(num_ranks, body, options).run();
+}
+
+}  // namespace braid

@@ -1,0 +1,44 @@
+// Blocked signals, read from a descriptor: no handler, so nothing global.
+#include "braid/launch/signal_relay.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+SignalRelay::SignalRelay() {
+  sigset_t held;
+  sigemptyset(&held);
+  sigaddset(&held, SIGINT);
+  sigaddset(&held, SIGTERM);
+  descriptor_ = signalfd(-1, &held, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (descriptor_ < 0) throw RunError(cat("cannot listen to signals: ", std::strerror(errno)));
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+SignalRelay::~SignalRelay() {
+  close(descriptor_);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  for (int signal : taken_) raise(signal);
+}
+
+std::vector<int> SignalRelay::take() {
+  std::vector<int> now;
+  signalfd_siginfo info;
+  while (read(descriptor_, &info, sizeof info) == sizeof info) now.push_back(static_cast<int>(info.ssi_signo));
+  taken_.insert(taken_.end(), now.begin(), now.end());
+  return now;
+}
+
+void SignalRelay::leave_to_child() {
+  close(descriptor_);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace braid

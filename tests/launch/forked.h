@@ -1,0 +1,58 @@
+// Expectations of process ranks brought home to the test.
+#pragma once
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "braid/base/text.h"
+#include "braid/launch/process_ranks.h"
+
+namespace braid::launch_tests {
+
+// A rank that has done nothing for so long hangs, and is killed.
+inline constexpr unsigned kTooLongSeconds = 200;
+
+inline std::string text(const testing::TestPartResultArray& failures) {
+  std::string all;
+  for (int i = 0; i < failures.size(); ++i) {
+    const testing::TestPartResult& failure = failures.GetTestPartResult(i);
+    all += cat(failure.file_name(), ":", failure.line_number(), ": ", failure.summary(), "\n");
+  }
+  return all;
+}
+
+// `body`, throwing std::runtime_error with the expectations that failed in it, if any did.
+inline std::function<void(Communicator&)> with_expectations(std::function<void(Communicator&)> body) {
+  return [body = std::move(body)](Communicator& world) {
+    alarm(kTooLongSeconds);
+    testing::TestPartResultArray failures;
+    std::exception_ptr error;
+    {
+      testing::ScopedFakeTestPartResultReporter reporter(
+          testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &failures);
+      try {
+        body(world);
+        world.queue().drain();
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+    if (failures.size() > 0) throw std::runtime_error(cat("rank ", world.rank(), ": ", text(failures)));
+    if (error) std::rethrow_exception(error);
+  };
+}
+
+// Throws what a rank throws, failed expectations included.
+inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, ProcessRankOptions options = {}) {
+  options.deadline_seconds = std::min(options.deadline_seconds, 100.0);
+  run_process_ranks(num_ranks, with_expectations(std::move(body)), options);
+}
+
+}  // namespace braid::launch_tests

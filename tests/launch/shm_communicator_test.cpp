@@ -1,0 +1,112 @@
+// What is special about ranks that are processes: areas that are used again, rings that messages overtake each other
+// in, works that outlive their communicator, more ranks than cores.
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/comm/shm/shared_world.h"
+#include "tests/comm/values.h"
+#include "tests/launch/forked.h"
+#include "tests/support/delayed_queue.h"
+
+namespace braid::launch_tests {
+namespace {
+
+using comm_tests::empty;
+using comm_tests::expected_sum;
+using comm_tests::fill;
+using comm_tests::holds;
+using comm_tests::value;
+
+at::Tensor filled(int64_t count, int salt, int rank) {
+  at::Tensor tensor = empty<float>(count);
+  fill<float>(tensor, [=](int64_t i) { return value<float>(salt, rank, i); });
+  return tensor;
+}
+
+TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
+  run_forked(2, [](Communicator& world) {
+    EXPECT_EQ(world.rank_kind(), RankKind::Process);
+    EXPECT_EQ(world.split(0, 0, "again")->rank_kind(), RankKind::Process);
+  });
+}
+
+TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
+  run_forked(4, [](Communicator& world) {
+    for (int round = 0; round < 3 * SharedWorld::kMaxGroups; ++round) {
+      auto half = world.split((world.rank() + round) % 2, round % 3 == 0 ? -world.rank() : 0, "half");
+      at::Tensor tensor = filled(3, round, world.rank());
+      half->all_reduce(tensor, ReduceOp::Sum).wait_host();
+      const int rank = world.rank(), other = (rank + 2) % 4;
+      const auto sum = [=](int64_t i) { return value<float>(round, rank, i) + value<float>(round, other, i); };
+      EXPECT_TRUE(holds<float>(tensor, sum));
+    }
+  });
+}
+
+TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
+  const auto body = [](Communicator& world) {
+    std::vector<std::unique_ptr<Communicator>> groups;
+    for (int i = 0; i < SharedWorld::kMaxGroups; ++i) groups.push_back(world.split(0, 0, "another"));
+  };
+  try {
+    run_forked(2, body);
+    FAIL() << "nothing was thrown";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "no room for another group of process ranks: all 256 are in use");
+  }
+}
+
+// 16 MiB of messages that nobody wants yet, in a ring of one.
+TEST(ShmCommunicator, messages_overtake_those_of_other_tags) {
+  run_forked(2, [](Communicator& world) {
+    constexpr int kMany = 16, kLast = 100;
+    constexpr int64_t kCount = 1 << 18;
+    std::vector<P2p> first;
+    for (int tag = 0; tag < kMany; ++tag) {
+      const bool sends = world.rank() == 0;
+      first.push_back({sends ? P2p::Kind::Send : P2p::Kind::Recv, sends ? filled(kCount, tag, 0) : empty<float>(kCount),
+                       1 - world.rank(), tag});
+    }
+    const at::Tensor last = world.rank() == 0 ? filled(5, kLast, 0) : empty<float>(5);
+    const P2p one{first[0].kind, last, 1 - world.rank(), kLast};
+    Work many;
+    if (world.rank() == 0) many = world.batch(first);
+    world.batch({&one, 1}).wait_host();
+    EXPECT_TRUE(holds<float>(last, [](int64_t i) { return value<float>(kLast, 0, i); }));
+    if (world.rank() == 1) many = world.batch(first);
+    many.wait_host();
+    for (int tag = 0; tag < kMany; ++tag) {
+      EXPECT_TRUE(holds<float>(first[tag].tensor, [=](int64_t i) { return value<float>(tag, 0, i); }));
+    }
+  });
+}
+
+TEST(ShmCommunicator, works_outlive_their_group) {
+  for (bool lags : {false, true}) {
+    ProcessRankOptions options;
+    if (lags) options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank, 5e-3); };
+    run_forked(
+        3,
+        [](Communicator& world) {
+          constexpr int64_t kCount = 300000;
+          at::Tensor tensor = filled(kCount, 1, world.rank());
+          Work work = world.split(0, 0, "short-lived")->all_reduce(tensor, ReduceOp::Sum);
+          work.wait_host();
+          EXPECT_TRUE(holds<float>(tensor, [](int64_t i) { return expected_sum<float>(1, 3, i, ReduceOp::Sum); }));
+        },
+        options);
+  }
+}
+
+TEST(ShmCommunicator, sixteen_ranks_on_few_cores_get_through) {
+  run_forked(16, [](Communicator& world) {
+    for (int round = 0; round < 30; ++round) {
+      at::Tensor tensor = filled(5000, round, world.rank());
+      world.all_reduce(tensor, ReduceOp::Sum).wait_host();
+      EXPECT_TRUE(holds<float>(tensor, [=](int64_t i) { return expected_sum<float>(round, 16, i, ReduceOp::Sum); }));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace braid::launch_tests

@@ -1,0 +1,57 @@
+// Process ranks keep every promise of a communicator, with queues that run at once and with queues that lag.
+#include "tests/comm/conformance.h"
+#include "tests/comm/conformance_groups.h"
+#include "tests/comm/random_program.h"
+#include "tests/launch/forked.h"
+#include "tests/support/delayed_queue.h"
+
+namespace braid::comm_tests {
+namespace {
+
+struct OnProcesses {
+  static constexpr int kPrograms = 150;
+  static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
+    launch_tests::run_forked(num_ranks, body);
+  }
+};
+
+struct OnProcessesWithDelayedQueue {
+  static constexpr int kPrograms = 50;
+  static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
+    ProcessRankOptions options;
+    options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
+    launch_tests::run_forked(num_ranks, body, options);
+  }
+};
+
+using Queues = testing::Types<OnProcesses, OnProcessesWithDelayedQueue>;
+
+struct QueueNames {
+  template <class Backend>
+  static std::string GetName(int) {
+    return std::is_same_v<Backend, OnProcesses> ? "on_host" : "on_delayed_queue";
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Collectives, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Groups, Queues, QueueNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Programs, Queues, QueueNames);
+
+// A test of the tests: what a rank expects in vain reaches the parent.
+TEST(Forked, a_failed_expectation_of_a_rank_is_thrown_with_its_place) {
+  try {
+    launch_tests::run_forked(3, [](Communicator& world) {
+      EXPECT_NE(world.rank(), 1) << "by the way";
+      world.barrier().wait_host();
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    const std::string said = error.what();
+    EXPECT_TRUE(said.starts_with("rank 1: ")) << said;
+    EXPECT_NE(said.find("shm_conformance_test.cpp:"), std::string::npos) << said;
+    EXPECT_NE(said.find("by the way"), std::string::npos) << said;
+  }
+}
+
+}  // namespace
+}  // namespace braid::comm_tests

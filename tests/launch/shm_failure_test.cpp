@@ -1,0 +1,321 @@
+// Ways in which process ranks fail: killed, thrown, aborted, gone, at odds, late. Everybody learns the same first
+// failure, at once where nobody has to wait for a deadline, and nobody is left.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "tests/comm/values.h"
+#include "tests/launch/forked.h"
+#include "tests/support/shared_array.h"
+
+namespace braid::launch_tests {
+namespace {
+
+using comm_tests::empty;
+using Body = std::function<void(Communicator&)>;
+
+constexpr double kSoon = 30;  // seconds; a deadline is far later, and a busy machine sooner
+constexpr double kDeadline = 100;
+
+at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
+
+Work message(Communicator& group, P2p::Kind kind, int peer, const at::Tensor& tensor, int tag = 9) {
+  const P2p one{kind, tensor, peer, tag};
+  return group.batch({&one, 1});
+}
+
+CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadline) {
+  const double begin = now_seconds();
+  try {
+    run_forked(num_ranks, body, {.deadline_seconds = deadline});
+  } catch (const CommError& error) {
+    EXPECT_LT(now_seconds() - begin, kSoon);
+    return error.failure();
+  }
+  ADD_FAILURE() << "no CommError";
+  return {};
+}
+
+[[noreturn]] void die() {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+// Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why.
+void expect_told_of_death(const Body& last_act, const Body& waiting) {
+  SharedArray<int> told;
+  const CommFailure failure = failure_of(3, [&](Communicator& world) {
+    world.barrier().wait_host();
+    if (world.rank() == 1) last_act(world);
+    try {
+      waiting(world);
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.failure().rank, 1);
+      EXPECT_EQ(error.failure().why, "killed by signal 9 (Killed)");
+      ++told[0];
+      throw;
+    }
+  });
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.why, "killed by signal 9 (Killed)");
+  EXPECT_EQ(told[0], 2);
+}
+
+TEST(Killed, between_calls) {
+  expect_told_of_death([](Communicator&) { die(); }, [](Communicator& world) { world.barrier().wait_host(); });
+}
+
+TEST(Killed, inside_an_all_reduce_that_others_are_in_the_middle_of) {
+  const auto reduce = [](Communicator& world) {
+    const at::Tensor tensor = floats(1 << 20);
+    for (;;) world.all_reduce(tensor, ReduceOp::Sum).wait_host();
+  };
+  const auto last_act = [&](Communicator& world) {
+    std::jthread end([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      die();
+    });
+    reduce(world);
+  };
+  expect_told_of_death(last_act, reduce);
+}
+
+TEST(Killed, while_it_receives_and_while_others_receive_from_it) {
+  const auto receive = [](Communicator& world) {
+    message(world, P2p::Kind::Recv, world.rank() == 1 ? 0 : 1, floats(4)).wait_host();
+  };
+  const auto last_act = [&](Communicator& world) {
+    std::jthread end([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      die();
+    });
+    receive(world);
+  };
+  expect_told_of_death(last_act, receive);
+}
+
+TEST(Killed, while_others_fill_its_ring) {
+  expect_told_of_death([](Communicator&) { die(); },
+                       [](Communicator& world) {
+                         message(world, P2p::Kind::Send, 1, floats(10 << 20)).wait_host();
+                         world.barrier().wait_host();
+                       });
+}
+
+TEST(Killed, with_nobody_waiting_is_told_all_the_same) {
+  const CommFailure failure = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 1) die();
+  });
+  EXPECT_EQ(failure.rank, 1);
+}
+
+TEST(Mismatch, names_both_ranks_and_what_they_called) {
+  const CommFailure failure = failure_of(3, [](Communicator& world) {
+    world.barrier().wait_host();
+    Work work = world.rank() == 1 ? world.broadcast(floats(10), 1) : world.all_reduce(floats(1 << 20), ReduceOp::Max);
+    work.wait_host();
+  });
+  const std::string odd = "called broadcast(Float[10], root 1)", usual = "called all_reduce(Float[1048576], max)";
+  EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(odd + " where rank ") && failure.why.ends_with(usual)
+                                : failure.why == cat(usual, " where rank 1 ", odd))
+      << failure.rank << ": " << failure.why;
+}
+
+TEST(Mismatch, messages_of_different_size_or_type_whoever_comes_first) {
+  for (int first : {0, 1}) {
+    const CommFailure failure = failure_of(2, [=](Communicator& world) {
+      const auto kind = world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv;
+      if (world.rank() != first) world.barrier().wait_host();
+      Work work = message(world, kind, 1 - world.rank(), world.rank() == 0 ? floats(8) : empty<double>(8));
+      if (world.rank() == first) world.barrier().wait_host();
+      work.wait_host();
+      world.barrier().wait_host();
+    });
+    EXPECT_EQ(failure.why, "receives Double[8] where rank 0 sends Float[8]");
+  }
+}
+
+TEST(Refused, tensors_that_make_no_sense) {
+  const CommFailure failure = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 1) world.all_reduce(floats(12).view({3, 4}).t(), ReduceOp::Sum);
+    world.barrier().wait_host();
+  });
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.why, "all_reduce: the tensor is not contiguous");
+}
+
+TEST(Deadline, names_who_is_missing) {
+  SharedArray<int> over;
+  const auto body = [&](Communicator& world) {
+    if (world.rank() == 0) {
+      EXPECT_THROW(world.barrier().wait_host(), CommError);
+      over[0] = 1;
+    }
+    while (over[0] == 0) std::this_thread::yield();
+  };
+  const CommFailure failure = failure_of(3, body, 0.05);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.why, "did not arrive at barrier #0 on world within 0.05 s (missing: rank 1, 2)");
+}
+
+TEST(Deadline, of_a_message_names_the_peer) {
+  const auto body = [](Communicator& world) {
+    const int peer = 1 - world.rank();
+    message(world, P2p::Kind::Recv, peer, floats(1)).wait_host();
+  };
+  const CommFailure failure = failure_of(2, body, 0.05);
+  EXPECT_TRUE(failure.why.starts_with("did not arrive at transfer ")) << failure.why;
+  EXPECT_NE(failure.why.find(cat("(missing: rank ", failure.rank, ")")), std::string::npos) << failure.why;
+}
+
+TEST(Ends, a_rank_that_leaves_early_is_named_at_once) {
+  const CommFailure collective = failure_of(3, [](Communicator& world) {
+    if (world.rank() != 2) world.all_reduce(floats(10), ReduceOp::Sum).wait_host();
+  });
+  EXPECT_EQ(collective.rank, 2);
+  EXPECT_EQ(collective.why, "has ended without joining all_reduce #0 on world");
+  const CommFailure received = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 1) message(world, P2p::Kind::Recv, 0, floats(2)).wait_host();
+  });
+  EXPECT_EQ(received.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+  const CommFailure sent = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 0) message(world, P2p::Kind::Send, 1, floats(10 << 20)).wait_host();
+  });
+  EXPECT_EQ(sent.rank, 1);
+  EXPECT_EQ(sent.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+}
+
+// Far more than slots and rings hold: the rank that left has to carry on.
+TEST(Ends, what_an_ended_rank_issued_still_completes) {
+  run_forked(3, [](Communicator& world) {
+    const at::Tensor sum = floats(1 << 20).fill_(world.rank() + 1), sent = floats(1 << 20).fill_(7);
+    Work reduced = world.all_reduce(sum, ReduceOp::Sum);
+    if (world.rank() == 2) {
+      message(world, P2p::Kind::Send, 0, sent);
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    reduced.wait_host();
+    EXPECT_EQ(sum.const_data_ptr<float>()[(1 << 20) - 1], 6);
+    if (world.rank() == 1) return;
+    message(world, P2p::Kind::Recv, 2, sent.zero_()).wait_host();
+    EXPECT_EQ(sent.const_data_ptr<float>()[(1 << 20) - 1], 7);
+  });
+}
+
+TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
+  run_forked(3, [](Communicator& world) {
+    const int next = (world.rank() + 1) % 3;
+    message(world, P2p::Kind::Send, next, floats(10 << 20), world.rank());
+    message(world, P2p::Kind::Recv, next, floats(1), 100);
+    if (world.rank() == 0) world.barrier();
+  });
+}
+
+TEST(Abort, poisons_every_group_of_the_world_and_stays) {
+  SharedArray<int> told, come;
+  const auto body = [&](Communicator& world) {
+    auto pair = world.split(world.rank() / 2, 0, "pair");
+    Work done_before = pair->barrier();
+    done_before.wait_host();
+    ++come[0];
+    while (come[0] < 4) std::this_thread::yield();  // not the world's barrier, which fails
+    if (world.rank() == 3) pair->abort("out of paper");
+    for (int i = 0; i < 3; ++i) {
+      try {
+        for (;;) (world.rank() == 2 ? world : *pair).barrier().wait_host();
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.failure().rank, 3);
+        EXPECT_EQ(error.failure().why, "out of paper");
+        ++told[0];
+      }
+    }
+    EXPECT_THROW(done_before.wait_host(), CommError);
+    EXPECT_TRUE(world.barrier().done());
+    EXPECT_THROW(world.split(0, 0, "late"), CommError);
+  };
+  const CommFailure failure = failure_of(4, body);
+  EXPECT_EQ(failure.why, "out of paper");
+  EXPECT_EQ(told[0], 12);
+}
+
+// A rank fails in one of five ways at a random place of a random sequence of calls.
+struct Accident {
+  enum class Way { Throw, Abort, Leave, Mismatch, Die };
+  int ranks, culprit, calls, when;
+  Way way;
+};
+
+Accident accident(uint64_t seed) {
+  std::mt19937_64 draw(seed);
+  const auto below = [&](int limit) { return static_cast<int>(draw() % limit); };
+  const int ranks = 2 + below(4), calls = 1 + below(12);
+  return {ranks, below(ranks), calls, below(calls), static_cast<Accident::Way>(seed % 5)};
+}
+
+void run_to_the_accident(Communicator& world, const Accident& a, uint64_t seed) {
+  std::mt19937_64 draw(seed);  // the same calls on every rank
+  auto half = world.split(world.rank() % 2, 0, "half");
+  std::vector<Work> works;
+  for (int i = 0; i < a.calls; ++i) {
+    Communicator& group = draw() % 2 ? world : *half;
+    const int64_t n = group.size();
+    int64_t chunk = static_cast<int64_t>(draw() % 100000);
+    const uint64_t kind = draw() % 3;
+    if (world.rank() == a.culprit && i == a.when) {
+      if (a.way == Accident::Way::Throw) throw RunError("by accident");
+      if (a.way == Accident::Way::Abort) world.abort("by accident");
+      if (a.way == Accident::Way::Leave) return;
+      if (a.way == Accident::Way::Mismatch) ++chunk;
+      if (a.way == Accident::Way::Die) die();
+    }
+    if (kind == 0) works.push_back(group.all_reduce(floats(chunk), ReduceOp::Sum));
+    if (kind == 1) works.push_back(group.all_gather(floats(n * chunk), floats(chunk)));
+    if (kind == 2) works.push_back(group.reduce_scatter(floats(chunk), floats(n * chunk), ReduceOp::Max));
+    if (draw() % 2) works[draw() % works.size()].wait_host();
+  }
+  for (Work& work : works) work.wait_host();
+  world.barrier().wait_host();
+}
+
+void check_failure(const Accident& a, const CommFailure& failure) {
+  if (a.way == Accident::Way::Mismatch) {
+    const std::string blamed = cat("where rank ", a.culprit, " ");
+    EXPECT_TRUE(failure.rank == a.culprit || failure.why.find(blamed) != std::string::npos) << failure.why;
+    return;
+  }
+  const char* start = a.way == Accident::Way::Abort ? "by accident"
+                      : a.way == Accident::Way::Die ? "killed by signal 9"
+                                                    : "has ended";
+  EXPECT_EQ(failure.rank, a.culprit) << failure.why;
+  EXPECT_TRUE(failure.why.starts_with(start)) << failure.why;
+}
+
+TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one) {
+  const uint64_t count = comm_tests::full_run() ? 2000 : 100;
+  for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(cat("seed ", seed));
+    const Accident a = accident(seed);
+    const double begin = now_seconds();
+    try {
+      run_forked(a.ranks, [&](Communicator& world) { run_to_the_accident(world, a, seed); },
+                 {.deadline_seconds = kDeadline});
+      EXPECT_EQ(a.way, Accident::Way::Mismatch);  // alone in its half, the odd call agrees with everybody's
+    } catch (const CommError& error) {
+      EXPECT_NE(a.way, Accident::Way::Throw);
+      check_failure(a, error.failure());
+    } catch (const RunError& error) {
+      EXPECT_EQ(a.way, Accident::Way::Throw);
+      EXPECT_STREQ(error.what(), "by accident");
+    }
+    EXPECT_LT(now_seconds() - begin, kSoon);
+  }
+}
+
+}  // namespace
+}  // namespace braid::launch_tests
