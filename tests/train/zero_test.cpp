@@ -32,9 +32,21 @@ RunSpec spec_of(const ZeroLayout& layout) {
   return spec;
 }
 
+// Sanitizers look at memory, not at meshes: two are enough for them.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kEveryMesh = false;
+#else
+constexpr bool kEveryMesh = true;
+#endif
+
 std::vector<ZeroLayout> layouts() {
   std::vector<ZeroLayout> all;
   for (const int zero : {1, 2, 3}) {
+    if (!kEveryMesh) {
+      all.push_back({zero, {.pipe = 2, .data = 2}});
+      all.push_back({zero, {.data = 4}, 2});
+      continue;
+    }
     for (const int data : {1, 2, 4, 8}) all.push_back({zero, {.data = data}});
     all.push_back({zero, {.pipe = 2, .data = 2}});
     all.push_back({zero, {.data = 2, .tensor = 2}});
@@ -102,6 +114,7 @@ TEST(Zero, CombinesWithRecomputeAndSchedules) {
   const LayoutResult& want = serial("float64", "fast");
   for (const char* schedule : {"1f1b", "interleaved", "zb-v"}) {
     for (const char* recompute : {"none", "selective", "every:2"}) {
+      if (!kEveryMesh && schedule != std::string("zb-v")) continue;
       for (const char* gather : {"block", "stage"}) {
         SCOPED_TRACE(cat(schedule, " ", recompute, " ", gather));
         RunSpec spec = spec_of({3, {.pipe = 2, .data = 2}});
