@@ -8,13 +8,13 @@
 #pragma once
 
 #include <torch/nn/cloneable.h>
-#include <torch/nn/options/batchnorm.h>
 #include <torch/nn/pimpl.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "braid/module/batch_norm_state.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/microbatch_listener.h"
 
@@ -25,31 +25,23 @@ namespace braid {
 // microbatch that trains, statistics do not move.
 class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public MicrobatchListener {
  public:
-  struct State {
-    at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where options leave them out
-  };
   explicit DeferredBatchNormImpl(int64_t num_features)
       : DeferredBatchNormImpl(torch::nn::BatchNormOptions(num_features)) {}
   explicit DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options);
-  DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, State shared);
+  DeferredBatchNormImpl(const torch::nn::BatchNormOptions& options, const BatchNormState& shared);
   void reset() override;
   at::Tensor forward(at::Tensor x);
   void begin_microbatch(const MicrobatchContext& context) override;
   void end_step(Communicator& data) override;
 
-  const State& state() const { return state_; }
+  const BatchNormState& state() const { return state_; }
 
  private:
-  void adopt(State state);
-  void count(const at::Tensor& x);
-  void move_running(const at::Tensor& moments);
-
   torch::nn::BatchNormOptions options_;
-  State state_;
+  BatchNormState state_;
 
   MicrobatchContext context_{.purpose = ForwardPurpose::Evaluation};
-  // Of each microbatch that trained in this step: the number of values of a feature, then the means, then the sums of
-  // squared distances from them; float64. A microbatch that is computed again replaces its own.
+  // Of each microbatch that trained in this step. A microbatch that is computed again replaces its own.
   std::map<int64_t, at::Tensor> moments_;
 };
 TORCH_MODULE(DeferredBatchNorm);
