@@ -55,7 +55,9 @@ std::map<std::string, std::vector<TensorEntry>> by_file(const std::vector<Gather
   std::map<std::string, std::vector<TensorInfo>> infos;
   infos[kModelFile];
   for (const auto& tensor : tensors) {
-    infos[tensor.info.name.starts_with("adamw.") ? kOptimizerFile : kModelFile].push_back(tensor.info);
+    const std::string& name = tensor.info.name;
+    const bool is_weight = !name.starts_with("adamw.") && name.find('/') == name.npos;
+    infos[is_weight ? kModelFile : kOptimizerFile].push_back(tensor.info);
   }
   std::map<std::string, std::vector<TensorEntry>> entries;
   for (auto& [file, list] : infos) entries[file] = laid_out(std::move(list));

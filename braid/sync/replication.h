@@ -19,6 +19,12 @@
 
 namespace braid {
 
+// Whose microbatches the gradients are of that a step updates with.
+enum class GradientsOf { AllReplicas, OwnReplica };
+
+// Whether all replicas have the same parameters.
+enum class Replicas { Alike, Apart };
+
 // Something a run needs to go on, beside parameters and moments: the outer optimizer's momentum, what compression owes.
 struct ReplicationState {
   std::string name;
@@ -43,6 +49,15 @@ class Replication {
   virtual void finish() = 0;
   // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.
   virtual void updated() {}
+  // Of the step under way.
+  virtual GradientsOf gradients() const { return GradientsOf::AllReplicas; }
+  // Between steps.
+  virtual Replicas replicas() const { return Replicas::Alike; }
+  // A checkpoint has been loaded, in which they were so.
+  virtual void resume(Replicas replicas) {}
+  // "replica.2/": what a checkpoint puts before the names of this rank's parameters and moments, which may differ from
+  // those of the first replica. Empty on the first, and where all stay alike. The same at every call.
+  virtual std::string own_prefix() const { return ""; }
   // What this rank's collectives put on a wire since the object was made, counted as by the ring algorithm.
   virtual int64_t bytes_sent() const = 0;
   // The same tensors at every call.

@@ -2,10 +2,17 @@
 #include "braid/train/replicas.h"
 
 #include "braid/sync/bucketed_all_reduce.h"
+#include "braid/sync/local_sgd.h"
 #include "braid/sync/zero.h"
 
 namespace braid {
 namespace {
+
+LocalSgdPlan local_sgd_plan(const RunSpec& spec) {
+  LocalSgdPlan plan{spec.sync.period_warmup, spec.sync.period, spec.train.steps, std::nullopt};
+  if (spec.sync.replication == "diloco") plan.outer = OuterOptimizer{spec.sync.outer_lr, spec.sync.outer_momentum};
+  return plan;
+}
 
 std::unique_ptr<Replication> replication_of(const RunSpec& spec, StageModel& model) {
   const RankGroups& groups = model.groups();
@@ -14,7 +21,14 @@ std::unique_ptr<Replication> replication_of(const RunSpec& spec, StageModel& mod
     return std::make_unique<Zero>(store, model.unit_sink(), ShardGroups{*groups.shards, *groups.copies, *groups.tied},
                                   model.stage_of_block());
   }
-  return std::make_unique<BucketedAllReduce>(spec.sync, store, ReplicaGroups{*groups.replicas, *groups.tied});
+  const ReplicaGroups replicas{*groups.replicas, *groups.tied};
+  const auto all_reduce = [&](const ReplicaGroups& over) {
+    return std::make_unique<BucketedAllReduce>(spec.sync, store, over);
+  };
+  if (spec.sync.replication == "local-sgd" || spec.sync.replication == "diloco") {
+    return std::make_unique<LocalSgd>(local_sgd_plan(spec), store, replicas, all_reduce);
+  }
+  return all_reduce(replicas);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "braid/data/tokenizer_identity.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
+#include "braid/train/saved_tensors.h"
 
 namespace braid {
 namespace {
@@ -48,6 +49,21 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   return parse_run(info.config_toml, directory + "/manifest.json", {}, kAnyMesh);
 }
 
+// Replicas that were saved with weights of their own go on as so many.
+void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, std::vector<Problem>& found,
+                              const std::string& directory) {
+  const auto apart = info.counters.find(kReplicasApart);
+  if (apart == info.counters.end()) return;
+  const auto refuse = [&](const char* key, const std::string& was) {
+    found.push_back({key, value_text(*find_field(key), spec),
+                     cat("must be as in ", directory, ", whose replicas are between two synchronisations"), was});
+  };
+  const std::string& way = spec.sync.replication;
+  const std::string was = info.config_toml.empty() ? way : saved_spec(info, directory).sync.replication;
+  if (way != was || (way != "local-sgd" && way != "diloco")) refuse("sync.replication", toml_text(was));
+  if (spec.mesh.data != apart->second) refuse("mesh.data", cat(apart->second));
+}
+
 std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
   std::vector<Problem> found;
   const auto refuse = [&](const std::string& key, const std::string& was) {
@@ -66,6 +82,7 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
   }
+  add_problems_of_replicas(spec, info, found, directory);
   if (spec.train.steps <= info.step) {
     found.push_back({"train.steps", cat(spec.train.steps),
                      cat("must be more than the ", info.step, " steps that ", directory, " has done"),

@@ -1,5 +1,4 @@
-// What a checkpoint holds of a training: masters, moments, and what keeping replicas in step adds. It reads and writes
-// no file.
+// What a checkpoint holds of a training: masters, moments, and what keeping replicas in step adds.
 #pragma once
 
 #include <vector>
@@ -11,10 +10,20 @@
 
 namespace braid {
 
-// This rank's parts, wherever they are; writing into them restores the training (round_masters() aside).
+// This rank's parts, wherever they are; writing into them in this order restores the training (round_masters() aside).
+// Where replicas have masters and moments of their own, those of the first have the plain names, and the others add
+// theirs under names of their own.
 std::vector<PlacedTensor> saved_tensors(const ParamStore& store, const AdamW& optimizer, Replication& replication);
 
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
+
+// Reads them from `directory`, whose `info` was read before. What keeping replicas in step adds stays as it is where
+// the checkpoint has none of it, so that a run may go on in another way or with other replicas; but not when its
+// replicas were apart, for then all of it counts. Throws as load_checkpoint.
+void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors);
+
+// A counter of checkpoints that were written while replicas had weights of their own: the number of replicas.
+inline constexpr const char* kReplicasApart = "replicas_apart";
 
 }  // namespace braid

@@ -26,11 +26,13 @@ double mean_loss(const at::Tensor& losses, Communicator& world) {
 
 StepExchange::StepExchange(StageModel& model, const Own& own)
     : norm_(started_norm(model)),
-      losses_(at::zeros({own.losses.numel() + 1}, at::kDouble)),
+      losses_(at::zeros({own.losses.numel() + 2}, at::kDouble)),
       rows_(start_gathering(own.row, model.groups().world)),
       num_model_ranks_(model.groups().model->size()) {
   losses_.narrow(0, 0, own.losses.numel()).copy_(own.losses);
-  losses_.mutable_data_ptr<double>()[own.losses.numel()] = own.wish == Wish::Stop ? 1 : 0;
+  double* const more = losses_.mutable_data_ptr<double>() + own.losses.numel();
+  more[0] = own.wish == Wish::Stop ? 1 : 0;
+  more[1] = norm_.own() * norm_.own();
   losses_work_ = model.groups().world.all_reduce(losses_, ReduceOp::Sum);
 }
 
@@ -38,9 +40,10 @@ StepExchange::Numbers StepExchange::finish() {
   Numbers numbers;
   losses_work_.wait_host();
   const double* losses = losses_.const_data_ptr<double>();
-  const int64_t count = losses_.numel() - 1;
+  const int64_t count = losses_.numel() - 2;
   numbers.loss = mean(losses, count);
   numbers.wish = losses[count] > 0 ? Wish::Stop : Wish::GoOn;
+  numbers.squares = losses[count + 1];
   numbers.grad_norm = norm_.finish();
   for (int rank = 0; rank < num_model_ranks_; ++rank) numbers.own_norms.push_back(norm_.part(rank));
   numbers.rows = finish_gathering(rows_);

@@ -25,10 +25,11 @@ class StepExchange {
     BusyRow row;
     Wish wish = Wish::GoOn;
   };
-  // The same on all ranks of the world.
+  // The same on all ranks of the world, but for the norms where replicas have gradients of their own.
   struct Numbers {
     double loss = 0;
-    double grad_norm = 0;           // of the gradients as they are
+    double grad_norm = 0;           // of the gradients as they are, of this rank's replica
+    double squares = 0;             // of grad_norm, added over all replicas
     std::vector<double> own_norms;  // by rank of the model group: own_norm() there, the same bits
     std::vector<BusyRow> rows;      // by world rank
     Wish wish = Wish::GoOn;         // Stop: some rank's
@@ -44,7 +45,7 @@ class StepExchange {
 
  private:
   GradNormExchange norm_;
-  at::Tensor losses_;  // and the number of ranks that wish to stop
+  at::Tensor losses_;  // and the number of ranks that wish to stop, and the squares of own norms
   Work losses_work_;
   RowsInFlight rows_;
   int num_model_ranks_;

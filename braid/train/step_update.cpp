@@ -47,7 +47,7 @@ void StepUpdate::judge() {
   numbers_ = exchange_->finish();
   exchange_.reset();
   numbers_.grad_norm /= scale();
-  const bool finite = std::isfinite(numbers_.grad_norm);
+  const bool finite = std::isfinite(numbers_.grad_norm) && std::isfinite(numbers_.squares);
   outcome_ = finite ? Outcome::Update : Outcome::Skip;
   if (!std::isfinite(numbers_.loss) || (!finite && !parts_.loss_scaler)) outcome_ = Outcome::Diverge;
   clip_ = finite ? clip_scale(numbers_.grad_norm, clip_norm_) : 1;
@@ -67,11 +67,17 @@ void StepUpdate::update(double grad_scale) {
   parts_.replication.updated();
 }
 
+// Where replicas have gradients of their own, the root of their norms' mean square: the same on all ranks.
+double StepUpdate::norm_of_replicas() const {
+  if (parts_.replication.gradients() == GradientsOf::AllReplicas) return numbers_.grad_norm;
+  return std::sqrt(numbers_.squares / parts_.model.groups().mesh.size(Axis::Data)) / scale();
+}
+
 void StepUpdate::conclude(StepReport& report) {
   check(!exchange_ && !guessed_, "a step is concluded when it has been validated");
   wish_ = numbers_.wish;  // not before, though this rank may have known it: all ranks act on it at the same step
   report.loss = numbers_.loss;
-  report.grad_norm = numbers_.grad_norm;
+  report.grad_norm = norm_of_replicas();
   report.loss_scale = scale();
   report.learning_rate = lr_;
   report.rollbacks = num_rollbacks_;

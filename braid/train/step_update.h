@@ -58,6 +58,7 @@ class StepUpdate {
   double scale() const { return parts_.loss_scaler ? parts_.loss_scaler->scale() : 1; }
   bool guesses(double own_norm) const;
   void judge();
+  double norm_of_replicas() const;
   void make_the_update();
   void update(double grad_scale);
 

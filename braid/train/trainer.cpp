@@ -122,7 +122,7 @@ void Trainer::run_program() {
   if (open_) {
     run_ahead();
   } else {
-    training_->executor.begin_step(num_steps_, loss_scale());
+    training_->executor.begin_step(num_steps_, loss_weight());
   }
   begin_gradients(0);
   spans_ = training_->runtime.run_step();
@@ -181,6 +181,12 @@ void Trainer::update_within_step(int update) {
   optimizer_->step({learning_rate(), clip_scale(norm, spec_.optimizer.clip_norm)});
   replication_->updated();
   if (update + 1 < training_->versions.num_updates()) begin_gradients(update + 1);
+}
+
+// A replica that goes on by itself minimises the mean over its own microbatches.
+double Trainer::loss_weight() const {
+  const bool alone = replication_->gradients() == GradientsOf::OwnReplica;
+  return alone ? loss_scale() * groups_->mesh.size(Axis::Data) : loss_scale();
 }
 
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }
@@ -257,6 +263,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   if (optimizer_->num_steps() != num_steps_) {
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
+  if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
   save_checkpoint(directory, on_host(tensors()), info, groups_->world);
 }
 
@@ -280,13 +287,10 @@ void Trainer::load(const std::string& directory) {
   if (!found.empty()) throw ConfigError(std::move(found));
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
-  const auto places = tensors(), read = on_host(places);
-  load_checkpoint(directory, read);
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (!places[i].local.is_cpu()) places[i].local.copy_(read[i].local);
-  }
+  load_tensors(directory, info, tensors());
   model_->params().round_masters();
   replication_->updated();
+  replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
   load_counters(info);
 }
 

@@ -74,6 +74,7 @@ class Trainer {
 
   at::Tensor losses(const Pass& pass) const;
   double loss_scale() const;
+  double loss_weight() const;
   double learning_rate() const;
   UpdateTime update_time() const;
   void run_program();

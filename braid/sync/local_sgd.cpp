@@ -1,0 +1,106 @@
+// Which gradients are summed over whom, and what becomes of the weights at the end of a period.
+#include "braid/sync/local_sgd.h"
+
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <utility>
+
+#include "braid/base/text.h"
+#include "braid/param/memory_account.h"
+
+namespace braid {
+namespace {
+
+// By the ring algorithm (Patarasuk & Yuan 2009).
+int64_t all_reduce_bytes(const at::Tensor& tensor, int ranks) {
+  return 2 * static_cast<int64_t>(tensor.nbytes()) * (ranks - 1) / ranks;
+}
+
+}  // namespace
+
+// Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
+LocalSgd::LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
+    : plan_(plan),
+      store_(store),
+      groups_(groups),
+      alone_(groups.data.split(groups.data.rank(), 0, "replica")),
+      together_(make(groups)),
+      apart_(make({*alone_, groups.tied})),
+      gradients_(together_.get()) {
+  if (!plan.outer) return;
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  anchor_ = store.flat_master().detach().clone();
+  momentum_ = at::zeros_like(anchor_);
+}
+
+void LocalSgd::begin_step(int64_t step) {
+  step_ = step;
+  gradients_ = plan_.is_local(step) ? apart_.get() : together_.get();
+  gradients_->begin_step(step);
+}
+
+GradientsOf LocalSgd::gradients() const {
+  return gradients_ == apart_.get() ? GradientsOf::OwnReplica : GradientsOf::AllReplicas;
+}
+
+void LocalSgd::updated() {
+  gradients_->updated();
+  if (!step_) return;  // masters were loaded
+  const int64_t step = *std::exchange(step_, std::nullopt);
+  const c10::AutoGradMode no_grad(false);
+  if (!plan_.is_local(step)) {
+    if (plan_.outer) anchor_.copy_(store_.flat_master());
+    return;
+  }
+  replicas_ = Replicas::Apart;
+  if (!plan_.synchronises(step)) return;
+  average();
+  if (plan_.outer) outer_step();
+  store_.round_masters();
+  replicas_ = Replicas::Alike;
+}
+
+void LocalSgd::average() {
+  const at::Tensor& masters = store_.flat_master();
+  groups_.data.all_reduce(masters, ReduceOp::Sum).order_before(groups_.data.queue());
+  bytes_averaging_ += all_reduce_bytes(masters, groups_.data.size());
+  masters.div_(groups_.data.size());
+}
+
+// The masters, which are the average, become the outer gradient and then the new weights.
+void LocalSgd::outer_step() {
+  const at::Tensor& masters = store_.flat_master();
+  const auto [lr, momentum] = *plan_.outer;
+  masters.neg_().add_(anchor_);
+  momentum_.mul_(momentum).add_(masters);
+  anchor_.sub_(masters, lr).sub_(momentum_, lr * momentum);
+  masters.copy_(anchor_);
+}
+
+void LocalSgd::resume(Replicas replicas) {
+  const c10::AutoGradMode no_grad(false);
+  replicas_ = replicas;
+  if (plan_.outer && replicas == Replicas::Alike) anchor_.copy_(store_.flat_master());
+}
+
+std::string LocalSgd::own_prefix() const {
+  return groups_.data.rank() == 0 ? "" : cat("replica.", groups_.data.rank(), "/");
+}
+
+int64_t LocalSgd::bytes_sent() const { return together_->bytes_sent() + apart_->bytes_sent() + bytes_averaging_; }
+
+std::vector<ReplicationState> LocalSgd::state() {
+  if (!plan_.outer) return {};
+  std::vector<ReplicationState> tensors;
+  for (const Parameter& param : store_.params()) {
+    const auto slice = [&](const at::Tensor& flat) {
+      return flat.narrow(0, param.offset, param.num_elements()).view(param.placement.local_shape);
+    };
+    tensors.push_back({"outer.anchor/" + param.name, param.placement, slice(anchor_)});
+    tensors.push_back({"outer.momentum/" + param.name, param.placement, slice(momentum_)});
+  }
+  return tensors;
+}
+
+}  // namespace braid

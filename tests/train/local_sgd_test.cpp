@@ -1,0 +1,355 @@
+// Replicas that train apart, against a program that trains them one after another in one process; and what they keep.
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "braid/base/seeds.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/optim/lr_schedule.h"
+#include "braid/spec/describe.h"
+#include "braid/train/recorded_microbatches.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+constexpr int kPerReplica = 2;  // microbatches of a step
+
+RunSpec local_spec(const std::string& replication, int period, const MeshSpec& mesh) {
+  RunSpec spec = tiny_spec(6, kPerReplica * mesh.data);
+  spec.mesh = mesh;
+  spec.sync.replication = replication;
+  spec.sync.period = period;
+  spec.train.steps = 5;
+  spec.data.paths = {"text"};  // for the configuration that checkpoints hold; never opened
+  spec.data.tokenizer = "made-up";
+  return spec;
+}
+
+// What the mesh is to train, written out.
+class Replay {
+ public:
+  Replay(const RunSpec& spec, Communicator& world)
+      : spec_(spec),
+        serial_(alone(spec)),
+        corpus_(tiny_corpus()),
+        groups_(DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
+    for (int r = 0; r < spec.mesh.data; ++r) {
+      models_.push_back(std::make_unique<StageModel>(serial_, groups_));
+      optimizers_.push_back(std::make_unique<AdamW>(serial_.optimizer, models_[r]->params()));
+    }
+    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, stream_key(spec.train.seed, "samples"));
+    anchor_ = weights(0).clone();
+    momentum_ = at::zeros_like(anchor_);
+  }
+
+  void step(int64_t step) {
+    losses.push_back(0);
+    for (int r = 0; r < spec_.mesh.data; ++r) accumulate(step, r);
+    const c10::AutoGradMode no_grad(false);
+    const bool warm = step < spec_.sync.period_warmup;
+    if (warm) {
+      at::Tensor mean = at::zeros_like(gradients(0));
+      for (size_t r = 0; r < models_.size(); ++r) mean.add_(gradients(r), 1.0 / static_cast<double>(models_.size()));
+      for (size_t r = 0; r < models_.size(); ++r) gradients(r).copy_(mean);
+    }
+    const double rate = learning_rate(serial_.optimizer, static_cast<int>(step), serial_.train.steps);
+    for (size_t r = 0; r < models_.size(); ++r) {
+      const double norm = gradients(r).norm().item<double>();
+      optimizers_[r]->step({rate, clip_scale(norm, serial_.optimizer.clip_norm)});
+    }
+    if (warm) anchor_.copy_(weights(0));
+    const int64_t local_steps = step + 1 - spec_.sync.period_warmup;
+    if (!warm && (local_steps % spec_.sync.period == 0 || step + 1 == spec_.train.steps)) synchronise();
+  }
+
+  std::map<std::string, at::Tensor> params() {
+    std::map<std::string, at::Tensor> all;
+    for (const Parameter& param : models_[0]->params().params()) all[param.name] = param.data.detach().clone();
+    return all;
+  }
+  std::vector<double> losses;
+
+ private:
+  static RunSpec alone(RunSpec spec) {
+    spec.mesh = {};
+    spec.sync = {};
+    return spec;
+  }
+  const at::Tensor& weights(size_t r) { return models_[r]->params().flat_data(); }
+  const at::Tensor& gradients(size_t r) { return models_[r]->params().flat_grads(); }
+
+  void accumulate(int64_t step, int r) {
+    models_[r]->sink().begin_step(kPerReplica);
+    for (int k = 0; k < kPerReplica; ++k) {
+      Microbatch microbatch = batches_->microbatch(step, r * kPerReplica + k);
+      microbatch.micro = k;
+      microbatch.loss_gradient = 1.0 / kPerReplica;
+      const at::Tensor loss = compute_microbatch(*models_[r], microbatch);
+      losses.back() += loss.item<double>() / (kPerReplica * spec_.mesh.data);
+    }
+  }
+
+  void synchronise() {
+    const double share = 1.0 / static_cast<double>(models_.size());
+    at::Tensor next = at::zeros_like(anchor_);
+    if (spec_.sync.replication == "local-sgd") {
+      for (size_t r = 0; r < models_.size(); ++r) next.add_(weights(r), share);
+    } else {  // torch.optim.SGD(lr, momentum, nesterov=True) on the mean of anchor - weights
+      at::Tensor gradient = at::zeros_like(anchor_);
+      for (size_t r = 0; r < models_.size(); ++r) gradient.add_(anchor_ - weights(r), share);
+      momentum_ = momentum_ * spec_.sync.outer_momentum + gradient;
+      next = anchor_ - (gradient + momentum_ * spec_.sync.outer_momentum) * spec_.sync.outer_lr;
+    }
+    anchor_ = next.clone();
+    for (size_t r = 0; r < models_.size(); ++r) weights(r).copy_(next);
+  }
+
+  const RunSpec spec_, serial_;
+  Corpus corpus_;
+  RankGroups groups_;
+  std::vector<std::unique_ptr<StageModel>> models_;
+  std::vector<std::unique_ptr<AdamW>> optimizers_;
+  std::unique_ptr<BatchSource> batches_;
+  at::Tensor anchor_, momentum_;
+};
+
+void expect_the_replay(const RunSpec& spec) {
+  run_ranks(1, [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    Replay replay(spec, world);
+    for (int step = 0; step < spec.train.steps; ++step) replay.step(step);
+    const LayoutResult got = train_layout(spec);
+    for (int step = 0; step < spec.train.steps; ++step) EXPECT_NEAR(got.losses[step], replay.losses[step], 1e-10);
+    EXPECT_LT(largest_difference(got.params, replay.params()), 1e-10);
+  });
+}
+
+TEST(LocalSgd, TrainsWhatReplicasTrainOneAfterAnother) {
+  for (const char* replication : {"local-sgd", "diloco"}) {
+    for (const int period : {2, 3}) {
+      for (const MeshSpec& mesh : {MeshSpec{.data = 2}, MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 2},
+                                   MeshSpec{.data = 2, .tensor = 2}, MeshSpec{.pipe = 2, .data = 2, .tensor = 2}}) {
+        SCOPED_TRACE(
+            cat(replication, " period ", period, " pipe ", mesh.pipe, " data ", mesh.data, " tensor ", mesh.tensor));
+        expect_the_replay(local_spec(replication, period, mesh));
+      }
+    }
+  }
+}
+
+TEST(LocalSgd, SumsGradientsWhileItWarmsUp) {
+  for (const char* replication : {"local-sgd", "diloco"}) {
+    RunSpec spec = local_spec(replication, 2, {.pipe = 2, .data = 2});
+    spec.sync.period_warmup = 2;
+    SCOPED_TRACE(replication);
+    expect_the_replay(spec);
+    spec.sync.period_warmup = spec.train.steps;
+    RunSpec summed = spec;
+    summed.sync = {};
+    EXPECT_LT(largest_difference(train_layout(spec).params, train_layout(summed).params), 1e-10);
+  }
+}
+
+TEST(LocalSgd, TheOuterOptimizerThatTakesTheAverageIsAveraging) {
+  for (const int period : {1, 2}) {
+    RunSpec averaging = local_spec("local-sgd", period, {.data = 2}), outer = local_spec("diloco", period, {.data = 2});
+    outer.sync.outer_lr = 1;
+    outer.sync.outer_momentum = 0;
+    EXPECT_LT(largest_difference(train_layout(outer).params, train_layout(averaging).params), 1e-10);
+    outer.sync.outer_momentum = 0.5;
+    EXPECT_GT(largest_difference(train_layout(outer).params, train_layout(averaging).params), 1e-4);
+  }
+}
+
+// Steps on `corpus`; at `save_at` the training goes on from a checkpoint in new trainers. Parameters of the first
+// replica.
+LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at = 0, const std::string& folder = "") {
+  LayoutResult result;
+  std::mutex lock;
+  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    auto trainer = std::make_unique<Trainer>(spec, corpus, world);
+    while (trainer->num_steps() < spec.train.steps) {
+      const double loss = trainer->step().loss;
+      if (world.rank() == 0) result.losses.push_back(loss);
+      if (trainer->num_steps() != save_at) continue;
+      trainer->save(folder, to_toml(spec));
+      trainer = std::make_unique<Trainer>(spec, corpus, world);
+      trainer->load(folder);
+    }
+    const std::scoped_lock hold(lock);
+    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, &Parameter::data);
+  });
+  return result;
+}
+
+// Windows of six tokens and the next: all are the same.
+Corpus one_sample() {
+  std::vector<int> tokens;
+  for (int i = 0; i < 601; ++i) tokens.push_back(i % 6 * 3);
+  const auto memory = std::make_shared<MemoryTokens>(19);
+  memory->add_document(tokens);
+  return {{{memory, 1}}, {}, 1};
+}
+
+TEST(LocalSgd, ReplicasWithTheSameDataAreOneReplica) {
+  for (const char* replication : {"local-sgd", "diloco"}) {
+    RunSpec spec = local_spec(replication, 2, {.data = 3}), serial = local_spec("all-reduce", 1, {});
+    spec.sync.outer_lr = 1;
+    spec.sync.outer_momentum = 0;
+    const LayoutResult got = train(spec, one_sample()), want = train(serial, one_sample());
+    for (int step = 0; step < spec.train.steps; ++step) EXPECT_NEAR(got.losses[step], want.losses[step], 1e-10);
+    EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
+  }
+}
+
+TEST(LocalSgd, SendsTheParametersOncePerPeriod) {
+  RunSpec spec = local_spec("local-sgd", 3, {.data = 4});
+  spec.train.steps = 7;
+  spec.sync.period_warmup = 1;
+  on_every_rank(spec, [&](Trainer& trainer) {
+    const int64_t all = 2 * static_cast<int64_t>(trainer.model().params().flat_master().nbytes()) * 3 / 4;
+    std::vector<int64_t> sent;
+    for (int step = 0; step < spec.train.steps; ++step) sent.push_back(trainer.step().sync_bytes);
+    EXPECT_NEAR(static_cast<double>(sent[0]), static_cast<double>(all), 64);  // of gradients, bucket by bucket
+    sent[0] = all;
+    EXPECT_EQ(sent, (std::vector<int64_t>{all, 0, 0, all, 0, 0, all}));
+  });
+}
+
+class LocalSgdResume : public ScratchFolder {};
+
+TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
+  for (const char* replication : {"local-sgd", "diloco"}) {
+    for (const MeshSpec& mesh : {MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 2}}) {
+      RunSpec spec = local_spec(replication, 3, mesh);
+      spec.train.dtype = "float32";
+      spec.train.steps = 8;
+      spec.sync.period_warmup = 1;  // alike after steps 1, 4, 7 and 8
+      const LayoutResult want = train(spec, tiny_corpus());
+      for (const int save_at : {1, 3, 4, 6}) {
+        SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
+        const LayoutResult got = train(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
+        EXPECT_EQ(got.losses, want.losses);
+        EXPECT_TRUE(same_bits(got.params, want.params));
+      }
+    }
+  }
+}
+
+// Loads what `before` wrote after `steps` steps, and makes one more.
+double next_loss(const RunSpec& before, int steps, RunSpec after, const std::string& folder) {
+  on_every_rank(before, [&](Trainer& trainer) {
+    while (trainer.num_steps() < steps) trainer.step();
+    trainer.save(folder, to_toml(before));
+  });
+  double loss = 0;
+  on_every_rank(after, [&](Trainer& trainer) {
+    trainer.load(folder);
+    const double mine = trainer.step().loss;
+    if (trainer.groups().world.rank() == 0) loss = mine;
+  });
+  return loss;
+}
+
+std::vector<std::string> refused_keys(const std::function<void()>& call) {
+  std::vector<std::string> keys;
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    for (const Problem& problem : error.problems()) keys.push_back(problem.key);
+  }
+  return keys;
+}
+
+TEST_F(LocalSgdResume, ReplicasThatAreAlikeGoOnAsAnyNumberInAnyWay) {
+  RunSpec before = local_spec("diloco", 2, {.data = 2});
+  before.train.batch = 8;
+  RunSpec serial = before;
+  serial.mesh = {};
+  serial.sync = {};
+  const double want = next_loss(before, 2, serial, path("a"));
+  for (const char* replication : {"all-reduce", "local-sgd", "diloco"}) {
+    for (const int data : {1, 2, 4}) {
+      RunSpec after = before;
+      after.sync.replication = replication;
+      after.mesh.data = data;
+      EXPECT_NEAR(next_loss(before, 2, after, path(cat(replication, data))), want, 1e-10) << replication << " " << data;
+    }
+  }
+  EXPECT_GT(next_loss(serial, 2, before, path("b")), 0);
+}
+
+TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
+  RunSpec before = local_spec("diloco", 2, {.data = 2});
+  before.train.batch = 8;
+  const auto refused = [&](const char* replication, int data) {
+    RunSpec after = before;
+    after.sync.replication = replication;
+    after.mesh.data = data;
+    return refused_keys([&] { next_loss(before, 3, after, path(cat(replication, data))); });
+  };
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(refused("diloco", 2), Keys{});
+  EXPECT_EQ(refused("diloco", 4), Keys{"mesh.data"});
+  EXPECT_EQ(refused("local-sgd", 2), Keys{"sync.replication"});
+  EXPECT_EQ(refused("all-reduce", 1), (Keys{"sync.replication", "mesh.data"}));
+}
+
+// From its second step on, rank 1 has a gradient that is infinite.
+void poison(Trainer& trainer) {
+  const auto ready = trainer.model().sink().on_ready;
+  trainer.model().sink().on_ready = [&trainer, ready](const Parameter& param) {
+    if (trainer.groups().world.rank() == 1 && trainer.num_steps() >= 1) {
+      param.main_grad.fill_(std::numeric_limits<double>::infinity());
+    }
+    ready(param);
+  };
+}
+
+TEST(LocalSgd, AReplicaThatDivergesStopsAllWithTheSameError) {
+  std::vector<std::string> messages;
+  std::mutex lock;
+  on_every_rank(local_spec("local-sgd", 3, {.data = 3}), [&](Trainer& trainer) {
+    poison(trainer);
+    trainer.step();
+    try {
+      trainer.step();
+    } catch (const RunError& error) {
+      const std::scoped_lock hold(lock);
+      messages.push_back(error.what());
+    }
+  });
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[0], messages[1]);
+  EXPECT_EQ(messages[0], messages[2]);
+  EXPECT_NE(messages[0].find("step 2"), std::string::npos) << messages[0];
+}
+
+TEST(LocalSgd, AnOverflowOnOneReplicaCostsAllTheStep) {
+  RunSpec spec = local_spec("local-sgd", 3, {.data = 2});
+  spec.train.dtype = "float16";
+  spec.train.loss_scale = 16;
+  on_every_rank(spec, [&](Trainer& trainer) {
+    poison(trainer);
+    EXPECT_FALSE(trainer.step().skipped);
+    const at::Tensor before = trainer.model().params().flat_master().clone();
+    const StepReport report = trainer.step();
+    EXPECT_TRUE(report.skipped);
+    EXPECT_TRUE(trainer.model().params().flat_master().equal(before));
+  });
+}
+
+}  // namespace
+}  // namespace braid
