@@ -53,6 +53,7 @@ MetricsLine category_peaks(const StepReport& report) {
 RunLog::RunLog(const RunStart& start)
     : scales_loss_(start.spec.train.dtype == "float16"),
       guesses_(start.spec.pipeline.validation == "after"),
+      served_(start.spec.sync.replication == "parameter-server"),
       metrics_(start.spec.train.out + "/metrics.jsonl") {
   write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
   metrics_.write(start_line(start));
@@ -74,6 +75,7 @@ void RunLog::step(const StepReport& report) {
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
   if (scales_loss_) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
   if (report.staleness > 0) line.add("staleness", report.staleness);
+  if (served_) line.add("server_wait_seconds", report.server_wait_seconds);
   if (guesses_) line.add("rollbacks", int64_t{report.rollbacks});
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);

@@ -26,7 +26,7 @@ class RunLog {
   void memory(const StepReport& report);
   void scalars(int64_t step, std::vector<Scalar> values);
 
-  const bool scales_loss_, guesses_;
+  const bool scales_loss_, guesses_, served_;
   MetricsFile metrics_;
   std::unique_ptr<TensorboardFile> events_;
   std::string memory_written_;  // the last line of memory, without its step

@@ -100,6 +100,9 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
 };
 
+constexpr const char* kOneRankWorker = "a worker of a parameter server is one rank, with all of the model";
+constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
+
 const FeatureRow& row(Feature feature) {
   const auto& found = kFeatures[static_cast<int>(feature)];
   check(found.feature == feature, "the table of features is in the order of the enum");
@@ -130,7 +133,23 @@ const std::vector<Combination>& combinations() {
       {LocalUpdates, ShardedGradients, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, ShardedParameters, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, UserModules, Refused, "weights that train apart live in the library's own parameter store"},
-      {ParameterServers, ParameterServers, Refused, "the parameter server is not built yet"},
+      {ParameterServers, Data, Supported, "data ranks are the workers"},
+      {ParameterServers, FlushPipeline, Refused, kOneRankWorker},
+      {ParameterServers, ChunkedPipeline, Refused, kOneRankWorker},
+      {ParameterServers, ZeroBubblePipeline, Refused, kOneRankWorker},
+      {ParameterServers, VShapedPipeline, Refused, kOneRankWorker},
+      {ParameterServers, MirroredPipeline, Refused, kOneRankWorker},
+      {ParameterServers, TablePipeline, Refused, kOneRankWorker},
+      {ParameterServers, AsynchronousPipeline, Refused, kOneRankWorker},
+      {ParameterServers, Tensor, Refused, kOneRankWorker},
+      {ParameterServers, ShardedOptimizer, Refused, kServersShard},
+      {ParameterServers, ShardedGradients, Refused, kServersShard},
+      {ParameterServers, ShardedParameters, Refused, kServersShard},
+      {ParameterServers, Compression, Refused, "pushes travel as they are"},
+      {ParameterServers, Clipping, ChangesSemantics,
+       "a worker of a parameter server clips by the norm of its own gradients"},
+      {ParameterServers, LossScaling, Refused, "a worker whose gradients overflow would owe the servers a push"},
+      {ParameterServers, Reproducible, Refused, "servers add pushes in the order of workers, not as a balanced tree"},
       {AsynchronousPipeline, AsynchronousPipeline, ChangesSemantics,
        "an asynchronous pipeline updates with gradients of older weights, up to mesh.pipe - 1 updates late"},
       {AsynchronousPipeline, TiedEmbedding, Refused,
@@ -168,20 +187,14 @@ const std::vector<Combination>& combinations() {
       {ShardedOptimizer, PostValidation, Refused,
        "parameters travel right after the update, before anybody knows whether it stands"},
       {ShardedOptimizer, Compression, Refused, "what is compressed is a sum that every replica takes whole"},
-      {ShardedOptimizer, LocalUpdates, Refused, "each replica updates all of its own weights"},
-      {ShardedOptimizer, ParameterServers, Refused, "the servers hold the optimizer's states and the parameters"},
       {ShardedGradients, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedGradients, PostValidation, Refused,
        "parameters travel right after the update, before anybody knows whether it stands"},
       {ShardedGradients, Compression, Refused, "what is compressed is a sum that every replica takes whole"},
-      {ShardedGradients, LocalUpdates, Refused, "each replica updates all of its own weights"},
-      {ShardedGradients, ParameterServers, Refused, "the servers hold the optimizer's states and the parameters"},
       {ShardedParameters, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedParameters, PostValidation, Refused,
        "parameters travel right after the update, before anybody knows whether it stands"},
       {ShardedParameters, Compression, Refused, "what is compressed is a sum that every replica takes whole"},
-      {ShardedParameters, LocalUpdates, Refused, "each replica updates all of its own weights"},
-      {ShardedParameters, ParameterServers, Refused, "the servers hold the optimizer's states and the parameters"},
       {ShardedGradients, MirroredPipeline, Refused,
        "the two ranks of a stage complete microbatches in different orders (sync.zero = 1 can)"},
       {ShardedGradients, Reproducible, Supported,

@@ -144,6 +144,9 @@ std::vector<CrossRule> train_rules() {
          return cat("must make a power of two of microbatches per rank when train.reduction is \"reproducible\", not ",
                     at.spec.train.batch / batch_unit(at.spec));
        }},
+      {{"sync.replication", "train.device"},
+       [](const View& at) { return at.spec.sync.replication != "parameter-server" || at.spec.train.device == "cpu"; },
+       [](const View&) { return std::string("needs train.device = \"cpu\": servers are on the host"); }},
       {{"train.device", "mesh.pipe", "mesh.data", "mesh.tensor"},
        [](const View& at) { return at.spec.train.device != "cuda" || num_ranks(at.spec) == 1; },
        [](const View& at) {

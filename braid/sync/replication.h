@@ -6,7 +6,8 @@
 //     ready                          as soon as a parameter's gradients are complete on this rank
 //     flush                          when the backward pass is over
 //   finish                           gradients are final
-//   (the optimizer)                  writes the masters that this rank owns
+//   update                           makes the update, where it is not this rank's optimizer that does
+//   (the optimizer)                  else writes the masters that this rank owns
 //   updated                          every rank's parameters are the new ones
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/optim/adamw.h"
 #include "braid/param/param_store.h"
 #include "braid/param/phase.h"
 
@@ -32,6 +34,15 @@ struct ReplicationState {
   at::Tensor local;  // placement.local_shape, contiguous; written in place when a run is resumed
 };
 
+// Who makes the optimizer's step.
+enum class UpdateBy { Rank, Servers };
+
+// Of a parameter server; zeros else.
+struct ReplicationTimes {
+  double waiting_seconds = 0;  // for servers, since the object was made
+  int64_t staleness = 0;       // updates between the parameters and their gradient, of the last push that is known
+};
+
 // Whatever communicates throws CommError.
 class Replication {
  public:
@@ -47,6 +58,8 @@ class Replication {
   virtual void flush() = 0;
   // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, tied uses added.
   virtual void finish() = 0;
+  // Servers: the gradients are on their way and the update is theirs. Rank: nothing has happened.
+  virtual UpdateBy update(const OptimizerStep& step) { return UpdateBy::Rank; }
   // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.
   virtual void updated() {}
   // Of the step under way.
@@ -60,6 +73,12 @@ class Replication {
   virtual std::string own_prefix() const { return ""; }
   // What this rank's collectives put on a wire since the object was made, counted as by the ring algorithm.
   virtual int64_t bytes_sent() const = 0;
+  virtual ReplicationTimes times() const { return {}; }
+  // Before an evaluation or a checkpoint, collective: parameters become the newest, the same on all replicas.
+  virtual void meet() {}
+  // Where the update is the servers': moments and number of steps come to `optimizer`, and go back with the masters.
+  virtual void fetch_moments(AdamW& optimizer) {}
+  virtual void store_moments(const AdamW& optimizer) {}
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
 };

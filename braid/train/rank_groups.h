@@ -27,6 +27,10 @@ struct RankGroups {
   std::unique_ptr<Communicator> copies;    // of the replicas, those that hold the same part of it
   std::unique_ptr<Communicator> tied;  // the ranks with one end of the model each, which share the embedding; else 1
 
+  // The ranks that tell each other at every step what it came to: the world, or one replica where replicas go on
+  // without each other.
+  Communicator* step_report = &world;
+
   // Whether this rank is the one of its mirrored pair that speaks for their parameters.
   bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };

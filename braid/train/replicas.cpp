@@ -3,6 +3,7 @@
 
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/sync/local_sgd.h"
+#include "braid/sync/server/served_replica.h"
 #include "braid/sync/zero.h"
 
 namespace braid {
@@ -17,6 +18,9 @@ LocalSgdPlan local_sgd_plan(const RunSpec& spec) {
 std::unique_ptr<Replication> replication_of(const RunSpec& spec, StageModel& model) {
   const RankGroups& groups = model.groups();
   ParamStore& store = model.params();
+  if (spec.sync.replication == "parameter-server") {
+    return std::make_unique<ServedReplica>(ServedReplica::Specs{spec.sync, spec.optimizer}, store, *groups.data);
+  }
   if (store.sharding().what != Sharded::Nothing) {
     return std::make_unique<Zero>(store, model.unit_sink(), ShardGroups{*groups.shards, *groups.copies, *groups.tied},
                                   model.stage_of_block());

@@ -30,6 +30,9 @@ namespace {
 // outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
 
+// Steps between two meetings of replicas that run apart: what a wish to stop may take.
+constexpr int64_t kStepsApart = 32;
+
 // Everything that can be known to be wrong before a rank starts.
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
@@ -72,7 +75,7 @@ class RankLoop {
       tell_of_graphs();
       const int64_t step = trainer_.num_steps();
       const bool done = step == train_.steps;
-      const bool stop = asks_itself ? any_rank_says(stop_requested(), world_) : trainer_.agreed_wish() == Wish::Stop;
+      const bool stop = asks_itself ? stops(step, stop_requested) : trainer_.agreed_wish() == Wish::Stop;
       end.interrupted = stop && !done;
       if (stop || done) break;
       if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
@@ -99,6 +102,11 @@ class RankLoop {
     report->utilisation =
         model_flop_utilisation(start_.spec.model, report->tokens_per_second, peak_.per_rank * world_.size());
     if (due(report->step, train_.log_every)) tell([&] { observer_.on_step(*report); });
+  }
+  // Replicas that run apart meet now and then, to ask.
+  bool stops(int64_t step, const std::function<bool()>& stop_requested) {
+    if (replicas_run_apart(start_.spec) && step % kStepsApart != 0) return false;
+    return any_rank_says(stop_requested(), world_);
   }
   bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
 

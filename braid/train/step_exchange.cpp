@@ -27,13 +27,13 @@ double mean_loss(const at::Tensor& losses, Communicator& world) {
 StepExchange::StepExchange(StageModel& model, const Own& own)
     : norm_(started_norm(model)),
       losses_(at::zeros({own.losses.numel() + 2}, at::kDouble)),
-      rows_(start_gathering(own.row, model.groups().world)),
+      rows_(start_gathering(own.row, *model.groups().step_report)),
       num_model_ranks_(model.groups().model->size()) {
   losses_.narrow(0, 0, own.losses.numel()).copy_(own.losses);
   double* const more = losses_.mutable_data_ptr<double>() + own.losses.numel();
   more[0] = own.wish == Wish::Stop ? 1 : 0;
   more[1] = norm_.own() * norm_.own();
-  losses_work_ = model.groups().world.all_reduce(losses_, ReduceOp::Sum);
+  losses_work_ = model.groups().step_report->all_reduce(losses_, ReduceOp::Sum);
 }
 
 StepExchange::Numbers StepExchange::finish() {

@@ -1,4 +1,5 @@
-// What a step says of itself. Plain data. Times and bytes sent are the rank's own; all else is the same on every rank.
+// What a step says of itself. Plain data. Times and bytes sent are the rank's own; all else is the same on every rank,
+// unless replicas run apart (trainer.h): then it is the replica's own.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@ struct StepReport {
   double seconds = 0;
   double tokens_per_second = 0;
   double utilisation = std::numeric_limits<double>::quiet_NaN();  // of the model's flops; NaN while no peak is known
-  double bubble_fraction = 0;     // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
-  double loss_scale = 1;          // of float16
-  bool skipped = false;           // gradients overflowed in float16: no update was made
-  int rollbacks = 0;              // ranks of a replica that took their update back (pipeline.validation "after")
-  int staleness = 0;              // updates that the latest gradient came late; 0 unless the schedule is asynchronous
-  uint64_t sample_hash = 0;       // of the samples of the step
-  int64_t sync_bytes = 0;         // sent by this rank for replication in this step
-  std::vector<MemoryUse> memory;  // per world rank; peaks since the run began (run_training)
+  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
+  double loss_scale = 1;       // of float16
+  bool skipped = false;        // gradients overflowed in float16: no update was made
+  int rollbacks = 0;           // ranks of a replica that took their update back (pipeline.validation "after")
+  int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
+  double server_wait_seconds = 0;  // of this rank, for a parameter server's answers in this step
+  uint64_t sample_hash = 0;        // of the samples of the step
+  int64_t sync_bytes = 0;          // sent by this rank for replication in this step
+  std::vector<MemoryUse> memory;   // per world rank; peaks since the run began (run_training)
 };
 
 }  // namespace braid

@@ -63,7 +63,8 @@ void StepUpdate::make_the_update() {
 }
 
 void StepUpdate::update(double grad_scale) {
-  parts_.optimizer.step({lr_, grad_scale});
+  const OptimizerStep step{lr_, grad_scale};
+  if (parts_.replication.update(step) == UpdateBy::Rank) parts_.optimizer.step(step);
   parts_.replication.updated();
 }
 
@@ -84,8 +85,11 @@ void StepUpdate::conclude(StepReport& report) {
   report.skipped = outcome_ == Outcome::Skip;
   for (const BusyRow& row : numbers_.rows) report.memory.push_back(row.memory);
   const DeviceMesh& mesh = parts_.model.groups().mesh;
-  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-    const double bubble = bubble_fraction(numbers_.rows, mesh.peers(rank, {Axis::Pipe}));
+  const int num_told = static_cast<int>(numbers_.rows.size());
+  for (int rank = 0; rank < num_told; ++rank) {
+    const bool alone = num_told < mesh.num_ranks();
+    const double bubble =
+        bubble_fraction(numbers_.rows, alone ? std::vector<int>{rank} : mesh.peers(rank, {Axis::Pipe}));
     report.bubble_fraction = std::max(report.bubble_fraction, bubble);
   }
   if (outcome_ == Outcome::Diverge) {

@@ -58,10 +58,15 @@ bool records_graphs(const RunSpec& spec) {
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : Trainer(spec, step_schedule(spec), corpus, world) {}
 
+bool replicas_run_apart(const RunSpec& spec) {
+  return spec.sync.replication == "parameter-server" && spec.sync.consistency != "bsp";
+}
+
 Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
     : spec_(spec),
       groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world, shard_data(spec))),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
+  if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = make_replication(spec_, *model_);
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
@@ -101,16 +106,19 @@ StepReport Trainer::step() {
 std::optional<StepReport> Trainer::advance() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent();
+  const double waited_before = replication_->times().waiting_seconds;
   run_program();
 
   StepReport report;
   report.step = num_steps_ + 1;
   report.staleness = training_->versions.most_stale();
   report.sample_hash = training_->batches.hash(num_steps_);
-  update_->begin({losses(*training_), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn}, learning_rate());
+  update_->begin({step_losses(), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn}, learning_rate());
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
+  report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
+  report.staleness = std::max(report.staleness, static_cast<int>(replication_->times().staleness));
   open_ = report;
   ++num_steps_;
   if (!ahead_) complete();
@@ -198,6 +206,7 @@ double Trainer::learning_rate() const {
 double Trainer::evaluate() {
   if (!evaluation_) return std::numeric_limits<double>::quiet_NaN();
   complete();
+  replication_->meet();
   const c10::AutoGradMode no_grad(false);
   double sum = 0;
   for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {
@@ -218,6 +227,15 @@ at::Tensor Trainer::losses(const Pass& pass) const {
     losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
   }
   return losses;
+}
+
+// Of the microbatches that the report is about.
+at::Tensor Trainer::step_losses() const {
+  if (!replicas_run_apart(spec_)) return losses(*training_);
+  const auto mine = training_->executor.losses();
+  auto own = at::zeros({static_cast<int64_t>(mine.size())}, at::kDouble);
+  std::copy(mine.begin(), mine.end(), own.mutable_data_ptr<double>());
+  return own;
 }
 
 MemoryUse Trainer::memory() const {
@@ -254,6 +272,8 @@ void Trainer::refuse_if_not_finite() const {
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
   complete();
+  replication_->meet();
+  replication_->fetch_moments(*optimizer_);
   refuse_if_not_finite();
   CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
   if (loss_scaler_) {
@@ -292,6 +312,7 @@ void Trainer::load(const std::string& directory) {
   replication_->updated();
   replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
   load_counters(info);
+  replication_->store_moments(*optimizer_);
 }
 
 }  // namespace braid

@@ -150,6 +150,9 @@ TEST(BadRun, Devices) {
        "train.device = \"cuda\": must be \"cpu\" when there are several ranks (2): they are threads of one process, "
        "which "
        "would wait for each other on a device"},
+      {"",
+       {"train.device=cuda", "sync.replication=parameter-server"},
+       "sync.replication = \"parameter-server\": needs train.device = \"cpu\": servers are on the host"},
       {"", {"train.cuda_graph=on"}, "train.cuda_graph = \"on\": must be \"auto\" or \"off\"; nearest valid is \"off\""},
   });
 }

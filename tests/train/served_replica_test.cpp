@@ -1,0 +1,136 @@
+// Training through a parameter server: bulk synchronous it is the serial run, otherwise it trains, and either way it
+// can be saved and go on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+
+#include "braid/base/errors.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+RunSpec plain(int data) {
+  RunSpec spec = tiny_spec(6, 8);
+  spec.mesh.data = data;
+  spec.optimizer.clip_norm = 0;
+  return spec;
+}
+
+RunSpec served(int data, int servers, const std::string& optimizer = "adamw") {
+  RunSpec spec = plain(data);
+  spec.sync.replication = "parameter-server";
+  spec.sync.servers = servers;
+  spec.sync.server_optimizer = optimizer;
+  return spec;
+}
+
+void expect_same_training(const LayoutResult& got, const LayoutResult& want) {
+  for (size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(got.losses[i], want.losses[i], 1e-10);
+  EXPECT_EQ(got.sample_hashes, want.sample_hashes);
+  EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
+}
+
+TEST(ServedReplica, BulkSynchronousIsTheSerialRun) {
+  const LayoutResult serial = train_layout(plain(1));
+  for (const auto& [data, servers] : {std::pair(1, 1), {2, 3}, {4, 1}, {8, 2}}) {
+    SCOPED_TRACE(testing::Message() << data << " workers, " << servers << " servers");
+    expect_same_training(train_layout(served(data, servers)), serial);
+  }
+}
+
+TEST(ServedReplica, OtherOptimizersDoNotDependOnTheLayoutEither) {
+  for (const char* optimizer : {"sgd", "adagrad"}) {
+    const LayoutResult one = train_layout(served(1, 1, optimizer));
+    EXPECT_LT(one.losses.back(), one.losses.front());
+    expect_same_training(train_layout(served(4, 2, optimizer)), one);
+  }
+}
+
+TEST(ServedReplica, SeveralServersAndSeveralRunsAreTheSameBits) {
+  const LayoutResult once = train_layout(served(4, 1));
+  for (const int servers : {1, 5}) EXPECT_TRUE(same_bits(train_layout(served(4, servers)).params, once.params));
+}
+
+class ServedCheckpoint : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_ = testing::TempDir() + "/braid_served_test";
+
+  void save_after_two_steps(const RunSpec& spec) {
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.step();
+      trainer.step();
+      trainer.save(folder_ + "/step-2", "");
+    });
+  }
+  std::map<std::string, at::Tensor> after_one_more(const RunSpec& spec) {
+    std::map<std::string, at::Tensor> params;
+    std::mutex lock;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.load(folder_ + "/step-2");
+      trainer.step();
+      const std::scoped_lock hold(lock);
+      collect(trainer, params, &Parameter::data);
+    });
+    return params;
+  }
+};
+
+TEST_F(ServedCheckpoint, GoesOnWithOtherServersOrWithout) {
+  const LayoutResult want = train_layout(plain(1));
+  save_after_two_steps(served(2, 2));
+  for (const RunSpec& spec : {served(4, 3), served(1, 1), plain(2)}) {
+    EXPECT_LT(largest_difference(after_one_more(spec), want.params), 1e-10);
+  }
+  save_after_two_steps(plain(2));
+  EXPECT_LT(largest_difference(after_one_more(served(2, 2)), want.params), 1e-10);
+}
+
+TEST_F(ServedCheckpoint, HoldsAdagradsSums) {
+  const LayoutResult want = train_layout(served(1, 1, "adagrad"));
+  save_after_two_steps(served(2, 2, "adagrad"));
+  EXPECT_LT(largest_difference(after_one_more(served(4, 1, "adagrad")), want.params), 1e-10);
+}
+
+TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
+  for (const char* consistency : {"ssp", "asp"}) {
+    RunSpec spec = served(4, 2);
+    spec.sync.consistency = consistency;
+    spec.sync.staleness = 1;
+    spec.sync.pull_every = 2;
+    spec.train.steps = 12;
+    std::mutex lock;
+    std::vector<double> losses;
+    std::map<std::string, at::Tensor> params[4];
+    on_every_rank(spec, [&](Trainer& trainer) {
+      const int rank = trainer.groups().world.rank();
+      for (int step = 0; step < spec.train.steps; ++step) {
+        const double loss = trainer.step().loss;
+        if (rank == 0) losses.push_back(loss);
+      }
+      EXPECT_TRUE(std::isfinite(trainer.evaluate()));
+      trainer.save(folder_ + "/step-2", "");
+      const std::scoped_lock hold(lock);
+      collect(trainer, params[rank], &Parameter::data);
+    });
+    EXPECT_LT(losses.back(), losses.front());
+    for (int rank = 1; rank < 4; ++rank) EXPECT_TRUE(same_bits(params[rank], params[0]));
+  }
+}
+
+TEST(ServedReplica, AFailingRankEndsTheRunForAll) {
+  EXPECT_THROW(on_every_rank(served(3, 2),
+                             [&](Trainer& trainer) {
+                               trainer.step();
+                               if (trainer.groups().world.rank() == 1) throw RunError("out of paper");
+                               trainer.step();
+                             }),
+               RunError);
+}
+
+}  // namespace
+}  // namespace braid
