@@ -69,7 +69,7 @@ void exchange(braid::ParamStore& store, braid::Communicator& world, std::barrier
   const at::Tensor mine = at::zeros_like(store.flat_grads());
   const double seconds = median_seconds(everyone, [&] {
     std::vector<braid::Work> works;
-    for (const braid::GradBucket& bucket : plan.buckets) {
+    for (const braid::BucketShape& bucket : plan.buckets) {
       works.push_back(world.all_reduce(mine.narrow(0, bucket.begin, bucket.end - bucket.begin), braid::ReduceOp::Sum));
     }
     for (braid::Work& work : works) work.wait_host();

@@ -54,6 +54,7 @@ RunLog::RunLog(const RunStart& start)
     : scales_loss_(start.spec.train.dtype == "float16"),
       guesses_(start.spec.pipeline.validation == "after"),
       served_(start.spec.sync.replication == "parameter-server"),
+      has_nodes_(start.spec.mesh.ranks_per_node > 0),
       metrics_(start.spec.train.out + "/metrics.jsonl") {
   write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
   metrics_.write(start_line(start));
@@ -80,6 +81,7 @@ void RunLog::step(const StepReport& report) {
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
+  if (has_nodes_) line.add("sync_bytes_across_nodes", report.sync_bytes_across_nodes);
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
   const std::vector<double> peaks = peaks_of(report);
   metrics_.write(line.add("peak_memory_bytes", peaks));
@@ -99,6 +101,10 @@ void RunLog::memory(const StepReport& report) {
   if (peaks.text() == memory_written_) return;
   memory_written_ = peaks.text();
   metrics_.write(line_of("memory").add("step", report.step).add("peak_bytes", peaks));
+}
+
+void RunLog::choice(const std::string& choice) {
+  metrics_.write(line_of("choice").add("text", std::string_view(choice)));
 }
 
 void RunLog::evaluation(int64_t step, double validation_loss) {

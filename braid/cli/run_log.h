@@ -19,6 +19,7 @@ class RunLog {
 
   void peak(const PeakFlops& peak);
   void step(const StepReport& report);
+  void choice(const std::string& choice);
   void evaluation(int64_t step, double validation_loss);
   void checkpoint(int64_t step, const std::string& directory);
 
@@ -26,7 +27,7 @@ class RunLog {
   void memory(const StepReport& report);
   void scalars(int64_t step, std::vector<Scalar> values);
 
-  const bool scales_loss_, guesses_, served_;
+  const bool scales_loss_, guesses_, served_, has_nodes_;
   MetricsFile metrics_;
   std::unique_ptr<TensorboardFile> events_;
   std::string memory_written_;  // the last line of memory, without its step

@@ -114,6 +114,11 @@ bool RunPrinter::shows(int64_t step) const {
   return step == start_.first_step + 1 || step % every == 0 || step == steps;
 }
 
+void RunPrinter::on_choice(const std::string& choice) {
+  log_->choice(choice);
+  print_line("chose  " + choice);
+}
+
 void RunPrinter::on_evaluation(int64_t step, double validation_loss) {
   log_->evaluation(step, validation_loss);
   print_line(cat("step ", step, "  validation loss ", fixed(validation_loss, 4)));

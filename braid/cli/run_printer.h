@@ -23,6 +23,7 @@ class RunPrinter final : public RunObserver {
   void on_peak(const PeakFlops& peak) override;
   void on_step(const StepReport& report) override;
   void on_slow_path(const std::string& why) override { print_line("note   " + why); }
+  void on_choice(const std::string& choice) override;
   void on_evaluation(int64_t step, double validation_loss) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // The closing lines; `ideal_bubble` is the simulator's.

@@ -36,6 +36,9 @@ std::vector<CrossRule> sync_rules();
 // And about what is kept.
 std::vector<CrossRule> memory_rules();
 
+// And about summing gradients over replicas.
+std::vector<CrossRule> reduction_rules();
+
 // train.microbatch x mesh.data: the sequences that one microbatch on every replica takes.
 int64_t batch_unit(const RunSpec& spec);
 

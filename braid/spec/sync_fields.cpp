@@ -25,7 +25,7 @@ std::vector<Field> sync_fields() {
           "sync.compression", OneOf{{"none", "bfloat16", "float16", "top-k", "one-bit", "eight-bit", "power-sgd"}},
           "What gradients become on the wire; the last four carry what was lost over to the next step."),
       sync<&S::compression_fraction>("sync.compression_fraction", RealRange{0, 1, Bound::Open, Bound::Closed},
-                                     "Share of a bucket's gradients that top-k sends."),
+                                     "Share of each parameter's gradient that top-k sends."),
       sync<&S::compression_rank>("sync.compression_rank", IntRange{1, 1024}, "Rank of power-sgd's factors."),
       sync<&S::compression_start>("sync.compression_start", at_least(0), "Steps before compression begins."),
       sync<&S::zero>("sync.zero", IntRange{0, 3},

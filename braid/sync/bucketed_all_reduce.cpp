@@ -1,95 +1,89 @@
-// Launching buckets in the order of the plan, and adding the uses of tied parameters at the end.
+// Launching buckets in the agreed order, and adding the uses of tied parameters at the end.
 #include "braid/sync/bucketed_all_reduce.h"
 
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/sync/reducers/plain_reducer.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid {
 namespace {
 
-int64_t aligned(int64_t elements) {
-  return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
+TunerOptions tuner_options(const SyncSpec& spec) {
+  using enum TunerOptions::Choice;
+  return {.first = {spec.overlap == "off" ? Overlap::Off : Overlap::On, spec.bucket_mb},
+          .overlap = spec.overlap == "auto" ? Measured : Given,
+          .buckets = spec.tune_buckets == "on" ? Measured : Given};
 }
-
-// 2 (n - 1) / n of the buffer, the ring all-reduce (Patarasuk & Yuan 2009).
-int64_t ring_bytes(const at::Tensor& tensor, int ranks) {
-  return 2 * static_cast<int64_t>(tensor.nbytes()) * (ranks - 1) / ranks;
-}
-
-class BucketBuilder {
- public:
-  BucketBuilder(const SyncSpec& spec, int64_t element_bytes) : spec_(spec), element_bytes_(element_bytes) {}
-
-  // Slices come in descending order of their place in the flat buffer, without gaps.
-  void add(const std::string& param, int64_t begin, int64_t end) {
-    if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, 0});
-    plan.buckets.back().begin = begin;
-    plan.buckets.back().num_params += 1;
-    plan.of_param[param].push_back(static_cast<int>(plan.buckets.size()) - 1);
-  }
-
-  BucketPlan plan;
-
- private:
-  bool full() const {
-    const auto& last = plan.buckets.back();
-    const double limit_mb = plan.buckets.size() == 1 ? spec_.first_bucket_mb : spec_.bucket_mb;
-    return static_cast<double>((last.end - last.begin) * element_bytes_) >= limit_mb * (1 << 20);
-  }
-
-  const SyncSpec& spec_;
-  int64_t element_bytes_;
-};
 
 }  // namespace
 
-BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec) {
-  BucketBuilder builder(spec, store.flat_grads().element_size());
-  const auto& params = store.params();
-  for (auto param = params.rbegin(); param != params.rend(); ++param) {
-    builder.add(param->name, param->offset, param->offset + aligned(param->num_elements()));
-  }
-  for (auto param = params.rbegin(); param != params.rend(); ++param) {
-    for (const UseGrad& use : param->use_grads) {
-      const int64_t begin = use.slice.storage_offset() - store.flat_grads().storage_offset();
-      if (begin != param->offset) builder.add(param->name, begin, begin + aligned(param->num_elements()));
-    }
-  }
-  return std::move(builder.plan);
+BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups,
+                                     AllReduceOptions options)
+    : spec_(spec),
+      store_(store),
+      groups_(groups),
+      reducer_(options.reducer ? std::move(options.reducer) : std::make_unique<PlainReducer>(groups.data)),
+      scale_(options.scale),
+      model_part_(options.model_part),
+      tuner_(tuner_options(spec), groups.data) {
+  make_plan();
 }
 
-BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups)
-    : store_(store), groups_(groups), plan_(bucket_plan(store, spec)) {
-  for (const auto& bucket : plan_.buckets) missing_.push_back(bucket.num_params);
-  works_.resize(plan_.buckets.size());
+void BucketedAllReduce::make_plan() {
+  spec_.bucket_mb = tuner_.ways().bucket_mb;
+  plan_ = bucket_plan(store_, spec_);
+  order_.reset(plan_);
+  order_is_learnt_ = false;
+  reducer_->plan({store_.flat_grads().options(), plan_.buckets});
+}
+
+at::Tensor BucketedAllReduce::slice(int bucket) const {
+  const BucketShape& shape = plan_.buckets[bucket];
+  return store_.flat_grads().narrow(0, shape.begin, shape.end - shape.begin);
 }
 
 void BucketedAllReduce::ready(const Parameter& param) {
-  check(ready_.insert(param.name).second, "a parameter is ready once per step");
-  for (const int bucket : plan_.of_param.at(param.name)) --missing_[bucket];
-  while (next_ < missing_.size() && missing_[next_] == 0) launch(next_++);
+  order_.ready(param.name);
+  if (tuner_.ways().overlap == Overlap::On) launch_complete();
+}
+
+void BucketedAllReduce::launch_complete() {
+  while (const auto bucket = order_.take()) reducer_->start(*bucket, slice(*bucket));
 }
 
 void BucketedAllReduce::flush() {
-  check(ready_.size() == plan_.of_param.size(), "every parameter is ready when a stage's backward is over");
+  check(order_.all_ready(), "every parameter is ready when a stage's backward is over");
+  launch_complete();
 }
 
-void BucketedAllReduce::launch(size_t index) {
-  const auto& bucket = plan_.buckets[index];
-  const auto slice = store_.flat_grads().narrow(0, bucket.begin, bucket.end - bucket.begin);
-  works_[index] = groups_.data.all_reduce(slice, ReduceOp::Sum);
-  bytes_sent_ += ring_bytes(slice, groups_.data.size());
+std::vector<std::string> BucketedAllReduce::flush_unused() {
+  std::vector<std::string> unused;
+  for (const Parameter& param : store_.params()) {
+    if (order_.is_ready(param.name)) continue;
+    for (const UseGrad& use : param.use_grads) at::Tensor(use.slice).zero_();
+    unused.push_back(param.name);
+    ready(param);
+  }
+  flush();
+  return unused;
 }
 
 void BucketedAllReduce::finish() {
   flush();
-  for (Work& work : works_) {
-    work.order_before(groups_.data.queue());
-    work = Work();
-  }
+  for (const int bucket : order_.order()) reducer_->advance(bucket);
+  for (const int bucket : order_.order()) reducer_->finish(bucket);
+  if (scale_ == GradScale::Average && groups_.data.size() > 1) store_.flat_grads().div_(groups_.data.size());
   add_tied_uses();
-  ready_.clear();
-  next_ = 0;
-  for (size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].num_params;
+  if (!order_is_learnt_) learn_order();
+  choose_ways();
+  order_.begin_step();
 }
 
 // use 0 + use 1, whether both are on this rank or one on either end of the pipeline: the same two operands, so the same
@@ -99,7 +93,7 @@ void BucketedAllReduce::add_tied_uses() {
     if (param.uses == 1) continue;
     if (static_cast<int>(param.local_uses.size()) < param.uses) {
       groups_.tied.all_reduce(param.main_grad, ReduceOp::Sum).order_before(groups_.tied.queue());
-      bytes_sent_ += ring_bytes(param.main_grad, groups_.tied.size());
+      bytes_of_ties_ += all_reduce_bytes(param.main_grad, groups_.tied.size());
       continue;
     }
     for (size_t use = 1; use < param.use_grads.size(); ++use) {
@@ -107,6 +101,46 @@ void BucketedAllReduce::add_tied_uses() {
       if (slice.data_ptr() != param.main_grad.data_ptr()) param.main_grad.add_(slice);
     }
   }
+}
+
+// Both ends of a pipeline may hold a tied parameter, and owe different residuals: the second end is told by its use.
+ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {
+  const Parameter& param = store_[state.param];
+  const std::string name = param.local_uses.front() > 0 ? cat(param.name, "#", param.local_uses.front()) : param.name;
+  if (state.kind == ReducerState::Kind::Residual) {
+    return {cat(kReducerState, "residual/replica.", groups_.data.rank(), "/", name), param.placement, state.tensor};
+  }
+  return {cat(kReducerState, "directions/part.", model_part_, "/", name), replicated(state.tensor.sizes().vec()),
+          state.tensor};
+}
+
+std::vector<ReplicationState> BucketedAllReduce::state() {
+  std::vector<ReplicationState> all;
+  for (const ReducerState& each : reducer_->state()) all.push_back(saved(each));
+  return all;
+}
+
+// These few bytes, once, are not gradients and not counted.
+void BucketedAllReduce::learn_order() {
+  order_is_learnt_ = true;
+  if (groups_.data.size() == 1) return;
+  const auto& seen = order_.seen();
+  const at::Tensor agreed = at::empty({static_cast<int64_t>(seen.size())}, at::kLong);
+  int64_t* buckets = agreed.mutable_data_ptr<int64_t>();
+  std::copy(seen.begin(), seen.end(), buckets);
+  groups_.data.broadcast(agreed, 0).wait_host();
+  order_.follow({buckets, buckets + seen.size()});
+}
+
+// A step takes from one finish() to the next: what overlap costs or wins may show anywhere in it.
+void BucketedAllReduce::choose_ways() {
+  if (tuner_.done()) return;
+  const double now = now_seconds();
+  const SyncWays before = tuner_.ways();
+  const auto choice = tuner_.step_over(now - last_finish_);
+  last_finish_ = now;
+  if (tuner_.ways().bucket_mb != before.bucket_mb) make_plan();
+  if (choice && on_choice) on_choice(*choice);
 }
 
 }  // namespace braid

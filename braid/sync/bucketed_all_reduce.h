@@ -1,60 +1,84 @@
-// Plain data parallelism: gradients are summed over the replicas in buckets that are launched as backward completes
-// them, always in the order of the plan: replicas may complete them in different orders (a mirrored schedule). It knows
-// neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
+// Data parallelism by summing gradients over the replicas, in buckets that are launched as backward completes them. It
+// knows neither the model nor the optimizer, nor what a bucket becomes on its way (grad_reducer.h). Source: Li et al.,
+// "PyTorch Distributed" (VLDB 2020), section 3.2.
+//
+// The first step launches in the order of the plan. After it the group follows the order in which the buckets became
+// complete on its rank 0. Neither this order, nor the overlap, nor the size of buckets changes a bit of the result.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/spec/sync_spec.h"
+#include "braid/sync/bucket_plan.h"
+#include "braid/sync/grad_reducer.h"
+#include "braid/sync/launch_order.h"
 #include "braid/sync/replication.h"
+#include "braid/sync/sync_tuner.h"
 
 namespace braid {
-
-// A run of whole gradient slices in the flat buffer, reduced by one collective.
-struct GradBucket {
-  int64_t begin = 0, end = 0;  // elements of ParamStore::flat_grads()
-  int num_params = 0;          // parameters with a slice in it
-};
-
-// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
-// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early.
-struct BucketPlan {
-  std::vector<GradBucket> buckets;
-  std::unordered_map<std::string, std::vector<int>> of_param;  // the buckets that hold a parameter's slices
-};
-BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec);
 
 struct ReplicaGroups {
   Communicator& data;  // the replicas of this rank
   Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); else size 1
 };
 
+// Losses that are means over the global batch already want the sum; those of user programs mostly the average.
+enum class GradScale { Sum, Average };
+
+struct AllReduceOptions {
+  std::unique_ptr<GradReducer> reducer = nullptr;  // over ReplicaGroups::data; null: plain
+  GradScale scale = GradScale::Sum;
+  int model_part = 0;  // in names of state: tells ranks apart that hold other parts of the same parameters
+};
+
+// "reducer.residual/replica.1/wte", "reducer.directions/part.0/wte".
+inline constexpr const char* kReducerState = "reducer.";
+
 class BucketedAllReduce final : public Replication {
  public:
-  // All arguments outlive this.
-  BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups);
+  // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`.
+  BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
 
   void ready(const Parameter& param) override;
   void flush() override;
   void finish() override;
-  int64_t bytes_sent() const override { return bytes_sent_; }
+  int64_t bytes_sent() const override { return bytes_of_ties_ + reducer_->bytes_sent(); }
+  int64_t bytes_across_nodes() const override { return reducer_->bytes_across_nodes(); }
+  // What the reducer carries from step to step; kReducerState begins its names.
+  std::vector<ReplicationState> state() override;
+
+  // In place of flush() where backward may leave parameters out: those that were not ready in this step count as zero
+  // gradients. Returns their names.
+  std::vector<std::string> flush_unused();
+
+  const SyncWays& ways() const { return tuner_.ways(); }
+  const std::vector<int>& launch_order() const { return order_.order(); }
+  GradReducer& reducer() { return *reducer_; }
 
  private:
-  void launch(size_t bucket);
+  void make_plan();
+  void launch_complete();
+  at::Tensor slice(int bucket) const;
   void add_tied_uses();
+  ReplicationState saved(const ReducerState& state) const;
+  void learn_order();
+  void choose_ways();
 
+  SyncSpec spec_;
   ParamStore& store_;
   ReplicaGroups groups_;
+  std::unique_ptr<GradReducer> reducer_;
+  const GradScale scale_;
+  const int model_part_;
+  SyncTuner tuner_;
   BucketPlan plan_;
-  std::unordered_set<std::string> ready_;  // parameters that said so in this step
-  std::vector<int> missing_;               // parameters of a bucket that are not ready yet
-  size_t next_ = 0;                        // the bucket to launch next
-  std::vector<Work> works_;                // per bucket, of this step
-  int64_t bytes_sent_ = 0;
+  LaunchOrder order_;
+  bool order_is_learnt_ = false;
+  double last_finish_ = 0;  // seconds; 0: no step is over yet
+  int64_t bytes_of_ties_ = 0;
 };
 
 }  // namespace braid

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ class Replication {
   virtual std::string own_prefix() const { return ""; }
   // What this rank's collectives put on a wire since the object was made, counted as by the ring algorithm.
   virtual int64_t bytes_sent() const = 0;
+  // The part of it that left the node, where the mesh has nodes.
+  virtual int64_t bytes_across_nodes() const { return 0; }
   virtual ReplicationTimes times() const { return {}; }
   // Before an evaluation or a checkpoint, collective: parameters become the newest, the same on all replicas.
   virtual void meet() {}
@@ -81,6 +84,9 @@ class Replication {
   virtual void store_moments(const AdamW& optimizer) {}
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
+
+  // Told, on every rank, what was chosen from measurements and why. May be empty.
+  std::function<void(const std::string& choice)> on_choice;
 };
 
 }  // namespace braid

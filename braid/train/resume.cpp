@@ -91,4 +91,16 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
   return found;
 }
 
+std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
+  if (spec.sync.compression == "none") return "";
+  if (info.config_toml.empty()) return cat(directory, " has no configuration");
+  const RunSpec saved = saved_spec(info, directory);
+  for (const char* key : {"sync.compression", "sync.compression_rank", "mesh.data", "mesh.tensor", "mesh.pipe",
+                          "pipeline.schedule", "pipeline.partition"}) {
+    const std::string was = value_text(*find_field(key), saved), is = value_text(*find_field(key), spec);
+    if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
+  }
+  return "";
+}
+
 }  // namespace braid

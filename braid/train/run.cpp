@@ -73,6 +73,7 @@ class RankLoop {
     while (trainer_.num_steps() < train_.steps) {
       hear(trainer_.advance());
       tell_of_graphs();
+      tell_of_choices();
       const int64_t step = trainer_.num_steps();
       const bool done = step == train_.steps;
       const bool stop = asks_itself ? stops(step, stop_requested) : trainer_.agreed_wish() == Wish::Stop;
@@ -114,6 +115,10 @@ class RankLoop {
     const std::string why = trainer_.graph_failure();
     if (!why.empty() && !told_of_graphs_) tell([&] { observer_.on_slow_path("no CUDA graphs: " + why); });
     told_of_graphs_ = !why.empty();
+  }
+
+  void tell_of_choices() {
+    for (const std::string& choice : trainer_.take_choices()) tell([&] { observer_.on_choice(choice); });
   }
 
   // The first step is not kept waiting for it.

@@ -18,6 +18,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/shard_data.h"
+#include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/replicas.h"
 #include "braid/train/resume.h"
@@ -68,6 +69,7 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = make_replication(spec_, *model_);
+  replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
   if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
@@ -105,7 +107,7 @@ StepReport Trainer::step() {
 
 std::optional<StepReport> Trainer::advance() {
   const double begin = now_seconds();
-  const int64_t bytes_before = replication_->bytes_sent();
+  const int64_t bytes_before = replication_->bytes_sent(), across_before = replication_->bytes_across_nodes();
   const double waited_before = replication_->times().waiting_seconds;
   run_program();
 
@@ -119,6 +121,7 @@ std::optional<StepReport> Trainer::advance() {
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
   report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
   report.staleness = std::max(report.staleness, static_cast<int>(replication_->times().staleness));
+  report.sync_bytes_across_nodes = replication_->bytes_across_nodes() - across_before;
   open_ = report;
   ++num_steps_;
   if (!ahead_) complete();
@@ -307,7 +310,13 @@ void Trainer::load(const std::string& directory) {
   if (!found.empty()) throw ConfigError(std::move(found));
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
-  load_tensors(directory, info, tensors());
+  auto places = tensors();
+  const std::string why_not = reducer_state_problem(spec_, info, directory);
+  if (!why_not.empty()) {
+    const auto num_left = std::erase_if(places, [](const auto& each) { return each.name.starts_with(kReducerState); });
+    if (num_left > 0) choices_.push_back("what compression carries over begins at zero: " + why_not);
+  }
+  load_tensors(directory, info, places);
   model_->params().round_masters();
   replication_->updated();
   replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);

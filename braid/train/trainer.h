@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
@@ -63,6 +64,9 @@ class Trainer {
   // to.
   std::string graph_failure() const;
 
+  // What was chosen on the way, from measurements or for want of something in a checkpoint, since the last call.
+  std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
+
   int64_t num_steps() const { return num_steps_; }  // one that is open included
   StageModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
@@ -100,6 +104,7 @@ class Trainer {
   std::optional<StepReport> open_;    // of the last step, until complete
   std::optional<StepReport> report_;  // complete, not returned yet
   std::vector<Span> spans_;           // of the last step
+  std::vector<std::string> choices_;  // not told yet
   int64_t num_steps_ = 0;
 };
 

@@ -34,8 +34,8 @@ TEST(Fields, CoverEveryMember) {
       run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 7);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
-                                start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum, servers,
-                                server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
+                                start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
+                                servers, server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
   EXPECT_EQ(num_fields("sync"), 22);
   [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 2);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
@@ -168,6 +170,13 @@ TEST(Combine, SeesWhatIsOn) {
   EXPECT_EQ(features(spec), (std::vector{FlushPipeline, TiedEmbedding, Dropout, Data, Tensor, Reproducible}));
   EXPECT_EQ(notes(spec), (Strings{"reproducible reduction promises the same bits across data and pipe sizes at one "
                                   "mesh.tensor, not across tensor sizes"}));
+}
+
+TEST(Combinations, SayEachThingOnce) {
+  std::set<std::pair<Feature, Feature>> seen;
+  for (const Combination& row : combinations()) {
+    EXPECT_TRUE(seen.insert(std::minmax(row.a, row.b)).second) << text(row.a) << " and " << text(row.b);
+  }
 }
 
 }  // namespace

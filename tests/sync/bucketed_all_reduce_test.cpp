@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 
@@ -64,7 +66,7 @@ TEST(BucketPlan, CoversEverySliceOnceInTheOrderOfBackward) {
     const BucketPlan plan = bucket_plan(store, small_buckets());
     std::vector<int> covered(static_cast<size_t>(store.flat_grads().numel()));
     for (const auto& bucket : plan.buckets) {
-      EXPECT_GT(bucket.num_params, 0);
+      EXPECT_FALSE(bucket.slices.empty());
       for (int64_t i = bucket.begin; i < bucket.end; ++i) ++covered[static_cast<size_t>(i)];
     }
     for (const int times : covered) ASSERT_EQ(times, 1);
@@ -120,6 +122,143 @@ TEST(BucketedAllReduce, AParameterThatIsReadyTwiceOrNeverIsOurMistake) {
     sync.ready(store["a"]);
     EXPECT_THROW(sync.ready(store["a"]), InternalError);
   });
+}
+
+// Every rank is ready in an order of its own; all follow what rank 0 saw in the first step.
+TEST(BucketedAllReduce, TheOrderOfLaunchesIsRankZerosOfTheFirstStep) {
+  run_ranks(3, [&](Communicator& world) {
+    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    BucketedAllReduce sync(small_buckets(), store, {world, *alone});
+    const auto num_buckets = static_cast<int>(sync.launch_order().size());
+    ASSERT_GT(num_buckets, 2);
+    std::vector<int> forwards(num_buckets), backwards;
+    for (int b = 0; b < num_buckets; ++b) forwards[b] = b;
+    backwards.assign(forwards.rbegin(), forwards.rend());
+    EXPECT_EQ(sync.launch_order(), forwards);
+    for (int step = 0; step < 3; ++step) {
+      write_gradients(store, world.rank());
+      if (world.rank() == 0) {
+        for (const Parameter& param : store.params()) sync.ready(param);
+      } else {
+        for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
+      }
+      sync.finish();
+      for (const Parameter& param : store.params()) expect_all(param.main_grad, total(param, 3));
+      EXPECT_EQ(sync.launch_order(), backwards);  // the first block's parameters were ready first
+    }
+  });
+}
+
+// Gradients of any kind, whose sums depend on the order of addition.
+std::vector<float> trained_bits(const SyncSpec& spec, std::vector<std::string>* heard) {
+  std::vector<float> bits;
+  run_ranks(3, [&](Communicator& world) {
+    ParamStore store(tied_blocks(), Reduction::Reproducible, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    BucketedAllReduce sync(spec, store, {world, *alone});
+    if (world.rank() == 0) sync.on_choice = [&](const std::string& choice) { heard->push_back(choice); };
+    for (int step = 0; step < 30; ++step) {
+      float* p = store.flat_grads().mutable_data_ptr<float>();
+      for (Parameter& param : store.params()) {
+        for (const UseGrad& use : param.use_grads) {
+          float* slice = use.slice.mutable_data_ptr<float>();
+          for (int64_t i = 0; i < use.slice.numel(); ++i) {
+            slice[i] =
+                std::sin(static_cast<float>((i + 1) * (step + 1))) * std::pow(10.0f, static_cast<float>(world.rank()));
+          }
+        }
+      }
+      for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
+      sync.finish();
+      if (world.rank() == 1) bits.insert(bits.end(), p, p + store.flat_grads().numel());
+    }
+  });
+  return bits;
+}
+
+TEST(BucketedAllReduce, NothingThatIsChosenChangesABit) {
+  std::vector<std::string> heard;
+  SyncSpec spec = small_buckets();
+  spec.overlap = "on";
+  const auto want = trained_bits(spec, &heard);
+  EXPECT_TRUE(heard.empty());
+  spec.overlap = "off";
+  EXPECT_EQ(trained_bits(spec, &heard), want);
+  EXPECT_TRUE(heard.empty());
+  spec.overlap = "auto";
+  spec.tune_buckets = "on";
+  EXPECT_EQ(trained_bits(spec, &heard), want);
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_TRUE(heard[0].starts_with("sync.overlap = \"o")) << heard[0];
+  EXPECT_TRUE(heard[1].starts_with("sync.bucket_mb = ")) << heard[1];
+}
+
+TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
+  run_ranks(2, [&](Communicator& world) {
+    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    for (const char* overlap : {"on", "off"}) {
+      SyncSpec spec = small_buckets();
+      spec.overlap = overlap;
+      BucketedAllReduce sync(spec, store, {world, *alone});
+      write_gradients(store, world.rank());
+      for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
+      EXPECT_EQ(sync.bytes_sent() > 0, spec.overlap == "on");
+      sync.flush();
+      EXPECT_GT(sync.bytes_sent(), 0);
+      sync.finish();
+    }
+  });
+}
+
+TEST(BucketedAllReduce, AveragesWhereAsked) {
+  run_ranks(4, [&](Communicator& world) {
+    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    BucketedAllReduce sync(small_buckets(), store, {world, *alone}, {nullptr, GradScale::Average});
+    write_gradients(store, world.rank());
+    for (const Parameter& param : store.params()) sync.ready(param);
+    sync.finish();
+    for (const Parameter& param : store.params()) expect_all(param.main_grad, total(param, 4) / 4);
+  });
+}
+
+// On rank 1 nobody used "a" and "ln": their slices still hold the step before.
+TEST(BucketedAllReduce, UnusedParametersCountAsZero) {
+  run_ranks(2, [&](Communicator& world) {
+    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
+    const auto alone = world.split(world.rank(), 0, "tied");
+    BucketedAllReduce sync(small_buckets(), store, {world, *alone});
+    for (int step = 0; step < 2; ++step) {
+      write_gradients(store, world.rank());
+      const auto used = [&](const Parameter& param) {
+        return world.rank() == 0 || step == 0 || (param.name != "a" && param.name != "ln");
+      };
+      for (const Parameter& param : store.params()) {
+        if (used(param)) sync.ready(param);
+      }
+      const std::vector<std::string> want =
+          world.rank() == 0 || step == 0 ? std::vector<std::string>{} : std::vector<std::string>{"a", "ln"};
+      EXPECT_EQ(sync.flush_unused(), want);
+      sync.finish();
+      for (const Parameter& param : store.params()) {
+        const bool only_rank_0 = step == 1 && (param.name == "a" || param.name == "ln");
+        expect_all(param.main_grad, total(param, only_rank_0 ? 1 : 2));
+      }
+    }
+  });
+}
+
+TEST(BucketPlan, PaddingIsInNoRun) {
+  using Runs = std::vector<ElementRun>;
+  EXPECT_EQ(covered_runs(replicated({3, 4})), (Runs{{0, 12}}));
+  EXPECT_EQ(covered_runs(replicated({})), (Runs{{0, 1}}));
+  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 8, {1, 2})), (Runs{{0, 4}}));          // one row of four
+  EXPECT_EQ(covered_runs(split_dim({2, 5}, 1, 8, {1, 2})), (Runs{{0, 1}, {4, 5}}));  // one column of four
+  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 8, {0, 2})), (Runs{{0, 16}}));
+  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 16, {1, 2})), (Runs{}));
+  EXPECT_EQ(covered_runs(split_segments({6, 2}, 0, 3, {1, 2})), (Runs{{0, 6}}));
 }
 
 }  // namespace

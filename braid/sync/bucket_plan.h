@@ -1,0 +1,25 @@
+// Which slices of the flat gradients are reduced together. Pure arithmetic on a ParamStore's layout.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braid/param/param_store.h"
+#include "braid/spec/sync_spec.h"
+#include "braid/sync/grad_reducer.h"
+
+namespace braid {
+
+// Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
+// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early.
+struct BucketPlan {
+  std::vector<BucketShape> buckets;
+  std::unordered_map<std::string, std::vector<int>> of_param;  // the bucket of each of a parameter's slices
+};
+BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec);
+
+// The local elements that a placement's pieces cover, merged, ascending.
+std::vector<ElementRun> covered_runs(const Placement& placement);
+
+}  // namespace braid

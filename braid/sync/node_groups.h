@@ -1,0 +1,23 @@
+// The replicas of a rank, cut into nodes: who is on the same one, and who has the same place on the others.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+struct NodeGroups {
+  std::unique_ptr<Communicator> inside;  // the replicas on this node, in order of rank
+  std::unique_ptr<Communicator> across;  // the replicas with this one's place on their nodes, in order of node
+  // Sums node by node are the balanced tree of communicator.h, bit for bit: node k holds ranks k m .. k m + m - 1 and m
+  // is a power of two, whatever the number of nodes; or there is one node, or one replica on each.
+  bool continues_tree = false;
+};
+
+// `node` of this rank: any number, equal on one node only. Collective over `replicas`, blocks. Throws ConfigError on
+// all ranks when the nodes do not hold equally many.
+NodeGroups split_into_nodes(Communicator& replicas, int node);
+
+}  // namespace braid

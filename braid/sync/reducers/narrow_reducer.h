@@ -1,0 +1,42 @@
+// Gradients rounded to 16 bits on the wire: half the bytes. The sum is formed in float32 and rounded once more
+// (communicator.h). Without feedback of the rounding error.
+//
+// float16 saturates: with n ranks, finite values beyond 65504 / n become the largest float16 that n of them cannot add
+// up past 65504, so a sum of finite gradients is finite. Infinities and NaN stay, for the loss scaler to see.
+#pragma once
+
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/sync/grad_reducer.h"
+
+namespace braid {
+
+enum class WireType { BFloat16, Float16 };
+
+// The largest float16 of which `ranks` add up to at most 65504.
+float float16_limit(int ranks);
+
+class NarrowReducer final : public GradReducer {
+ public:
+  // `group` outlives this.
+  NarrowReducer(Communicator& group, WireType wire) : group_(group), wire_(wire) {}
+
+  void plan(const GradLayout& layout) override;
+  void start(int bucket, const at::Tensor& grads) override;
+  void finish(int bucket) override;
+  int64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  struct Flight {
+    at::Tensor wire, grads;
+    Work work;
+  };
+
+  Communicator& group_;
+  const WireType wire_;
+  std::vector<Flight> flights_;  // by bucket
+  int64_t bytes_sent_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,71 @@
+// A gradient matrix M (n x m) travels as a product of low rank, P Q^T with P (n x r) and Q (m x r), found by one step
+// of power iteration from the last step's Q, with error feedback. Source: Vogels, Karimireddy, Jaggi, "PowerSGD"
+// (NeurIPS 2019), algorithms 1 and 2.
+//
+//   P = sum over ranks of (M + residual) Q;   P made orthonormal
+//   Q = sum over ranks of (M + residual)^T P;   the sum of the gradients becomes P Q^T
+//
+// Tensors of more than two dims are matrices of their first dim against the rest. What has one dim, or would not get
+// smaller, travels as it is.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/sync/reducers/error_feedback.h"
+
+namespace braid {
+
+class PowerSgdReducer final : public GradReducer {
+ public:
+  // `group` outlives this. The first Q is random, a function of `seed` and the parameter's name.
+  PowerSgdReducer(Communicator& group, int rank, uint64_t seed) : group_(group), rank_(rank), seed_(seed) {}
+
+  void plan(const GradLayout& layout) override;
+  void start(int bucket, const at::Tensor& grads) override;
+  void advance(int bucket) override;
+  void finish(int bucket) override;
+  int64_t bytes_sent() const override { return bytes_sent_; }
+  std::vector<ReducerState> state() override;
+
+  // The rank at which a gradient of this shape travels; 0: as it is.
+  static int64_t rank_of(const std::vector<int64_t>& shape, int rank);
+
+ private:
+  // Factors lie in tensors of their own: the bits of a product may depend on how its operands are aligned, and where a
+  // factor lies in a message depends on the buckets.
+  struct Matrix {
+    GradSlice slice;
+    at::Tensor residual;              // M, as [rows, columns]
+    at::Tensor p, q;                  // [rows, r], [columns, r]
+    at::Tensor p_message, q_message;  // views of the flight's
+  };
+  struct Whole {
+    GradSlice slice;
+    at::Tensor message;  // view of the flight's first
+  };
+  struct Flight {
+    at::Tensor first, second;  // messages: all P and what travels as it is; all Q
+    std::vector<Matrix> matrices;
+    std::vector<Whole> wholes;
+    at::Tensor grads;
+    Work work;
+  };
+  Flight make_flight(const BucketShape& bucket, const at::TensorOptions& options);
+  Work send(const at::Tensor& message);
+  void fill_directions(const std::string& param, const at::Tensor& q) const;
+  void keep_directions(const Matrix& matrix);
+
+  Communicator& group_;
+  const int rank_;
+  const uint64_t seed_;
+  ErrorFeedback residual_;
+  std::vector<BucketShape> buckets_;
+  std::vector<Flight> flights_;                   // by bucket
+  std::map<std::string, at::Tensor> directions_;  // by parameter: Q of the last step
+  int64_t bytes_sent_ = 0;
+};
+
+}  // namespace braid

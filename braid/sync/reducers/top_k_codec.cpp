@@ -1,0 +1,78 @@
+// The k-th largest magnitude is found first; then one pass in order of the index takes what lies above it, and as many
+// that equal it as there is room for. Magnitudes compare as bits, where NaN is above infinity.
+#include "braid/sync/reducers/top_k_codec.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/sync/reducers/elements.h"
+
+namespace braid {
+namespace {
+
+template <class T>
+using Bits = std::conditional_t<std::is_same_v<T, double>, uint64_t, uint32_t>;
+
+template <class T>
+Bits<T> magnitude(T value) {
+  return std::bit_cast<Bits<T>>(value) & (~Bits<T>{0} >> 1);
+}
+
+template <class T>
+void take_largest(T* values, int64_t count, int64_t num_kept, std::byte* message) {
+  std::vector<Bits<T>> magnitudes(static_cast<size_t>(count));
+  std::transform(values, values + count, magnitudes.begin(), magnitude<T>);
+  const auto place = magnitudes.begin() + (num_kept - 1);
+  std::nth_element(magnitudes.begin(), place, magnitudes.end(), std::greater<>());
+  const Bits<T> smallest = *place;
+  const auto num_above = std::count_if(magnitudes.begin(), place, [smallest](Bits<T> each) { return each > smallest; });
+  int64_t room = num_kept - num_above;  // for those that equal the smallest
+  std::byte* of_values = message + 4 * num_kept;
+  for (int64_t i = 0; i < count; ++i) {
+    const Bits<T> here = magnitude(values[i]);
+    if (here < smallest || (here == smallest && room-- <= 0)) continue;
+    const auto index = static_cast<uint32_t>(i);
+    const auto value = static_cast<float>(values[i]);
+    std::memcpy(message, &index, 4);
+    std::memcpy(of_values, &value, 4);
+    message += 4;
+    of_values += 4;
+    values[i] -= static_cast<T>(value);
+  }
+}
+
+}  // namespace
+
+int64_t TopKCodec::num_kept(int64_t count) const {
+  const auto share = static_cast<int64_t>(std::ceil(fraction_ * static_cast<double>(count)));
+  return std::clamp<int64_t>(share, std::min<int64_t>(1, count), count);
+}
+
+void TopKCodec::encode(const at::Tensor& values, std::byte* message) const {
+  const int64_t count = values.numel();
+  check(count <= std::numeric_limits<uint32_t>::max(), "indices of a gradient fit 32 bits");
+  if (count == 0) return;
+  with_elements(values, [&](auto* elements) { take_largest(elements, count, num_kept(count), message); });
+}
+
+void TopKCodec::add(const std::byte* message, const at::Tensor& sum) const {
+  const int64_t num = num_kept(sum.numel());
+  with_elements(sum, [&](auto* elements) {
+    for (int64_t i = 0; i < num; ++i) {
+      uint32_t index;
+      float value;
+      std::memcpy(&index, message + 4 * i, 4);
+      std::memcpy(&value, message + 4 * (num + i), 4);
+      elements[index] += value;
+    }
+  });
+}
+
+}  // namespace braid

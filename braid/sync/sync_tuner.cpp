@@ -1,0 +1,80 @@
+// One subject after another: with the overlap chosen first, bucket sizes are compared under it.
+#include "braid/sync/sync_tuner.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+// The slowest rank's.
+std::vector<double> agreed(const std::vector<double>& own, Communicator& group) {
+  const at::Tensor slowest = at::empty({static_cast<int64_t>(own.size())}, at::kDouble);
+  double* seconds = slowest.mutable_data_ptr<double>();
+  std::copy(own.begin(), own.end(), seconds);
+  group.all_reduce(slowest, ReduceOp::Max).wait_host();
+  return {seconds, seconds + own.size()};
+}
+
+std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 2) + " ms"; }
+
+}  // namespace
+
+SyncTuner::SyncTuner(const TunerOptions& options, Communicator& group) : group_(group), ways_(options.first) {
+  using enum TunerOptions::Choice;
+  if (group.size() == 1) return;
+  if (options.buckets == Measured) open_.push_back(Subject::BucketSize);
+  if (options.overlap == Measured) open_.push_back(Subject::Overlap);
+  begin_trials();
+}
+
+void SyncTuner::begin_trials() {
+  trials_.reset();
+  if (open_.empty()) return;
+  if (open_.back() == Subject::Overlap) {
+    trials_.emplace(2, kStepsEach, Trials::Pattern::Alternating);
+  } else {
+    trials_.emplace(static_cast<int>(std::size(kBucketSizes)), kStepsEach, Trials::Pattern::InBlocks);
+  }
+  try_candidate(trials_->candidate());
+}
+
+void SyncTuner::try_candidate(int candidate) {
+  if (open_.back() == Subject::Overlap) {
+    ways_.overlap = candidate == 0 ? Overlap::On : Overlap::Off;
+  } else {
+    ways_.bucket_mb = kBucketSizes[candidate];
+  }
+}
+
+std::optional<std::string> SyncTuner::step_over(double seconds) {
+  if (open_.empty()) return std::nullopt;
+  trials_->record(seconds);
+  if (trials_->done()) return choose();
+  try_candidate(trials_->candidate());
+  return std::nullopt;
+}
+
+std::string SyncTuner::choose() {
+  const std::vector<double> medians = agreed(trials_->medians(), group_);
+  const auto best = static_cast<int>(std::min_element(medians.begin(), medians.end()) - medians.begin());
+  try_candidate(best);
+  std::string why;
+  if (open_.back() == Subject::Overlap) {
+    why = cat("sync.overlap = \"", best == 0 ? "on" : "off", "\": ", milliseconds(medians[0]),
+              " a step when buckets leave during backward, ", milliseconds(medians[1]), " when they leave after it");
+  } else {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < medians.size(); ++i) all.push_back(cat(milliseconds(medians[i]), " with ", kBucketSizes[i]));
+    why = cat("sync.bucket_mb = ", ways_.bucket_mb, ": a step takes ", joined(all));
+  }
+  open_.pop_back();
+  begin_trials();
+  return why;
+}
+
+}  // namespace braid

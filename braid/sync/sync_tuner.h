@@ -1,0 +1,57 @@
+// When buckets leave and how large they are, chosen from measured steps where the configuration asks for it. All ranks
+// of a group choose alike: the slowest rank's medians decide. None of it changes a result.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/sync/trials.h"
+
+namespace braid {
+
+// Whether buckets leave while backward still runs, or all of them after it.
+enum class Overlap { On, Off };
+
+// What a step uses.
+struct SyncWays {
+  Overlap overlap = Overlap::On;
+  double bucket_mb = 25;
+  bool operator==(const SyncWays&) const = default;
+};
+
+struct TunerOptions {
+  enum class Choice { Given, Measured };
+  SyncWays first;  // what is given; for what is measured, where to begin
+  Choice overlap = Choice::Given;
+  Choice buckets = Choice::Given;
+};
+
+class SyncTuner {
+ public:
+  static constexpr double kBucketSizes[] = {1, 4, 25, 100};  // MB
+  static constexpr int kStepsEach = 3;
+
+  // `group` outlives this. In a group of one nothing is measured.
+  SyncTuner(const TunerOptions& options, Communicator& group);
+
+  const SyncWays& ways() const { return ways_; }
+  bool done() const { return open_.empty(); }
+  // A step is over and took `seconds`. Afterwards ways() is what the next step uses. Returns what was chosen, and why,
+  // when this was the last step that it took. Collective then: all ranks of the group have done as many steps.
+  std::optional<std::string> step_over(double seconds);
+
+ private:
+  enum class Subject { Overlap, BucketSize };
+  void begin_trials();
+  void try_candidate(int candidate);
+  std::string choose();
+
+  Communicator& group_;
+  SyncWays ways_;
+  std::vector<Subject> open_;  // what is still to be chosen, the last one first
+  std::optional<Trials> trials_;
+};
+
+}  // namespace braid
