@@ -12,7 +12,8 @@
 //     }
 //   });
 //
-// Promise: parameters become what one rank would make of them with the mean of the ranks' losses, to rounding. The
+// Promise, where sums keep ranks in step: parameters become what one rank would make of them with the mean of the
+// ranks' losses, to rounding. The
 // optimizer must treat elements one by one (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes.
 // Gradients are cleared by step(), not by zero_grad(); between steps `.grad` belongs to this class.
 //
@@ -25,6 +26,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
+#include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 
 namespace torch::optim {
@@ -38,7 +40,8 @@ enum class GradientScale { Average, Sum };  // of the ranks' gradients
 class DataParallel {
  public:
   struct Options {
-    SyncSpec sync = {};  // replication "all-reduce"
+    SyncSpec sync = {};            // any way of keeping replicas in step, compressed or not
+    OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate
     GradientScale scale = GradientScale::Average;
   };
 
@@ -68,8 +71,11 @@ class DataParallel {
   void step(torch::optim::Optimizer& optimizer);
   // The same with any update of parameters() from their .grad.
   void step(const std::function<void()>& update);
+  // With sync.replication "parameter-server", where the servers hold the optimizer: sends the gradients, and fetches
+  // parameters as sync.consistency and sync.pull_every say.
+  void step(double lr);
 
-  // Calls `body` with all parameters whole: to save or print them. They must not be written.
+  // Calls `body` with all parameters whole and the newest: to evaluate, save or print them. They must not be written.
   void with_whole_parameters(const std::function<void()>& body);
   // What this rank sent since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;

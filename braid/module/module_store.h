@@ -17,7 +17,7 @@ class ModuleStore {
   // one type, float32 or float64, on the host; values are kept. Throws ConfigError naming what is otherwise.
   ModuleStore(const LayerList& layers, const Sharding& sharding);
 
-  ParamStore& store() { return *store_; }
+  ParamStore& store() const { return *store_; }
   const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
   // What an optimizer on this rank updates: the modules' parameters, or where states are shared out what this rank owns
   // of each unit, 1-D.

@@ -129,7 +129,7 @@ const std::vector<Combination>& combinations() {
       {LocalUpdates, ShardedOptimizer, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, ShardedGradients, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, ShardedParameters, Refused, "each replica updates all of its own weights"},
-      {LocalUpdates, UserModules, Refused, "weights that train apart live in the library's own parameter store"},
+      {LocalUpdates, UserModules, Supported, "modules live in a parameter store of their own (DataParallel)"},
       {ParameterServers, Data, Supported, "data ranks are the workers"},
       {ParameterServers, FlushPipeline, Refused, kOneRankWorker},
       {ParameterServers, ChunkedPipeline, Refused, kOneRankWorker},

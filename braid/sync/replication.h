@@ -79,9 +79,10 @@ class Replication {
   virtual ReplicationTimes times() const { return {}; }
   // Before an evaluation or a checkpoint, collective: parameters become the newest, the same on all replicas.
   virtual void meet() {}
-  // Where the update is the servers': moments and number of steps come to `optimizer`, and go back with the masters.
+  // Where the update is the servers': moments and number of steps come to `optimizer`.
   virtual void fetch_moments(AdamW& optimizer) {}
-  virtual void store_moments(const AdamW& optimizer) {}
+  // Masters and moments were read from a checkpoint: servers take them over; then as updated().
+  virtual void restored(const AdamW& optimizer) { updated(); }
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
 

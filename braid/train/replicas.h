@@ -1,4 +1,4 @@
-// The way of keeping replicas in step that a configuration asks for. It makes it and does nothing else.
+// The model of a rank and the way of keeping replicas in step, put together.
 #pragma once
 
 #include <memory>

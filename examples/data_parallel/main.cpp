@@ -1,5 +1,5 @@
-// A convolutional network and a perceptron on two and on four data ranks, with gradients summed and with everything
-// shared out (ZeRO stage 3), beside the same model on one rank:
+// A convolutional network and a perceptron on two and on four data ranks, with gradients summed, with everything shared
+// out (ZeRO stage 3), and with two parameter servers, beside the same model on one rank:
 //
 //   build/release/bin/example_data_parallel
 //
@@ -60,20 +60,32 @@ struct Outcome {
 
 using MakeNet = torch::nn::Sequential (*)();
 
-Outcome train(MakeNet make, int ranks, int zero, const Images& data) {
+struct Way {
+  const char* name;
+  braid::SyncSpec sync;
+};
+
+const Way kWays[] = {
+    {"all-reduce", {}}, {"ZeRO-3", {.zero = 3}}, {"servers", {.replication = "parameter-server", .servers = 2}}};
+
+Outcome train(MakeNet make, int ranks, const braid::SyncSpec& sync, const Images& data) {
+  constexpr double kRate = 0.01, kDecay = 0.1;
+  const bool served = sync.replication == "parameter-server";  // the servers hold the optimizer, AdamW as well
   Outcome outcome;
   std::vector<torch::nn::Sequential> nets;  // made one by one: seeds are of the process
   for (int rank = 0; rank < ranks; ++rank) nets.push_back(make());
   braid::run_ranks(ranks, [&](braid::Communicator& world) {
     torch::nn::Sequential net = nets[static_cast<size_t>(world.rank())];
-    braid::DataParallel model(braid::LayerList().add(net), world, {.sync = {.zero = zero}});
-    torch::optim::AdamW optimizer(model.parameters(), torch::optim::AdamWOptions(0.01));
+    braid::DataParallel model(braid::LayerList().add(net), world,
+                              {.sync = sync, .optimizer = {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = kDecay}});
+    torch::optim::AdamW optimizer(model.parameters(),
+                                  torch::optim::AdamWOptions(kRate).betas({0.9, 0.99}).weight_decay(kDecay));
     for (int step = 0; step < kSteps; ++step) {
       const at::Tensor pixels = data.pixels[step].chunk(ranks)[world.rank()];
       const at::Tensor corners = data.corners[step].chunk(ranks)[world.rank()];
       const at::Tensor loss = torch::cross_entropy_loss(model.forward(pixels), corners);
       model.backward(loss);
-      model.step(optimizer);
+      served ? model.step(kRate) : model.step(optimizer);
       const double of_all = braid::mean(loss.item<double>(), world);
       if (world.rank() == 0) outcome.loss = of_all;
     }
@@ -96,15 +108,14 @@ double distance(const Outcome& a, const Outcome& b) {
 
 bool compare(const char* name, MakeNet make, const Images& data) {
   bool close = true;
-  const Outcome serial = train(make, 1, 0, data);
+  const Outcome serial = train(make, 1, {}, data);
   std::printf("%-12s 1 rank               loss %.4f\n", name, serial.loss);
-  for (const int zero : {0, 3}) {
+  for (const Way& way : kWays) {
     for (const int ranks : {2, 4}) {
-      const Outcome outcome = train(make, ranks, zero, data);
+      const Outcome outcome = train(make, ranks, way.sync, data);
       const double apart = distance(outcome, serial);
-      std::printf("%-12s %d ranks, %-10s  loss %.4f  %7lld bytes per step  apart %.1e\n", name, ranks,
-                  zero == 0 ? "all-reduce" : "ZeRO-3", outcome.loss, static_cast<long long>(outcome.bytes_per_step),
-                  apart);
+      std::printf("%-12s %d ranks, %-10s  loss %.4f  %7lld bytes per step  apart %.1e\n", name, ranks, way.name,
+                  outcome.loss, static_cast<long long>(outcome.bytes_per_step), apart);
       close = close && apart < 1e-9;
     }
   }

@@ -100,6 +100,11 @@ Result in_parts(const Split& split, at::ScalarType type) {
   for (auto* parts : {&outputs, &input_grads}) {
     for (auto& part : *parts) part.resize(split.rows.size());
   }
+  std::vector<at::Tensor> all_x, all_grads;  // made here: ranks would share the generator
+  for (int step = 0; step < kSteps; ++step) {
+    all_x.push_back(inputs(split, step).to(type));
+    all_grads.push_back(output_grads(split, step).to(type));
+  }
   std::vector<std::unique_ptr<SyncBatchNorm>> norms(split.rows.size());
   run_ranks(num_ranks, [&](Communicator& group) {
     const auto rank = static_cast<size_t>(group.rank());
@@ -108,9 +113,9 @@ Result in_parts(const Split& split, at::ScalarType type) {
     norm->to(type);
     const int64_t begin = sum({split.rows.begin(), split.rows.begin() + group.rank()}), rows = split.rows[rank];
     for (int step = 0; step < kSteps; ++step) {
-      const at::Tensor x = inputs(split, step).narrow(0, begin, rows).to(type).clone().requires_grad_(true);
+      const at::Tensor x = all_x[step].narrow(0, begin, rows).clone().requires_grad_(true);
       outputs[step][rank] = norm(x);
-      outputs[step][rank].backward(output_grads(split, step).narrow(0, begin, rows).to(type));
+      outputs[step][rank].backward(all_grads[step].narrow(0, begin, rows));
       input_grads[step][rank] = x.grad();
     }
   });

@@ -94,7 +94,7 @@ std::vector<at::Tensor> by_nodes(int ranks, int per_node, const SyncSpec& spec, 
     for (int64_t step = 0; step < 2; ++step)
       reduce(*reducer, shapes, flat = gradients(shapes, world.rank(), step), step);
     const int64_t bytes = num_flat(shapes) * 4, part = bytes / per_node, nodes = ranks / per_node;
-    EXPECT_EQ(reducer->bytes_across_nodes(), 2 * 2 * part * (nodes - 1) / nodes);
+    EXPECT_EQ(reducer->bytes_across_nodes(), 2 * 2 * (part * (nodes - 1) / nodes));
     EXPECT_EQ(reducer->bytes_sent() - reducer->bytes_across_nodes(), 2 * 2 * (bytes - part));
     return flat;
   });

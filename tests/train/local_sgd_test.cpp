@@ -1,5 +1,6 @@
 // Replicas that train apart, against a program that trains them one after another in one process; and what they keep.
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -189,7 +190,7 @@ LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at = 0, c
       trainer->load(folder);
     }
     const std::scoped_lock hold(lock);
-    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, &Parameter::data);
+    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, Held::Weights);
   });
   return result;
 }

@@ -74,7 +74,7 @@ class ServedCheckpoint : public testing::Test {
       trainer.load(folder_ + "/step-2");
       trainer.step();
       const std::scoped_lock hold(lock);
-      collect(trainer, params, &Parameter::data);
+      collect(trainer, params, Held::Weights);
     });
     return params;
   }
@@ -115,7 +115,7 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
       EXPECT_TRUE(std::isfinite(trainer.evaluate()));
       trainer.save(folder_ + "/step-2", "");
       const std::scoped_lock hold(lock);
-      collect(trainer, params[rank], &Parameter::data);
+      collect(trainer, params[rank], Held::Weights);
     });
     EXPECT_LT(losses.back(), losses.front());
     for (int rank = 1; rank < 4; ++rank) EXPECT_TRUE(same_bits(params[rank], params[0]));
@@ -123,7 +123,7 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
 }
 
 TEST(ServedReplica, AFailingRankEndsTheRunForAll) {
-  EXPECT_THROW(on_every_rank(served(3, 2),
+  EXPECT_THROW(on_every_rank(served(4, 2),
                              [&](Trainer& trainer) {
                                trainer.step();
                                if (trainer.groups().world.rank() == 1) throw RunError("out of paper");

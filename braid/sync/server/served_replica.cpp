@@ -154,7 +154,7 @@ ShardState ServedReplica::state_here(const AdamW* optimizer) const {
   return state;
 }
 
-void ServedReplica::store_moments(const AdamW& optimizer) {
+void ServedReplica::restored(const AdamW& optimizer) {
   data_.barrier().wait_host();
   if (data_.rank() == 0) client_->store(state_here(&optimizer));
   data_.barrier().wait_host();

@@ -35,7 +35,7 @@ class ServedReplica final : public Replication {
   void updated() override;
   void meet() override;
   void fetch_moments(AdamW& optimizer) override;
-  void store_moments(const AdamW& optimizer) override;
+  void restored(const AdamW& optimizer) override;
   // To and from servers.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;

@@ -1,0 +1,67 @@
+// The modules of one rank and what keeps them in step with those of the others: what autograd does on the way back
+// becomes the calls of a Replication. It knows neither losses nor optimizers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/module/layer_list.h"
+#include "braid/module/module_store.h"
+#include "braid/param/unit_sink.h"
+#include "braid/spec/optimizer_spec.h"
+#include "braid/spec/sync_spec.h"
+#include "braid/sync/replication.h"
+
+namespace braid {
+
+class ModuleReplica {
+ public:
+  struct Specs {
+    const SyncSpec& sync;
+    const OptimizerSpec& optimizer;  // of parameter servers
+  };
+  // Collective over `world`, which outlives this. The modules become those of rank 0.
+  ModuleReplica(LayerList layers, Communicator& world, const Specs& specs);
+  ~ModuleReplica();
+  ModuleReplica(const ModuleReplica&) = delete;
+
+  Tensors forward(Tensors tensors);
+  // Of `loss`, whose gradient begins with `seed`. A step's last backward sends what is complete.
+  enum class Backward { OfMany, Last };
+  void backward(const at::Tensor& loss, double seed, Backward kind);
+  // After the last backward: waits until the gradients that this rank updates with are final. May be called again.
+  void finish();
+  // After the update: all ranks get the new parameters, and gradients are cleared.
+  void updated();
+
+  bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
+  const ModuleStore& modules() const { return *modules_; }
+  Communicator& shards() { return *shards_; }  // the ranks that share one copy out
+  Replication& replication() { return *replication_; }
+  int num_layers() const { return layers_.size(); }
+
+ private:
+  void add_hooks();
+  void begin_step();
+  void bind_accumulators();
+  void arrived(const Parameter& param);
+  void write(const Parameter& param, const at::Tensor& gradient);
+  void add_what_is_missing();
+  void acquire_backward(int layer);
+  void release_backward(int layer);
+  Tensors run(int layer, Tensors tensors);
+
+  LayerList layers_;
+  std::unique_ptr<Communicator> shards_, copies_, alone_;
+  std::unique_ptr<ModuleStore> modules_;
+  std::unique_ptr<UnitSink> sink_;  // of gradients that are shared out; else null
+  std::unique_ptr<Replication> replication_;
+  Backward kind_ = Backward::OfMany;
+  bool finished_ = false;
+  std::vector<bool> seen_;  // by parameter, in the last backward
+  std::vector<int> held_;   // by layer, acquired for backward
+  int64_t num_steps_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// The way of keeping replicas in step that [sync] asks for: the one place that knows all of them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/param/unit_sink.h"
+#include "braid/spec/optimizer_spec.h"
+#include "braid/spec/sync_spec.h"
+#include "braid/sync/replication.h"
+
+namespace braid {
+
+struct SyncGroups {
+  Communicator& replicas;  // all ranks with the same parameters
+  Communicator& shards;    // of these, those that share out one copy; as many as the store has parts
+  Communicator& copies;    // and those that hold the same part of it
+  Communicator& tied;      // the ranks that share tied parameters; else size 1
+};
+
+struct ReplicationParts {
+  ParamStore& store;
+  UnitSink* unit_sink = nullptr;         // where gradients go that the store shares out
+  std::vector<int> stage_of_block = {};  // of the store's blocks: what runs one after another
+  std::optional<int> node = {};          // on which this rank is; none: all ranks are on one
+  int model_part = 0;                    // tells ranks apart that hold other parts of the same parameters
+  uint64_t seed = 0;
+  OptimizerSpec optimizer = {};                             // of parameter servers
+  int64_t num_steps = std::numeric_limits<int64_t>::max();  // of the run; the last one leaves all replicas alike
+};
+
+// The groups, the store and the sink outlive the result. Collective over groups.replicas.
+std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts);
+
+}  // namespace braid

@@ -1,0 +1,80 @@
+// A trainer's way to a checkpoint and back: what is saved, in which order it is put back, and what must hold before.
+#include <ATen/ops/full.h>
+
+#include <cmath>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/sync/bucketed_all_reduce.h"
+#include "braid/train/resume.h"
+#include "braid/train/saved_tensors.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+
+std::vector<PlacedTensor> Trainer::tensors() const {
+  return saved_tensors(model_->params(), *optimizer_, *replication_);
+}
+
+void Trainer::refuse_if_not_finite() const {
+  bool finite = true;
+  for (const OwnedRange& range : model_->params().owned()) {
+    finite = finite && std::isfinite(range.master.detach().sum().item<double>());
+  }
+  auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
+  groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
+  if (flag.item<int64_t>() == 0) return;
+  throw RunError(cat("step ", num_steps_, ": a parameter is not finite after the update; it is not saved"));
+}
+
+void Trainer::save(const std::string& directory, const std::string& config_toml) {
+  complete();
+  replication_->meet();
+  replication_->fetch_moments(*optimizer_);
+  refuse_if_not_finite();
+  CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  if (loss_scaler_) {
+    const LossScaler::State& state = loss_scaler_->state();
+    info.counters = {{"loss_scale", state.scale}, {"finite_steps", static_cast<double>(state.num_finite)}};
+  }
+  if (optimizer_->num_steps() != num_steps_) {
+    info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
+  }
+  if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
+  save_checkpoint(directory, on_host(tensors()), info, groups_->world);
+}
+
+// A checkpoint of another precision has no loss scale: the configured one stays.
+void Trainer::load_counters(const CheckpointInfo& info) {
+  const auto counter = [&](const char* name, double otherwise) {
+    const auto found = info.counters.find(name);
+    return found == info.counters.end() ? otherwise : found->second;
+  };
+  num_steps_ = info.step;
+  optimizer_->set_num_steps(static_cast<int64_t>(counter("optimizer_steps", static_cast<double>(info.step))));
+  if (!loss_scaler_) return;
+  const auto num_finite = static_cast<int64_t>(counter("finite_steps", 0));
+  loss_scaler_->set_state({counter("loss_scale", loss_scaler_->scale()), num_finite});
+}
+
+void Trainer::load(const std::string& directory) {
+  complete();
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  auto found = resume_problems(spec_, info, directory);
+  if (!found.empty()) throw ConfigError(std::move(found));
+  if (groups_->world.rank() == 0) verify_checkpoint(directory);
+  groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
+  auto places = tensors();
+  const std::string why_not = reducer_state_problem(spec_, info, directory);
+  if (!why_not.empty()) {
+    const auto num_left = std::erase_if(places, [](const auto& each) { return each.name.starts_with(kReducerState); });
+    if (num_left > 0) choices_.push_back("what compression carries over begins at zero: " + why_not);
+  }
+  load_tensors(directory, info, places);
+  model_->params().round_masters();
+  replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
+  load_counters(info);
+  replication_->restored(*optimizer_);
+}
+
+}  // namespace braid
