@@ -147,8 +147,12 @@ void print_process_row(int64_t bytes) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "processes") {
-    std::printf("| tensor | all-reduce, us | 4 bytes per byte, GB/s |\n|---|---|---|\n");
+    std::printf("| processes | all-reduce, us | 4 bytes per byte, GB/s |\n|---|---|---|\n");
     for (int64_t bytes = 4 << 10; bytes <= 64 << 20; bytes *= 4) print_process_row(bytes);
+    return 0;
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "processes") {
+    print_process_row(std::atoll(argv[2]));
     return 0;
   }
   if (argc == 2) {

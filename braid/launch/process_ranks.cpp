@@ -121,29 +121,38 @@ class ProcessWorld {
   ProcessWorld(int num_ranks, const std::function<void(Communicator&)>& body, const ProcessRankOptions& options)
       : body_(body),
         options_(options),
-        world_(num_ranks, {options.deadline_seconds, num_ranks <= num_cores() ? kSpinTurns : 0}),
-        supervisor_(world_, signals_, options.grace_seconds) {}
+        world_(num_ranks, {options.deadline_seconds, num_ranks <= num_cores() ? kSpinTurns : 0}) {}
 
   void run() {
     const double begin = now_seconds();
     flush_all();
-    for (int rank = 0; rank < world_.size(); ++rank) start(rank);
-    supervisor_.run();
+    fork_and_watch();
     rethrow(now_seconds() - begin);
   }
 
  private:
-  void start(int rank) {
+  // Signals that came meanwhile are raised at its end, before any error is thrown.
+  void fork_and_watch() {
+    SignalRelay signals;
+    Supervisor supervisor(world_, signals, options_.grace_seconds);
+    for (int rank = 0; rank < world_.size(); ++rank) start(rank, supervisor, signals);
+    supervisor.run();
+    for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
+  }
+
+  void start(int rank, Supervisor& supervisor, SignalRelay& signals) {
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0) throw RunError(cat("no pipe for rank ", rank, ": ", std::strerror(errno)));
     const pid_t parent = getpid(), child = fork();
     if (child == 0) {
       close(pipe[0]);
+      supervisor.leave_to_child();
+      signals.leave_to_child();
       live(rank, pipe[1], parent);
     }
     const int error = errno;
     close(pipe[1]);
-    if (child > 0) return supervisor_.add(child, pipe[0]);
+    if (child > 0) return supervisor.add(child, pipe[0]);
     close(pipe[0]);
     throw RunError(cat("cannot fork rank ", rank, ": ", std::strerror(error)));
   }
@@ -152,8 +161,6 @@ class ProcessWorld {
   [[noreturn]] void live(int rank, int pipe, pid_t parent) noexcept {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);  // it died before it could be watched
-    supervisor_.leave_to_child();
-    signals_.leave_to_child();
     const std::string outcome = RankProcess(world_, rank, options_).run(body_);
     flush_all();
     write_all(pipe, outcome);
@@ -170,15 +177,14 @@ class ProcessWorld {
   }
 
   void rethrow_of(int rank) const {
-    const std::string& message = supervisor_.message(rank);
+    const std::string& message = messages_[rank];
     if (CarriedError::complete(message)) CarriedError::rethrow(message);
   }
 
   const std::function<void(Communicator&)>& body_;
   const ProcessRankOptions& options_;
-  SignalRelay signals_;
   SharedWorld world_;
-  Supervisor supervisor_;
+  std::vector<std::string> messages_;  // by rank: how it ended
 };
 
 }  // namespace
