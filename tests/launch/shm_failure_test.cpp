@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <random>
 #include <thread>
 
 #include "braid/base/clock.h"
@@ -242,79 +241,6 @@ TEST(Abort, poisons_every_group_of_the_world_and_stays) {
   const CommFailure failure = failure_of(4, body);
   EXPECT_EQ(failure.why, "out of paper");
   EXPECT_EQ(told[0], 12);
-}
-
-// A rank fails in one of five ways at a random place of a random sequence of calls.
-struct Accident {
-  enum class Way { Throw, Abort, Leave, Mismatch, Die };
-  int ranks, culprit, calls, when;
-  Way way;
-};
-
-Accident accident(uint64_t seed) {
-  std::mt19937_64 draw(seed);
-  const auto below = [&](int limit) { return static_cast<int>(draw() % limit); };
-  const int ranks = 2 + below(4), calls = 1 + below(12);
-  return {ranks, below(ranks), calls, below(calls), static_cast<Accident::Way>(seed % 5)};
-}
-
-void run_to_the_accident(Communicator& world, const Accident& a, uint64_t seed) {
-  std::mt19937_64 draw(seed);  // the same calls on every rank
-  auto half = world.split(world.rank() % 2, 0, "half");
-  std::vector<Work> works;
-  for (int i = 0; i < a.calls; ++i) {
-    Communicator& group = draw() % 2 ? world : *half;
-    const int64_t n = group.size();
-    int64_t chunk = static_cast<int64_t>(draw() % 100000);
-    const uint64_t kind = draw() % 3;
-    if (world.rank() == a.culprit && i == a.when) {
-      if (a.way == Accident::Way::Throw) throw RunError("by accident");
-      if (a.way == Accident::Way::Abort) world.abort("by accident");
-      if (a.way == Accident::Way::Leave) return;
-      if (a.way == Accident::Way::Mismatch) ++chunk;
-      if (a.way == Accident::Way::Die) die();
-    }
-    if (kind == 0) works.push_back(group.all_reduce(floats(chunk), ReduceOp::Sum));
-    if (kind == 1) works.push_back(group.all_gather(floats(n * chunk), floats(chunk)));
-    if (kind == 2) works.push_back(group.reduce_scatter(floats(chunk), floats(n * chunk), ReduceOp::Max));
-    if (draw() % 2) works[draw() % works.size()].wait_host();
-  }
-  for (Work& work : works) work.wait_host();
-  world.barrier().wait_host();
-}
-
-void check_failure(const Accident& a, const CommFailure& failure) {
-  if (a.way == Accident::Way::Mismatch) {
-    const std::string blamed = cat("where rank ", a.culprit, " ");
-    EXPECT_TRUE(failure.rank == a.culprit || failure.why.find(blamed) != std::string::npos) << failure.why;
-    return;
-  }
-  const char* start = a.way == Accident::Way::Abort ? "by accident"
-                      : a.way == Accident::Way::Die ? "killed by signal 9"
-                                                    : "has ended";
-  EXPECT_EQ(failure.rank, a.culprit) << failure.why;
-  EXPECT_TRUE(failure.why.starts_with(start)) << failure.why;
-}
-
-TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one) {
-  const uint64_t count = comm_tests::full_run() ? 2000 : 100;
-  for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE(cat("seed ", seed));
-    const Accident a = accident(seed);
-    const double begin = now_seconds();
-    try {
-      run_forked(a.ranks, [&](Communicator& world) { run_to_the_accident(world, a, seed); },
-                 {.deadline_seconds = kDeadline});
-      EXPECT_EQ(a.way, Accident::Way::Mismatch);  // alone in its half, the odd call agrees with everybody's
-    } catch (const CommError& error) {
-      EXPECT_NE(a.way, Accident::Way::Throw);
-      check_failure(a, error.failure());
-    } catch (const RunError& error) {
-      EXPECT_EQ(a.way, Accident::Way::Throw);
-      EXPECT_STREQ(error.what(), "by accident");
-    }
-    EXPECT_LT(now_seconds() - begin, kSoon);
-  }
 }
 
 }  // namespace
