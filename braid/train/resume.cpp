@@ -8,6 +8,7 @@
 #include "braid/data/tokenizer_identity.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
+#include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/saved_tensors.h"
 
 namespace braid {
@@ -91,8 +92,10 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
   return found;
 }
 
+namespace {
+
+// Another way of compressing, or other ranks; empty when what was carried over fits.
 std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
-  if (spec.sync.compression == "none") return "";
   if (info.config_toml.empty()) return cat(directory, " has no configuration");
   const RunSpec saved = saved_spec(info, directory);
   for (const char* key : {"sync.compression", "sync.compression_rank", "mesh.data", "mesh.tensor", "mesh.pipe",
@@ -101,6 +104,18 @@ std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& inf
     if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
   }
   return "";
+}
+
+}  // namespace
+
+std::string leave_out_reducer_state(std::vector<PlacedTensor>& tensors, const RunSpec& spec, const CheckpointInfo& info,
+                                    const std::string& directory) {
+  const auto carried_over = [](const PlacedTensor& each) { return each.name.starts_with(kReducerState); };
+  if (std::none_of(tensors.begin(), tensors.end(), carried_over)) return "";
+  const std::string why = reducer_state_problem(spec, info, directory);
+  if (why.empty()) return "";
+  std::erase_if(tensors, carried_over);
+  return "what compression carries over begins at zero: " + why;
 }
 
 }  // namespace braid

@@ -18,8 +18,9 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory);
 // do. A checkpoint without a configuration is judged by its data cursor alone.
 std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory);
 
-// Why what compression carried over (the tensors of kReducerState) does not fit `spec`: another way of compressing, or
-// other ranks. Empty when it fits.
-std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory);
+// Takes what compression carries over (names that begin with kReducerState) out of the tensors to be read where the
+// checkpoint's does not fit: another way of compressing, or other ranks. Returns a sentence about it, else "".
+std::string leave_out_reducer_state(std::vector<PlacedTensor>& tensors, const RunSpec& spec, const CheckpointInfo& info,
+                                    const std::string& directory);
 
 }  // namespace braid

@@ -5,7 +5,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_tensors.h"
 #include "braid/train/trainer.h"
@@ -65,11 +64,8 @@ void Trainer::load(const std::string& directory) {
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   auto places = tensors();
-  const std::string why_not = reducer_state_problem(spec_, info, directory);
-  if (!why_not.empty()) {
-    const auto num_left = std::erase_if(places, [](const auto& each) { return each.name.starts_with(kReducerState); });
-    if (num_left > 0) choices_.push_back("what compression carries over begins at zero: " + why_not);
-  }
+  const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
+  if (!left_out.empty()) choices_.push_back(left_out);
   load_tensors(directory, info, places);
   model_->params().round_masters();
   replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
