@@ -8,17 +8,9 @@
 
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid {
-namespace {
-
-// By the ring algorithm (Patarasuk & Yuan 2009).
-int64_t all_reduce_bytes(const at::Tensor& tensor, int ranks) {
-  return 2 * static_cast<int64_t>(tensor.nbytes()) * (ranks - 1) / ranks;
-}
-
-}  // namespace
-
 // Gradients of a local step are summed over a group of one: tied uses are added, and every parameter accounted for.
 LocalSgd::LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make)
     : plan_(plan),

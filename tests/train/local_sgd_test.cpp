@@ -1,4 +1,4 @@
-// Replicas that train apart, against a program that trains them one after another in one process; and what they keep.
+// Replicas that train apart, against a program that trains them one after another in one process.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>
@@ -16,24 +16,10 @@
 #include "braid/optim/lr_schedule.h"
 #include "braid/spec/describe.h"
 #include "braid/train/recorded_microbatches.h"
-#include "tests/support/scratch_folder.h"
-#include "tests/train/layout_run.h"
+#include "tests/train/local_run.h"
 
 namespace braid {
 namespace {
-
-constexpr int kPerReplica = 2;  // microbatches of a step
-
-RunSpec local_spec(const std::string& replication, int period, const MeshSpec& mesh) {
-  RunSpec spec = tiny_spec(6, kPerReplica * mesh.data);
-  spec.mesh = mesh;
-  spec.sync.replication = replication;
-  spec.sync.period = period;
-  spec.train.steps = 5;
-  spec.data.paths = {"text"};  // for the configuration that checkpoints hold; never opened
-  spec.data.tokenizer = "made-up";
-  return spec;
-}
 
 // What the mesh is to train, written out.
 class Replay {
@@ -172,29 +158,6 @@ TEST(LocalSgd, TheOuterOptimizerThatTakesTheAverageIsAveraging) {
   }
 }
 
-// Steps on `corpus`; at `save_at` the training goes on from a checkpoint in new trainers. Parameters of the first
-// replica.
-LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at = 0, const std::string& folder = "") {
-  LayoutResult result;
-  std::mutex lock;
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
-    at::get_num_threads();
-    at::set_num_threads(1);
-    auto trainer = std::make_unique<Trainer>(spec, corpus, world);
-    while (trainer->num_steps() < spec.train.steps) {
-      const double loss = trainer->step().loss;
-      if (world.rank() == 0) result.losses.push_back(loss);
-      if (trainer->num_steps() != save_at) continue;
-      trainer->save(folder, to_toml(spec));
-      trainer = std::make_unique<Trainer>(spec, corpus, world);
-      trainer->load(folder);
-    }
-    const std::scoped_lock hold(lock);
-    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, Held::Weights);
-  });
-  return result;
-}
-
 // Windows of six tokens and the next: all are the same.
 Corpus one_sample() {
   std::vector<int> tokens;
@@ -227,85 +190,6 @@ TEST(LocalSgd, SendsTheParametersOncePerPeriod) {
     sent[0] = all;
     EXPECT_EQ(sent, (std::vector<int64_t>{all, 0, 0, all, 0, 0, all}));
   });
-}
-
-class LocalSgdResume : public ScratchFolder {};
-
-TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
-  for (const char* replication : {"local-sgd", "diloco"}) {
-    for (const MeshSpec& mesh : {MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 2}}) {
-      RunSpec spec = local_spec(replication, 3, mesh);
-      spec.train.dtype = "float32";
-      spec.train.steps = 8;
-      spec.sync.period_warmup = 1;  // alike after steps 1, 4, 7 and 8
-      const LayoutResult want = train(spec, tiny_corpus());
-      for (const int save_at : {1, 3, 4, 6}) {
-        SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
-        const LayoutResult got = train(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
-        EXPECT_EQ(got.losses, want.losses);
-        EXPECT_TRUE(same_bits(got.params, want.params));
-      }
-    }
-  }
-}
-
-// Loads what `before` wrote after `steps` steps, and makes one more.
-double next_loss(const RunSpec& before, int steps, RunSpec after, const std::string& folder) {
-  on_every_rank(before, [&](Trainer& trainer) {
-    while (trainer.num_steps() < steps) trainer.step();
-    trainer.save(folder, to_toml(before));
-  });
-  double loss = 0;
-  on_every_rank(after, [&](Trainer& trainer) {
-    trainer.load(folder);
-    const double mine = trainer.step().loss;
-    if (trainer.groups().world.rank() == 0) loss = mine;
-  });
-  return loss;
-}
-
-std::vector<std::string> refused_keys(const std::function<void()>& call) {
-  std::vector<std::string> keys;
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    for (const Problem& problem : error.problems()) keys.push_back(problem.key);
-  }
-  return keys;
-}
-
-TEST_F(LocalSgdResume, ReplicasThatAreAlikeGoOnAsAnyNumberInAnyWay) {
-  RunSpec before = local_spec("diloco", 2, {.data = 2});
-  before.train.batch = 8;
-  RunSpec serial = before;
-  serial.mesh = {};
-  serial.sync = {};
-  const double want = next_loss(before, 2, serial, path("a"));
-  for (const char* replication : {"all-reduce", "local-sgd", "diloco"}) {
-    for (const int data : {1, 2, 4}) {
-      RunSpec after = before;
-      after.sync.replication = replication;
-      after.mesh.data = data;
-      EXPECT_NEAR(next_loss(before, 2, after, path(cat(replication, data))), want, 1e-10) << replication << " " << data;
-    }
-  }
-  EXPECT_GT(next_loss(serial, 2, before, path("b")), 0);
-}
-
-TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
-  RunSpec before = local_spec("diloco", 2, {.data = 2});
-  before.train.batch = 8;
-  const auto refused = [&](const char* replication, int data) {
-    RunSpec after = before;
-    after.sync.replication = replication;
-    after.mesh.data = data;
-    return refused_keys([&] { next_loss(before, 3, after, path(cat(replication, data))); });
-  };
-  using Keys = std::vector<std::string>;
-  EXPECT_EQ(refused("diloco", 2), Keys{});
-  EXPECT_EQ(refused("diloco", 4), Keys{"mesh.data"});
-  EXPECT_EQ(refused("local-sgd", 2), Keys{"sync.replication"});
-  EXPECT_EQ(refused("all-reduce", 1), (Keys{"sync.replication", "mesh.data"}));
 }
 
 // From its second step on, rank 1 has a gradient that is infinite.

@@ -1,0 +1,95 @@
+// What replicas that train apart keep in a checkpoint, and with whom they go on from it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/local_run.h"
+
+namespace braid {
+namespace {
+
+class LocalSgdResume : public ScratchFolder {};
+
+TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
+  for (const char* replication : {"local-sgd", "diloco"}) {
+    for (const MeshSpec& mesh : {MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 2}}) {
+      RunSpec spec = local_spec(replication, 3, mesh);
+      spec.train.dtype = "float32";
+      spec.train.steps = 8;
+      spec.sync.period_warmup = 1;  // alike after steps 1, 4, 7 and 8
+      const LayoutResult want = train(spec, tiny_corpus());
+      for (const int save_at : {1, 3, 4, 6}) {
+        SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
+        const LayoutResult got = train(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
+        EXPECT_EQ(got.losses, want.losses);
+        EXPECT_TRUE(same_bits(got.params, want.params));
+      }
+    }
+  }
+}
+
+// Loads what `before` wrote after `steps` steps, and makes one more.
+double next_loss(const RunSpec& before, int steps, RunSpec after, const std::string& folder) {
+  on_every_rank(before, [&](Trainer& trainer) {
+    while (trainer.num_steps() < steps) trainer.step();
+    trainer.save(folder, to_toml(before));
+  });
+  double loss = 0;
+  on_every_rank(after, [&](Trainer& trainer) {
+    trainer.load(folder);
+    const double mine = trainer.step().loss;
+    if (trainer.groups().world.rank() == 0) loss = mine;
+  });
+  return loss;
+}
+
+std::vector<std::string> refused_keys(const std::function<void()>& call) {
+  std::vector<std::string> keys;
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    for (const Problem& problem : error.problems()) keys.push_back(problem.key);
+  }
+  return keys;
+}
+
+TEST_F(LocalSgdResume, ReplicasThatAreAlikeGoOnAsAnyNumberInAnyWay) {
+  RunSpec before = local_spec("diloco", 2, {.data = 2});
+  before.train.batch = 8;
+  RunSpec serial = before;
+  serial.mesh = {};
+  serial.sync = {};
+  const double want = next_loss(before, 2, serial, path("a"));
+  for (const char* replication : {"all-reduce", "local-sgd", "diloco"}) {
+    for (const int data : {1, 2, 4}) {
+      RunSpec after = before;
+      after.sync.replication = replication;
+      after.mesh.data = data;
+      EXPECT_NEAR(next_loss(before, 2, after, path(cat(replication, data))), want, 1e-10) << replication << " " << data;
+    }
+  }
+  EXPECT_GT(next_loss(serial, 2, before, path("b")), 0);
+}
+
+TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
+  RunSpec before = local_spec("diloco", 2, {.data = 2});
+  before.train.batch = 8;
+  const auto refused = [&](const char* replication, int data) {
+    RunSpec after = before;
+    after.sync.replication = replication;
+    after.mesh.data = data;
+    return refused_keys([&] { next_loss(before, 3, after, path(cat(replication, data))); });
+  };
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(refused("diloco", 2), Keys{});
+  EXPECT_EQ(refused("diloco", 4), Keys{"mesh.data"});
+  EXPECT_EQ(refused("local-sgd", 2), Keys{"sync.replication"});
+  EXPECT_EQ(refused("all-reduce", 1), (Keys{"sync.replication", "mesh.data"}));
+}
+
+}  // namespace
+}  // namespace braid
