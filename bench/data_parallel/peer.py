@@ -16,30 +16,11 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn as nn
-import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from gpt2_block import LAYERS, POSITIONS, VOCAB, WIDTH, Block  # noqa: E402
-
-
-class Gpt2(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.ln_f = nn.LayerNorm(WIDTH)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
-
-    def forward(self, tokens, targets):
-        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        logits = F.linear(self.ln_f(x), self.wte.weight)
-        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+from gpt2 import VOCAB, Gpt2  # noqa: E402
 
 
 def parallel(model, kind, dtype, ranks):

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch.distributed.pipelining import PipelineStage, schedules
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from gpt2_block import POSITIONS, VOCAB, WIDTH, Block  # noqa: E402
+from gpt2 import POSITIONS, VOCAB, WIDTH, Block  # noqa: E402
 
 RANKS = 2
 V_SHAPED = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
