@@ -1,4 +1,4 @@
-"""GPT-2 124M's sizes and its transformer block in PyTorch, for the peers of benches."""
+"""GPT-2 124M in PyTorch, for the peers of benches: sizes, transformer block, model with tied embedding."""
 import torch.nn as nn
 import torch.nn.functional as F
 
