@@ -118,16 +118,13 @@ ChannelHub::~ChannelHub() { close_untaken(); }
 
 void ChannelHub::close_untaken() {
   for (int number = 0; number < mailboxes_->size(); ++number) {
-    const auto at = static_cast<size_t>(number);
-    if (!taken_[at]) mailboxes_->close(number);
-    taken_[at] = true;
+    if (!taken_[static_cast<size_t>(number)].exchange(true)) mailboxes_->close(number);
   }
 }
 
 std::unique_ptr<Channel> ChannelHub::endpoint(int number) {
   check(0 <= number && number < mailboxes_->size(), "an endpoint of the hub");
-  check(!taken_[static_cast<size_t>(number)], "an endpoint is taken once");
-  taken_[static_cast<size_t>(number)] = true;
+  check(!taken_[static_cast<size_t>(number)].exchange(true), "an endpoint is taken once");
   return std::make_unique<Endpoint>(mailboxes_, number);
 }
 

@@ -1,6 +1,7 @@
 // Channels between threads of this process: a mailbox for each endpoint, nothing is copied.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "braid/comm/channel.h"
@@ -23,7 +24,7 @@ class ChannelHub {
   class Mailboxes;
   class Endpoint;
   std::shared_ptr<Mailboxes> mailboxes_;
-  std::vector<bool> taken_;
+  std::vector<std::atomic<bool>> taken_;  // endpoints are taken on threads of their own
 };
 
 }  // namespace braid
