@@ -18,6 +18,7 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_replica.h"
+#include "braid/spec/fields.h"
 
 namespace braid {
 namespace {
@@ -27,10 +28,18 @@ std::vector<Problem> problems(const LayerList& layers, const Communicator& world
   std::vector<Problem> found;
   const SyncSpec& sync = options.sync;
   const bool sums = sync.replication == "all-reduce";
-  if (sync.zero < 0 || sync.zero > 3) found.push_back({"sync.zero", cat(sync.zero), "must be from 0 to 3", ""});
+  RunSpec run;
+  run.sync = sync;
+  for (const Field& field : sync_fields()) {
+    if (auto problem = broken_rule(field, run)) found.push_back(std::move(*problem));
+  }
   const int group = sync.zero_group;
   if (group < 0 || (group > 0 && world.size() % group != 0)) {
     found.push_back({"sync.zero_group", cat(group), cat("must be 0 or divide the ", world.size(), " ranks"), "0"});
+  }
+  if (sync.replication == "parameter-server" && world.rank_kind() == RankKind::Process) {
+    found.push_back({"sync.replication", sync.replication,
+                     "needs ranks that are threads: servers are threads beside them", "all-reduce"});
   }
   if (sync.zero > 0 && (!sums || sync.compression != "none")) {
     found.push_back({"sync.zero", cat(sync.zero), "must be 0 unless plain sums keep the ranks in step", "0"});

@@ -40,7 +40,7 @@ enum class GradientScale { Average, Sum };  // of the ranks' gradients
 class DataParallel {
  public:
   struct Options {
-    SyncSpec sync = {};            // any way of keeping replicas in step, compressed or not
+    SyncSpec sync = {};            // any way of keeping replicas in step; servers need ranks that are threads
     OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate
     GradientScale scale = GradientScale::Average;
   };

@@ -16,6 +16,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/module/data_parallel.h"
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 #include "tests/launch/forked.h"
@@ -160,6 +161,14 @@ TEST(ProcessRankTraining, a_pipeline_gives_the_result_of_one_rank) {
     EXPECT_NEAR(outcome->first, serial.first, 1e-10);
     EXPECT_NEAR(outcome->last, serial.last, 1e-10);
     EXPECT_LT(serial.last, 0.9 * serial.first);
+  });
+}
+
+TEST(ProcessRankTraining, parameter_servers_are_refused) {
+  run_forked(2, [](Communicator& world) {
+    LayerList layers;
+    layers.add(torch::nn::Linear(2, 2));
+    EXPECT_THROW(DataParallel(layers, world, {.sync = {.replication = "parameter-server"}}), ConfigError);
   });
 }
 

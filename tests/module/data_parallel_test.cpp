@@ -290,6 +290,12 @@ TEST(DataParallel, RefusesWithEverythingThatIsWrong) {
     EXPECT_NE(std::string(error.what()).find("torch::nn::Dropout"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("zero_group"), std::string::npos);
   }
+  const LayerList layers = perceptron();
+  for (const SyncSpec& wrong :
+       {SyncSpec{.replication = "all-reduc"}, SyncSpec{.compression = "zip"}, SyncSpec{.zero = 4},
+        SyncSpec{.replication = "diloco", .zero = 1}, SyncSpec{.servers = 0}}) {
+    run_ranks(1, [&](Communicator& world) { EXPECT_THROW(DataParallel(layers, world, {.sync = wrong}), ConfigError); });
+  }
   LayerList narrow;
   narrow.add("half", torch::nn::Linear(2, 2));
   narrow[0].module->to(at::kBFloat16);
