@@ -8,6 +8,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
+#include "braid/comm/pause.h"
 
 namespace braid {
 namespace {
@@ -15,14 +16,6 @@ namespace {
 constexpr int64_t kMinPieceBytes = 16 << 10;   // below, claiming costs more than it shares
 constexpr int64_t kMaxPieceBytes = 512 << 10;  // above, the last piece keeps the others waiting
 constexpr int64_t kPiecesPerParty = 4;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 }  // namespace
 

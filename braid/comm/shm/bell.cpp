@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
-#include <thread>
 
 #include "braid/base/clock.h"
+#include "braid/comm/pause.h"
 
 namespace braid {
 namespace {
@@ -19,14 +19,6 @@ namespace {
 static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
 
 constexpr double kNap = 1.0;  // seconds, the longest sleep in one piece
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 }  // namespace
 
