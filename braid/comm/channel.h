@@ -3,7 +3,8 @@
 // message.
 //
 // A message moves: after send() the sender writes none of its tensors, and the receiver, who shares their memory, only
-// reads them. Messages of one sender with one tag arrive in the order they were sent. send() never waits.
+// reads them. None of them is a view, which would keep alive all that it is a view of. Messages of one sender with one
+// tag arrive in the order they were sent. send() never waits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

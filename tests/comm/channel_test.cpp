@@ -58,6 +58,12 @@ TYPED_TEST_P(Channels, TensorsMoveAndAreNotCopied) {
   EXPECT_TRUE(holds<float>(event.message.tensors[0], [](int64_t i) { return value<float>(1, 0, i); }));
 }
 
+TYPED_TEST_P(Channels, ViewsAreRefused) {
+  TypeParam hub(2);
+  const auto a = hub.endpoint(0);
+  EXPECT_THROW(a->send(1, kTag, {{}, {empty<float>(10).narrow(0, 0, 5)}}), InternalError);
+}
+
 TYPED_TEST_P(Channels, AnEndpointMayWriteToItself) {
   TypeParam hub(1);
   const auto a = hub.endpoint(0);
@@ -150,9 +156,9 @@ TYPED_TEST_P(Channels, ManySendersLoseNothingAndKeepTheirOrder) {
   EXPECT_EQ(next, std::vector<int64_t>(kSenders, count));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Channels, EachTagIsAnOrderOfItsOwn, TensorsMoveAndAreNotCopied, AnEndpointMayWriteToItself,
-                            NothingUntilTheDeadline, AClosedPeerIsToldOnceAfterItsMessages, ClosingWakesWhoeverWaits,
-                            ManySendersLoseNothingAndKeepTheirOrder);
+REGISTER_TYPED_TEST_SUITE_P(Channels, EachTagIsAnOrderOfItsOwn, TensorsMoveAndAreNotCopied, ViewsAreRefused,
+                            AnEndpointMayWriteToItself, NothingUntilTheDeadline, AClosedPeerIsToldOnceAfterItsMessages,
+                            ClosingWakesWhoeverWaits, ManySendersLoseNothingAndKeepTheirOrder);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Channels, ChannelHub);
 
 TEST(ChannelHub, GivesEachEndpointOnce) {

@@ -68,7 +68,7 @@ class FaultyChannel final : public Channel {
     if (message.tensors.empty()) {
       message.header.resize(static_cast<size_t>(draw() * static_cast<double>(message.header.size())));
     } else if (at::Tensor& last = message.tensors.back(); last.numel() > 0 && draw() < 0.7) {
-      last = last.reshape({-1}).narrow(0, 0, static_cast<int64_t>(draw() * static_cast<double>(last.numel())));
+      last = last.reshape({-1}).narrow(0, 0, static_cast<int64_t>(draw() * static_cast<double>(last.numel()))).clone();
     } else {
       message.tensors.pop_back();
     }

@@ -99,6 +99,7 @@ class ChannelHub::Endpoint final : public Channel {
   int endpoint() const override { return number_; }
   int num_endpoints() const override { return mailboxes_->size(); }
   Delivery send(int peer, int tag, ChannelMessage message) override {
+    for (const at::Tensor& tensor : message.tensors) check(!tensor.is_view(), "a message's tensors are no views");
     return mailboxes_->put(number_, peer, tag, std::move(message));
   }
   ChannelEvent recv_any(int tag, Time deadline) override { return mailboxes_->take(number_, tag, deadline); }

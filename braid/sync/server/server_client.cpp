@@ -13,7 +13,20 @@
 namespace braid {
 namespace {
 
-// The rows of `rows` in `range`, numbered from its begin; values share memory.
+// Elements `range` of a contiguous tensor along its first dimension, in memory of their own.
+at::Tensor copied(const at::Tensor& from, const KeyRange& range) {
+  auto sizes = from.sizes().vec();
+  sizes[0] = range.size();
+  at::Tensor copy = at::empty(sizes, from.scalar_type());
+  if (copy.numel() == 0) return copy;
+  const size_t row_bytes = copy.nbytes() / static_cast<size_t>(range.size());
+  const auto* first =
+      static_cast<const std::byte*>(from.const_data_ptr()) + static_cast<size_t>(range.begin) * row_bytes;
+  std::memcpy(copy.mutable_data_ptr(), first, copy.nbytes());
+  return copy;
+}
+
+// The rows of `rows` in `range`, numbered from its begin.
 TableRows rows_within(const TableRows& rows, const KeyRange& range) {
   if (!rows.index.defined()) return {};
   const int64_t* all = rows.index.const_data_ptr<int64_t>();
@@ -24,7 +37,7 @@ TableRows rows_within(const TableRows& rows, const KeyRange& range) {
   TableRows part{at::empty({count}, at::kLong), {}};
   int64_t* index = part.index.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < count; ++i) index[i] = all[first + i] - range.begin;
-  if (rows.values.defined()) part.values = rows.values.narrow(0, first, count);
+  if (rows.values.defined()) part.values = copied(rows.values, {first, first + count});
   return part;
 }
 
@@ -128,16 +141,10 @@ bool ServerClient::read_pulled(int server, const ChannelMessage& message, KeyedT
   return true;
 }
 
-// What goes to one server, flat values in memory of their own.
+// What goes to one server.
 KeyedTensors ServerClient::part_of(const at::Tensor& dense, const std::vector<TableRows>& rows, int server) const {
   KeyedTensors part;
-  if (dense.defined()) {
-    const KeyRange range = shares_.elements.of(server);
-    part.dense = at::empty({range.size()}, dense.scalar_type());
-    const auto* from = static_cast<const std::byte*>(dense.const_data_ptr());
-    const auto begin = static_cast<size_t>(range.begin) * dense.element_size();
-    if (range.size() > 0) std::memcpy(part.dense.mutable_data_ptr(), from + begin, part.dense.nbytes());
-  }
+  if (dense.defined()) part.dense = copied(dense, shares_.elements.of(server));
   for (size_t t = 0; t < rows.size(); ++t) part.rows.push_back(rows_within(rows[t], shares_.rows[t].of(server)));
   return part;
 }
