@@ -30,7 +30,6 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
       store_(store),
       groups_(groups),
       reducer_(options.reducer ? std::move(options.reducer) : std::make_unique<PlainReducer>(groups.data)),
-      scale_(options.scale),
       model_part_(options.model_part),
       tuner_(tuner_options(spec), groups.data) {
   make_plan();
@@ -63,23 +62,10 @@ void BucketedAllReduce::flush() {
   launch_complete();
 }
 
-std::vector<std::string> BucketedAllReduce::flush_unused() {
-  std::vector<std::string> unused;
-  for (const Parameter& param : store_.params()) {
-    if (order_.is_ready(param.name)) continue;
-    for (const UseGrad& use : param.use_grads) at::Tensor(use.slice).zero_();
-    unused.push_back(param.name);
-    ready(param);
-  }
-  flush();
-  return unused;
-}
-
 void BucketedAllReduce::finish() {
   flush();
   for (const int bucket : order_.order()) reducer_->advance(bucket);
   for (const int bucket : order_.order()) reducer_->finish(bucket);
-  if (scale_ == GradScale::Average && groups_.data.size() > 1) store_.flat_grads().div_(groups_.data.size());
   add_tied_uses();
   if (!order_is_learnt_) learn_order();
   choose_ways();

@@ -25,12 +25,8 @@ struct ReplicaGroups {
   Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); else size 1
 };
 
-// Losses that are means over the global batch already want the sum; those of user programs mostly the average.
-enum class GradScale { Sum, Average };
-
 struct AllReduceOptions {
   std::unique_ptr<GradReducer> reducer = nullptr;  // over ReplicaGroups::data; null: plain
-  GradScale scale = GradScale::Sum;
   int model_part = 0;  // in names of state: tells ranks apart that hold other parts of the same parameters
 };
 
@@ -42,6 +38,7 @@ class BucketedAllReduce final : public Replication {
   // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`.
   BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
 
+  void begin_step(int64_t step) override { reducer_->begin_step(step); }
   void ready(const Parameter& param) override;
   void flush() override;
   void finish() override;
@@ -50,13 +47,7 @@ class BucketedAllReduce final : public Replication {
   // What the reducer carries from step to step; kReducerState begins its names.
   std::vector<ReplicationState> state() override;
 
-  // In place of flush() where backward may leave parameters out: those that were not ready in this step count as zero
-  // gradients. Returns their names.
-  std::vector<std::string> flush_unused();
-
-  const SyncWays& ways() const { return tuner_.ways(); }
   const std::vector<int>& launch_order() const { return order_.order(); }
-  GradReducer& reducer() { return *reducer_; }
 
  private:
   void make_plan();
@@ -71,7 +62,6 @@ class BucketedAllReduce final : public Replication {
   ParamStore& store_;
   ReplicaGroups groups_;
   std::unique_ptr<GradReducer> reducer_;
-  const GradScale scale_;
   const int model_part_;
   SyncTuner tuner_;
   BucketPlan plan_;

@@ -20,7 +20,6 @@ class LaunchOrder {
 
   // The gradients of a parameter are complete. check() fails the second time in a step, or for a stranger.
   void ready(const std::string& param);
-  bool is_ready(const std::string& param) const { return ready_.contains(param); }
   bool all_ready() const;
   // The next bucket to launch, once.
   std::optional<int> take();

@@ -7,6 +7,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/sync/make_replication.h"
 
 namespace braid {
 namespace {
@@ -212,40 +213,25 @@ TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
   });
 }
 
-TEST(BucketedAllReduce, AveragesWhereAsked) {
-  run_ranks(4, [&](Communicator& world) {
-    ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
-    const auto alone = world.split(world.rank(), 0, "tied");
-    BucketedAllReduce sync(small_buckets(), store, {world, *alone}, {nullptr, GradScale::Average});
-    write_gradients(store, world.rank());
-    for (const Parameter& param : store.params()) sync.ready(param);
-    sync.finish();
-    for (const Parameter& param : store.params()) expect_all(param.main_grad, total(param, 4) / 4);
-  });
-}
-
-// On rank 1 nobody used "a" and "ln": their slices still hold the step before.
-TEST(BucketedAllReduce, UnusedParametersCountAsZero) {
+// The bytes of a step, in units of what plain sums send.
+TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
   run_ranks(2, [&](Communicator& world) {
     ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
-    const auto alone = world.split(world.rank(), 0, "tied");
-    BucketedAllReduce sync(small_buckets(), store, {world, *alone});
-    for (int step = 0; step < 2; ++step) {
+    const auto alone = world.split(world.rank(), 0, "alone");
+    SyncSpec spec = small_buckets();
+    spec.compression = "bfloat16";
+    spec.compression_start = 2;
+    const auto sync = make_replication(spec, {world, *alone, *alone, *alone}, {.store = store});
+    const double plain_bytes = static_cast<double>(store.flat_grads().numel()) * 4;
+    const std::vector<double> shares = {1, 1, 0.5, 0.5};
+    for (size_t step = 0; step < shares.size(); ++step) {
+      const int64_t before = sync->bytes_sent();
+      sync->begin_step(static_cast<int64_t>(step));
       write_gradients(store, world.rank());
-      const auto used = [&](const Parameter& param) {
-        return world.rank() == 0 || step == 0 || (param.name != "a" && param.name != "ln");
-      };
-      for (const Parameter& param : store.params()) {
-        if (used(param)) sync.ready(param);
-      }
-      const std::vector<std::string> want =
-          world.rank() == 0 || step == 0 ? std::vector<std::string>{} : std::vector<std::string>{"a", "ln"};
-      EXPECT_EQ(sync.flush_unused(), want);
-      sync.finish();
-      for (const Parameter& param : store.params()) {
-        const bool only_rank_0 = step == 1 && (param.name == "a" || param.name == "ln");
-        expect_all(param.main_grad, total(param, only_rank_0 ? 1 : 2));
-      }
+      for (const Parameter& param : store.params()) sync->ready(param);
+      sync->finish();
+      const auto sent = static_cast<double>(sync->bytes_sent() - before);
+      EXPECT_NEAR(sent / plain_bytes, shares[step], 0.01) << "step " << step;
     }
   });
 }
