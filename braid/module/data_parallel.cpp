@@ -18,35 +18,14 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_replica.h"
-#include "braid/spec/fields.h"
+#include "braid/module/sync_problems.h"
 
 namespace braid {
 namespace {
 
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
-  std::vector<Problem> found;
-  const SyncSpec& sync = options.sync;
-  const bool sums = sync.replication == "all-reduce";
-  RunSpec run;
-  run.sync = sync;
-  for (const Field& field : sync_fields()) {
-    if (auto problem = broken_rule(field, run)) found.push_back(std::move(*problem));
-  }
-  const int group = sync.zero_group;
-  if (group < 0 || (group > 0 && world.size() % group != 0)) {
-    found.push_back({"sync.zero_group", cat(group), cat("must be 0 or divide the ", world.size(), " ranks"), "0"});
-  }
-  if (sync.replication == "parameter-server" && world.rank_kind() == RankKind::Process) {
-    found.push_back({"sync.replication", sync.replication,
-                     "needs ranks that are threads: servers are threads beside them", "all-reduce"});
-  }
-  if (sync.zero > 0 && (!sums || sync.compression != "none")) {
-    found.push_back({"sync.zero", cat(sync.zero), "must be 0 unless plain sums keep the ranks in step", "0"});
-  }
-  if (!sums && sync.compression != "none") {
-    found.push_back({"sync.compression", sync.compression, "must be none unless sums keep the ranks in step", "none"});
-  }
+  std::vector<Problem> found = sync_problems(options.sync, world);
   const bool share_generator = world.rank_kind() == RankKind::Thread && world.size() > 1;
   for (int l = 0; share_generator && l < layers.size(); ++l) {
     for (const std::string& module : drawing_modules(layers[l])) {
@@ -87,7 +66,7 @@ class DataParallel::State {
     check(replica.sends(), "backward() comes before clip_grad_norm() and step()");
     replica.finish();
   }
-  const std::vector<OwnedRange>& owned() { return replica.modules().store().owned(); }
+  const std::vector<OwnedRange>& owned() { return replica.replicated().store().owned(); }
   bool served() const { return options.sync.replication == "parameter-server"; }
 
   Communicator& world;
@@ -99,7 +78,7 @@ DataParallel::DataParallel(LayerList layers, Communicator& world, Options option
     : state_(std::make_unique<State>(std::move(layers), world, options)) {}
 DataParallel::~DataParallel() = default;
 
-const Tensors& DataParallel::parameters() const { return state_->replica.modules().updated(); }
+const Tensors& DataParallel::parameters() const { return state_->replica.replicated().modules().updated(); }
 
 Tensors DataParallel::forward(const Tensors& inputs) { return state_->replica.forward(inputs); }
 
@@ -117,7 +96,7 @@ double DataParallel::clip_grad_norm(double largest) {
   const c10::AutoGradMode no_grad(false);
   const at::Tensor squares = at::zeros({1}, at::kDouble);
   for (const OwnedRange& range : state_->owned()) squares.add_(range.grad.to(at::kDouble).square().sum());
-  Communicator& shards = state_->replica.shards();
+  Communicator& shards = state_->replica.replicated().shards();
   if (shards.size() > 1) shards.all_reduce(squares, ReduceOp::Sum).wait_host();
   const double norm = std::sqrt(squares.item<double>());
   const double scale = largest / (norm + 1e-6);

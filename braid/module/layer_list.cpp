@@ -88,6 +88,12 @@ LayerList& LayerList::stash(const std::string& name) {
   return add(cat("stash ", name), keep, {.stash = {name}});
 }
 
+LayerList LayerList::subset(const std::vector<int>& numbers) const {
+  LayerList some;
+  for (const int number : numbers) some.layers_.push_back(layers_.at(static_cast<size_t>(number)));
+  return some;
+}
+
 LayerList& LayerList::push(std::string name, Layer layer, LayerOptions options) {
   layer.name = std::move(name);
   layer.options = std::move(options);

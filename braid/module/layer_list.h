@@ -65,6 +65,9 @@ class LayerList {
   // A layer that passes on what it gets and keeps its first tensor.
   LayerList& stash(const std::string& name);
 
+  // The layers of these numbers, as a copy of the list has them.
+  LayerList subset(const std::vector<int>& numbers) const;
+
   int size() const { return static_cast<int>(layers_.size()); }
   const Layer& operator[](int index) const { return layers_[index]; }
   // Puts another module in the place of a layer.

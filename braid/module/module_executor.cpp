@@ -81,6 +81,7 @@ void ModuleExecutor::check_outputs(int stage, int micro, const Tensors& outputs)
 }
 
 void ModuleExecutor::input_grad(int stage, int micro) {
+  if (on_backward) on_backward(stage);
   InFlight& flight = in_flight_.at({stage, micro});
   const StageShapes& specs = shapes(stage, micro);
   Tensors roots, seeds;

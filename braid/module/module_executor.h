@@ -32,7 +32,8 @@ class ModuleExecutor final : public StageExecutor {
   ModuleExecutor(const std::map<int, ModuleStage>& stages, int num_stages, Loss loss);
 
   void begin_step(ModuleStep step);
-  std::function<void(int stage)> on_reduce;
+  // Before a microbatch's backward, and after the last one of the step. May be empty.
+  std::function<void(int stage)> on_backward, on_reduce;
   // Of the step, on the rank of the last stage.
   double loss() const;                  // weighted, over the microbatches
   std::vector<Tensors> take_results();  // of an evaluation, by microbatch

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
+#include <torch/optim/optimizer.h>
 
 #include <list>
 
@@ -12,6 +13,7 @@
 #include "braid/module/module_executor.h"
 #include "braid/module/replica_gradients.h"
 #include "braid/module/shape_book.h"
+#include "braid/module/sync_problems.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
@@ -36,13 +38,29 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
   return problems;
 }
 
-std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule, const std::vector<int>& balance,
-                                    const Communicator& pipe) {
+// Of every rank of the pipe, so that all of them hear the same.
+std::vector<Problem> data_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
+                                   const Schedule& schedule, const ModulePipeline::Options& options) {
+  auto problems = pipelined_sync_problems(options.sync, *options.data);
+  std::vector<std::vector<int>> layers_of_rank(static_cast<size_t>(schedule.num_ranks()));
+  for (size_t stage = 0; stage < plan.size(); ++stage) {
+    auto& own = layers_of_rank.at(static_cast<size_t>(schedule.stage_rank[stage]));
+    for (int index = plan[stage].first; index < plan[stage].last; ++index) own.push_back(index);
+  }
+  for (const auto& own : layers_of_rank) append(problems, storage_problems(layers.subset(own)));
+  return problems;
+}
+
+// Ranks share the list: nobody changes a module before all have looked at it.
+std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
+                                    const ModulePipeline::Options& options, Communicator& pipe) {
   std::vector<Problem> problems = unfollowable(schedule);
   if (problems.empty()) append(problems, faults_of(schedule, pipe.size()));
-  auto plan = plan_stages(layers, schedule.num_stages, balance, problems);
+  auto plan = plan_stages(layers, schedule.num_stages, options.balance, problems);
   append(problems, sharing_problems(layers, plan, schedule, pipe.rank_kind()));
+  if (options.data) append(problems, data_problems(layers, plan, schedule, options));
   if (!problems.empty()) throw ConfigError(std::move(problems));
+  pipe.barrier().wait_host();
   return plan;
 }
 
@@ -88,37 +106,39 @@ class ModulePipeline::State {
         pipe_(pipe),
         options_(std::move(options)),
         schedule_(with_comms(with_grad_sync(options_.schedule))),
-        plan_(checked_plan(layers_, schedule_, options_.balance, pipe)),
+        plan_(checked_plan(layers_, schedule_, options_, pipe)),
         claim_(layers_, own_plans()),
         stages_(own_stages()),
         own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
         data_(options_.data ? *options_.data : *own_data_),
-        gradients_(stages_, data_),
+        gradients_(layers_, stages_, options_.data, options_.sync),
         book_(stages_, schedule_, pipe),
         executor_(stages_, schedule_.num_stages, options_.loss),
         runtime_(schedule_, pipe, executor_) {
+    executor_.on_backward = [this](int stage) { gradients_.begin_backward(stage); };
     executor_.on_reduce = [this](int stage) { gradients_.reduce(stage); };
-    gradients_.broadcast_state();
   }
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
     const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Training);
+    const int64_t number = options_.first_step + num_steps_++;
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
-    ModuleStep step{
-        {ForwardPurpose::Training, options_.first_step + num_steps_++, first_micro}, split, inputs, targets};
+    ModuleStep step{{ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
+    double share = 1;  // of this replica's loss in that of all
     if (has_last_stage()) {
       require_targets(targets, split);
-      step.weights = weights(split);
+      share = weigh(step, number);
     }
     executor_.begin_step(std::move(step));
-    gradients_.begin_step();
+    gradients_.begin_step(number, split.num_microbatches);
     spans_ = runtime_.run_step();
     gradients_.finish();
     for (const auto& [number, stage] : stages_) stage.end_step(data_);
     if (!has_last_stage()) return std::nullopt;
-    return sum_over(data_, executor_.loss());
+    return sum_over(data_, share * executor_.loss());
   }
+  void update(const std::function<void()>& write) { gradients_.update(write); }
 
   Tensors forward(const Tensors& inputs) {
     std::list<EvaluationMode> modes;
@@ -136,7 +156,11 @@ class ModulePipeline::State {
 
   const Tensors& parameters() const { return gradients_.parameters(); }
   const std::vector<Span>& spans() const { return spans_; }
-  void retrace() { book_.forget(); }
+  int64_t bytes_sent() const { return gradients_.bytes_sent(); }
+  void retrace() {
+    book_.forget();
+    gradients_.follow();
+  }
 
  private:
   bool has_last_stage() const { return stages_.contains(schedule_.num_stages - 1); }
@@ -166,15 +190,18 @@ class ModulePipeline::State {
     }
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
-  // Of each microbatch's loss in the loss of all data ranks' minibatches.
-  std::vector<double> weights(const MinibatchSplit& split) const {
-    if (options_.loss_kind == LossKind::Sum) return std::vector<double>(split.num_microbatches, 1.0);
-    const double all_rows = sum_over(data_, static_cast<double>(split.rows));
-    std::vector<double> result;
+  // Sets the weight of each microbatch's loss in the one that step number `number` minimises: that of all data ranks'
+  // minibatches, or of this one's where replicas train apart. Returns the weight of the latter in the former.
+  double weigh(ModuleStep& step, int64_t number) const {
+    const MinibatchSplit& split = step.split;
+    step.weights.assign(split.num_microbatches, 1.0);
+    if (options_.loss_kind == LossKind::Sum) return 1;
+    const double own_rows = static_cast<double>(split.rows), all_rows = sum_over(data_, own_rows);
+    const double rows = gradients_.apart(number) ? own_rows : all_rows;
     for (int micro = 0; micro < split.num_microbatches; ++micro) {
-      result.push_back(static_cast<double>(split.size(micro)) / all_rows);
+      step.weights[micro] = static_cast<double>(split.size(micro)) / rows;
     }
-    return result;
+    return rows / all_rows;
   }
 
   const LayerList layers_;
@@ -202,6 +229,11 @@ std::optional<double> ModulePipeline::step(const Tensors& inputs, const Tensors&
   return state_->step(inputs, targets);
 }
 Tensors ModulePipeline::forward(const Tensors& inputs) { return state_->forward(inputs); }
+void ModulePipeline::update(const std::function<void()>& write) { state_->update(write); }
+void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
+  update([&] { optimizer.step(); });
+}
+int64_t ModulePipeline::bytes_sent() const { return state_->bytes_sent(); }
 const Tensors& ModulePipeline::parameters() const { return state_->parameters(); }
 const std::vector<Span>& ModulePipeline::spans() const { return state_->spans(); }
 void ModulePipeline::retrace() { state_->retrace(); }

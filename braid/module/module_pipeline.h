@@ -20,6 +20,7 @@
 // no split between input and weight gradients (module_executor.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +29,11 @@
 #include "braid/module/layer_list.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
+#include "braid/spec/sync_spec.h"
+
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace braid {
 
@@ -66,12 +72,14 @@ class ModulePipeline {
     LossKind loss_kind = LossKind::Mean;
     std::vector<int> balance = {};  // layers per stage; empty: as even as can be
     Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one
+    SyncSpec sync = {};             // how these are kept in step: sums as asked for, sync.zero = 1, local-sgd, diloco
     int64_t first_step = 0;         // the number of the first step, when a training goes on
   };
 
   // Collective over `pipe` and `data`, which outlive this; the list is copied, its modules are not. Data rank 0's
-  // parameters and buffers become those of all. Throws ConfigError with everything that is wrong with layers, balance
-  // and schedule, the same on all ranks, before any of them starts work.
+  // parameters and buffers become those of all. Throws ConfigError with everything that is wrong with layers, balance,
+  // schedule and sync, the same on all ranks, before any of them starts work. With `data` the trained parameters of a
+  // rank are float32 or float64, on the CPU, and come to lie in one buffer, as their gradients do.
   ModulePipeline(LayerList layers, Communicator& pipe, Options options);
   ~ModulePipeline();
 
@@ -85,12 +93,21 @@ class ModulePipeline {
   // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.
   Tensors forward(const Tensors& inputs);
 
-  // Of this rank's stages, each once: what an optimizer on this rank updates.
+  // The update that follows step(): parameters() from their .grad, and what the data ranks then do to have the new
+  // ones. An optimizer may be called without it where sums keep them in step; sync.zero, local-sgd and diloco need it
+  // after every step(). Collective over `data`.
+  void update(torch::optim::Optimizer& optimizer);
+  void update(const std::function<void()>& write);
+
+  // What an optimizer on this rank updates: the parameters of its stages, each once; under sync.zero flat ranges, what
+  // it owns of them.
   const Tensors& parameters() const;
+  // To data ranks since construction, by the ring algorithm's count, on this rank.
+  int64_t bytes_sent() const;
   // When each action of the last step ran on this rank, in seconds of now_seconds().
   const std::vector<Span>& spans() const;
   // Forgets the shapes found out, and which tensors need gradients: for after a parameter was frozen or released, or
-  // modules changed. On every rank.
+  // modules changed. On every rank. What compression carries over begins anew when a parameter was released.
   void retrace();
 
  private:

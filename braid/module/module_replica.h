@@ -7,23 +7,14 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
-#include "braid/module/module_store.h"
-#include "braid/param/unit_sink.h"
-#include "braid/spec/optimizer_spec.h"
-#include "braid/spec/sync_spec.h"
-#include "braid/sync/replication.h"
+#include "braid/module/replicated_modules.h"
 
 namespace braid {
 
 class ModuleReplica {
  public:
-  struct Specs {
-    const SyncSpec& sync;
-    const OptimizerSpec& optimizer;  // of parameter servers
-  };
   // Collective over `world`, which outlives this. The modules become those of rank 0.
-  ModuleReplica(LayerList layers, Communicator& world, const Specs& specs);
-  ~ModuleReplica();
+  ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs);
   ModuleReplica(const ModuleReplica&) = delete;
 
   Tensors forward(Tensors tensors);
@@ -36,13 +27,11 @@ class ModuleReplica {
   void updated();
 
   bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
-  const ModuleStore& modules() const { return *modules_; }
-  Communicator& shards() { return *shards_; }  // the ranks that share one copy out
-  Replication& replication() { return *replication_; }
+  const ReplicatedModules& replicated() const { return *replicated_; }
+  Replication& replication() const { return replicated_->replication(); }
   int num_layers() const { return layers_.size(); }
 
  private:
-  void add_hooks();
   void begin_step();
   void bind_accumulators();
   void arrived(const Parameter& param);
@@ -53,10 +42,7 @@ class ModuleReplica {
   Tensors run(int layer, Tensors tensors);
 
   LayerList layers_;
-  std::unique_ptr<Communicator> shards_, copies_, alone_;
-  std::unique_ptr<ModuleStore> modules_;
-  std::unique_ptr<UnitSink> sink_;  // of gradients that are shared out; else null
-  std::unique_ptr<Replication> replication_;
+  std::unique_ptr<ReplicatedModules> replicated_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
   std::vector<bool> seen_;  // by parameter, in the last backward

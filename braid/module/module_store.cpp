@@ -22,25 +22,10 @@ struct Use {
   std::vector<int> layers;
 };
 
-std::vector<Problem> problems(const std::vector<std::pair<at::Tensor, Use>>& found) {
-  std::vector<Problem> problems;
-  for (const auto& [tensor, use] : found) {
-    const at::ScalarType type = tensor.scalar_type(), first = found.front().first.scalar_type();
-    const auto refuse = [&](std::string rule) {
-      problems.push_back({use.name, c10::toString(type), std::move(rule), ""});
-    };
-    if (type != at::kFloat && type != at::kDouble) refuse("must be float32 or float64 to be trained by data ranks");
-    if (type != first) refuse(cat("must have the type of ", found.front().second.name, ", ", c10::toString(first)));
-    if (!tensor.is_cpu()) refuse("must be on the CPU");
-  }
-  if (found.empty()) problems.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
-  return problems;
-}
+using Found = std::vector<std::pair<at::Tensor, Use>>;
 
-}  // namespace
-
-std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
-  std::vector<std::pair<at::Tensor, Use>> found;
+Found trained_parameters(const LayerList& layers) {
+  Found found;
   std::map<const void*, size_t> places;
   for (int l = 0; l < layers.size(); ++l) {
     int number = 0;
@@ -52,7 +37,31 @@ std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
       found[place->second].second.layers.push_back(l);
     }
   }
+  return found;
+}
+
+std::vector<Problem> problems(const Found& found) {
+  std::vector<Problem> problems;
+  for (const auto& [tensor, use] : found) {
+    const at::ScalarType type = tensor.scalar_type(), first = found.front().first.scalar_type();
+    const auto refuse = [&](std::string rule) {
+      problems.push_back({use.name, c10::toString(type), std::move(rule), ""});
+    };
+    if (type != at::kFloat && type != at::kDouble) refuse("must be float32 or float64 to be trained by data ranks");
+    if (type != first) refuse(cat("must have the type of ", found.front().second.name, ", ", c10::toString(first)));
+    if (!tensor.is_cpu()) refuse("must be on the CPU");
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::vector<Problem> storage_problems(const LayerList& layers) { return problems(trained_parameters(layers)); }
+
+std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
+  const Found found = trained_parameters(layers);
   auto faults = problems(found);
+  if (found.empty()) faults.push_back({"layers", "", "must have a parameter that requires a gradient", ""});
   if (!faults.empty()) throw ConfigError(std::move(faults));
   std::vector<BlockSpec> blocks;
   for (int l = 0; l < layers.size(); ++l) blocks.push_back({layers[l].name, {}});
@@ -107,7 +116,9 @@ void ModuleStore::bind_gradients() const {
     for (const Parameter& param : store_->params()) parameters_[param.index].mutable_grad() = param.main_grad;
     return;
   }
-  for (size_t i = 0; i < updated_.size(); ++i) updated_[i].mutable_grad() = store_->owned()[i].grad;
+  for (size_t i = 0; i < updated_.size(); ++i) {
+    updated_[i].mutable_grad() = store_->owned()[i].grad.detach();  // no view in autograd's eyes: zero_grad() takes it
+  }
 }
 
 void ModuleStore::note_update() const {

@@ -6,10 +6,14 @@
 #include <memory>
 #include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/module/layer_list.h"
 #include "braid/param/param_store.h"
 
 namespace braid {
+
+// What of these layers' parameters that require a gradient a store cannot hold, by name. Empty: nothing.
+std::vector<Problem> storage_problems(const LayerList& layers);
 
 class ModuleStore {
  public:

@@ -1,76 +1,161 @@
-// All data ranks run the same row of the schedule, so they meet in the same order.
+// A parameter's gradient is complete when the last backward of its last stage has added to it; where that backward did
+// not come by, when it is over. Data ranks may find that in different orders.
 #include "braid/module/replica_gradients.h"
 
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
+namespace {
 
-ReplicaGradients::ReplicaGradients(const std::map<int, ModuleStage>& stages, Communicator& data)
-    : stages_(stages), data_(data) {
-  std::map<const void*, size_t> seen;
+LayerList layers_of(const LayerList& layers, const std::map<int, ModuleStage>& stages) {
+  std::vector<int> numbers;
   for (const auto& [number, stage] : stages) {
-    std::vector<size_t>& places = places_[number];
+    for (int index = stage.plan().first; index < stage.plan().last; ++index) numbers.push_back(index);
+  }
+  return layers.subset(numbers);
+}
+
+Tensors distinct_parameters(const std::map<int, ModuleStage>& stages) {
+  Tensors all;
+  std::set<const void*> seen;
+  for (const auto& [number, stage] : stages) {
     for (const auto& parameter : stage.parameters()) {
-      const auto [found, fresh] = seen.try_emplace(parameter.unsafeGetTensorImpl(), parameters_.size());
-      if (fresh) {
-        parameters_.push_back(parameter);
-        num_stages_of_.push_back(0);
-      }
-      if (std::find(places.begin(), places.end(), found->second) != places.end()) continue;
-      places.push_back(found->second);
-      ++num_stages_of_[found->second];
+      if (seen.insert(parameter.unsafeGetTensorImpl()).second) all.push_back(parameter);
     }
   }
+  return all;
 }
 
-void ReplicaGradients::broadcast_state() {
-  if (data_.size() == 1) return;
-  const c10::AutoGradMode no_grad(false);
-  const auto broadcast = [&](const at::Tensor& tensor) {
-    const at::Tensor whole = tensor.detach().contiguous();
-    data_.broadcast(whole, 0).wait_host();
-    if (!tensor.is_contiguous()) tensor.detach().copy_(whole);
-  };
-  for (const auto& parameter : parameters_) broadcast(parameter);
+}  // namespace
+
+ReplicaGradients::ReplicaGradients(const LayerList& layers, const std::map<int, ModuleStage>& stages,
+                                   Communicator* data, const SyncSpec& sync)
+    : stages_(stages),
+      data_(data),
+      sync_(sync),
+      layers_(layers_of(layers, stages)),
+      parameters_(distinct_parameters(stages)) {
+  if (!data_) return;
+  broadcast_values(layers_, *data_);
+  replicate();
+}
+
+void ReplicaGradients::replicate() {
+  replicated_.reset();
+  const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
+  if (!trains) return;
+  replicated_.emplace(layers_, *data_, ReplicatedModules::Specs{sync_, {}});
+  replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  number_places();
+}
+
+void ReplicaGradients::number_places() {
+  std::map<const void*, int> numbers;
+  for (const at::Tensor& each : replicated_->modules().parameters()) {
+    numbers.try_emplace(each.unsafeGetTensorImpl(), static_cast<int>(numbers.size()));
+  }
+  places_.clear();
+  num_stages_of_.assign(numbers.size(), 0);
   for (const auto& [number, stage] : stages_) {
-    for (const auto& buffer : stage.buffers()) broadcast(buffer);
+    std::set<int> places;
+    for (const auto& parameter : stage.parameters()) {
+      const auto found = numbers.find(parameter.unsafeGetTensorImpl());
+      if (found != numbers.end()) places.insert(found->second);
+    }
+    for (const int place : places) ++num_stages_of_[place];
+    places_[number].assign(places.begin(), places.end());
   }
 }
 
-void ReplicaGradients::begin_step() {
-  if (data_.size() == 1) return;
+void ReplicaGradients::begin_step(int64_t step, int num_microbatches) {
+  check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
+  due_ = data_ && !only_sums();
+  if (!replicated_) return;
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [number, stage] : stages_) left_[number] = num_microbatches;
   open_ = num_stages_of_;
+  ready_.assign(open_.size(), false);
   set_aside_.clear();
-  for (const auto& parameter : parameters_) {
-    set_aside_.push_back(parameter.grad());
-    parameter.mutable_grad().reset();
+  for (const at::Tensor& each : updated()) {
+    set_aside_.push_back(each.grad().defined() ? each.grad().clone() : at::Tensor());
   }
+  replicated_->store().flat_grads().zero_();
+  replicated_->accumulate_in_store();
+  replicated_->replication().begin_step(step);
+}
+
+void ReplicaGradients::begin_backward(int stage) {
+  if (!replicated_ || --left_.at(stage) > 0) return;
+  for (const int place : places_.at(stage)) --open_[place];
+}
+
+void ReplicaGradients::arrived(const Parameter& param) {
+  if (open_[param.index] > 0 || ready_[param.index]) return;
+  ready_[param.index] = true;
+  replicated_->replication().ready(param);
 }
 
 void ReplicaGradients::reduce(int stage) {
-  if (data_.size() == 1) return;
-  for (const size_t place : places_.at(stage)) {
-    const at::Tensor& parameter = parameters_[place];
-    if (--open_[place] > 0 || !parameter.requires_grad()) continue;
-    at::Tensor& gradient = parameter.mutable_grad();
-    gradient = gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter, at::MemoryFormat::Contiguous);
-    reductions_.push_back(data_.all_reduce(gradient, ReduceOp::Sum));
-  }
+  if (!replicated_) return;
+  for (const int place : places_.at(stage)) arrived(replicated_->store().params()[place]);
 }
 
 void ReplicaGradients::finish() {
-  for (Work& reduction : reductions_) reduction.wait_host();
-  reductions_.clear();
+  if (!replicated_) return;
   const c10::AutoGradMode no_grad(false);
+  replicated_->replication().finish();
+  replicated_->modules().bind_gradients();
   for (size_t i = 0; i < set_aside_.size(); ++i) {
-    if (!set_aside_[i].defined()) continue;
-    at::Tensor& gradient = parameters_[i].mutable_grad();
-    gradient = gradient.defined() ? set_aside_[i].add_(gradient) : set_aside_[i];
+    at::Tensor& gradient = updated()[i].mutable_grad();
+    if (!updated()[i].requires_grad()) {
+      gradient = set_aside_[i];  // frozen since
+    } else if (set_aside_[i].defined()) {
+      gradient.add_(set_aside_[i]);
+    }
   }
   set_aside_.clear();
+}
+
+void ReplicaGradients::update(const std::function<void()>& write) {
+  write();
+  due_ = false;
+  if (!replicated_) return;
+  const c10::AutoGradMode no_grad(false);
+  replicated_->replication().updated();
+  replicated_->modules().note_update();
+}
+
+// A rank without trained parameters has no Replication to ask.
+bool ReplicaGradients::apart(int64_t step) const {
+  const bool averages = sync_.replication == "local-sgd" || sync_.replication == "diloco";
+  return data_ && averages && step >= sync_.period_warmup;
+}
+
+const Tensors& ReplicaGradients::parameters() const { return replicated_ && sync_.zero > 0 ? updated() : parameters_; }
+
+void ReplicaGradients::follow() {
+  if (!data_) return;
+  Tensors kept;
+  if (replicated_) kept = replicated_->modules().parameters();
+  const bool released = std::ranges::any_of(parameters_, [&](const at::Tensor& parameter) {
+    const auto same = [&](const at::Tensor& each) { return each.is_same(parameter); };
+    return parameter.requires_grad() && std::ranges::none_of(kept, same);
+  });
+  if (!released) return;
+  if (!only_sums()) {
+    const bool shares = sync_.zero > 0;
+    throw ConfigError(
+        {{shares ? "sync.zero" : "sync.replication", shares ? cat(sync_.zero) : sync_.replication,
+          "cannot take in a parameter that is released after the pipeline was made", shares ? "0" : "all-reduce"}});
+  }
+  replicate();
 }
 
 }  // namespace braid

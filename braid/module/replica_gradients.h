@@ -1,38 +1,62 @@
-// Sums the gradients of a step over data ranks, a stage as soon as its gradients are complete. What a parameter's .grad
-// held before the step is set aside and added afterwards: gradients accumulate over steps as with one rank.
+// The stages of one rank of a pipeline, kept in step with those of its data ranks: what the schedule's backwards do
+// becomes the calls of a Replication. What a parameter's .grad held before a step is set aside and added afterwards:
+// gradients accumulate over steps as with one rank.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
-#include "braid/comm/communicator.h"
 #include "braid/module/module_stage.h"
+#include "braid/module/replicated_modules.h"
 
 namespace braid {
 
 class ReplicaGradients {
  public:
-  // Both outlive this. With one data rank nothing is done.
-  ReplicaGradients(const std::map<int, ModuleStage>& stages, Communicator& data);
+  // Collective over `data`; without it there is nobody to be in step with, and nothing is done. All arguments outlive
+  // this. `layers` are those of all stages. The modules become those of data rank 0.
+  ReplicaGradients(const LayerList& layers, const std::map<int, ModuleStage>& stages, Communicator* data,
+                   const SyncSpec& sync);
 
-  // Makes the modules of all data ranks those of rank 0: parameters and buffers.
-  void broadcast_state();
-
-  void begin_step();
-  void reduce(int stage);
+  // `step` steps have been done. Fails where update() was due.
+  void begin_step(int64_t step, int num_microbatches);
+  void begin_backward(int stage);  // of a microbatch
+  void reduce(int stage);          // after the last
+  // Blocks until gradients are final.
   void finish();
+  // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
+  void update(const std::function<void()>& write);
 
-  const Tensors& parameters() const { return parameters_; }  // this rank's, each once
+  // Whether the gradients of `step` are of this replica's rows alone.
+  bool apart(int64_t step) const;
+  // What an optimizer on this rank updates: the parameters of its stages, each once, or what it owns of them.
+  const Tensors& parameters() const;
+  int64_t bytes_sent() const { return replicated_ ? replicated_->replication().bytes_sent() : 0; }
+  // Takes in parameters that were released since. Throws ConfigError where [sync] cannot.
+  void follow();
 
  private:
+  void replicate();
+  void number_places();
+  void arrived(const Parameter& param);
+  bool only_sums() const { return sync_.replication == "all-reduce" && sync_.zero == 0; }
+  const Tensors& updated() const { return replicated_->modules().updated(); }
+
   const std::map<int, ModuleStage>& stages_;
-  Communicator& data_;
-  Tensors parameters_;
-  std::vector<int> num_stages_of_;             // how many stages use a parameter: tied ones are reduced after the last
-  std::map<int, std::vector<size_t>> places_;  // of a stage's parameters in the list above
-  std::vector<int> open_;                      // stages still to come, of each parameter
+  Communicator* const data_;
+  const SyncSpec& sync_;
+  LayerList layers_;                             // of this rank's stages
+  Tensors parameters_;                           // theirs, each once
+  std::optional<ReplicatedModules> replicated_;  // none: no data ranks, or nothing that is trained
+  std::map<int, std::vector<int>> places_;       // of a stage's parameters in the store
+  std::vector<int> num_stages_of_;               // of the store's parameters: how many stages use it
+  std::map<int, int> left_;                      // of a stage, backwards still to begin
+  std::vector<int> open_;                        // of a parameter, stages whose last backward has not begun
+  std::vector<bool> ready_;                      // by parameter
   Tensors set_aside_;
-  std::vector<Work> reductions_;
+  bool due_ = false;  // an update
 };
 
 }  // namespace braid

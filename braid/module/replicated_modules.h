@@ -1,0 +1,51 @@
+// The parameters of a rank's modules and what keeps them in step with those of other ranks: the store, the groups, the
+// Replication. It tells of every gradient that autograd gives, and does not know when those of a step are complete.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "braid/comm/communicator.h"
+#include "braid/module/layer_list.h"
+#include "braid/module/module_store.h"
+#include "braid/param/unit_sink.h"
+#include "braid/spec/optimizer_spec.h"
+#include "braid/spec/sync_spec.h"
+#include "braid/sync/replication.h"
+
+namespace braid {
+
+// Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
+void broadcast_values(const LayerList& layers, Communicator& world);
+
+class ReplicatedModules {
+ public:
+  struct Specs {
+    const SyncSpec& sync;
+    const OptimizerSpec& optimizer;  // of parameter servers
+  };
+  // Collective over `world`, which outlives this. Parameters are alike on all ranks.
+  ReplicatedModules(const LayerList& layers, Communicator& world, const Specs& specs);
+  ~ReplicatedModules();
+  ReplicatedModules(const ReplicatedModules&) = delete;
+
+  // Called in every backward that has added to a parameter's .grad, after all uses there. May be empty.
+  std::function<void(const Parameter& param)> on_gradient;
+
+  const ModuleStore& modules() const { return *modules_; }
+  ParamStore& store() const { return modules_->store(); }
+  UnitSink* sink() const { return sink_.get(); }     // of gradients that are shared out; else null
+  Communicator& shards() const { return *shards_; }  // the ranks that share one copy out
+  Replication& replication() const { return *replication_; }
+
+  // Lets what a backward adds to a parameter's .grad be added to its whole gradient in the store.
+  void accumulate_in_store() const;
+
+ private:
+  std::unique_ptr<Communicator> shards_, copies_, alone_;
+  std::unique_ptr<ModuleStore> modules_;
+  std::unique_ptr<UnitSink> sink_;
+  std::unique_ptr<Replication> replication_;
+};
+
+}  // namespace braid

@@ -1,0 +1,45 @@
+// A communicator that counts what is asked of another one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+class CountedCollectives final : public Communicator {
+ public:
+  explicit CountedCollectives(Communicator& inner) : inner_(inner) {}
+
+  int all_reduces() const { return all_reduces_; }
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  const std::string& name() const override { return inner_.name(); }
+  RankKind rank_kind() const override { return inner_.rank_kind(); }
+  Queue& queue() override { return inner_.queue(); }
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op) override {
+    ++all_reduces_;
+    return inner_.all_reduce(tensor, op);
+  }
+  Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
+    return inner_.reduce_scatter(out, in, op);
+  }
+  Work all_gather(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_gather(out, in); }
+  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return inner_.all_to_all(out, in); }
+  Work broadcast(const at::Tensor& tensor, int root) override { return inner_.broadcast(tensor, root); }
+  Work barrier() override { return inner_.barrier(); }
+  Work batch(std::span<const P2p> transfers) override { return inner_.batch(transfers); }
+  std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
+    return inner_.split(colour, key, std::move(name));
+  }
+  void abort(const std::string& why) override { inner_.abort(why); }
+
+ private:
+  Communicator& inner_;
+  int all_reduces_ = 0;
+};
+
+}  // namespace braid

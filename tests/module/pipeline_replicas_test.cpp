@@ -1,0 +1,117 @@
+// Data ranks of a pipeline of user modules: buckets, compression, ZeRO stage 1 and local SGD, as DataParallel has them.
+#include <gtest/gtest.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+
+#include "tests/module/two_pipelines.h"
+
+namespace braid {
+namespace {
+
+using namespace two_pipelines;
+
+using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(const Tensors&)>;
+std::unique_ptr<torch::optim::Optimizer> adam(const Tensors& parameters) {
+  return std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(0.02));
+}
+std::unique_ptr<torch::optim::Optimizer> sgd(const Tensors& parameters) {
+  return std::make_unique<torch::optim::SGD>(parameters, 0.1);
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<Tensors> parameters;  // by replica
+};
+
+Tensors copies(Model& model) {
+  Tensors all;
+  for (const auto& parameter : model.parameters()) all.push_back(parameter.detach().clone());
+  return all;
+}
+
+Outcome serial(const MakeOptimizer& make) {
+  Model model(1);
+  Tensors trained;
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.requires_grad()) trained.push_back(parameter);
+  }
+  const auto optimizer = make(trained);
+  Outcome outcome;
+  for (const Batch& batch : batches()) {
+    optimizer->zero_grad(false);
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    for (const int replica : {0, 1}) {
+      model.branches->takes_side = replica == 0;
+      Tensors flow{batch.half(replica).x};
+      const LayerList layers = model.layers();
+      for (int l = 0; l < layers.size(); ++l) flow = layers[l].forward(flow);
+      loss = loss + loss_of(flow[0], batch.half(replica).y) / 2;
+    }
+    loss.backward();
+    for (const auto& each : trained) {
+      if (!each.grad().defined()) each.mutable_grad() = at::zeros_like(each);
+    }
+    optimizer->step();
+    outcome.losses.push_back(loss.item<double>());
+  }
+  outcome.parameters = {copies(model)};
+  return outcome;
+}
+
+Outcome piped(const MakeOptimizer& make, const SyncSpec& sync, const Schedule& schedule) {
+  Pair pair = replicas();
+  Outcome outcome;
+  const auto data = batches();
+  on_two_pipelines(pair, sync, schedule, [&](ModulePipeline& pipeline, Communicator&, int replica) {
+    const auto optimizer = make(pipeline.parameters());
+    for (const Batch& batch : data) {
+      optimizer->zero_grad();
+      const auto loss = pipeline.step({batch.half(replica).x}, {batch.half(replica).y});
+      if (loss && replica == 0) outcome.losses.push_back(*loss);
+      pipeline.update(*optimizer);
+    }
+  });
+  outcome.parameters = {copies(pair[0]), copies(pair[1])};
+  return outcome;
+}
+
+double distance(const Tensors& a, const Tensors& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, (a[i] - b[i]).abs().max().item<double>());
+  return most;
+}
+
+void expect_near(const Outcome& found, const Outcome& expected, double margin) {
+  ASSERT_EQ(found.losses.size(), expected.losses.size());
+  for (size_t i = 0; i < found.losses.size(); ++i) EXPECT_NEAR(found.losses[i], expected.losses[i], margin) << i;
+  for (const Tensors& each : found.parameters) EXPECT_LT(distance(each, expected.parameters[0]), margin);
+}
+
+TEST(PipelineReplicas, TrainWhatOneRankTrains) {
+  const Outcome expected = serial(adam);
+  for (const Schedule& schedule : {one_stage_each(), two_stages_each()}) {
+    SCOPED_TRACE(schedule.name);
+    expect_near(piped(adam, {}, schedule), expected, 1e-10);
+    expect_near(piped(adam, small_buckets(), schedule), expected, 1e-10);
+    expect_near(piped(adam, {.overlap = "off"}, schedule), expected, 1e-10);
+    expect_near(piped(adam, {.zero = 1}, schedule), expected, 1e-10);
+    expect_near(piped(adam, {.zero = 1, .zero_group = 1}, schedule), expected, 1e-10);
+  }
+}
+
+TEST(PipelineReplicas, LocalSgdOfOneStepIsSummingGradients) {
+  const Outcome expected = serial(sgd);
+  Outcome found = piped(sgd, {.replication = "local-sgd"}, one_stage_each());
+  EXPECT_NEAR(found.losses[0], expected.losses[0], 1e-10);
+  for (const Tensors& each : found.parameters) EXPECT_LT(distance(each, expected.parameters[0]), 1e-10);
+  // Before the end of a period replicas differ.
+  found = piped(sgd, {.replication = "local-sgd", .period = kSteps + 1}, one_stage_each());
+  EXPECT_GT(distance(found.parameters[0], found.parameters[1]), 1e-3);
+}
+
+TEST(PipelineReplicas, CompressedGradientsTrainNearly) {
+  expect_near(piped(sgd, {.compression = "bfloat16"}, one_stage_each()), serial(sgd), 0.05);
+}
+
+}  // namespace
+}  // namespace braid
