@@ -1,0 +1,69 @@
+// DataParallel with other ways of keeping ranks in step than sums: servers, local SGD.
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include "braid/comm/local/run_ranks.h"
+#include "braid/module/data_parallel.h"
+#include "tests/module/small_models.h"
+
+namespace braid {
+namespace {
+
+using namespace small_models;
+
+// Servers under bsp are the serial training with the optimizer they hold, here AdamW.
+TEST(DataParallel, ServersUnderBspTrainWhatOneRankTrains) {
+  const Model& model = kModels[0];
+  const OptimizerSpec spec{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
+  const LayerList alone = model.make();
+  torch::optim::AdamW optimizer(
+      all_parameters(alone),
+      torch::optim::AdamWOptions(0.01).betas({spec.beta1, spec.beta2}).eps(spec.eps).weight_decay(spec.weight_decay));
+  const std::vector<Minibatch> batches = minibatches(model.row_shape);
+  for (const Minibatch& batch : batches) {
+    optimizer.zero_grad();
+    torch::cross_entropy_loss(forward(alone, batch.inputs), batch.classes).backward();
+    optimizer.step();
+  }
+  std::vector<LayerList> made = {model.make(), model.make(), model.make()};
+  Tensors got;
+  run_ranks(3, [&](Communicator& world) {
+    const LayerList& layers = made[static_cast<size_t>(world.rank())];
+    DataParallel parallel(layers, world,
+                          {.sync = {.replication = "parameter-server", .servers = 2}, .optimizer = spec});
+    for (const Minibatch& batch : batches) {
+      const at::Tensor outputs = parallel.forward(share(batch.inputs, world.rank(), 3));
+      parallel.backward(torch::cross_entropy_loss(outputs, share(batch.classes, world.rank(), 3)));
+      parallel.step(0.01);
+    }
+    parallel.with_whole_parameters([&] {
+      if (world.rank() == 1) got = copies(layers);
+    });
+  });
+  expect_near(got, copies(alone));
+}
+
+// One local step between two averages, by SGD, is the average of the gradients.
+TEST(DataParallel, LocalSgdOfOneStepIsSummingGradients) {
+  const Model& model = kModels[0];
+  const std::vector<Minibatch> batches = minibatches(model.row_shape);
+  const auto train = [&](const SyncSpec& sync) {
+    std::vector<LayerList> made = {model.make(), model.make()};
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel parallel(made[static_cast<size_t>(world.rank())], world, {.sync = sync});
+      torch::optim::SGD optimizer(parallel.parameters(), 0.1);
+      for (const Minibatch& batch : batches) {
+        const at::Tensor outputs = parallel.forward(share(batch.inputs, world.rank(), 2));
+        parallel.backward(torch::cross_entropy_loss(outputs, share(batch.classes, world.rank(), 2)));
+        parallel.step(optimizer);
+      }
+    });
+    return copies(made[1]);
+  };
+  expect_near(train({.replication = "local-sgd"}), train({}));
+}
+
+}  // namespace
+}  // namespace braid
