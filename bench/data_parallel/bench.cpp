@@ -2,16 +2,16 @@
 // line "step" on standard input a step, for each line "exchange" the gradients' way by itself, beside the time that its
 // memory traffic takes at the bandwidth of all ranks together. It does not judge.
 #include <ATen/Parallel.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <string>
 #include <vector>
 
+#include "bench/support/commands.h"
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
@@ -86,8 +86,7 @@ int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(given);
   const braid::Corpus corpus = bench::random_corpus(spec);
   braid::install_memory_accounting();
-  std::string command;
-  std::barrier everyone(given.ranks);
+  bench::Commands commands(given.ranks);
   braid::run_ranks(given.ranks, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
     bench::pin_to_core(world.rank());
@@ -95,19 +94,13 @@ int main(int argc, char** argv) {
     at::set_num_threads(1);
     braid::account_memory_to(world.rank());
     braid::Trainer trainer(spec, corpus, world);
-    if (first) std::printf("ready\n"), std::fflush(stdout);
-    while (true) {
-      if (first && !std::getline(std::cin, command)) command = "end";
-      everyone.arrive_and_wait();
-      if (command == "end") break;
+    commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds;
         if (first) std::printf("{\"seconds\": %.6f}\n", seconds);
       } else {
-        exchange(trainer.model().params(), world, everyone);
+        exchange(trainer.model().params(), world, commands.everyone());
       }
-      if (first) std::fflush(stdout);
-      everyone.arrive_and_wait();
-    }
+    });
   });
 }

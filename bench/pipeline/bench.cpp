@@ -4,13 +4,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <barrier>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <string>
 #include <vector>
 
+#include "bench/support/commands.h"
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
@@ -82,20 +81,15 @@ void predict(const braid::RunSpec& spec, const Measured& measured) {
 int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(arguments(argc, argv));
   const braid::Corpus corpus = bench::random_corpus(spec);
-  std::string command;
   Measured measured;
-  std::barrier everyone(kRanks);
+  bench::Commands commands(kRanks);
   braid::run_ranks(kRanks, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
     bench::pin_to_core(world.rank());
     at::get_num_threads();
     at::set_num_threads(1);
     braid::Trainer trainer(spec, corpus, world);
-    if (first) std::printf("ready\n"), std::fflush(stdout);
-    while (true) {
-      if (first && !std::getline(std::cin, command)) command = "end";
-      everyone.arrive_and_wait();
-      if (command == "end") break;
+    commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds;
         const braid::Timeline timeline = trainer.timeline();
@@ -104,8 +98,6 @@ int main(int argc, char** argv) {
         predict(spec, measured);
         measured = {};
       }
-      if (first) std::fflush(stdout);
-      everyone.arrive_and_wait();
-    }
+    });
   });
 }

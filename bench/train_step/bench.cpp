@@ -6,13 +6,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <barrier>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <string>
 #include <vector>
 
+#include "bench/support/commands.h"
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
@@ -122,8 +121,7 @@ int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(given);
   const braid::Corpus corpus = bench::random_corpus(spec);
   braid::install_memory_accounting();
-  std::string command;
-  std::barrier everyone(given.data);
+  bench::Commands commands(given.data);
   braid::run_ranks(given.data, [&](braid::Communicator& world) {
     const bool first = world.rank() == 0;
     if (given.data > 1) bench::pin_to_core(world.rank());
@@ -131,20 +129,14 @@ int main(int argc, char** argv) {
     at::set_num_threads(given.threads);
     braid::account_memory_to(world.rank());
     braid::Trainer trainer(spec, corpus, world);
-    if (first) std::printf("ready\n"), std::fflush(stdout);
-    while (true) {
-      if (first && !std::getline(std::cin, command)) command = "end";
-      everyone.arrive_and_wait();
-      if (command == "end") break;
+    commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds, passes = pass_seconds(trainer.timeline());
         if (first) std::printf("{\"seconds\": %.6f, \"passes\": %.6f}\n", seconds, passes);
       } else if (first) {
         print_bound(spec);
       }
-      if (first) std::fflush(stdout);
-      everyone.arrive_and_wait();
-    }
+    });
   });
   rusage use{};
   getrusage(RUSAGE_SELF, &use);
