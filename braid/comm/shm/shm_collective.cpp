@@ -1,7 +1,8 @@
 // What lies in the slot of rank r in a round, and who reads it:
 //
-//   all_reduce, little   r's stretch                                    everybody, combining all of it
-//   all_reduce, much     r's stretch cut into shares; share r itself    share s: rank s, combining;
+//   all_reduce, of two   r's stretch                                    everybody, combining all of it
+//   ranks or of little
+//   all_reduce, else     r's stretch cut into shares; share r itself    share s: rank s, combining;
 //                        is written last, with its combination          share r: everybody else
 //   reduce_scatter       a stretch of each chunk but its own            chunk s: rank s, combining
 //   all_to_all           the same                                       chunk s: rank s
@@ -20,8 +21,13 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kLittleBytes = 8 << 10;  // combining it twice is cheaper than meeting once more
+constexpr int64_t kLittleBytes = 8 << 10;  // combining it on every rank is cheaper than meeting once more
 constexpr int64_t kLine = 64;              // bytes; shares begin at cache lines
+
+// Two ranks move as many bytes with shares as without, and meet once more.
+bool is_shared(const Call& call, int num_members, int64_t bytes) {
+  return call.kind == Kind::AllReduce && num_members > 2 && bytes > kLittleBytes;
+}
 
 bool has_chunk_for_each(Kind kind) { return kind == Kind::ReduceScatter || kind == Kind::AllToAll; }
 
@@ -33,7 +39,7 @@ ShmCollective::ShmCollective(std::shared_ptr<const ShmGroup> group, int rank, in
       number_(number),
       call_(call),
       element_bytes_(static_cast<int64_t>(c10::elementSize(call.type))),
-      shares_(call.kind == Kind::AllReduce && group_->size() > 1 && call.chunk * element_bytes_ > kLittleBytes),
+      shares_(is_shared(call, group_->size(), call.chunk * element_bytes_)),
       combine_(combine_of(call.type, call.op)) {
   const int64_t parts = has_chunk_for_each(call.kind) ? group_->size() : 1;
   capacity_ = Slot::kBytes / parts / kLine * kLine / element_bytes_;

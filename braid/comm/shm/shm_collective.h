@@ -4,7 +4,8 @@
 // A round passes in three steps, each of which needs all members to have done the one before:
 //
 //   post      copies what the others need of this rank's tensor into its slot
-//   combine   all_reduce of much data: each member combines its share of the round and lays it out in its slot
+//   combine   all_reduce of much data of more than two: each member combines its share of the round and lays it out in
+//             its slot
 //   read      copies or combines what this rank needs into its tensor
 #pragma once
 
