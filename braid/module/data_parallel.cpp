@@ -120,7 +120,8 @@ void DataParallel::step(torch::optim::Optimizer& optimizer) {
 void DataParallel::step(double lr) {
   check(state_->served(), "without servers an optimizer updates: step(optimizer)");
   state_->finish();
-  state_->replica.replication().update({lr, 1});
+  const double scale = state_->options.scale == GradientScale::Sum ? state_->world.size() : 1;
+  state_->replica.replication().update({lr, scale});
   state_->replica.updated();
 }
 

@@ -100,7 +100,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
 };
 
-constexpr const char* kOneRankWorker = "a worker of a parameter server is one rank, with all of the model";
+constexpr const char* kServersPerPart =
+    "each part of the model has servers of its own, and its ranks are their workers";
 constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
 
 const FeatureRow& row(Feature feature) {
@@ -131,19 +132,24 @@ const std::vector<Combination>& combinations() {
       {LocalUpdates, ShardedParameters, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, UserModules, Supported, "modules live in a parameter store of their own (DataParallel)"},
       {ParameterServers, Data, Supported, "data ranks are the workers"},
-      {ParameterServers, FlushPipeline, Refused, kOneRankWorker},
-      {ParameterServers, ChunkedPipeline, Refused, kOneRankWorker},
-      {ParameterServers, ZeroBubblePipeline, Refused, kOneRankWorker},
-      {ParameterServers, VShapedPipeline, Refused, kOneRankWorker},
-      {ParameterServers, MirroredPipeline, Refused, kOneRankWorker},
-      {ParameterServers, TablePipeline, Refused, kOneRankWorker},
-      {ParameterServers, AsynchronousPipeline, Refused, kOneRankWorker},
-      {ParameterServers, Tensor, Refused, kOneRankWorker},
+      {ParameterServers, FlushPipeline, Supported, kServersPerPart},
+      {ParameterServers, ChunkedPipeline, Supported, kServersPerPart},
+      {ParameterServers, ZeroBubblePipeline, Supported, kServersPerPart},
+      {ParameterServers, VShapedPipeline, Supported, kServersPerPart},
+      {ParameterServers, MirroredPipeline, Supported,
+       "the two copies of a stage add their gradients, and push the sum"},
+      {ParameterServers, TablePipeline, Supported, kServersPerPart},
+      {ParameterServers, AsynchronousPipeline, Refused,
+       "its stages update within the step, and keep versions of weights that servers do not know"},
+      {ParameterServers, PostValidation, Refused, "a push cannot be taken back"},
+      {ParameterServers, TiedEmbedding, Supported,
+       "both ends of a pipeline push the sum of their gradients, each to servers of its own"},
+      {ParameterServers, Tensor, Supported, kServersPerPart},
       {ParameterServers, ShardedOptimizer, Refused, kServersShard},
       {ParameterServers, ShardedGradients, Refused, kServersShard},
       {ParameterServers, ShardedParameters, Refused, kServersShard},
       {ParameterServers, Clipping, ChangesSemantics,
-       "a worker of a parameter server clips by the norm of its own gradients"},
+       "a worker of a parameter server clips by the norm of its own replica's gradient"},
       {ParameterServers, LossScaling, Refused, "a worker whose gradients overflow would owe the servers a push"},
       {ParameterServers, Reproducible, Refused, "servers add pushes in the order of workers, not as a balanced tree"},
       {AsynchronousPipeline, AsynchronousPipeline, ChangesSemantics,

@@ -103,7 +103,9 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     const bool countable = !broken_rule(*find_field("mesh.pipe"), at.spec) && stages >= 1 && layers >= stages;
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
-  if (key == "pipeline.speeds" || key == "memory.limit_gb") return value_text(*find_field(key), RunSpec());
+  for (const char* off_by_default : {"pipeline.speeds", "memory.limit_gb", "sync.consistency"}) {
+    if (key == off_by_default) return value_text(*find_field(key), RunSpec());
+  }
   if (key == "memory.recompute") {
     const int stages = num_stages(at.spec);
     return toml_text(nearest_recompute(at.spec.memory, stages <= num_units(at.spec.model.layers) ? stages : 0));

@@ -1,18 +1,67 @@
 // What must hold between the keys of [sync] and the mesh.
+#include <algorithm>
+
 #include "braid/base/text.h"
+#include "braid/spec/combine.h"
 #include "braid/spec/cross_rules.h"
+#include "braid/spec/replicas_apart.h"
 
 namespace braid {
+namespace {
+
+bool is_on(Feature feature, const RunSpec& spec) {
+  const auto on = features(spec);
+  return std::find(on.begin(), on.end(), feature) != on.end();
+}
+
+// Whether the first and the last stage, which share tied parameters, may be on two ranks. A table does not tell.
+bool ends_apart(const RunSpec& spec) {
+  return spec.mesh.pipe > 1 && !is_on(Feature::VShapedPipeline, spec) && !is_on(Feature::MirroredPipeline, spec);
+}
+
+// Ranks that share parameters and push them to different servers, which see pushes in different orders.
+std::vector<CrossRule> server_rules() {
+  return {
+      {{"sync.consistency", "sync.replication", "mesh.tensor"},
+       [](const View& at) { return !replicas_run_apart(at.spec) || at.spec.mesh.tensor == 1; },
+       [](const View& at) {
+         return cat("must be \"bsp\" when mesh.tensor is more than 1 (", at.spec.mesh.tensor,
+                    "): tensor ranks hold norms and some biases alike, each with servers of its own, which would apply "
+                    "pushes in different orders");
+       }},
+      {{"sync.consistency", "sync.replication", "model.output_weights", "mesh.pipe", "pipeline.schedule"},
+       [](const View& at) {
+         const bool tied = at.spec.model.output_weights == "tied";
+         return !replicas_run_apart(at.spec) || !tied || !ends_apart(at.spec);
+       },
+       [](const View&) {
+         return std::string(
+             "must be \"bsp\" when the first and the last stage are on two ranks and share the embedding: each has "
+             "servers of its own, which would apply pushes in different orders (or untie it with model.output_weights "
+             "= "
+             "\"untied\")");
+       }},
+      {{"sync.consistency", "sync.replication", "mesh.pipe", "pipeline.schedule"},
+       [](const View& at) { return !replicas_run_apart(at.spec) || !is_on(Feature::MirroredPipeline, at.spec); },
+       [](const View&) {
+         return std::string(
+             "must be \"bsp\" in a bidirectional pipeline: the two copies of a stage push the same sum of gradients, "
+             "which would count twice");
+       }},
+  };
+}
+
+}  // namespace
 
 std::vector<CrossRule> sync_rules() {
-  return {
-      {{"sync.zero_group", "mesh.data"},
-       [](const View& at) {
-         const int group = at.spec.sync.zero_group;
-         return group == 0 || (group <= at.spec.mesh.data && at.spec.mesh.data % group == 0);
-       },
-       [](const View& at) { return cat("must be 0 or divide mesh.data (", at.spec.mesh.data, ")"); }},
-  };
+  std::vector<CrossRule> rules = server_rules();
+  rules.push_back({{"sync.zero_group", "mesh.data"},
+                   [](const View& at) {
+                     const int group = at.spec.sync.zero_group;
+                     return group == 0 || (group <= at.spec.mesh.data && at.spec.mesh.data % group == 0);
+                   },
+                   [](const View& at) { return cat("must be 0 or divide mesh.data (", at.spec.mesh.data, ")"); }});
+  return rules;
 }
 
 }  // namespace braid

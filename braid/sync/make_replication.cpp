@@ -34,7 +34,8 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGr
   ParamStore& store = parts.store;
   const ReplicaGroups replicas{groups.replicas, groups.tied};
   if (spec.replication == "parameter-server") {
-    return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, groups.replicas);
+    const ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
+    return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, workers);
   }
   if (store.sharding().what != Sharded::Nothing) {
     const ShardGroups shards{groups.shards, groups.copies, groups.tied};

@@ -27,6 +27,7 @@ struct ReplicationParts {
   UnitSink* unit_sink = nullptr;         // where gradients go that the store shares out
   std::vector<int> stage_of_block = {};  // of the store's blocks: what runs one after another
   std::optional<int> node = {};          // on which this rank is; none: all ranks are on one
+  int ranks_per_replica = 1;             // neighbours among groups.replicas: 2 where stages are mirrored
   int model_part = 0;                    // tells ranks apart that hold other parts of the same parameters
   uint64_t seed = 0;
   OptimizerSpec optimizer = {};                             // of parameter servers

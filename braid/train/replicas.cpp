@@ -10,6 +10,7 @@ std::unique_ptr<Replication> make_replication(const RunSpec& spec, StageModel& m
   ReplicationParts parts{.store = model.params(),
                          .unit_sink = model.unit_sink(),
                          .stage_of_block = model.stage_of_block(),
+                         .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
                          .model_part = groups.at[Axis::Tensor],
                          .seed = spec.train.seed,
                          .optimizer = spec.optimizer,

@@ -17,6 +17,7 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
+#include "braid/spec/replicas_apart.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"

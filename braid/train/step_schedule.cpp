@@ -13,6 +13,7 @@
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/recompute.h"
+#include "braid/spec/replicas_apart.h"
 #include "braid/spec/schedule_kind.h"
 #include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
@@ -135,6 +136,10 @@ void refuse_faulty_schedule(const RunSpec& spec) {
   const std::vector<Fault> faults = validate(schedule, SendMode::Buffered);
   if (!faults.empty()) refuse(cat("cannot run:\n", print(schedule, faults)));
   for (const std::string& fault : layout_faults(schedule)) refuse("cannot run: " + fault);
+  if (problems.empty() && StageLayout(schedule).mirrored() && replicas_run_apart(spec)) {
+    refuse(
+        cat("has each stage on two ranks, so it cannot run with sync.consistency = \"", spec.sync.consistency, "\""));
+  }
   if (!schedule_file(spec.pipeline).empty() && updates_within(schedule)) {
     for (const std::string& why : asynchronous_refusals(spec)) refuse("has UPDATE actions, so it cannot run " + why);
   }

@@ -68,10 +68,13 @@ void StepUpdate::update(double grad_scale) {
   parts_.replication.updated();
 }
 
-// Where replicas have gradients of their own, the root of their norms' mean square: the same on all ranks.
+// Where replicas have gradients of their own, the root of their norms' mean square: the same on all ranks that tell
+// each other of the step.
 double StepUpdate::norm_of_replicas() const {
   if (parts_.replication.gradients() == GradientsOf::AllReplicas) return numbers_.grad_norm;
-  return std::sqrt(numbers_.squares / parts_.model.groups().mesh.size(Axis::Data)) / scale();
+  const RankGroups& groups = parts_.model.groups();
+  const int num_replicas = groups.step_report->size() / groups.model->size();
+  return std::sqrt(numbers_.squares / num_replicas) / scale();
 }
 
 void StepUpdate::conclude(StepReport& report) {
@@ -86,10 +89,8 @@ void StepUpdate::conclude(StepReport& report) {
   for (const BusyRow& row : numbers_.rows) report.memory.push_back(row.memory);
   const DeviceMesh& mesh = parts_.model.groups().mesh;
   const int num_told = static_cast<int>(numbers_.rows.size());
-  for (int rank = 0; rank < num_told; ++rank) {
-    const bool alone = num_told < mesh.num_ranks();
-    const double bubble =
-        bubble_fraction(numbers_.rows, alone ? std::vector<int>{rank} : mesh.peers(rank, {Axis::Pipe}));
+  for (int rank = 0; rank < num_told; ++rank) {  // of one replica: as the first replica's ranks are counted
+    const double bubble = bubble_fraction(numbers_.rows, mesh.peers(rank, {Axis::Pipe}));
     report.bubble_fraction = std::max(report.bubble_fraction, bubble);
   }
   if (outcome_ == Outcome::Diverge) {

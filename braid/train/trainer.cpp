@@ -17,6 +17,7 @@
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/recompute.h"
+#include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/replicas.h"
@@ -55,10 +56,6 @@ bool records_graphs(const RunSpec& spec) {
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : Trainer(spec, step_schedule(spec), corpus, world) {}
-
-bool replicas_run_apart(const RunSpec& spec) {
-  return spec.sync.replication == "parameter-server" && spec.sync.consistency != "bsp";
-}
 
 Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
     : spec_(spec),
@@ -112,7 +109,8 @@ std::optional<StepReport> Trainer::advance() {
   report.step = num_steps_ + 1;
   report.staleness = training_->versions.most_stale();
   report.sample_hash = training_->batches.hash(num_steps_);
-  update_->begin({step_losses(), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn}, learning_rate());
+  update_->begin({losses(*training_, *groups_->step_report), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn},
+                 learning_rate());
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
@@ -212,30 +210,23 @@ double Trainer::evaluate() {
   for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {
     evaluation_->executor.begin_step(batch);
     evaluation_->runtime.run_step();
-    sum += mean_loss(losses(*evaluation_), groups_->world);
+    sum += mean_loss(losses(*evaluation_, groups_->world), groups_->world);
   }
   const double loss = sum / spec_.train.eval_batches;
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
   return loss;
 }
 
-at::Tensor Trainer::losses(const Pass& pass) const {
-  auto losses = at::zeros({pass.batches.num_global_microbatches()}, at::kDouble);
+// Of all microbatches, or of those of this replica: its own are at their places.
+at::Tensor Trainer::losses(const Pass& pass, const Communicator& told) const {
+  const bool all = told.size() == groups_->world.size();
+  const int count = all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches();
+  auto losses = at::zeros({count}, at::kDouble);
   if (groups_->at[Axis::Tensor] != 0) return losses;
   const auto mine = pass.executor.losses();
-  for (size_t k = 0; k < mine.size(); ++k) {
-    losses.mutable_data_ptr<double>()[pass.batches.global_micro(static_cast<int>(k))] = mine[k];
-  }
+  double* const first = losses.mutable_data_ptr<double>() + (all ? pass.batches.global_micro(0) : 0);
+  std::copy(mine.begin(), mine.end(), first);
   return losses;
-}
-
-// Of the microbatches that the report is about.
-at::Tensor Trainer::step_losses() const {
-  if (!replicas_run_apart(spec_)) return losses(*training_);
-  const auto mine = training_->executor.losses();
-  auto own = at::zeros({static_cast<int64_t>(mine.size())}, at::kDouble);
-  std::copy(mine.begin(), mine.end(), own.mutable_data_ptr<double>());
-  return own;
 }
 
 MemoryUse Trainer::memory() const {

@@ -76,8 +76,7 @@ class Trainer {
 
   Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world);
 
-  at::Tensor losses(const Pass& pass) const;
-  at::Tensor step_losses() const;
+  at::Tensor losses(const Pass& pass, const Communicator& told) const;
   double loss_scale() const;
   double loss_weight() const;
   double learning_rate() const;
@@ -107,9 +106,6 @@ class Trainer {
   std::vector<std::string> choices_;  // not told yet
   int64_t num_steps_ = 0;
 };
-
-// Whether a replica's steps wait for no other replica's: their numbers are then each replica's own.
-bool replicas_run_apart(const RunSpec& spec);
 
 // Whether a run's microbatches are recorded as CUDA graphs.
 bool records_graphs(const RunSpec& spec);

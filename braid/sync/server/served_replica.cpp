@@ -1,5 +1,5 @@
-// Gradients of a rank are its part of the mean over all: a worker pushes them times the number of workers, so that a
-// server's mean over pushes, and a push alone, are both of the size of a gradient.
+// A worker pushes its replica's gradient, of the mean over the replica's own samples: a server's mean over pushes, and
+// a push alone, are both of the size of a gradient.
 #include "braid/sync/server/served_replica.h"
 
 #include <ATen/ops/empty_like.h>
@@ -11,6 +11,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
+#include "braid/sync/ring_bytes.h"
 
 namespace braid {
 namespace {
@@ -52,7 +53,7 @@ void overwrite(const at::Tensor& to, const at::Tensor& from) {
 // Ranks are threads: rank 0 makes the servers and tells the others where their handle is.
 std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) const {
   std::shared_ptr<LocalServers> servers;
-  if (data_.rank() == 0) {
+  if (workers_.rank() == 0) {
     const MemoryScope scope(MemoryCategory::Optimizer);
     LocalServersOptions options{.num_servers = specs.sync.servers,
                                 .rule = rule_of(specs.sync, specs.optimizer),
@@ -60,22 +61,29 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
     options.server = {.consistency = consistency_of(specs.sync),
                       .staleness = specs.sync.staleness,
                       .deadline_seconds = kNoDeadline,
-                      .num_workers = data_.size()};
+                      .num_workers = workers_.size()};
     const KeyShape shape{store_.flat_master().scalar_type(), store_.num_flat(), {}};
     servers = std::make_shared<LocalServers>(shape, options);
   }
   const at::Tensor address = at::full({1}, reinterpret_cast<int64_t>(&servers), at::kLong);
-  data_.broadcast(address, 0).wait_host();
-  if (data_.rank() != 0) {
+  workers_.broadcast(address, 0).wait_host();
+  if (workers_.rank() != 0) {
     servers = *reinterpret_cast<const std::shared_ptr<LocalServers>*>(*address.const_data_ptr<int64_t>());
   }
-  data_.barrier().wait_host();  // rank 0's handle stays until all have copied it
+  workers_.barrier().wait_host();  // rank 0's handle stays until all have copied it
   return servers;
 }
 
-ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, Communicator& data)
-    : store_(store), data_(data), servers_(shared_servers(specs)), channel_(servers_->worker_channel(data.rank())) {
+ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups)
+    : store_(store),
+      workers_(groups.workers),
+      tied_(groups.tied),
+      servers_(shared_servers(specs)),
+      channel_(servers_->worker_channel(workers_.rank())) {
   check(store.flat_master().is_cpu(), "servers are on the host");
+  if (groups.per_replica > 1) {
+    pair_ = workers_.split(workers_.rank() / groups.per_replica, workers_.rank(), "pair");
+  }
   client_ = std::make_unique<ServerClient>(servers_->shares(), servers_->rule(),
                                            ClientOptions{.consistency = consistency_of(specs.sync),
                                                          .staleness = specs.sync.staleness,
@@ -84,15 +92,16 @@ ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, Communicator
                                                          .deadline_seconds = kNoDeadline},
                                            *channel_);
   masters_.dense = store.flat_master().detach();
-  if (data_.rank() == 0) client_->store(state_here(nullptr));
-  data_.barrier().wait_host();
+  if (workers_.rank() == 0) client_->store(state_here(nullptr));
+  workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
 }
 
 ServedReplica::~ServedReplica() {
   try {
     if (std::uncaught_exceptions() > 0) {
-      data_.abort("ends by an exception");  // before the others hear of a closed channel: the first failure is this one
+      workers_.abort(
+          "ends by an exception");  // before the others hear of a closed channel: the first failure is this one
     } else {
       client_->leave();
     }
@@ -101,9 +110,18 @@ ServedReplica::~ServedReplica() {
   }
 }
 
-// Slices of a tied parameter's uses: as in BucketedAllReduce, for the uses of one rank.
 void ServedReplica::finish() {
+  add_uses();
+  if (pair_) sum_within_replica(flat_gradients(), *pair_);
+}
+
+// As in BucketedAllReduce. Whoever has one end of the model pushes the sum over both, to servers of its own.
+void ServedReplica::add_uses() {
   for (Parameter& param : store_.params()) {
+    if (static_cast<int>(param.local_uses.size()) < param.uses) {
+      sum_within_replica(param.main_grad, tied_);
+      continue;
+    }
     for (size_t use = 1; use < param.use_grads.size(); ++use) {
       const at::Tensor& slice = param.use_grads[use].slice;
       if (slice.data_ptr() != param.main_grad.data_ptr()) param.main_grad.add_(slice);
@@ -111,12 +129,16 @@ void ServedReplica::finish() {
   }
 }
 
+void ServedReplica::sum_within_replica(const at::Tensor& gradients, Communicator& group) {
+  group.all_reduce(gradients, ReduceOp::Sum).wait_host();
+  bytes_within_replica_ += all_reduce_bytes(gradients, group.size());
+}
+
 UpdateBy ServedReplica::update(const OptimizerStep& step) {
-  const double scale = step.grad_scale * data_.size();
-  at::Tensor gradient = store_.flat_grads().narrow(0, 0, store_.num_flat());
-  if (scale != 1) {
+  at::Tensor gradient = flat_gradients();
+  if (step.grad_scale != 1) {
     if (!scaled_.defined()) scaled_ = at::empty_like(gradient);
-    gradient = at::mul_out(scaled_, gradient, at::full({}, scale, gradient.options()));
+    gradient = at::mul_out(scaled_, gradient, at::full({}, step.grad_scale, gradient.options()));
   }
   client_->push({gradient, {}}, step.lr);
   return UpdateBy::Servers;
@@ -131,9 +153,9 @@ void ServedReplica::pull(ServerClient::Freshness freshness) {
 // A pull answers after the worker's own pushes: when all have pulled, all pushes are in.
 void ServedReplica::meet() {
   pull(ServerClient::Freshness::Newest);
-  data_.barrier().wait_host();
+  workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
-  data_.barrier().wait_host();
+  workers_.barrier().wait_host();
 }
 
 void ServedReplica::fetch_moments(AdamW& optimizer) {
@@ -141,7 +163,7 @@ void ServedReplica::fetch_moments(AdamW& optimizer) {
   if (state.elements.size() > 1) overwrite(optimizer.first_moment(), state.elements[1]);
   if (state.elements.size() > 2) overwrite(optimizer.second_moment(), state.elements[2]);
   optimizer.set_num_steps(state.num_steps);
-  data_.barrier().wait_host();
+  workers_.barrier().wait_host();
 }
 
 ShardState ServedReplica::state_here(const AdamW* optimizer) const {
@@ -155,13 +177,13 @@ ShardState ServedReplica::state_here(const AdamW* optimizer) const {
 }
 
 void ServedReplica::restored(const AdamW& optimizer) {
-  data_.barrier().wait_host();
-  if (data_.rank() == 0) client_->store(state_here(&optimizer));
-  data_.barrier().wait_host();
+  workers_.barrier().wait_host();
+  if (workers_.rank() == 0) client_->store(state_here(&optimizer));
+  workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
 }
 
-int64_t ServedReplica::bytes_sent() const { return client_->report().bytes_sent; }
+int64_t ServedReplica::bytes_sent() const { return client_->report().bytes_sent + bytes_within_replica_; }
 
 ReplicationTimes ServedReplica::times() const {
   return {client_->report().waiting_seconds, client_->report().last_staleness};

@@ -1,8 +1,9 @@
-// A replica as a worker of a parameter server: its gradients go to servers that hold the optimizer, its parameters come
-// from them. The servers are threads beside the ranks, outside the mesh; the ranks of `data` are the workers.
+// A rank as a worker of a parameter server: its gradients go to servers that hold the optimizer, its parameters come
+// from them. The servers are threads beside the ranks, outside the mesh. Each part of a model that is cut into stages
+// and slices has servers of its own, whose workers are the ranks that hold this part.
 //
 // Sums over replicas become the servers' business: under "bsp" training is that of the other ways of keeping replicas
-// in step; under "ssp" and "asp" no collective ties one step to another rank's.
+// in step; under "ssp" and "asp" no collective ties one step to another replica's.
 #pragma once
 
 #include <memory>
@@ -22,9 +23,14 @@ class ServedReplica final : public Replication {
     const SyncSpec& sync;
     const OptimizerSpec& optimizer;
   };
-  // `store` and `data`, whose ranks are threads of this process, outlive this. Collective over `data`: the servers
-  // start with the parameters of rank 0.
-  ServedReplica(const Specs& specs, ParamStore& store, Communicator& data);
+  struct Groups {
+    Communicator& workers;  // all ranks with the same parameters, threads of this process
+    Communicator& tied;     // the ranks that share tied parameters (first and last stage of one replica); else size 1
+    int per_replica = 1;    // neighbours among the workers that are of one replica: 2 where stages are mirrored
+  };
+  // `store` and `groups` outlive this. Collective over the workers: the servers start with the parameters of rank 0.
+  // Bulk synchronous servers alone keep alike what ranks of several groups of workers share.
+  ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups);
   // Leaves the servers; the last one ends them. When an exception is on its way, the channel just closes.
   ~ServedReplica() override;
 
@@ -33,25 +39,32 @@ class ServedReplica final : public Replication {
   void finish() override;
   UpdateBy update(const OptimizerStep& step) override;
   void updated() override;
+  GradientsOf gradients() const override { return GradientsOf::OwnReplica; }
   void meet() override;
   void fetch_moments(AdamW& optimizer) override;
   void restored(const AdamW& optimizer) override;
-  // To and from servers.
+  // To servers, and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
 
  private:
   std::shared_ptr<LocalServers> shared_servers(const Specs& specs) const;
+  void add_uses();
+  void sum_within_replica(const at::Tensor& gradients, Communicator& group);
+  at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
   ShardState state_here(const AdamW* optimizer) const;
 
   ParamStore& store_;
-  Communicator& data_;
+  Communicator& workers_;
+  Communicator& tied_;
+  std::unique_ptr<Communicator> pair_;  // the ranks of this replica with the same parameters; null: this one alone
   std::shared_ptr<LocalServers> servers_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<ServerClient> client_;
   KeyedTensors masters_;  // the store's
   at::Tensor scaled_;     // gradients as they are pushed, where they are not the store's own
+  int64_t bytes_within_replica_ = 0;
 };
 
 }  // namespace braid

@@ -1,0 +1,14 @@
+// Whether replicas wait for each other at every step: derived from several keys, asked in several rooms.
+#pragma once
+
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// A replica's steps wait for no other replica's, and servers see pushes in any order: a step's numbers are the
+// replica's own.
+inline bool replicas_run_apart(const RunSpec& spec) {
+  return spec.sync.replication == "parameter-server" && spec.sync.consistency != "bsp";
+}
+
+}  // namespace braid
