@@ -44,6 +44,25 @@ bool same_tokenizer(const std::string& a, const std::string& b) {
   }
 }
 
+// Whose state a checkpoint of such a run holds under the names of AdamW's moments.
+std::string optimizer_of(const RunSpec& spec) {
+  return spec.sync.replication == "parameter-server" ? spec.sync.server_optimizer : "adamw";
+}
+
+// Another optimizer would take sums of squares, or nothing, for its moments.
+void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
+                              const std::string& directory) {
+  const std::string was = optimizer_of(saved);
+  if (optimizer_of(spec) == was) return;
+  const bool served = spec.sync.replication == "parameter-server";
+  const char* key = served ? "sync.server_optimizer" : "sync.replication";
+  const char* with = served ? "" : "have servers, and ";
+  found.push_back(
+      {key, value_text(*find_field(key), spec),
+       cat("must ", with, "go on with the optimizer of ", directory, ", whose state is that of \"", was, "\""),
+       toml_text(served ? was : saved.sync.replication)});
+}
+
 }  // namespace
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
@@ -80,6 +99,7 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
       refuse("data.tokenizer", toml_text(saved.data.tokenizer));
     }
     if (!same_saved_type(spec, saved)) refuse("train.dtype", toml_text(saved.train.dtype));
+    add_problem_of_optimizer(spec, saved, found, directory);
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
   }
