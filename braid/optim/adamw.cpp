@@ -62,10 +62,14 @@ AdamW::AdamW(const OptimizerSpec& spec, ParamStore& store) : spec_(spec), store_
     if (segments_.empty() || segments_.back().decay != decay) segments_.push_back({param.offset, end, decay});
     segments_.back().end = end;
   }
-  const MemoryScope scope(MemoryCategory::Optimizer);
-  first_moment_ = at::zeros({store.num_owned()}, store.flat_master().options().requires_grad(false));
-  second_moment_ = at::zeros_like(first_moment_);
   if (!store.flat_master().is_cpu()) decays_ = on_device::decay_map(store);
+}
+
+void AdamW::hold_moments() const {
+  if (holds_moments()) return;
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  first_moment_ = at::zeros({store_.num_owned()}, store_.flat_master().options().requires_grad(false));
+  second_moment_ = at::zeros_like(first_moment_);
 }
 
 template <class T>
@@ -130,6 +134,7 @@ void AdamW::update_on_host(const OwnedRange& range, const OptimizerStep& step) {
 
 void AdamW::step(const OptimizerStep& step) {
   ++num_steps_;
+  hold_moments();
   if (store_.flat_master().is_cpu()) {
     for (const OwnedRange& range : store_.owned()) update_on_host(range, step);
   } else if (store_.flat_master().scalar_type() == at::kDouble) {

@@ -22,7 +22,7 @@ struct OptimizerStep {
 
 class AdamW {
  public:
-  // State for what this rank owns of `store`, which must outlive this. Moments have the masters' type.
+  // State for what this rank owns of `store`, which must outlive this.
   AdamW(const OptimizerSpec& spec, ParamStore& store);
 
   // theta -= lr * (m_hat / (sqrt(v_hat) + eps) + decay * theta), with no decay on WeightDecay::No. Bitwise the same for
@@ -32,15 +32,20 @@ class AdamW {
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }  // after loading the moments
-  // 1-D, of store.num_owned() elements: those of an OwnedRange begin at its place.
-  const at::Tensor& first_moment() const { return first_moment_; }
-  const at::Tensor& second_moment() const { return second_moment_; }
+  // 1-D, of store.num_owned() elements and the masters' type: those of an OwnedRange begin at its place. Zeros at
+  // first, which take memory from the first step or question on: none where servers make all steps.
+  const at::Tensor& first_moment() const { return hold_moments(), first_moment_; }
+  const at::Tensor& second_moment() const { return hold_moments(), second_moment_; }
+  bool holds_moments() const { return first_moment_.defined(); }
+  // Their memory goes; they are zeros again.
+  void release_moments() { first_moment_ = second_moment_ = at::Tensor(); }
 
  private:
   struct Segment {
     int64_t begin, end;  // elements of the flat buffers
     double decay;
   };
+  void hold_moments() const;
   template <class T>
   AdamWFactors<T> factors(const OptimizerStep& step) const;  // with keep = 1
   template <class T, class Data>
@@ -52,8 +57,8 @@ class AdamW {
   OptimizerSpec spec_;
   ParamStore& store_;
   std::vector<Segment> segments_;
-  at::Tensor first_moment_, second_moment_;
-  at::Tensor decays_;  // on devices: which blocks decay
+  mutable at::Tensor first_moment_, second_moment_;  // undefined: zeros
+  at::Tensor decays_;                                // on devices: which blocks decay
   int64_t num_steps_ = 0;
 };
 

@@ -95,8 +95,8 @@ class TaggedAllocator final : public c10::Allocator {
 }  // namespace
 
 std::string text(MemoryCategory category) {
-  static constexpr std::array<const char*, kNumMemoryCategories> kNames{"parameters",  "gradients",     "optimizer",
-                                                                        "activations", "communication", "other"};
+  static constexpr std::array<const char*, kNumMemoryCategories> kNames{
+      "parameters", "gradients", "optimizer", "activations", "communication", "servers", "other"};
   return kNames.at(static_cast<size_t>(category));
 }
 
@@ -113,6 +113,11 @@ void install_memory_accounting() {
 void account_memory_to(int rank) {
   gauges(rank);
   this_thread().rank = rank;
+}
+
+std::optional<int> accounted_rank() {
+  const int rank = this_thread().rank;
+  return rank < 0 ? std::nullopt : std::optional(rank);
 }
 
 MemoryScope::MemoryScope(MemoryCategory category) : before_(this_thread().category) {

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace braid {
 
-enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Other };
-inline constexpr int kNumMemoryCategories = 6;
+// Servers: what parameter servers keep, of the rank that started them.
+enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Servers, Other };
+inline constexpr int kNumMemoryCategories = 7;
 std::string text(MemoryCategory category);
 
 struct MemoryUse {
@@ -25,6 +27,8 @@ void install_memory_accounting();
 // From now on this thread allocates for `rank` (0 .. 1023). Another rank is our mistake (check). Threads that never say
 // count nowhere.
 void account_memory_to(int rank);
+// The rank that this thread allocates for; none: it counts nowhere.
+std::optional<int> accounted_rank();
 
 // While alive, this thread's allocations are of `category`. Nests. The default is Other.
 class MemoryScope {

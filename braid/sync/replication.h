@@ -79,10 +79,12 @@ class Replication {
   virtual ReplicationTimes times() const { return {}; }
   // Before an evaluation or a checkpoint, collective: parameters become the newest, the same on all replicas.
   virtual void meet() {}
-  // Where the update is the servers': moments and number of steps come to `optimizer`.
+  // Where the update is the servers': moments and number of steps come to `optimizer`, until they are saved.
   virtual void fetch_moments(AdamW& optimizer) {}
-  // Masters and moments were read from a checkpoint: servers take them over; then as updated().
-  virtual void restored(const AdamW& optimizer) { updated(); }
+  // What fetch_moments() brought has been written, and may go.
+  virtual void saved(AdamW& optimizer) {}
+  // Masters and moments were read from a checkpoint: servers take them over, out of `optimizer`; then as updated().
+  virtual void restored(AdamW& optimizer) { updated(); }
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
 

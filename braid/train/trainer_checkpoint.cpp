@@ -41,6 +41,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   }
   if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
   save_checkpoint(directory, on_host(tensors()), info, groups_->world);
+  replication_->saved(*optimizer_);
 }
 
 // A checkpoint of another precision has no loss scale: the configured one stays.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "braid/base/text.h"
+#include "braid/param/memory_account.h"
 
 namespace braid {
 namespace {
@@ -20,12 +21,16 @@ LocalServersOptions placed(LocalServersOptions options) {
 
 class LocalServers::Server {
  public:
-  Server(const KeyShape& shape, const LocalServersOptions& options, const std::vector<KeyRange>& not_decayed,
+  // Of `elements` of the flat parameters.
+  Server(const KeyShape& shape, const LocalServersOptions& options, const KeyRange& elements,
          std::unique_ptr<Channel> channel)
-      : shard_(shape, options.rule, not_decayed),
+      : shard_(shape, options.rule, within(options.not_decayed, elements)),
         channel_(std::move(channel)),
         logic_(options.server, shard_, *channel_),
-        thread_([this] { run(); }) {}
+        rank_(accounted_rank()) {
+    if (options.initial.defined()) shard_.set_elements(options.initial.narrow(0, elements.begin, elements.size()));
+    thread_ = std::jthread([this] { run(); });
+  }
   ~Server() { channel_->close(); }
 
   ServerReport finish() {
@@ -38,6 +43,8 @@ class LocalServers::Server {
   // Workers learn of an error by the closed channel.
   void run() {
     pthread_setname_np(pthread_self(), cat("server ", channel_->endpoint()).c_str());
+    if (rank_) account_memory_to(*rank_);
+    const MemoryScope scope(MemoryCategory::Servers);
     try {
       logic_.serve();
     } catch (...) {
@@ -49,6 +56,7 @@ class LocalServers::Server {
   ServerShard shard_;
   const std::unique_ptr<Channel> channel_;
   ParameterServer logic_;
+  const std::optional<int> rank_;
   std::exception_ptr error_;
   std::jthread thread_;  // last: it uses the others
 };
@@ -57,12 +65,14 @@ LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& opt
     : shares_(whole, options.num_servers),
       options_(placed(options)),
       hub_(options.num_servers + options.server.num_workers) {
+  const MemoryScope scope(MemoryCategory::Servers);
   for (int number = 0; number < options.num_servers; ++number) {
     auto channel = hub_.endpoint(number);
     if (options.wrap) channel = options.wrap(std::move(channel));
-    servers_.push_back(std::make_unique<Server>(
-        shares_.part(number), options_, within(options.not_decayed, shares_.elements.of(number)), std::move(channel)));
+    servers_.push_back(
+        std::make_unique<Server>(shares_.part(number), options_, shares_.elements.of(number), std::move(channel)));
   }
+  options_.initial.reset();
 }
 
 LocalServers::~LocalServers() = default;

@@ -15,13 +15,14 @@ struct LocalServersOptions {
   ServerRule rule = {};
   std::vector<KeyRange> not_decayed = {};  // stretches of the flat parameters, ascending
   ServerOptions server = {};               // first_worker is set here
+  at::Tensor initial = {};                 // the flat parameters to begin with, copied; undefined: zeros
   // Goes around every server's channel; null: nothing.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap = nullptr;
 };
 
 class LocalServers {
  public:
-  // Serves at once, all parameters zero.
+  // Serves at once, tables zero. What the servers keep is accounted to this thread's rank, as MemoryCategory::Servers.
   LocalServers(const KeyShape& whole, const LocalServersOptions& options);
   // Ends the servers, whoever is still there.
   ~LocalServers();

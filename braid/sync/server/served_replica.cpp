@@ -54,10 +54,10 @@ void overwrite(const at::Tensor& to, const at::Tensor& from) {
 std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) const {
   std::shared_ptr<LocalServers> servers;
   if (workers_.rank() == 0) {
-    const MemoryScope scope(MemoryCategory::Optimizer);
     LocalServersOptions options{.num_servers = specs.sync.servers,
                                 .rule = rule_of(specs.sync, specs.optimizer),
-                                .not_decayed = not_decayed(store_)};
+                                .not_decayed = not_decayed(store_),
+                                .initial = store_.flat_master().detach().narrow(0, 0, store_.num_flat())};
     options.server = {.consistency = consistency_of(specs.sync),
                       .staleness = specs.sync.staleness,
                       .deadline_seconds = kNoDeadline,
@@ -92,8 +92,6 @@ ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups
                                                          .deadline_seconds = kNoDeadline},
                                            *channel_);
   masters_.dense = store.flat_master().detach();
-  if (workers_.rank() == 0) client_->store(state_here(nullptr));
-  workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
 }
 
@@ -140,6 +138,7 @@ UpdateBy ServedReplica::update(const OptimizerStep& step) {
     if (!scaled_.defined()) scaled_ = at::empty_like(gradient);
     gradient = at::mul_out(scaled_, gradient, at::full({}, step.grad_scale, gradient.options()));
   }
+  const MemoryScope scope(MemoryCategory::Communication);
   client_->push({gradient, {}}, step.lr);
   return UpdateBy::Servers;
 }
@@ -166,19 +165,20 @@ void ServedReplica::fetch_moments(AdamW& optimizer) {
   workers_.barrier().wait_host();
 }
 
-ShardState ServedReplica::state_here(const AdamW* optimizer) const {
-  ShardState state = zero_state(servers_->shares().whole, servers_->rule());
-  state.elements[0] = masters_.dense;
-  if (!optimizer) return state;
-  if (state.elements.size() > 1) state.elements[1] = optimizer->first_moment();
-  if (state.elements.size() > 2) state.elements[2] = optimizer->second_moment();
-  state.num_steps = optimizer->num_steps();
+void ServedReplica::saved(AdamW& optimizer) { optimizer.release_moments(); }
+
+ShardState ServedReplica::state_here(const AdamW& optimizer) const {
+  ShardState state{.num_steps = optimizer.num_steps(), .elements = {masters_.dense}, .tables = {}};
+  const int num_states = servers_->rule().num_states();
+  if (num_states > 0) state.elements.push_back(optimizer.first_moment());
+  if (num_states > 1) state.elements.push_back(optimizer.second_moment());
   return state;
 }
 
-void ServedReplica::restored(const AdamW& optimizer) {
+void ServedReplica::restored(AdamW& optimizer) {
   workers_.barrier().wait_host();
-  if (workers_.rank() == 0) client_->store(state_here(&optimizer));
+  if (workers_.rank() == 0) client_->store(state_here(optimizer));
+  optimizer.release_moments();
   workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
 }

@@ -42,7 +42,8 @@ class ServedReplica final : public Replication {
   GradientsOf gradients() const override { return GradientsOf::OwnReplica; }
   void meet() override;
   void fetch_moments(AdamW& optimizer) override;
-  void restored(const AdamW& optimizer) override;
+  void saved(AdamW& optimizer) override;
+  void restored(AdamW& optimizer) override;
   // To servers, and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
@@ -53,7 +54,7 @@ class ServedReplica final : public Replication {
   void sum_within_replica(const at::Tensor& gradients, Communicator& group);
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
-  ShardState state_here(const AdamW* optimizer) const;
+  ShardState state_here(const AdamW& optimizer) const;
 
   ParamStore& store_;
   Communicator& workers_;

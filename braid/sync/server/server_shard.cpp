@@ -27,6 +27,10 @@ at::Tensor copied(const at::Tensor& tensor) {
   return copy;
 }
 
+void overwrite(const at::Tensor& to, const at::Tensor& from) {
+  if (to.nbytes() > 0) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
+}
+
 // Element 0 of state number `index`; null where the rule has fewer.
 template <class T>
 T* state_data(const std::vector<at::Tensor>& tensors, size_t index) {
@@ -173,10 +177,23 @@ at::Tensor ServerShard::rows(int table, const at::Tensor& index) const {
   return out;
 }
 
-void ServerShard::set_state(ShardState state) {
+// Into the memory that there is.
+void ServerShard::set_state(const ShardState& state) {
   check(fits(state, shape_, rule_), "a state of the same shape and rule");
-  state_ = copy_of(state);
   snapshot_.reset();
+  state_.num_steps = state.num_steps;
+  for (size_t i = 0; i < state.elements.size(); ++i) overwrite(state_.elements[i], state.elements[i]);
+  for (size_t t = 0; t < state.tables.size(); ++t) {
+    const auto& from = state.tables[t];
+    for (size_t i = 0; i < from.values.size(); ++i) overwrite(state_.tables[t].values[i], from.values[i]);
+    overwrite(state_.tables[t].row_steps, from.row_steps);
+  }
+}
+
+void ServerShard::set_elements(const at::Tensor& parameters) {
+  check(parameters.numel() == shape_.num_elements && parameters.scalar_type() == shape_.type, "all of its elements");
+  snapshot_.reset();
+  overwrite(state_.elements[0], parameters);
 }
 
 }  // namespace braid

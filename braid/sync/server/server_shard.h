@@ -48,7 +48,9 @@ class ServerShard {
   at::Tensor rows(int table, const at::Tensor& index) const;
 
   const ShardState& state() const { return state_; }
-  void set_state(ShardState state);
+  // Copies.
+  void set_state(const ShardState& state);
+  void set_elements(const at::Tensor& parameters);
 
  private:
   template <class T>

@@ -1,0 +1,76 @@
+// What parameter servers cost, byte for byte: on the rank that starts them, and nothing on the others.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/served_run.h"
+
+namespace braid {
+namespace {
+
+struct Measured {
+  std::vector<MemoryUse> after_steps, after_saving;  // by world rank
+  std::vector<int64_t> elements;
+};
+
+Measured measured(const RunSpec& spec, const std::string& folder) {
+  install_memory_accounting();
+  Measured found;
+  const Corpus corpus = tiny_corpus();
+  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    account_memory_to(world.rank());
+    Trainer trainer(spec, corpus, world);
+    trainer.step();
+    const StepReport before = trainer.step();
+    trainer.save(folder, "");
+    trainer.load(folder);
+    const StepReport after = trainer.step();
+    const at::Tensor mine = at::full({1}, trainer.model().params().num_flat(), at::kLong);
+    const at::Tensor all = at::full({world.size()}, 0, at::kLong);
+    world.all_gather(all, mine).wait_host();
+    if (world.rank() != 0) return;
+    found = {before.memory, after.memory, {all.const_data_ptr<int64_t>(), all.const_data_ptr<int64_t>() + all.numel()}};
+  });
+  return found;
+}
+
+int64_t bytes(const MemoryUse& use, MemoryCategory category) { return use.bytes[static_cast<size_t>(category)]; }
+
+class ServedMemory : public ScratchFolder {};
+
+// Servers keep the parameters, the states of their rule, and what workers read last; a worker has no moments.
+//
+//   bytes per float32 parameter      worker: 4 parameters, 4 gradients     servers: 8 sgd, 12 adagrad, 16 adamw
+//   with bfloat16 weights            worker: 2, 4, and 4 of masters        the same
+TEST_F(ServedMemory, IsWhatTheFormulasSay) {
+  const std::pair<const char*, int> rules[] = {{"sgd", 8}, {"adagrad", 12}, {"adamw", 16}};
+  for (const auto& [rule, per_parameter] : rules) {
+    for (const MeshSpec& mesh : {MeshSpec{.data = 2}, MeshSpec{.pipe = 2, .data = 2}}) {
+      for (const char* dtype : {"float32", "bfloat16"}) {
+        SCOPED_TRACE(cat(rule, " pipe ", mesh.pipe, " ", dtype));
+        const bool narrow = std::string(dtype) == "bfloat16";
+        RunSpec spec = served_spec({"1f1b", mesh});
+        spec.train.dtype = dtype;
+        spec.sync.server_optimizer = rule;
+        const Measured found = measured(spec, path(cat(rule, mesh.pipe, dtype)));
+        ASSERT_EQ(found.after_steps.size(), found.elements.size());
+        for (size_t rank = 0; rank < found.elements.size(); ++rank) {
+          for (const MemoryUse& use : {found.after_steps[rank], found.after_saving[rank]}) {
+            const bool starts_servers = static_cast<int>(rank) < mesh.pipe;  // the first of its part's data ranks
+            EXPECT_EQ(bytes(use, MemoryCategory::Parameters), (narrow ? 2 : 4) * found.elements[rank]);
+            EXPECT_EQ(bytes(use, MemoryCategory::Gradients), 4 * found.elements[rank]);
+            EXPECT_EQ(bytes(use, MemoryCategory::Optimizer), (narrow ? 4 : 0) * found.elements[rank]);
+            EXPECT_EQ(bytes(use, MemoryCategory::Servers), starts_servers ? per_parameter * found.elements[rank] : 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid
