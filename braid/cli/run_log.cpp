@@ -112,6 +112,10 @@ void RunLog::evaluation(int64_t step, double validation_loss) {
   scalars(step, {{"loss/validation", validation_loss}});
 }
 
+void RunLog::replicas(int64_t step, double loss, int64_t num_steps) {
+  metrics_.write(line_of("replicas").add("step", step).add("loss", loss).add("num_steps", num_steps));
+}
+
 void RunLog::checkpoint(int64_t step, const std::string& directory) {
   metrics_.write(line_of("checkpoint").add("step", step).add("directory", std::string_view(directory)));
 }

@@ -21,6 +21,7 @@ class RunLog {
   void step(const StepReport& report);
   void choice(const std::string& choice);
   void evaluation(int64_t step, double validation_loss);
+  void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
 
  private:

@@ -124,6 +124,11 @@ void RunPrinter::on_evaluation(int64_t step, double validation_loss) {
   print_line(cat("step ", step, "  validation loss ", fixed(validation_loss, 4)));
 }
 
+void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
+  log_->replicas(step, loss, num_steps);
+  print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", num_steps, " steps"));
+}
+
 void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
   log_->checkpoint(step, directory);
   print_line(cat("step ", step, "  weights and optimizer in ", directory));

@@ -25,6 +25,7 @@ class RunPrinter final : public RunObserver {
   void on_slow_path(const std::string& why) override { print_line("note   " + why); }
   void on_choice(const std::string& choice) override;
   void on_evaluation(int64_t step, double validation_loss) override;
+  void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // The closing lines; `ideal_bubble` is the simulator's.
   void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);

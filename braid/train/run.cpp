@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "braid/base/errors.h"
@@ -101,6 +102,7 @@ class RankLoop {
   }
   void hear(std::optional<StepReport> report) {
     if (!report) return;
+    if (replicas_run_apart(start_.spec)) own_losses_.push_back(report->loss);
     report->utilisation =
         model_flop_utilisation(start_.spec.model, report->tokens_per_second, peak_.per_rank * world_.size());
     if (due(report->step, train_.log_every)) tell([&] { observer_.on_step(*report); });
@@ -135,9 +137,20 @@ class RankLoop {
 
   double evaluate() {
     hear(trainer_.settle());
+    compare_replicas();
     const double loss = trainer_.evaluate();
     if (!std::isnan(loss)) tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
     return loss;
+  }
+  // They have made equally many steps, whenever that was.
+  void compare_replicas() {
+    if (own_losses_.empty()) return;
+    const auto count = static_cast<int64_t>(own_losses_.size());
+    auto sum = at::full({1}, std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), at::kDouble);
+    world_.all_reduce(sum, ReduceOp::Sum).wait_host();
+    own_losses_.clear();
+    const double mean = sum.item<double>() / static_cast<double>(count * world_.size());
+    tell([&] { observer_.on_replicas(trainer_.num_steps(), mean, count); });
   }
   std::string save() {
     hear(trainer_.settle());
@@ -153,6 +166,7 @@ class RankLoop {
   Communicator& world_;
   RunObserver& observer_;
   bool told_of_graphs_ = false;
+  std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 

@@ -50,6 +50,9 @@ class RunObserver {
   // What was chosen on the way, from measurements or for want of something in a checkpoint: what and why.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(int64_t step, double validation_loss) = 0;
+  // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
+  // over the steps since they were last evaluated, `num_steps` of each.
+  virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
 

@@ -91,6 +91,28 @@ class Train(unittest.TestCase):
                      "train.steps = 6: must be more than the 6 steps that run/step-6 has done; nearest valid is 7"]:
             self.assertIn(line, done.stderr)
 
+    def test_servers_with_another_optimizer_are_refused(self):
+        served = ["sync.replication=parameter-server", "mesh.data=2"]
+        self.assertEqual(self.braid("train", "run.toml", *served, "sync.server_optimizer=adagrad").returncode, 0)
+        done = self.braid("train", "run.toml", *served, "train.resume=run/step-3", "train.out=next")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('sync.server_optimizer = "adamw": must go on with the optimizer of run/step-3, whose state is '
+                      'that of "adagrad"; nearest valid is "adagrad"', done.stderr)
+
+    def test_replicas_that_run_apart_tell_their_mean_at_evaluations(self):
+        still = ["mesh.data=2", "train.eval_every=2", "optimizer.lr=1e-30", "train.threads=1"]
+        self.assertEqual(self.braid("train", "run.toml", *still, "train.out=alike").returncode, 0)
+        done = self.braid("train", "run.toml", *still, "sync.replication=parameter-server", "sync.consistency=asp")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = [line for line in self.metrics() if line["kind"] == "replicas"]
+        self.assertEqual([(line["step"], line["num_steps"]) for line in told], [(2, 2), (4, 2), (6, 2)])
+        all_losses = self.losses("alike")
+        for line in told:
+            mean = sum(all_losses[line["step"] - 2:line["step"]]) / 2
+            self.assertAlmostEqual(line["loss"], mean, delta=1e-5)
+            own = sum(self.losses()[line["step"] - 2:line["step"]]) / 2
+            self.assertGreater(abs(own - mean), 1e-4)
+
     def test_a_checkpoint_that_cannot_be_read_is_no_mistake_of_ours(self):
         done = self.braid("sample", "no" * 200)
         self.assertEqual(done.returncode, 3)
