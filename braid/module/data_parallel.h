@@ -13,9 +13,9 @@
 //   });
 //
 // Promise, where sums keep ranks in step: parameters become what one rank would make of them with the mean of the
-// ranks' losses, to rounding. The
-// optimizer must treat elements one by one (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes.
-// Gradients are cleared by step(), not by zero_grad(); between steps `.grad` belongs to this class.
+// ranks' losses, to rounding. The optimizer must treat elements one by one (SGD, Adam and its kin): under sync.zero it
+// sees flat ranges, not shapes. Gradients are cleared by step(), not by zero_grad(); between steps `.grad` belongs to
+// this class.
 //
 // Modules that draw from the process-wide random generator (torch::nn::Dropout) are refused, by name, where ranks are
 // threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements.

@@ -117,8 +117,12 @@ TEST(LengthBuckets, RanksHaveBatchesWhereThereAreSamplesEnough) {
       largest = std::max(largest, static_cast<int64_t>(batch.samples.size()));
     }
     ASSERT_LT(empty, c.num_ranks);
-    if (empty > 0) ASSERT_EQ(largest, 1);
-    if (buckets.steps_per_epoch() * c.num_ranks <= c.num_samples) ASSERT_EQ(empty, 0);
+    if (empty > 0) {
+      ASSERT_EQ(largest, 1);
+    }
+    if (buckets.steps_per_epoch() * c.num_ranks <= c.num_samples) {
+      ASSERT_EQ(empty, 0);
+    }
   }
 }
 

@@ -42,7 +42,9 @@ TEST(Asynchronous, VersionsOfTheWeights) {
       const Schedule stashing = pipedream(p, m);
       EXPECT_EQ(stashing.promise.weight_versions, std::min(p, m));
       EXPECT_LE(weight_versions(stashing), std::min(p, m)) << p << " " << m;
-      if (m >= 2 * p) EXPECT_EQ(weight_versions(stashing), p);
+      if (m >= 2 * p) {
+        EXPECT_EQ(weight_versions(stashing), p);
+      }
       EXPECT_EQ(peak_activations(stashing), stashing.promise.peak_activations);
       if (m % p != 0) continue;
       const Schedule buffered = pipedream_2bw({p, m});

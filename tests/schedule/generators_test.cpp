@@ -64,11 +64,15 @@ TEST(Generators, TraitsSayWhatThereIs) {
     EXPECT_EQ(schedule.num_stages, named.request.ranks * chunks_of(traits, named.request)) << named.text();
     EXPECT_EQ(schedule.num_ranks(), named.request.ranks);
     EXPECT_EQ(schedule.mirrored(), traits.placement == StagePlacement::Mirrored) << named.text();
-    if (traits.placement == StagePlacement::V) EXPECT_EQ(schedule.stage_rank.front(), schedule.stage_rank.back());
+    if (traits.placement == StagePlacement::V) {
+      EXPECT_EQ(schedule.stage_rank.front(), schedule.stage_rank.back());
+    }
     const auto contains = [&](bool (*wanted)(const Action&)) { return computes_in_op(schedule, wanted); };
     EXPECT_EQ(contains([](const Action& a) { return a.op == Op::WeightGrad; }), traits.splits_backward) << named.text();
     EXPECT_EQ(contains([](const Action& a) { return a.op == Op::Update; }), traits.asynchronous) << named.text();
-    if (!traits.fuses) EXPECT_FALSE(contains([](const Action& a) { return a.fusion != Fusion::None; }));
+    if (!traits.fuses) {
+      EXPECT_FALSE(contains([](const Action& a) { return a.fusion != Fusion::None; }));
+    }
   }
   EXPECT_EQ(find_schedule("1f1c"), nullptr);
   EXPECT_EQ(schedule_traits().size(), schedule_names().size());

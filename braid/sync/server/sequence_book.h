@@ -16,7 +16,8 @@ enum class Arrival {
 template <class Payload>
 class SequenceBook {
  public:
-  explicit SequenceBook(int64_t next = 0) : next_(next) {}
+  SequenceBook() = default;
+  explicit SequenceBook(int64_t next) : next_(next) {}
 
   int64_t next() const { return next_; }
 
@@ -35,7 +36,7 @@ class SequenceBook {
   }
 
  private:
-  int64_t next_;
+  int64_t next_ = 0;
   std::map<int64_t, Payload> early_;
 };
 
