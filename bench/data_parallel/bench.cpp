@@ -26,14 +26,16 @@ using braid::now_seconds;
 struct Arguments {
   std::string dtype;
   int context = 64, rank_batch = 2, ranks = 2, zero = 0;
+  std::string compression = "none";
 };
 
 Arguments arguments(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: bench_data_parallel DTYPE CONTEXT BATCH_PER_RANK RANKS ZERO\n");
+  if (argc < 6 || argc > 7) {
+    std::fprintf(stderr, "usage: bench_data_parallel DTYPE CONTEXT BATCH_PER_RANK RANKS ZERO [COMPRESSION]\n");
     std::exit(2);
   }
-  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
+  const std::string compression = argc > 6 ? argv[6] : "none";
+  return {argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]), compression};
 }
 
 braid::RunSpec spec_of(const Arguments& given) {
@@ -41,6 +43,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.model = {.layers = 12, .heads = 12, .width = 768, .context = given.context, .vocab = 50257};
   spec.mesh.data = given.ranks;
   spec.sync.zero = given.zero;
+  spec.sync.compression = given.compression;
   spec.optimizer.lr = 1e-4;
   spec.optimizer.clip_norm = 0;  // the peer does not clip
   spec.train.steps = 1000000;
