@@ -105,7 +105,9 @@ void expect_serial_training(RunSpec spec) {
     const double rounding = !narrow ? 1e-10 : spec.train.dtype == "float16" ? 4.0 / 2048 : 4.0 / 256;
     for (size_t i = 0; i < want.losses.size(); ++i)
       EXPECT_NEAR(got.losses[i], want.losses[i], rounding * want.losses[i]);
-    if (!narrow) EXPECT_LT(largest_difference(got.params, want.params), rounding);
+    if (!narrow) {
+      EXPECT_LT(largest_difference(got.params, want.params), rounding);
+    }
   }
 }
 
