@@ -37,9 +37,8 @@ std::vector<CrossRule> server_rules() {
        [](const View&) {
          return std::string(
              "must be \"bsp\" when the first and the last stage are on two ranks and share the embedding: each has "
-             "servers of its own, which would apply pushes in different orders (or untie it with model.output_weights "
-             "= "
-             "\"untied\")");
+             "servers of its own, which would apply pushes in different orders (or untie it with "
+             "model.output_weights = \"untied\")");
        }},
       {{"sync.consistency", "sync.replication", "mesh.pipe", "pipeline.schedule"},
        [](const View& at) { return !replicas_run_apart(at.spec) || !is_on(Feature::MirroredPipeline, at.spec); },
