@@ -19,9 +19,4 @@ KeyRange KeyRanges::of(int server) const {
   return {begins_[static_cast<size_t>(server)], begins_[static_cast<size_t>(server) + 1]};
 }
 
-int KeyRanges::server_of(int64_t key) const {
-  check(0 <= key && key < num_keys(), "a key");
-  return static_cast<int>(std::upper_bound(begins_.begin(), begins_.end(), key) - begins_.begin()) - 1;
-}
-
 }  // namespace braid

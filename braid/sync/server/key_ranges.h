@@ -19,9 +19,7 @@ class KeyRanges {
   KeyRanges(int64_t num_keys, int num_servers, int64_t align = 1);
 
   int num_servers() const { return static_cast<int>(begins_.size()) - 1; }
-  int64_t num_keys() const { return begins_.back(); }
   KeyRange of(int server) const;
-  int server_of(int64_t key) const;
 
  private:
   std::vector<int64_t> begins_;  // one more than servers

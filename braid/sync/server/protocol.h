@@ -56,11 +56,6 @@ inline std::optional<Envelope> envelope_of(const ChannelMessage& message) {
   return Envelope{h[0], h[1], h[2], h[3], h[4]};
 }
 
-// A whole message without anything after its header.
-inline bool is_bare(const ChannelMessage& message) {
-  return message.header.size() == Envelope::kNumFields && message.tensors.empty();
-}
-
 inline int64_t bits_of(double value) { return std::bit_cast<int64_t>(value); }
 inline double double_of(int64_t bits) { return std::bit_cast<double>(bits); }
 
