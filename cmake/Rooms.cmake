@@ -1,11 +1,12 @@
-# braid_room(NAME [ROOMS room...] [TORCH]): one folder, one static library, one test binary.
+# braid_room(NAME [SHARDS n] [ROOMS room...] [TORCH]): one folder, one static library, one test binary.
 #
 # The library braid_NAME is made of braid/NAME/*.cpp, sub-folders included (comm/local/*.cpp), and links the rooms it
-# names. tools/check_rooms sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME;
+# names. tools/check_rooms sees to it that it includes no others. tests/NAME/*.cpp become NAME_test, run by ctest as NAME,
+# or, where it is long, as NAME_1 .. NAME_n with a share of the tests each, before the others;
 # planted_*.cpp are programs and fake_*.cpp libraries of their own (tests/CMakeLists.txt).
 
 function(braid_room name)
-  cmake_parse_arguments(room "TORCH" "" "ROOMS" ${ARGN})
+  cmake_parse_arguments(room "TORCH" "SHARDS" "ROOMS" ${ARGN})
   if(room_TORCH AND NOT BRAID_TORCH)
     return()
   endif()
@@ -28,11 +29,11 @@ function(braid_room name)
     endif()
   endif()
   if(BRAID_TESTS)
-    braid_room_test(${name} "${room_TORCH}")
+    braid_room_test(${name} "${room_TORCH}" "${room_SHARDS}")
   endif()
 endfunction()
 
-function(braid_room_test name torch)
+function(braid_room_test name torch shards)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   list(FILTER tests EXCLUDE REGEX "/(planted|fake)_")
   if(NOT tests)
@@ -46,6 +47,15 @@ function(braid_room_test name torch)
   if(torch)
     braid_use_torch_header(${name}_test)
   endif()
-  add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  if(NOT shards)
+    add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+    return()
+  endif()
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name}_test --gtest_brief=1)
+    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 900 COST 1000
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
