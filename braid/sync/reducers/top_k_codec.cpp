@@ -17,6 +17,8 @@
 namespace braid {
 namespace {
 
+constexpr int kCountedBits = 12;  // of a magnitude: the counters stay in the first-level cache
+
 template <class T>
 using Bits = std::conditional_t<std::is_same_v<T, double>, uint64_t, uint32_t>;
 
@@ -25,14 +27,28 @@ Bits<T> magnitude(T value) {
   return std::bit_cast<Bits<T>>(value) & (~Bits<T>{0} >> 1);
 }
 
+// The `place`-th largest, from 1. Upper bits are counted; what shares them with the wanted one is sorted out.
+template <class T>
+Bits<T> largest_at(const T* values, int64_t count, int64_t place) {
+  constexpr int kShift = 8 * sizeof(T) - 1 - kCountedBits;
+  std::vector<int64_t> counts(size_t{1} << kCountedBits);
+  for (int64_t i = 0; i < count; ++i) ++counts[magnitude(values[i]) >> kShift];
+  size_t upper = counts.size() - 1;
+  for (; place > counts[upper]; --upper) place -= counts[upper];
+  std::vector<Bits<T>> alike;
+  alike.reserve(static_cast<size_t>(counts[upper]));
+  for (int64_t i = 0; i < count; ++i) {
+    const Bits<T> here = magnitude(values[i]);
+    if (here >> kShift == upper) alike.push_back(here);
+  }
+  std::nth_element(alike.begin(), alike.begin() + (place - 1), alike.end(), std::greater<>());
+  return alike[static_cast<size_t>(place - 1)];
+}
+
 template <class T>
 void take_largest(T* values, int64_t count, int64_t num_kept, std::byte* message) {
-  std::vector<Bits<T>> magnitudes(static_cast<size_t>(count));
-  std::transform(values, values + count, magnitudes.begin(), magnitude<T>);
-  const auto place = magnitudes.begin() + (num_kept - 1);
-  std::nth_element(magnitudes.begin(), place, magnitudes.end(), std::greater<>());
-  const Bits<T> smallest = *place;
-  const auto num_above = std::count_if(magnitudes.begin(), place, [smallest](Bits<T> each) { return each > smallest; });
+  const Bits<T> smallest = largest_at(values, count, num_kept);
+  const auto num_above = std::count_if(values, values + count, [&](T each) { return magnitude(each) > smallest; });
   int64_t room = num_kept - num_above;  // for those that equal the smallest
   std::byte* of_values = message + 4 * num_kept;
   for (int64_t i = 0; i < count; ++i) {
