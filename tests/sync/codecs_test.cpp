@@ -74,6 +74,12 @@ TEST(OneBitCodec, EachSideIsHeardAsItsMean) {
   expect_elements(told.left, {1 - high, -1, 3 - high, -high, 1});
 }
 
+// A mean that were what the other side leaves of all would be rounded away.
+TEST(OneBitCodec, ALargeValueLeavesTheOtherSideItsMean) {
+  expect_elements(tell(OneBitCodec(), doubles({1e20, -0.5, -1, -1.5})).heard, {static_cast<float>(1e20), -1, -1, -1});
+  expect_elements(tell(OneBitCodec(), doubles({0.5, -1e20, 1, 1.5})).heard, {1, static_cast<float>(-1e20), 1, 1});
+}
+
 TEST(OneBitCodec, BlocksHaveMeansOfTheirOwn) {
   EXPECT_EQ(OneBitCodec().num_bytes(2 * kCodecBlock + 9), 2 * (8 + 128) + 8 + 2);
   at::Tensor values = at::zeros({kCodecBlock + 1}, at::kFloat);

@@ -59,18 +59,17 @@ T total(const Lanes<T>& lanes) {
   return std::accumulate(lanes.begin(), lanes.end(), T{0});
 }
 
-// The low side's sum is what the high side leaves of all: a value that is not finite spoils the mean.
+// One side after the other: with both in one loop GCC 12 branches on every sign.
 template <class T>
 Means side_means(const T* x, int64_t count, int64_t num_high) {
-  Lanes<double> all{}, high{};
+  Lanes<double> high{}, low{};
+  for_lanes(count, [&](int64_t i, int lane) { high[lane] += static_cast<double>(x[i] >= 0 ? x[i] : T{0}); });
   for_lanes(count, [&](int64_t i, int lane) {
-    all[lane] += static_cast<double>(x[i]);
-    high[lane] += static_cast<double>(x[i] > 0 ? x[i] : T{0});
+    low[lane] += static_cast<double>(x[i] >= 0 ? T{0} : x[i]);  // NaN counts as low
   });
   Means means;
   if (num_high > 0) means.high = static_cast<float>(total(high) / static_cast<double>(num_high));
-  const double low = total(all) - total(high);
-  if (num_high < count) means.low = static_cast<float>(low / static_cast<double>(count - num_high));
+  if (num_high < count) means.low = static_cast<float>(total(low) / static_cast<double>(count - num_high));
   return means;
 }
 
