@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "braid checkpoint";
 constexpr std::string_view kDigestMember = ",\n  \"xxh64\": \"";
@@ -53,7 +53,7 @@ void require(bool holds, const std::string& path, const std::string& rule) {
   if (!holds) throw IoError(path, -1, rule);
 }
 
-uint64_t hash_of(const Json& json, const std::string& path) {
+uint64_t hash_of(const OrderedJson& json, const std::string& path) {
   const auto text = json.at("xxh64").get<std::string>();
   require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
           cat("xxh64 ", text, " must be sixteen digits"));
@@ -75,7 +75,7 @@ ElementType type_of(const std::string& name, const std::string& path) {
   throw IoError(path, -1, cat("type ", name, " must be one of: U8, BF16, F32, F64, I64"));
 }
 
-Manifest from_json(const Json& json, const std::string& path) {
+Manifest from_json(const OrderedJson& json, const std::string& path) {
   Manifest manifest;
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
   const auto version = json.at("version").get<int64_t>();
@@ -100,7 +100,7 @@ Manifest from_json(const Json& json, const std::string& path) {
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
-  Json json;
+  OrderedJson json;
   json["format"] = kFormat;
   json["version"] = kManifestVersion;
   json["step"] = manifest.info.step;
@@ -108,11 +108,11 @@ std::string manifest_text(const Manifest& manifest) {
   json["tokenizer"] = manifest.info.tokenizer;
   json["config"] = manifest.info.config_toml;
   if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
-  json["files"] = Json::object();
+  json["files"] = OrderedJson::object();
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"xxh64", hex(file.hash)}};
   }
-  json["tensors"] = Json::object();
+  json["tensors"] = OrderedJson::object();
   for (const auto& [name, tensor] : manifest.tensors) {
     json["tensors"][name] = {
         {"file", tensor.file}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}, {"xxh64", hex(tensor.hash)}};
@@ -125,7 +125,7 @@ std::string manifest_text(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& path, const std::string& text) {
   const auto body = checked_part(path, text);
   try {
-    return from_json(Json::parse(cat(body, "\n}")), path);
+    return from_json(OrderedJson::parse(cat(body, "\n}")), path);
   } catch (const nlohmann::json::parse_error& error) {
     throw IoError(path, static_cast<int64_t>(error.byte), error.what());
   } catch (const nlohmann::json::exception& error) {

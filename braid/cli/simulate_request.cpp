@@ -16,7 +16,7 @@ namespace braid {
 namespace {
 
 // The words as given.
-struct Given {
+struct SimulateOptions {
   std::string schedule, compare, ranks, microbatches, chunks, group;
   std::string forward, input_grad, weight_grad, overlapped, recompute, update, transfer, activation, pending;
   std::string stage_times, width, svg, trace;
@@ -28,7 +28,7 @@ struct Given {
 // Turns them into a request, or into every fault at once.
 class Reading {
  public:
-  explicit Reading(const Given& given) : given_(given) {}
+  explicit Reading(const SimulateOptions& given) : given_(given) {}
 
   void refuse_unknown(const std::vector<std::string>& unknown, const std::vector<std::string>& options) {
     bool value = false;  // of an unknown option before it
@@ -152,7 +152,7 @@ class Reading {
     }
   }
 
-  const Given& given_;
+  const SimulateOptions& given_;
   OptionReader reader_;
   std::vector<NamedSchedule> names_;
   ScheduleRequest wanted_;
@@ -160,7 +160,7 @@ class Reading {
   SimulateRequest request_;
 };
 
-void add_options(CLI::App& app, Given& given) {
+void add_options(CLI::App& app, SimulateOptions& given) {
   app.allow_extras();
   app.add_option("--schedule", given.schedule, cat("file:PATH, an action table, or ", joined(schedule_names())));
   app.add_option("--ranks", given.ranks, "pipeline ranks");
@@ -197,7 +197,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 std::optional<SimulateRequest> simulate_request(const Words& words) {
   CLI::App app("Plays pipeline schedules on a virtual clock.", "braid simulate");
-  Given given;
+  SimulateOptions given;
   add_options(app, given);
   if (parse_words(app, words)) return std::nullopt;
   Reading reading(given);

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMaxVocab = 1 << 24;
 
 // The words as given.
-struct Given {
+struct BpeOptions {
   std::string vocab, out, min_frequency;
   std::string pattern = "gpt2";
   std::vector<std::string> inputs;
@@ -33,7 +33,7 @@ struct Request {
 
 class Reader {
  public:
-  Request read(const Given& given, const std::vector<std::string>& options) {
+  Request read(const BpeOptions& given, const std::vector<std::string>& options) {
     Request request;
     std::vector<std::string> paths;
     for (const auto& word : given.inputs) {
@@ -106,7 +106,7 @@ class Reader {
 
 std::optional<Request> read_request(const Words& words) {
   CLI::App app("Learns a byte-level BPE vocabulary from text and writes DIR/tokenizer.json.", "braid data train-bpe");
-  Given given;
+  BpeOptions given;
   app.allow_extras();
   app.add_option("--vocab", given.vocab, "tokens to have, end-of-text and 256 bytes included");
   app.add_option("--out", given.out, "folder for tokenizer.json");

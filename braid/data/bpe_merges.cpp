@@ -12,8 +12,6 @@ namespace {
 
 constexpr size_t kShort = 48;  // longer pieces are merged with the heap; measured, flat between 32 and 96
 
-uint64_t pair_of(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
-
 // std::push_heap keeps the greatest on top: the lowest rank, then the leftmost.
 bool comes_later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;

@@ -16,6 +16,9 @@ struct BpeMerge {
   bool operator==(const BpeMerge&) const = default;
 };
 
+// Two ids as one number, in whose order the smallest left ids come first.
+inline uint64_t pair_of(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
+
 // What merging a piece writes to; kept between pieces so that nothing is allocated. Contents mean nothing to callers.
 struct MergeScratch {
   struct Node {

@@ -14,9 +14,8 @@
 namespace braid {
 namespace {
 
-using Pair = uint64_t;  // left id in the upper half: in numerical order the smallest ids come first
+using Pair = uint64_t;  // pair_of
 
-Pair pair_of(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 uint32_t left_of(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
 uint32_t right_of(Pair pair) { return static_cast<uint32_t>(pair); }
 
@@ -33,7 +32,7 @@ struct Waiting {
   std::vector<uint32_t> words;  // that hold the pair, or did
 };
 
-bool comes_later(const Waiting& a, const Waiting& b) {
+bool merges_later(const Waiting& a, const Waiting& b) {
   return a.count != b.count ? a.count < b.count : a.pair > b.pair;
 }
 
@@ -114,11 +113,11 @@ class Learner {
 
   void push(Waiting waiting) {
     queue_.push_back(std::move(waiting));
-    std::push_heap(queue_.begin(), queue_.end(), comes_later);
+    std::push_heap(queue_.begin(), queue_.end(), merges_later);
   }
 
   Waiting pop() {
-    std::pop_heap(queue_.begin(), queue_.end(), comes_later);
+    std::pop_heap(queue_.begin(), queue_.end(), merges_later);
     Waiting top = std::move(queue_.back());
     queue_.pop_back();
     return top;

@@ -11,7 +11,6 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kNumCodes = 0x110000;
 constexpr uint32_t kHangul = 0xAC00, kNumHangul = 11172, kL = 0x1100, kV = 0x1161, kT = 0x11A7;
 constexpr uint32_t kNumL = 19, kNumV = 21, kNumT = 28;
 

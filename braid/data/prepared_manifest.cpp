@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "braid prepared data";
 constexpr int kVersion = 1;
@@ -28,13 +28,13 @@ void require(bool holds, const std::string& path, const std::string& rule) {
 }
 
 // The text with its own digest as the last member.
-std::string sealed(const Json& json) {
-  std::string body = json.dump(1, ' ', false, Json::error_handler_t::replace);
+std::string sealed(const OrderedJson& json) {
+  std::string body = json.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
   body.resize(body.size() - 2);  // the last "\n}"
   return cat(body, kDigestMember, digest_text(body), kDigestEnd);
 }
 
-Json unsealed(const std::string& path, const std::string& text) {
+OrderedJson unsealed(const std::string& path, const std::string& text) {
   const size_t tail = kDigestMember.size() + 16 + kDigestEnd.size();
   if (text.size() < tail || !text.ends_with(kDigestEnd) ||
       std::string_view(text).substr(text.size() - tail, kDigestMember.size()) != kDigestMember) {
@@ -44,10 +44,10 @@ Json unsealed(const std::string& path, const std::string& text) {
   if (text.substr(body.size() + kDigestMember.size(), 16) != digest_text(body)) {
     throw IoError(path, static_cast<int64_t>(body.size()), cat("its xxh64 is ", digest_text(body), ": it was changed"));
   }
-  return Json::parse(body + "\n}");
+  return OrderedJson::parse(body + "\n}");
 }
 
-Json json_of(const std::string& name, const TokenFileInfo& file) {
+OrderedJson json_of(const std::string& name, const TokenFileInfo& file) {
   return {{"name", name},
           {"bytes", file.bytes},
           {"tokens", file.num_tokens},
@@ -55,7 +55,7 @@ Json json_of(const std::string& name, const TokenFileInfo& file) {
           {"xxh64", hex(file.digest)}};
 }
 
-uint64_t number_of(const Json& json, const std::string& path) {
+uint64_t number_of(const OrderedJson& json, const std::string& path) {
   const auto text = json.get<std::string>();
   require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
           cat("digest ", text, " must be sixteen digits"));
@@ -63,25 +63,26 @@ uint64_t number_of(const Json& json, const std::string& path) {
 }
 
 // A name without a folder, so that a manifest cannot name a file elsewhere.
-std::string file_name(const Json& json, const std::string& path) {
+std::string file_name(const OrderedJson& json, const std::string& path) {
   const auto name = json.at("name").get<std::string>();
   require(name.ends_with(".tokens") && name.find('/') == std::string::npos, path,
           cat("file name ", name, " must be one of this folder's .tokens"));
   return name;
 }
 
-TokenFileInfo info_of(const Json& json, const std::string& path) {
+TokenFileInfo info_of(const OrderedJson& json, const std::string& path) {
   const TokenFileInfo info{json.at("bytes").get<int64_t>(), json.at("tokens").get<int64_t>(),
                            json.at("documents").get<int64_t>(), number_of(json.at("xxh64"), path)};
   require(info.num_tokens > 0 && info.num_documents > 0 && info.bytes > 0, path, "a listed file holds tokens");
   return info;
 }
 
-Json json_of(const PreparedSource& source) {
-  Json json{{"inputs", source.inputs},         {"weight", source.weight},        {"files", source.num_files},
-            {"text_bytes", source.text_bytes}, {"listing", hex(source.listing)}, {"parts", Json::array()}};
+OrderedJson json_of(const PreparedSource& source) {
+  OrderedJson json{{"inputs", source.inputs},        {"weight", source.weight},
+                   {"files", source.num_files},      {"text_bytes", source.text_bytes},
+                   {"listing", hex(source.listing)}, {"parts", OrderedJson::array()}};
   for (const auto& part : source.parts) {
-    Json entry = Json::object();
+    OrderedJson entry = OrderedJson::object();
     if (part.train.num_tokens > 0) entry["train"] = json_of(part.train_name, part.train);
     if (part.validation.num_tokens > 0) entry["validation"] = json_of(part.validation_name, part.validation);
     json["parts"].push_back(std::move(entry));
@@ -89,7 +90,7 @@ Json json_of(const PreparedSource& source) {
   return json;
 }
 
-PreparedSource source_of(const Json& json, const std::string& path) {
+PreparedSource source_of(const OrderedJson& json, const std::string& path) {
   PreparedSource source{json.at("inputs").get<std::vector<std::string>>(),
                         json.at("weight").get<double>(),
                         number_of(json.at("listing"), path),
@@ -112,9 +113,9 @@ PreparedSource source_of(const Json& json, const std::string& path) {
   return source;
 }
 
-Json json_of(const PreparedManifest& manifest) {
+OrderedJson json_of(const PreparedManifest& manifest) {
   const auto& mark = manifest.tokenizer;
-  Json json{
+  OrderedJson json{
       {"format", kFormat},
       {"version", kVersion},
       {"tokenizer",
@@ -123,16 +124,16 @@ Json json_of(const PreparedManifest& manifest) {
       {"shard_tokens", manifest.shard_tokens},
       {"include", manifest.include},
       {"text_field", manifest.text_field},
-      {"sources", Json::array()}};
+      {"sources", OrderedJson::array()}};
   for (const auto& source : manifest.sources) json["sources"].push_back(json_of(source));
   return json;
 }
 
-PreparedManifest manifest_of(const Json& json, const std::string& path) {
+PreparedManifest manifest_of(const OrderedJson& json, const std::string& path) {
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
   const auto version = json.at("version").get<int64_t>();
   require(version == kVersion, path, cat("has format version ", version, "; this braid reads ", kVersion));
-  const Json& mark = json.at("tokenizer");
+  const OrderedJson& mark = json.at("tokenizer");
   PreparedManifest manifest{{mark.at("name").get<std::string>(), number_of(mark.at("xxh64"), path),
                              mark.at("vocab").get<int64_t>(), mark.at("end_of_text").get<int64_t>()},
                             json.at("validation_fraction").get<double>(),
@@ -159,7 +160,7 @@ auto checked(const std::string& path, const Read& read) {
 std::string manifest_json(const PreparedManifest& manifest) { return sealed(json_of(manifest)); }
 
 std::string progress_json(const PrepareProgress& progress) {
-  Json json = json_of(progress.manifest);
+  OrderedJson json = json_of(progress.manifest);
   const auto& [source, file, offset, stamp] = progress.cursor;
   json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}, {"stamp", hex(stamp)}};
   return sealed(json);
@@ -171,8 +172,8 @@ PreparedManifest parse_prepared_manifest(const std::string& path, const std::str
 
 PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text) {
   return checked(path, [&] {
-    const Json json = unsealed(path, text);
-    const Json& at = json.at("cursor");
+    const OrderedJson json = unsealed(path, text);
+    const OrderedJson& at = json.at("cursor");
     return PrepareProgress{manifest_of(json, path),
                            {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(),
                             at.at("offset").get<int64_t>(), number_of(at.at("stamp"), path)}};

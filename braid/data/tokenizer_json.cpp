@@ -38,7 +38,7 @@ std::vector<Json> steps_of(const Json& part, const char* list) {
 }
 
 // A string as a regular expression that matches it alone.
-std::string quoted(const std::string& text) {
+std::string matching_alone(const std::string& text) {
   std::string regex;
   for (const char c : text) {
     if (std::string_view("\\^$.[]|()?*+{}-").find(c) != std::string_view::npos) regex.push_back('\\');
@@ -163,7 +163,8 @@ class Reader {
     if (!regex.is_string() && !literal.is_string()) {
       return faults_.add("pre_tokenizer", cat("Split must have a Regex or String, is ", shown(step)));
     }
-    const std::string expression = regex.is_string() ? regex.get<std::string>() : quoted(literal.get<std::string>());
+    const std::string expression =
+        regex.is_string() ? regex.get<std::string>() : matching_alone(literal.get<std::string>());
     const Json& behavior = member(step, "behavior");
     // "Removed" with invert keeps the matches and drops what lies between; the known patterns leave nothing between.
     const bool keeps_matches = behavior == "Removed" && is_true(member(step, "invert")) && pattern_scanner(expression);

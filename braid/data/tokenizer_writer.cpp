@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
 void write_added(std::ostream& out, const BpeModel& model) {
   const char* separator = "";
@@ -18,7 +18,7 @@ void write_added(std::ostream& out, const BpeModel& model) {
     const BpeToken& token = model.tokens[id];
     check(token.kind == TokenKind::Text || token.kind == TokenKind::Special, "tokens of text and special ones");
     if (token.kind != TokenKind::Special) continue;
-    out << separator << "\n  {\"id\": " << id << ", \"content\": " << quoted(token.bytes)
+    out << separator << "\n  {\"id\": " << id << ", \"content\": " << json_string(token.bytes)
         << R"(, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})";
     separator = ",";
   }
@@ -32,7 +32,7 @@ void write_pretokenizer(std::ostream& out, const std::string& regex) {
     return;
   }
   out << R"({"type": "Sequence", "pretokenizers": [)"
-      << R"({"type": "Split", "pattern": {"Regex": )" << quoted(regex)
+      << R"({"type": "Split", "pattern": {"Regex": )" << json_string(regex)
       << R"(}, "behavior": "Isolated", "invert": false}, )" << kByteLevel << "false}]}";
 }
 
@@ -42,7 +42,7 @@ void write_model(std::ostream& out, const BpeModel& model) {
       << (model.whole_pieces == WholePieces::Lookup ? "true" : "false") << ",\n \"vocab\": {";
   const auto name = [&](uint32_t id) {
     const BpeToken& token = model.tokens[id];
-    return quoted(token.kind == TokenKind::Special ? token.bytes : byte_symbols(token.bytes));
+    return json_string(token.kind == TokenKind::Special ? token.bytes : byte_symbols(token.bytes));
   };
   for (uint32_t id = 0; id < model.tokens.size(); ++id)
     out << (id > 0 ? ",\n" : "\n") << "  " << name(id) << ": " << id;

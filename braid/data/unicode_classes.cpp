@@ -9,8 +9,6 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kNumCodes = 0x110000;
-
 std::vector<CharClass> make_classes() {
   std::vector<CharClass> classes(kNumCodes, CharClass::Other);
   const auto mark = [&](CodeRange range, CharClass value) {

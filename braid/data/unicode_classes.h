@@ -8,6 +8,8 @@
 
 namespace braid {
 
+constexpr uint32_t kNumCodes = 0x110000;  // code points of Unicode
+
 enum class CharClass : uint8_t {
   Other,
   Letter,   // \p{L}
@@ -16,7 +18,7 @@ enum class CharClass : uint8_t {
   Newline,  // \r and \n
 };
 
-// The class of every code point, 0x110000 entries. Made at the first call (about 1 MiB); any thread may call.
+// The class of every code point, kNumCodes entries. Made at the first call (about 1 MiB); any thread may call.
 const CharClass* char_classes();
 
 constexpr uint32_t kNotUtf8 = 0xFFFFFFFF;

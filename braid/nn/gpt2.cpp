@@ -15,9 +15,9 @@
 namespace braid {
 namespace {
 
-class EmbeddingBlock final : public Block {
+class Gpt2Embedding final : public Block {
  public:
-  EmbeddingBlock(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  Gpt2Embedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
       : tokens_({&store["wte.weight"], 0}, rank),
         positions_{&store["wpe.weight"], 0},
         dropout_({spec.dropout, 0, 0}, rank),
@@ -36,12 +36,12 @@ class EmbeddingBlock final : public Block {
 };
 
 // x + attention(ln_1(x)), then + mlp(ln_2(..)).
-using AttentionBranch = ResidualBranch<LayerNorm, Attention>;
-using MlpBranch = ResidualBranch<LayerNorm, Mlp>;
+using Gpt2AttentionBranch = ResidualBranch<LayerNorm, Attention>;
+using Gpt2MlpBranch = ResidualBranch<LayerNorm, Mlp>;
 
-class HeadBlock final : public Block {
+class Gpt2Head final : public Block {
  public:
-  HeadBlock(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  Gpt2Head(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
       : ln_f_({&store["ln_f.weight"], &store["ln_f.bias"], spec.norm_eps}, rank),
         head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
@@ -55,16 +55,16 @@ class HeadBlock final : public Block {
 };
 
 // Parameters of one transformer block. The bias of a branch's last product joins the residual with the branch.
-class Params {
+class Gpt2Params {
  public:
-  Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+  Gpt2Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
 
-  AttentionBranch::Options attention(int tensor_size) const {
+  Gpt2AttentionBranch::Options attention(int tensor_size) const {
     const Attention::Options layer{linear("attention.qkv"), product("attention.projection"), spec_.heads / tensor_size,
                                    0, nullptr};
     return {norm("ln_1"), layer, param("attention.projection.bias"), {spec_.dropout, block_, 0}};
   }
-  MlpBranch::Options mlp() const {
+  Gpt2MlpBranch::Options mlp() const {
     return {norm("ln_2"), {linear("mlp.up"), product("mlp.down")}, param("mlp.down.bias"), {spec_.dropout, block_, 1}};
   }
 
@@ -87,12 +87,12 @@ class Params {
 
 std::unique_ptr<Block> gpt2_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
-  if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
-  if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  const Params params(spec, piece.block, store);
+  if (piece.block == 0) return std::make_unique<Gpt2Embedding>(spec, store, rank);
+  if (piece.block == spec.layers + 1) return std::make_unique<Gpt2Head>(spec, store, rank);
+  const Gpt2Params params(spec, piece.block, store);
   const auto attention = [&] { return params.attention(rank.tensor.size()); };
   const auto mlp = [&] { return params.mlp(); };
-  return block_part<AttentionBranch, MlpBranch>(piece.part, attention, mlp, rank);
+  return block_part<Gpt2AttentionBranch, Gpt2MlpBranch>(piece.part, attention, mlp, rank);
 }
 
 }  // namespace braid

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-BlockSpec transformer_params(const ModelSpec& spec, Share share, const std::string& name) {
+BlockSpec gpt2_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
   const int64_t c = spec.width, ffn = ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
@@ -35,7 +35,7 @@ ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size)
 
   ModelParams params{std::move(embedding)};
   for (int layer = 0; layer < spec.layers; ++layer) {
-    params.push_back(transformer_params(spec, share, cat("blocks.", layer)));
+    params.push_back(gpt2_layer_params(spec, share, cat("blocks.", layer)));
   }
   params.push_back(std::move(head));
   return params;

@@ -15,9 +15,9 @@
 namespace braid {
 namespace {
 
-class EmbeddingBlock final : public Block {
+class LlamaEmbedding final : public Block {
  public:
-  EmbeddingBlock(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  LlamaEmbedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
       : tokens_({&store["wte.weight"], 0}, rank), dropout_({spec.dropout, 0, 0}, rank) {}
 
   at::Tensor forward(const at::Tensor&, const Microbatch& microbatch) override {
@@ -30,12 +30,12 @@ class EmbeddingBlock final : public Block {
 };
 
 // x + attention(norm_1(x)), then + mlp(norm_2(..)).
-using AttentionBranch = ResidualBranch<RmsNorm, Attention>;
-using MlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
+using LlamaAttentionBranch = ResidualBranch<RmsNorm, Attention>;
+using LlamaMlpBranch = ResidualBranch<RmsNorm, GatedMlp>;
 
-class HeadBlock final : public Block {
+class LlamaHead final : public Block {
  public:
-  HeadBlock(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
+  LlamaHead(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
       : norm_f_({&store["norm_f.weight"], spec.norm_eps}, rank),
         head_({{&store[head_table(spec)], token_table_uses(spec) - 1}, spec.vocab}, rank) {}
 
@@ -58,17 +58,17 @@ RotaryOptions rotary_options(const ModelSpec& spec) {
 }
 
 // Parameters of one transformer block.
-class Params {
+class LlamaParams {
  public:
-  Params(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
+  LlamaParams(const ModelSpec& spec, int block, ParamStore& store) : spec_(spec), block_(block), store_(store) {}
 
-  AttentionBranch::Options attention(int tensor_size) const {
+  LlamaAttentionBranch::Options attention(int tensor_size) const {
     const auto rotary = std::make_shared<Rotary>(rotary_options(spec_), weight("norm_1")->data.options());
     const Attention::Options layer{linear("attention.qkv"), linear("attention.projection"), spec_.heads / tensor_size,
                                    num_kv_heads(spec_) / tensor_size, rotary};
     return {{weight("norm_1"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 0}};
   }
-  MlpBranch::Options mlp() const {
+  LlamaMlpBranch::Options mlp() const {
     const GatedMlp::Options layer{linear("mlp.gate_up"), linear("mlp.down")};
     return {{weight("norm_2"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 1}};
   }
@@ -89,12 +89,12 @@ class Params {
 std::unique_ptr<Block> llama_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
                                    const RankContext& rank) {
   check(0 <= piece.block && piece.block < spec.layers + 2, "a block of the model");
-  if (piece.block == 0) return std::make_unique<EmbeddingBlock>(spec, store, rank);
-  if (piece.block == spec.layers + 1) return std::make_unique<HeadBlock>(spec, store, rank);
-  const Params params(spec, piece.block, store);
+  if (piece.block == 0) return std::make_unique<LlamaEmbedding>(spec, store, rank);
+  if (piece.block == spec.layers + 1) return std::make_unique<LlamaHead>(spec, store, rank);
+  const LlamaParams params(spec, piece.block, store);
   const auto attention = [&] { return params.attention(rank.tensor.size()); };
   const auto mlp = [&] { return params.mlp(); };
-  return block_part<AttentionBranch, MlpBranch>(piece.part, attention, mlp, rank);
+  return block_part<LlamaAttentionBranch, LlamaMlpBranch>(piece.part, attention, mlp, rank);
 }
 
 }  // namespace braid

@@ -18,7 +18,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kAlign = ParamStore::kAlign;
-constexpr int64_t kGrain = 32;  // blocks
+constexpr int64_t kNormGrain = 32;  // blocks
 
 typedef double Doubles __attribute__((vector_size(32)));
 
@@ -44,7 +44,7 @@ double block_squares(const T* values) {
 template <class T>
 void square_blocks(const OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
   const T* values = range.grad.const_data_ptr<T>() - range.begin;
-  at::parallel_for(begin, end, kGrain, [&](int64_t first, int64_t last) {
+  at::parallel_for(begin, end, kNormGrain, [&](int64_t first, int64_t last) {
     for (int64_t b = first; b < last; ++b) of_blocks[b] = block_squares(values + b * kAlign);
   });
 }

@@ -30,8 +30,6 @@ const char* style(Stroke stroke) {
   return "";
 }
 
-std::string percent(double share) { return coordinate(100 * share) + "%"; }
-
 // Values in ascending order, without the outermost ones of faint curves.
 std::vector<double> values_of(const Chart& chart) {
   std::vector<double> all;

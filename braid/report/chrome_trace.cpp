@@ -59,18 +59,10 @@ std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', fa
 int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
 std::string microseconds(int64_t nanoseconds) { return fixed(static_cast<double>(nanoseconds) / 1e3, 3); }
 
-double first_begin(const Timeline& timeline) {
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& spans : timeline.ranks) {
-    for (const auto& span : spans) first = std::min(first, span.begin);
-  }
-  return first;
-}
-
 // Events of one process, with the metadata of the threads they use.
 class Process {
  public:
-  Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(first_begin(named.timeline)) {}
+  Process(const NamedTimeline& named, int id) : named_(named), id_(id), origin_(named.timeline.first_begin()) {}
 
   std::vector<std::string> events() {
     describe("process_name", 0, quoted(named_.name));

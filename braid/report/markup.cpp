@@ -36,6 +36,8 @@ std::string coordinate(double value) {
   return digits == "-0" ? "0" : digits;
 }
 
+std::string percent(double share) { return coordinate(100 * share) + "%"; }
+
 std::string short_number(double value) {
   constexpr std::array<const char*, 7> kUnits{"", "k", "M", "G", "T", "P", "E"};
   double size = std::abs(value);

@@ -12,6 +12,9 @@ std::string escaped(std::string_view text);
 // A coordinate: at most two decimals, no trailing zeros.
 std::string coordinate(double value);
 
+// A share of a whole as a percentage of such a coordinate: 0.125 -> "12.5%".
+std::string percent(double share);
+
 // 45210 -> "45.2k", 2345678 -> "2.35M", 950 -> "950", 0.0123 -> "0.0123": three digits or a little more.
 std::string short_number(double value);
 

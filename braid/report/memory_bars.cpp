@@ -14,8 +14,6 @@ namespace {
 constexpr double kTicks = 8;
 constexpr double kThinnest = 0.0005;  // of the scale; less is left out
 
-std::string percent(double share) { return coordinate(100 * share) + "%"; }
-
 class Bars {
  public:
   explicit Bars(const MemoryBars& memory) : memory_(memory), num_ranks_(memory.totals.size()) {

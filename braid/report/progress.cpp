@@ -16,7 +16,7 @@ constexpr int kShortestBar = 10;
 constexpr int kLongestBar = 40;
 
 // A piece of the line and when it gives way: the highest rank first.
-struct Field {
+struct Piece {
   std::string text;
   int rank;
 };
@@ -40,8 +40,8 @@ std::string rate(double value) {
   return fixed(value, 0);
 }
 
-std::vector<Field> fields(const Progress& progress) {
-  std::vector<Field> all;
+std::vector<Piece> pieces(const Progress& progress) {
+  std::vector<Piece> all;
   const auto add = [&](double value, int rank, std::string text) {
     if (!std::isnan(value)) all.push_back({std::move(text), rank});
   };
@@ -58,7 +58,7 @@ std::vector<Field> fields(const Progress& progress) {
   return all;
 }
 
-int columns(const std::vector<Field>& all) {
+int columns(const std::vector<Piece>& all) {
   int sum = 0;
   for (const auto& field : all) sum += 2 + static_cast<int>(field.text.size());
   return sum;
@@ -75,7 +75,7 @@ std::string bar(double share, int width) {
 
 std::string progress_line(const Progress& progress) {
   std::string line = cat("step ", progress.step, "/", progress.steps);
-  for (const auto& field : fields(progress)) line += "  " + field.text;
+  for (const auto& field : pieces(progress)) line += "  " + field.text;
   return line;
 }
 
@@ -84,9 +84,9 @@ std::string progress_bar(const Progress& progress, int width) {
   const std::string count = cat(progress.step, "/", progress.steps);
   const std::string percent = cat(" ", static_cast<int>(std::floor(100 * share)), "%");
   const int fixed_columns = static_cast<int>(count.size() + 1 + percent.size());
-  std::vector<Field> all = fields(progress);
+  std::vector<Piece> all = pieces(progress);
   while (!all.empty() && fixed_columns + kShortestBar + columns(all) > width) {
-    all.erase(std::max_element(all.begin(), all.end(), [](const Field& a, const Field& b) { return a.rank < b.rank; }));
+    all.erase(std::max_element(all.begin(), all.end(), [](const Piece& a, const Piece& b) { return a.rank < b.rank; }));
   }
   const int room = width - fixed_columns - columns(all);
   std::string line = cat(count, " ", bar(share, std::clamp(room, kShortestBar, kLongestBar)), percent);

@@ -9,11 +9,11 @@
 namespace braid {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const OrderedJson& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-std::vector<double> numbers(const Json& list) {
+std::vector<double> numbers(const OrderedJson& list) {
   std::vector<double> all;
   if (!list.is_array()) return all;
   for (const auto& value : list) all.push_back(value.is_number() ? value.get<double>() : 0);
@@ -29,13 +29,13 @@ void cut(Series& series, int64_t last_step) {
   while (!series.empty() && series.back().x > static_cast<double>(last_step)) series.pop_back();
 }
 
-void read_start(const Json& line, RunRecord& record) {
+void read_start(const OrderedJson& line, RunRecord& record) {
   record.start.clear();
   record.environment.clear();
   for (const auto& [key, value] : line.items()) {
     if (value.is_number()) record.start[key] = value.get<double>();
   }
-  const Json environment = line.value("environment", Json::object());
+  const OrderedJson environment = line.value("environment", OrderedJson::object());
   for (const auto& [key, value] : environment.items()) {
     record.environment.emplace_back(key, text_of(value));
   }
@@ -46,7 +46,7 @@ void read_start(const Json& line, RunRecord& record) {
   std::erase_if(record.checkpoints, [&](const auto& saved) { return saved.first > first; });
 }
 
-void read_step(const Json& line, RunRecord& record) {
+void read_step(const OrderedJson& line, RunRecord& record) {
   const auto step = line.at("step").get<double>();
   for (const auto& [key, value] : line.items()) {
     if (value.is_number() && key != "step") append(record.steps[key], {step, value.get<double>()});
@@ -55,14 +55,14 @@ void read_step(const Json& line, RunRecord& record) {
   if (peaks != line.end()) record.peak_memory = numbers(*peaks);
 }
 
-void read_memory(const Json& line, RunRecord& record) {
+void read_memory(const OrderedJson& line, RunRecord& record) {
   record.memory.clear();
   for (const auto& [category, bytes] : line.at("peak_bytes").items()) {
     record.memory.emplace_back(category, numbers(bytes));
   }
 }
 
-void read_line(const Json& line, RunRecord& record) {
+void read_line(const OrderedJson& line, RunRecord& record) {
   const std::string kind = line.at("kind");
   if (kind == "run") {
     read_start(line, record);
@@ -102,8 +102,8 @@ RunRecord read_run_record(std::istream& lines) {
   for (std::string text; std::getline(lines, text);) {
     if (text.empty()) continue;
     try {
-      read_line(Json::parse(text), record);
-    } catch (const Json::exception&) {
+      read_line(OrderedJson::parse(text), record);
+    } catch (const OrderedJson::exception&) {
       ++record.num_damaged_lines;
     }
   }

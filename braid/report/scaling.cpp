@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr double kLeft = 56, kTop = 24, kPlotWidth = 460, kPlotHeight = 320, kMargin = 48;
+constexpr double kLeft = 56, kTop = 24, kPlotWidth = 460, kPlotHeight = 320, kPlotMargin = 48;
 
 std::string formatted(const char* format, double value) {
   char text[32];
@@ -33,12 +33,12 @@ void add_rows(std::string& table, const char* kind, const std::vector<ScalingPoi
 }
 
 // The plot's corner is at no ranks and no speed-up.
-class Picture {
+class ScalingPicture {
  public:
-  explicit Picture(const Scaling& scaling) : axis_({0, highest(scaling)}, Scale::Linear, 6) {
+  explicit ScalingPicture(const Scaling& scaling) : axis_({0, highest(scaling)}, Scale::Linear, 6) {
     svg_ =
-        cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", coordinate(kLeft + kPlotWidth + kMargin),
-            "\" height=\"", coordinate(kTop + kPlotHeight + kMargin),
+        cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", coordinate(kLeft + kPlotWidth + kPlotMargin),
+            "\" height=\"", coordinate(kTop + kPlotHeight + kPlotMargin),
             "\" font-family=\"sans-serif\" font-size=\"13\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
     for (const ChartAxis::Tick& tick : axis_.ticks()) {
       const double x = kLeft + tick.place * kPlotWidth, y = kTop + (1 - tick.place) * kPlotHeight;
@@ -109,7 +109,7 @@ std::string scaling_table(const Scaling& scaling) {
 }
 
 std::string scaling_svg(const Scaling& scaling) {
-  Picture picture(scaling);
+  ScalingPicture picture(scaling);
   picture.ideal();
   picture.curve("strong", scaling.strong, "#1f2933", 0);
   picture.curve("weak", scaling.weak, "#c2410c", 1);

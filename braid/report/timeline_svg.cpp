@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -15,9 +14,9 @@ namespace braid {
 namespace {
 
 constexpr double kWidth = 1200;
-constexpr double kLeft = 84;  // names of ranks
+constexpr double kNamesWidth = 84;  // names of ranks
 constexpr double kRight = 28;
-constexpr double kPlot = kWidth - kLeft - kRight;
+constexpr double kPlot = kWidth - kNamesWidth - kRight;
 constexpr double kTitle = 46;   // above a panel
 constexpr double kAxis = 46;    // below it
 constexpr double kLegend = 34;  // at the foot
@@ -82,17 +81,9 @@ constexpr char kStyle[] = R"(<style>
 </style>
 )";
 
-double first_begin(const Timeline& timeline) {
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& spans : timeline.ranks) {
-    for (const auto& span : spans) first = std::min(first, span.begin);
-  }
-  return std::isfinite(first) ? first : 0;
-}
-
-class Picture {
+class TimelinePicture {
  public:
-  Picture(const std::vector<NamedTimeline>& timelines, TimeUnit unit) : timelines_(timelines) {
+  TimelinePicture(const std::vector<NamedTimeline>& timelines, TimeUnit unit) : timelines_(timelines) {
     double longest = 0;
     for (const auto& named : timelines) {
       longest = std::max(longest, named.timeline.makespan());
@@ -127,7 +118,7 @@ class Picture {
   }
 
  private:
-  double x_of(double time) const { return kLeft + time / longest_ * kPlot; }
+  double x_of(double time) const { return kNamesWidth + time / longest_ * kPlot; }
 
   void write(const char* style, double x, double y, const std::string& content) {
     body_ +=
@@ -152,19 +143,19 @@ class Picture {
     const std::string facts = cat("bubble ", fixed(100 * timeline.bubble_fraction(), 1), "%, makespan ",
                                   amount(timeline.makespan()), " ", unit_name_);
     body_ +=
-        cat("<text class=\"title\" x=\"", coordinate(kLeft), "\" y=\"", coordinate(top + 26), "\">",
+        cat("<text class=\"title\" x=\"", coordinate(kNamesWidth), "\" y=\"", coordinate(top + 26), "\">",
             escaped(named.name), "<tspan class=\"detail\" font-weight=\"400\" dx=\"14\">", facts, "</tspan></text>\n");
     const double rows = top + kTitle - 8;
     const double bottom = rows + ranks * pitch;
     axis(rows, bottom);
-    const double origin = first_begin(timeline);
+    const double origin = timeline.first_begin();
     const double end = timeline.makespan();
     const int every = static_cast<int>(std::ceil(kLabelledRow / pitch));
     for (int rank = 0; rank < ranks; ++rank) {
       const double y = rows + rank * pitch;
       box("lane", x_of(0), y, x_of(end) - x_of(0), pitch * 0.9);
       if (rank % every == 0)
-        write("rank", kLeft - 10, y + std::max(box_height(pitch) / 2, 4.0) + 4.5, cat("rank ", rank));
+        write("rank", kNamesWidth - 10, y + std::max(box_height(pitch) / 2, 4.0) + 4.5, cat("rank ", rank));
       row(timeline.ranks[rank], origin, y, pitch);
     }
     return bottom + kAxis;
@@ -182,7 +173,7 @@ class Picture {
       line("grid", x_of(i * step), top, bottom + 5);
       write("tick", x_of(i * step), bottom + 20, amount(i * step));
     }
-    body_ += cat("<text class=\"tick\" style=\"text-anchor:end\" x=\"", coordinate(kLeft - 10), "\" y=\"",
+    body_ += cat("<text class=\"tick\" style=\"text-anchor:end\" x=\"", coordinate(kNamesWidth - 10), "\" y=\"",
                  coordinate(bottom + 20), "\">", unit_name_, "</text>\n");
   }
 
@@ -240,7 +231,7 @@ class Picture {
   }
 
   void legend(double y) {
-    double x = kLeft;
+    double x = kNamesWidth;
     const auto entry = [&](const char* style, const char* name, bool thin) {
       box(style, x, thin ? y + 5 : y, 18, thin ? 4 : 14);
       write("legend", x + 25, y + 12, name);
@@ -266,7 +257,7 @@ class Picture {
 }  // namespace
 
 std::string timeline_svg(const std::vector<NamedTimeline>& timelines, TimeUnit unit) {
-  return Picture(timelines, unit).text();
+  return TimelinePicture(timelines, unit).text();
 }
 
 }  // namespace braid

@@ -38,11 +38,12 @@ struct Action {
   auto operator<=>(const Action&) const = default;
 };
 
+inline bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
+
 // True when a fused pair is what the two actions are: a forward that is marked, then B or I. Any other mark fuses
 // nothing (and is a fault: validate.h).
 inline bool fused(const Action& first, const Action& second) {
-  return first.fusion == Fusion::WithNext && first.op == Op::Forward &&
-         (second.op == Op::FullBackward || second.op == Op::InputGrad);
+  return first.fusion == Fusion::WithNext && first.op == Op::Forward && goes_back(second.op);
 }
 
 bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD

@@ -8,12 +8,10 @@
 namespace braid {
 namespace {
 
-constexpr int kMissing = Positions::kMissing;
-
 // Of one (stage, microbatch).
-class Checker {
+class MicrobatchChecker {
  public:
-  Checker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
+  MicrobatchChecker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
       : schedule_(schedule), positions_(positions), faults_(faults) {}
 
   void check_compute(int stage, int micro) {
@@ -22,12 +20,12 @@ class Checker {
     const int whole = at(Op::FullBackward);
     const int input = at(Op::InputGrad);
     const int weight = at(Op::WeightGrad);
-    if (whole == kMissing && input == kMissing && weight == kMissing) {
+    if (whole == Positions::kMissing && input == Positions::kMissing && weight == Positions::kMissing) {
       need(Op::FullBackward);
-    } else if (whole == kMissing) {
+    } else if (whole == Positions::kMissing) {
       need(Op::InputGrad);
       need(Op::WeightGrad);
-    } else if (input != kMissing || weight != kMissing) {
+    } else if (input != Positions::kMissing || weight != Positions::kMissing) {
       fault(whole, cat(word(Op::FullBackward), ": is also split in I and W"));
     }
     need_order(Op::Forward, Op::FullBackward);
@@ -65,13 +63,13 @@ class Checker {
   void fault(int position, std::string text) { faults_.push_back({rank_, position, std::move(text)}); }
 
   void need(Op op) {
-    if (at(op) == kMissing) fault(-1, cat(word(op), ": missing"));
+    if (at(op) == Positions::kMissing) fault(-1, cat(word(op), ": missing"));
   }
 
   void need_order(Op early, Op late) {
     const int first = at(early);
     const int second = at(late);
-    if (first == kMissing || second == kMissing || first < second) return;
+    if (first == Positions::kMissing || second == Positions::kMissing || first < second) return;
     fault(second, cat(word(late), ": comes before ", word(early)));
   }
 
@@ -83,7 +81,7 @@ class Checker {
     const bool crosses = exists && schedule_.rank_of(other, micro_) != rank_;
     for (Op op : transfers) {
       if (crosses) need(op);
-      if (crosses || at(op) == kMissing) continue;
+      if (crosses || at(op) == Positions::kMissing) continue;
       fault(at(op), cat(word(op), ": there is no stage on another rank at its other end"));
     }
     return crosses;
@@ -100,7 +98,7 @@ class Checker {
 }  // namespace
 
 void check_microbatches(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults) {
-  Checker checker(schedule, positions, faults);
+  MicrobatchChecker checker(schedule, positions, faults);
   const bool comms = has_comms(schedule);
   for (int stage = 0; stage < schedule.num_stages; ++stage) {
     for (int micro = 0; micro < schedule.num_microbatches; ++micro) {

@@ -15,8 +15,6 @@ bool contains(const Schedule& schedule, bool (*wanted)(Op)) {
   });
 }
 
-bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
-
 // The schedule with every program replaced by what rewrite(program) makes of it.
 template <class Rewrite>
 Schedule rewritten(const Schedule& schedule, const Rewrite& rewrite) {

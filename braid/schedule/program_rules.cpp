@@ -10,9 +10,9 @@ namespace braid {
 namespace {
 
 // Along one rank's program.
-class Checker {
+class ProgramChecker {
  public:
-  Checker(const Schedule& schedule, int rank, std::vector<Fault>& faults)
+  ProgramChecker(const Schedule& schedule, int rank, std::vector<Fault>& faults)
       : program_(schedule.programs[rank]), rank_(rank), faults_(faults), unsharded_(schedule.num_stages, false) {}
 
   void check_fusion() {
@@ -105,7 +105,7 @@ void check_programs(const Schedule& schedule, std::vector<Fault>& faults) {
   const bool promised = promise != Promise{} && fits(promise.peak_activations, schedule, faults) &&
                         fits(promise.peak_pending_weight_grads, schedule, faults);
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    Checker checker(schedule, rank, faults);
+    ProgramChecker checker(schedule, rank, faults);
     checker.check_fusion();
     if (sharded) checker.check_shards();
     if (promised) PromiseChecker(schedule, rank, faults).check();

@@ -10,8 +10,6 @@
 namespace braid {
 namespace {
 
-constexpr int kMissing = Positions::kMissing;
-
 class Progress {
  public:
   Progress(const Schedule& schedule, SendMode mode, const Positions& positions)
@@ -29,7 +27,7 @@ class Progress {
     if (!exists(missing)) return "nothing can match it";
     const int peer = schedule_.rank_of(missing.stage, missing.micro);
     const std::string waits = cat("it waits for ", text(missing), peer == rank ? "" : cat(" of rank ", peer));
-    if (position(missing) == kMissing) return waits + ", which is not there";
+    if (position(missing) == Positions::kMissing) return waits + ", which is not there";
     if (peer == rank) return waits + ", which comes later";
     if (finished(peer)) return waits;
     const Program& program = schedule_.programs[peer];
@@ -44,7 +42,7 @@ class Progress {
 
   bool ran(const Action& action) const {
     const int at = position(action);
-    return at != kMissing && at < stops_[schedule_.rank_of(action.stage, action.micro)];
+    return at != Positions::kMissing && at < stops_[schedule_.rank_of(action.stage, action.micro)];
   }
 
   Action awaited(int rank) const {
@@ -90,7 +88,7 @@ class Progress {
 
   // The op that makes the gradient of the stage's input: I where there is no B.
   Op backward_op(int stage, int micro) const {
-    return positions_.at(Op::FullBackward, stage, micro) == kMissing ? Op::InputGrad : Op::FullBackward;
+    return positions_.at(Op::FullBackward, stage, micro) == Positions::kMissing ? Op::InputGrad : Op::FullBackward;
   }
 
   const Schedule& schedule_;

@@ -2,6 +2,7 @@
 #include "braid/schedule/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace braid {
@@ -20,16 +21,21 @@ double busy(const std::vector<Span>& spans) {
   return total;
 }
 
-double Timeline::makespan() const {
+double Timeline::first_begin() const {
   double first = std::numeric_limits<double>::infinity();
-  double last = -first;
   for (const auto& spans : ranks) {
-    for (const auto& span : spans) {
-      first = std::min(first, span.begin);
-      last = std::max(last, span.end);
-    }
+    for (const auto& span : spans) first = std::min(first, span.begin);
   }
-  return last > first ? last - first : 0;
+  return std::isfinite(first) ? first : 0;
+}
+
+double Timeline::makespan() const {
+  const double first = first_begin();
+  double last = first;
+  for (const auto& spans : ranks) {
+    for (const auto& span : spans) last = std::max(last, span.end);
+  }
+  return last - first;
 }
 
 double Timeline::busy(int rank) const { return braid::busy(ranks.at(rank)); }

@@ -20,6 +20,7 @@ struct Span {
 struct Timeline {
   std::vector<std::vector<Span>> ranks;  // each in the order they ran
 
+  double first_begin() const;      // 0 when empty
   double makespan() const;         // last end minus first begin, over all ranks
   double busy(int rank) const;     // spans of ops that compute, a fused pair once
   double busiest() const;          // the largest busy()

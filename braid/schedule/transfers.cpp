@@ -6,8 +6,6 @@
 namespace braid {
 namespace {
 
-bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
-
 // True when `stage` has a neighbour at `offset` (-1 or +1) that lives on another rank.
 bool crosses(const Schedule& schedule, const Action& action, int offset) {
   const int other = action.stage + offset;

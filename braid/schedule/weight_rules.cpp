@@ -5,17 +5,15 @@
 namespace braid {
 namespace {
 
-constexpr int kMissing = Positions::kMissing;
-
-class Checker {
+class WeightChecker {
  public:
-  Checker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
+  WeightChecker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)
       : positions_(positions), faults_(faults), copies_(stage_copies(schedule)) {
     if (!positions_.any(Op::Update)) return;
     updates_.resize(schedule.num_microbatches, false);
     for (const StageCopy& copy : copies_) {
       for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {
-        if (positions_.at(Op::Update, copy.stage, micro) != kMissing) updates_[micro] = true;
+        if (positions_.at(Op::Update, copy.stage, micro) != Positions::kMissing) updates_[micro] = true;
       }
       if (copy.first_micro < copy.end_micro) updates_[copy.end_micro - 1] = true;
     }
@@ -42,7 +40,7 @@ class Checker {
     if (copy.first_micro >= copy.end_micro) return;
     const Action reduce{Op::ReduceGrad, copy.stage, -1};
     const int at = positions_.at(Op::ReduceGrad, copy.stage, copy.first_micro);
-    if (at == kMissing) return fault(copy, -1, reduce, "missing");
+    if (at == Positions::kMissing) return fault(copy, -1, reduce, "missing");
     for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {
       if (positions_.weight_pass(copy.stage, micro) < at) continue;
       return fault(copy, at, reduce, cat("comes before ", text(weight_action(copy, micro))));
@@ -58,7 +56,7 @@ class Checker {
       if (!updates_[micro]) continue;
       const Action update{Op::Update, copy.stage, micro};
       const int at = positions_.at(Op::Update, copy.stage, micro);
-      if (at == kMissing) {
+      if (at == Positions::kMissing) {
         fault(copy, -1, update, "missing");
       } else if (at < pass(latest)) {
         fault(copy, at, update, cat("comes before ", text(weight_action(copy, latest))));
@@ -75,7 +73,7 @@ class Checker {
 }  // namespace
 
 void check_weight_use(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults) {
-  Checker(schedule, positions, faults).check();
+  WeightChecker(schedule, positions, faults).check();
 }
 
 }  // namespace braid

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-int group_of(const ScheduleRequest& request) { return request.group > 0 ? request.group : request.ranks; }
+int update_group(const ScheduleRequest& request) { return request.group > 0 ? request.group : request.ranks; }
 
 // 1F1B with an update after every `group` backwards.
 Schedule updated(const char* name, int ranks, int microbatches, int group) {
@@ -39,7 +39,7 @@ Schedule pipedream(int ranks, int microbatches) {
 }
 
 std::vector<Problem> pipedream_2bw_problems(const ScheduleRequest& request) {
-  const auto [p, m, group] = std::tuple(request.ranks, request.microbatches, group_of(request));
+  const auto [p, m, group] = std::tuple(request.ranks, request.microbatches, update_group(request));
   if (group < p) {
     return {{"group", std::to_string(group), cat("must be at least ranks (", p, "): microbatches of an update"),
              std::to_string(p)}};
@@ -51,7 +51,7 @@ std::vector<Problem> pipedream_2bw_problems(const ScheduleRequest& request) {
 }
 
 Schedule pipedream_2bw(const ScheduleRequest& request) {
-  const int group = group_of(request);
+  const int group = update_group(request);
   Schedule schedule = updated("pipedream-2bw", request.ranks, request.microbatches, group);
   schedule.promise.weight_versions = request.microbatches > group ? 2 : 1;
   return schedule;

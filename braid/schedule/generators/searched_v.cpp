@@ -10,9 +10,6 @@
 namespace braid {
 namespace {
 
-constexpr int kDown = 0;  // chunks of a rank: where microbatches come in ...
-constexpr int kUp = 1;    // ... and where they come back
-
 std::array<int, 4> half_pattern(int p, int r) {
   const int gap = p % 2 == 0 ? 3 : 0;
   return {2 * r, 3 * p - 2 - r, 3 * p - 1 + gap + 2 * r, 6 * p - 2 + gap - r};

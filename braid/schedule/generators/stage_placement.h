@@ -14,6 +14,10 @@ enum class StagePlacement : uint8_t {
   Mirrored,  // stage r on rank r for the first half of the microbatches, on rank p-1-r for the second
 };
 
+// Chunks of a rank under V: where microbatches come in, and where they come back.
+inline constexpr int kDown = 0;
+inline constexpr int kUp = 1;
+
 // The frame of a schedule of p = ranks.
 struct Layout {
   const char* name;

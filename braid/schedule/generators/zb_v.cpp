@@ -9,9 +9,6 @@
 namespace braid {
 namespace {
 
-constexpr int kDown = 0;  // chunks of a rank: where microbatches come in ...
-constexpr int kUp = 1;    // ... and where they come back
-
 void forward_and_backward(ProgramWriter& writer) {
   writer.forward(kUp);
   writer.input_grad(kUp);

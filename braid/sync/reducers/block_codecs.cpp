@@ -15,7 +15,7 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kGrain = 16;  // blocks
+constexpr int64_t kCodecGrain = 16;  // blocks
 constexpr int kLanes = 16;
 
 int64_t one_bit_bytes(int64_t count) { return 8 + (count + 7) / 8; }
@@ -29,7 +29,7 @@ int64_t total_bytes(int64_t count, int64_t (*of_block)(int64_t)) {
 // work(first element, number of elements, place of the block's message).
 template <class Work>
 void for_blocks(int64_t count, int64_t bytes_per_block, const Work& work) {
-  at::parallel_for(0, (count + kCodecBlock - 1) / kCodecBlock, kGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, (count + kCodecBlock - 1) / kCodecBlock, kCodecGrain, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       work(b * kCodecBlock, std::min(kCodecBlock, count - b * kCodecBlock), b * bytes_per_block);
     }

@@ -15,13 +15,13 @@ namespace braid {
 namespace {
 
 constexpr float kLargest = 65504;  // of float16
-constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kCastGrain = 1 << 15;
 
 template <class T>
 void saturate(const at::Tensor& from, const at::Tensor& to, T limit) {
   const T* in = from.const_data_ptr<T>();
   auto* out = static_cast<_Float16*>(to.mutable_data_ptr());
-  at::parallel_for(0, from.numel(), kGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, from.numel(), kCastGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T x = in[i];
       const bool finite = x - x == 0;

@@ -1,5 +1,7 @@
 #include "braid/sync/server/keyed_tensors.h"
 
+#include <cstring>
+
 #include "braid/base/errors.h"
 #include "braid/param/param_store.h"
 
@@ -87,6 +89,10 @@ std::optional<KeyedTensors> unpacked(const ChannelMessage& message, size_t num_f
   }
   if (!rest.at_end()) return std::nullopt;
   return tensors;
+}
+
+void overwrite(const at::Tensor& to, const at::Tensor& from) {
+  if (to.nbytes() > 0) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
 }
 
 }  // namespace braid

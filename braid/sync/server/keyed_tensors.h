@@ -53,6 +53,9 @@ void pack(const KeyedTensors& tensors, RowContent parts, ChannelMessage& message
 std::optional<KeyedTensors> unpacked(const ChannelMessage& message, size_t num_fields, RowContent parts,
                                      const KeyShape& shape);
 
+// Copies the bytes of `from` over those of `to`: of one size and type, contiguous, on the host.
+void overwrite(const at::Tensor& to, const at::Tensor& from);
+
 // Calls `call` with a value of the C++ type of `type`.
 template <class Call>
 decltype(auto) with_value_of(at::ScalarType type, const Call& call) {

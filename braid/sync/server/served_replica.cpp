@@ -6,7 +6,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 
-#include <cstring>
 #include <exception>
 
 #include "braid/base/errors.h"
@@ -42,10 +41,6 @@ std::vector<KeyRange> not_decayed(const ParamStore& store) {
     if (param.decay == WeightDecay::No) ranges.push_back({param.offset, end});
   }
   return ranges;
-}
-
-void overwrite(const at::Tensor& to, const at::Tensor& from) {
-  std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
 }
 
 }  // namespace

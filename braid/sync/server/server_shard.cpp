@@ -27,10 +27,6 @@ at::Tensor copied(const at::Tensor& tensor) {
   return copy;
 }
 
-void overwrite(const at::Tensor& to, const at::Tensor& from) {
-  if (to.nbytes() > 0) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
-}
-
 // Element 0 of state number `index`; null where the rule has fewer.
 template <class T>
 T* state_data(const std::vector<at::Tensor>& tensors, size_t index) {
