@@ -55,7 +55,6 @@ function(braid_room_test name torch shards)
   target_link_libraries(${name}_test PRIVATE braid_${name} GTest::gtest_main)
   target_compile_definitions(${name}_test PRIVATE BRAID_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # -O2 takes a fifth longer to compile
-  set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)
   if(torch)
     braid_use_torch_header(${name}_test)
   endif()

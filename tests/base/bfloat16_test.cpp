@@ -8,7 +8,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::bfloat16_test {
 namespace {
 
 float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -47,4 +47,4 @@ TEST(Bfloat16, NearestOfRandomNumbers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bfloat16_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::digest_test {
 namespace {
 
 std::string of(std::string_view text) {
@@ -42,4 +42,4 @@ TEST(Digest, DoesNotDependOnHowTheBytesAreCut) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::digest_test

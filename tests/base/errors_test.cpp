@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid {
+namespace braid::errors_test {
 namespace {
 
 TEST(Problem, ReadsAsOneSentence) {
@@ -57,4 +57,4 @@ TEST(Errors, AreOfDifferentKinds) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::errors_test

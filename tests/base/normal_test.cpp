@@ -8,7 +8,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::normal_test {
 namespace {
 
 // Box-Muller on the words of a block. The angle is reduced to an eighth of a turn, where long double is exact enough.
@@ -77,4 +77,4 @@ TEST(Normal, HasTheMomentsOfTheStandardNormal) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::normal_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::seeds_test {
 namespace {
 
 using Counter = std::array<uint32_t, 4>;
@@ -89,4 +89,4 @@ TEST(Uniform, FillsTheUnitInterval) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::seeds_test

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace braid {
+namespace braid::text_test {
 namespace {
 
 TEST(Text, CatAndJoined) {
@@ -82,4 +82,4 @@ TEST(Nearest, FindsTheLikelyWordOrNone) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::text_test

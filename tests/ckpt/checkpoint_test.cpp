@@ -12,7 +12,7 @@
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::checkpoint_test {
 namespace {
 
 const CheckpointInfo kInfo{42, "[model]\nlayers = 8\n# \"quoted\" \xC3\xA9\n", "bytes", 336};
@@ -227,4 +227,4 @@ TEST_F(CorruptCheckpoint, AnyFlippedByteOfTheManifestIsFound) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::checkpoint_test

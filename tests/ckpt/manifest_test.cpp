@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::manifest_test {
 namespace {
 
 Manifest small() {
@@ -104,4 +104,4 @@ TEST(Manifest, NamesBesideTheDirectory) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::manifest_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::safetensors_test {
 namespace {
 
 using Safetensors = ScratchFolder;
@@ -237,4 +237,4 @@ TEST(SafetensorsFuzz, MutatedHeadersNeverCrash) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::safetensors_test

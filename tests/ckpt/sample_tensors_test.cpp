@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
-namespace braid {
+namespace braid::sample_tensors_test {
 namespace {
 
 constexpr int kBlocks = 8;
@@ -110,4 +110,4 @@ TEST(SampleTensors, CoverPaddingAndSegments) {
   EXPECT_FALSE(equal_bits(tensors[0].local, sample_tensors(DeviceMesh({.tensor = 8}), 0).wanted[0].local));
 }
 
-}  // namespace braid
+}  // namespace braid::sample_tensors_test

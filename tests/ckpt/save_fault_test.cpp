@@ -16,7 +16,7 @@
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::save_fault_test {
 namespace {
 
 struct Killed {};
@@ -259,4 +259,4 @@ TEST_F(SaveFault, LinksAreNotWrittenThrough) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::save_fault_test

@@ -42,6 +42,16 @@ class CheckRooms(unittest.TestCase):
         )
         self.assertEqual((code, said), (1, "braid/base/b.h:2: Fault is also defined in braid/base/a.h:1\n"))
 
+    def test_a_test_has_a_namespace_of_its_own(self):
+        code, said = self.check(
+            ["braid_room(base)"],
+            {
+                "tests/base/a_test.cpp": "namespace braid::a_test {\n}\n",
+                "tests/base/b_test.cpp": "namespace braid {\n}\n",
+            },
+        )
+        self.assertEqual((code, said), (1, "tests/base/b_test.cpp:1: has no namespace braid::b_test\n"))
+
     def test_rooms_are_listed_above_those_that_use_them(self):
         code, said = self.check(["braid_room(spec ROOMS base)", "braid_room(base)"], {})
         self.assertEqual((code, said), (1, "CMakeLists.txt: spec names base, which is below it\n"))

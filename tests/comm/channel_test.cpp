@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/faulty_channel.h"
 
-namespace braid::comm_tests {
+namespace braid::comm_tests::channel_test {
 namespace {
 
 using Kind = ChannelEvent::Kind;
@@ -206,4 +206,4 @@ TEST(FaultyChannel, RepeatsReordersCutsAndDrops) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests
+}  // namespace braid::comm_tests::channel_test

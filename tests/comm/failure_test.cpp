@@ -14,7 +14,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests {
+namespace braid::comm_tests::failure_test {
 namespace {
 
 // What run_ranks throws, or a failed expectation.
@@ -283,4 +283,4 @@ TEST(Crowd, sixteen_ranks_on_few_cores_get_through) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests
+}  // namespace braid::comm_tests::failure_test

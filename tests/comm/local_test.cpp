@@ -5,7 +5,7 @@
 #include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests {
+namespace braid::comm_tests::local_test {
 namespace {
 
 struct OnHost {
@@ -34,4 +34,4 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Local, Groups, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Programs, Queues, QueueNames);
 
 }  // namespace
-}  // namespace braid::comm_tests
+}  // namespace braid::comm_tests::local_test

@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::run_ranks_test {
 namespace {
 
 at::Tensor filled(int64_t count, double value) { return at::full({count}, value, at::kFloat); }
@@ -131,4 +131,4 @@ TEST(RunRanks, something_that_is_no_exception_is_brought_home_too) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::run_ranks_test

@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests {
+namespace braid::comm_tests::standstill_test {
 namespace {
 
 constexpr double kNever = 600;  // seconds; longer than the test may take
@@ -196,4 +196,4 @@ TEST(Standstill, is_found_exactly_where_a_serial_play_finds_it) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests
+}  // namespace braid::comm_tests::standstill_test

@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "tests/data/bpe_golden.h"
 
-namespace braid {
+namespace braid::bpe_tokenizer_test {
 namespace {
 
 using Tokens = std::vector<int>;
@@ -184,4 +184,4 @@ TEST(MergeTable, OfAPairGivenTwiceTheLaterCounts) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bpe_tokenizer_test

@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "tests/data/bpe_golden.h"
 
-namespace braid {
+namespace braid::bpe_trainer_test {
 namespace {
 
 std::string content(const std::string& path) {
@@ -92,4 +92,4 @@ TEST(PieceCounts, AFileLargerThanABlockCountsAsOneText) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bpe_trainer_test

@@ -5,7 +5,7 @@
 
 #include "tests/data/bpe_golden.h"
 
-namespace braid {
+namespace braid::normal_form_test {
 namespace {
 
 TEST(NormalFormC, IsTheReferences) {
@@ -38,4 +38,4 @@ TEST(NormalFormC, ComposesOrdersAndLeavesAlone) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::normal_form_test

@@ -12,7 +12,7 @@
 #include "tests/data/dying_file_system.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::prepare_test {
 namespace {
 
 class PrepareTest : public ScratchFolder {
@@ -260,4 +260,4 @@ TEST_F(PrepareTest, AFileOfAnotherPreparationIsFound) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::prepare_test

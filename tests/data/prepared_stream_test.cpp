@@ -11,7 +11,7 @@
 #include "braid/data/token_file.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::prepared_stream_test {
 namespace {
 
 constexpr int kContext = 1024;
@@ -99,4 +99,4 @@ TEST_F(PreparedStream, ResumedAnywhereItIsTheSameStream) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::prepared_stream_test

@@ -11,7 +11,7 @@
 #include "braid/data/unicode_classes.h"
 #include "tests/data/bpe_golden.h"
 
-namespace braid {
+namespace braid::pretokenizer_test {
 namespace {
 
 std::vector<size_t> ends(PieceCursor& cursor, std::string_view text) {
@@ -152,4 +152,4 @@ TEST(RegexTranslation, KeepsTheMeaningOrRefuses) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::pretokenizer_test

@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/data/permutation.h"
 
-namespace braid {
+namespace braid::sampler_test {
 namespace {
 
 constexpr int kContext = 7;  // of most samplers here
@@ -217,4 +217,4 @@ TEST(FirstSample, IsTheBlockOfTheDocumentation) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sampler_test

@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/data/document_list.h"
 
-namespace braid {
+namespace braid::text_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ TEST_F(TextCorpusTest, BigramsOfTextBeatTheUniformModel) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::text_corpus_test

@@ -5,7 +5,7 @@
 #include "braid/base/seeds.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::token_file_test {
 namespace {
 
 class TokenFileTest : public ScratchFolder {
@@ -167,4 +167,4 @@ TEST_F(TokenFileTest, FilesJoinAsOneSource) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::token_file_test

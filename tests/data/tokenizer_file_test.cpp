@@ -10,7 +10,7 @@
 #include "braid/data/byte_alphabet.h"
 #include "tests/data/bpe_golden.h"
 
-namespace braid {
+namespace braid::tokenizer_file_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -179,4 +179,4 @@ TEST(ByteAlphabet, EveryByteHasASymbolOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::tokenizer_file_test

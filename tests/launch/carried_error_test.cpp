@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::carried_error_test {
 namespace {
 
 template <class Error>
@@ -70,4 +70,4 @@ TEST(CarriedError, none_throws_nothing) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::carried_error_test

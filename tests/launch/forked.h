@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -13,11 +14,22 @@
 
 #include "braid/base/text.h"
 #include "braid/launch/process_ranks.h"
+#include "tests/comm/values.h"
 
 namespace braid::launch_tests {
 
 // A rank that has done nothing for so long hangs, and is killed.
 inline constexpr unsigned kTooLongSeconds = 200;
+
+inline constexpr double kSoon = 30;  // seconds; a deadline is far later, and a busy machine sooner
+inline constexpr double kDeadline = 100;
+
+inline at::Tensor floats(int64_t count) { return comm_tests::empty<float>(count).zero_(); }
+
+[[noreturn]] inline void die() {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
 
 inline std::string text(const testing::TestPartResultArray& failures) {
   std::string all;
@@ -51,7 +63,7 @@ inline std::function<void(Communicator&)> with_expectations(std::function<void(C
 
 // Throws what a rank throws, failed expectations included.
 inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, ProcessRankOptions options = {}) {
-  options.deadline_seconds = std::min(options.deadline_seconds, 100.0);
+  options.deadline_seconds = std::min(options.deadline_seconds, kDeadline);
   run_process_ranks(num_ranks, with_expectations(std::move(body)), options);
 }
 

@@ -10,18 +10,8 @@
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
 
-namespace braid::launch_tests {
+namespace braid::launch_tests::shm_accident_test {
 namespace {
-
-constexpr double kSoon = 30;  // seconds; a deadline is far later, and a busy machine sooner
-constexpr double kDeadline = 100;
-
-at::Tensor floats(int64_t count) { return comm_tests::empty<float>(count).zero_(); }
-
-[[noreturn]] void die() {
-  kill(getpid(), SIGKILL);
-  for (;;) pause();
-}
 
 // A rank fails in one of five ways at a random place of a random sequence of calls.
 struct Accident {
@@ -97,4 +87,4 @@ TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one
 }
 
 }  // namespace
-}  // namespace braid::launch_tests
+}  // namespace braid::launch_tests::shm_accident_test

@@ -8,7 +8,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::launch_tests {
+namespace braid::launch_tests::shm_communicator_test {
 namespace {
 
 using comm_tests::empty;
@@ -109,4 +109,4 @@ TEST(ShmCommunicator, sixteen_ranks_on_few_cores_get_through) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests
+}  // namespace braid::launch_tests::shm_communicator_test

@@ -12,16 +12,11 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests {
+namespace braid::launch_tests::shm_failure_test {
 namespace {
 
 using comm_tests::empty;
 using Body = std::function<void(Communicator&)>;
-
-constexpr double kSoon = 30;  // seconds; a deadline is far later, and a busy machine sooner
-constexpr double kDeadline = 100;
-
-at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
 
 Work message(Communicator& group, P2p::Kind kind, int peer, const at::Tensor& tensor, int tag = 9) {
   const P2p one{kind, tensor, peer, tag};
@@ -38,11 +33,6 @@ CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadl
   }
   ADD_FAILURE() << "no CommError";
   return {};
-}
-
-[[noreturn]] void die() {
-  kill(getpid(), SIGKILL);
-  for (;;) pause();
 }
 
 // Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why.
@@ -244,4 +234,4 @@ TEST(Abort, poisons_every_group_of_the_world_and_stays) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests
+}  // namespace braid::launch_tests::shm_failure_test

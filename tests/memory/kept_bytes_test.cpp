@@ -6,7 +6,7 @@
 #include "braid/param/memory_account.h"
 #include "tests/memory/two_stages.h"
 
-namespace braid {
+namespace braid::kept_bytes_test {
 namespace {
 
 constexpr int64_t kContext = 8, kWidth = 24, kHeads = 6, kFfn = 72, kKvHeads = 2;
@@ -164,4 +164,4 @@ TEST(WaitingBytes, AreTheSameWhateverWasKept) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::kept_bytes_test

@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "tests/memory/two_stages.h"
 
-namespace braid {
+namespace braid::same_bits_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -91,4 +91,4 @@ TEST(SameBitsCanFail, OtherMasksAreOtherBits) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::same_bits_test

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::segment_plan_test {
 namespace {
 
 using enum Segment::Kept;
@@ -36,4 +36,4 @@ TEST(SegmentPlan, StagesOfOneEndAlone) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::segment_plan_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::segments_test {
 namespace {
 
 at::Tensor ones() { return at::full({2}, 1, at::kDouble); }
@@ -128,4 +128,4 @@ TEST_F(SegmentsTest, ThePlanCoversTheStage) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::segments_test

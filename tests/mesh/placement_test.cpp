@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::placement_test {
 namespace {
 
 // Every index of a box, in row-major order.
@@ -217,4 +217,4 @@ TEST(Box, ElementsMultiply) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::placement_test

@@ -8,7 +8,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/module/small_models.h"
 
-namespace braid {
+namespace braid::data_parallel_faults_test {
 namespace {
 
 using namespace small_models;
@@ -56,4 +56,4 @@ TEST(DataParallel, StateOfAnOptimizerIsThatOfRank0) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::data_parallel_faults_test

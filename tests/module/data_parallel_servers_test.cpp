@@ -5,7 +5,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
 
-namespace braid {
+namespace braid::data_parallel_servers_test {
 namespace {
 
 // All ranks have the same samples: their mean is one rank's gradient, their sum three times that.
@@ -38,4 +38,4 @@ TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::data_parallel_servers_test

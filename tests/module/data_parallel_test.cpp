@@ -10,7 +10,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "tests/module/small_models.h"
 
-namespace braid {
+namespace braid::data_parallel_test {
 namespace {
 
 using namespace small_models;
@@ -151,4 +151,4 @@ TEST(DataParallel, TrafficIsWhatTheFormulasSay) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::data_parallel_test

@@ -8,7 +8,7 @@
 #include "braid/module/data_parallel.h"
 #include "tests/module/small_models.h"
 
-namespace braid {
+namespace braid::data_parallel_ways_test {
 namespace {
 
 using namespace small_models;
@@ -66,4 +66,4 @@ TEST(DataParallel, LocalSgdOfOneStepIsSummingGradients) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::data_parallel_ways_test

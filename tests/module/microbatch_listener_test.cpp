@@ -11,7 +11,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::microbatch_listener_test {
 namespace {
 
 using torch::nn::BatchNorm1d;
@@ -191,4 +191,4 @@ TEST(KeyedDropout, MasksAreFunctionsOfTheirKey) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::microbatch_listener_test

@@ -12,7 +12,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::module_pipeline_faults_test {
 namespace {
 
 using torch::nn::Linear;
@@ -147,4 +147,4 @@ TEST(ModulePipeline, AParameterReleasedLaterNeedsRetrace) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::module_pipeline_faults_test

@@ -14,7 +14,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 
-namespace braid {
+namespace braid::module_pipeline_test {
 namespace {
 
 using torch::nn::Linear;
@@ -294,4 +294,4 @@ TEST(LayerList, ASequentialIsItsModulesOrOneLayer) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::module_pipeline_test

@@ -6,7 +6,7 @@
 #include "braid/module/gather_edges.h"
 #include "tests/module/two_pipelines.h"
 
-namespace braid {
+namespace braid::pipeline_buckets_test {
 namespace {
 
 using namespace two_pipelines;
@@ -138,4 +138,4 @@ TEST(PipelineReplicas, AParameterReleasedLaterIsTakenInByRetrace) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::pipeline_buckets_test

@@ -14,7 +14,7 @@
 #include "braid/module/random_draw_watch.h"
 #include "braid/param/rank_generator.h"
 
-namespace braid {
+namespace braid::stage_plan_test {
 namespace {
 
 at::Tensor same(const at::Tensor& x) { return x; }
@@ -183,4 +183,4 @@ TEST(RandomDrawWatch, OthersAreNot) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::stage_plan_test

@@ -6,7 +6,7 @@
 #include "braid/nn/kernels/team_norm.h"
 #include "tests/nn/device_memory.h"
 
-namespace braid::kernels {
+namespace braid::kernels::device_bodies_test {
 namespace {
 
 template <class T>
@@ -217,4 +217,4 @@ TEST(DeviceBody, MaskIsAFunctionOfKeyPlaceAndElement) {
 }
 
 }  // namespace
-}  // namespace braid::kernels
+}  // namespace braid::kernels::device_bodies_test

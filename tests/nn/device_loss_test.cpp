@@ -3,7 +3,7 @@
 #include "braid/nn/kernels/team_loss.h"
 #include "tests/nn/device_memory.h"
 
-namespace braid::kernels {
+namespace braid::kernels::device_loss_test {
 namespace {
 
 template <class T>
@@ -91,4 +91,4 @@ TYPED_TEST(DeviceLoss, RowsAreAddedInOrder) {
 }
 
 }  // namespace
-}  // namespace braid::kernels
+}  // namespace braid::kernels::device_loss_test

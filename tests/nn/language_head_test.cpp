@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid {
+namespace braid::language_head_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -178,4 +178,4 @@ TEST(HeadWithoutInputGradient, StillHasTheWeights) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::language_head_test

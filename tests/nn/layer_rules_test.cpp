@@ -9,7 +9,7 @@
 #include "braid/nn/embedding.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid {
+namespace braid::layer_rules_test {
 namespace {
 
 void alone(const std::function<void(Communicator&)>& body) { run_ranks(1, body); }
@@ -177,4 +177,4 @@ TEST(Attention, GivesTheSameBitsEveryTime) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::layer_rules_test

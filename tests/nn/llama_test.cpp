@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "tests/nn/model_run.h"
 
-namespace braid {
+namespace braid::llama_test {
 namespace {
 
 class Llama : public testing::TestWithParam<int> {};
@@ -179,4 +179,4 @@ TEST(LlamaDocuments, MustLieInOneRunEach) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::llama_test

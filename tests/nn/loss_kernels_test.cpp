@@ -13,7 +13,7 @@
 #include "braid/nn/kernels/scatter.h"
 #include "tests/nn/formula_values.h"
 
-namespace braid::kernels {
+namespace braid::kernels::loss_kernels_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -148,4 +148,4 @@ TEST_P(LossKernels, GiveTheSameBitsOnAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace braid::kernels
+}  // namespace braid::kernels::loss_kernels_test

@@ -8,7 +8,7 @@
 #include "braid/nn/regions.h"
 #include "tests/nn/rank_world.h"
 
-namespace braid {
+namespace braid::low_precision_test {
 namespace {
 
 class LowPrecision : public testing::TestWithParam<at::ScalarType> {
@@ -93,4 +93,4 @@ TEST_P(LowPrecision, RegionsSumInFloat32) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::low_precision_test

@@ -5,7 +5,7 @@
 #include "tests/nn/model_run.h"
 #include "tests/nn/reference_numbers.h"
 
-namespace braid {
+namespace braid::model_parity_test {
 namespace {
 
 void expect_parity(const std::string& file, const ModelRun& run, double tolerance) {
@@ -104,4 +104,4 @@ TEST(Gpt2Parity, Bfloat16) { expect_bfloat16_parity("gpt2_bfloat16_errors", {tin
 TEST(LlamaParity, Bfloat16) { expect_bfloat16_parity("llama_bfloat16_errors", {tiny_llama()}); }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::model_parity_test

@@ -5,7 +5,7 @@
 #include "braid/base/text.h"
 #include "tests/nn/model_run.h"
 
-namespace braid {
+namespace braid::model_piece_test {
 namespace {
 
 using Pieces = std::vector<ModelPiece>;
@@ -66,4 +66,4 @@ TEST(ModelPiece, HalvesGiveTheBitsOfWholeBlocks) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::model_piece_test

@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "tests/nn/formula_values.h"
 
-namespace braid::kernels {
+namespace braid::kernels::product_test {
 namespace {
 
 struct Shape {
@@ -109,4 +109,4 @@ TEST(ProductOfMixedTypes, IsRefused) {
 }
 
 }  // namespace
-}  // namespace braid::kernels
+}  // namespace braid::kernels::product_test

@@ -8,7 +8,7 @@
 #include "braid/nn/kernels/gemm_call.h"
 #include "braid/nn/kernels/pack.h"
 
-namespace braid::kernels {
+namespace braid::kernels::row_parts_test {
 namespace {
 
 constexpr int64_t kMostGridX = 2147483647, kMostGridY = 65535;
@@ -107,4 +107,4 @@ TEST(GemmCall, IsTheWeightGradient) {
 }
 
 }  // namespace
-}  // namespace braid::kernels
+}  // namespace braid::kernels::row_parts_test

@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::adamw_test {
 namespace {
 
 template <class T>
@@ -259,4 +259,4 @@ TEST(AdamW, EpsMustBePositive) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::adamw_test

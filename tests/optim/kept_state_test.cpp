@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::kept_state_test {
 namespace {
 
 struct Snapshot {
@@ -72,4 +72,4 @@ TEST(KeptState, NothingKeptIsNothingToRestore) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::kept_state_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/optim/grad_norm.h"
 
-namespace braid {
+namespace braid::lr_schedule_test {
 namespace {
 
 std::vector<double> rates(const OptimizerSpec& spec, int num_steps) {
@@ -61,4 +61,4 @@ TEST(ClipScale, IsTheOneOfPyTorch) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::lr_schedule_test

@@ -18,7 +18,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/param/weight_grad_queue.h"
 
-namespace braid {
+namespace braid::grad_sink_test {
 namespace {
 
 std::vector<BlockSpec> tied_model() {
@@ -293,4 +293,4 @@ TEST(WeightGradQueue, AtOnceRunsWhatIsPushedAndLeavesWhatWaited) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::grad_sink_test

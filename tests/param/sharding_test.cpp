@@ -10,7 +10,7 @@
 #include "braid/param/param_store.h"
 #include "braid/param/unit_sink.h"
 
-namespace braid {
+namespace braid::sharding_test {
 namespace {
 
 constexpr int64_t kAlign = ParamStore::kAlign;
@@ -132,4 +132,4 @@ TEST(UnitSink, HandsOutAUnitWhenItsLastContributionCloses) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sharding_test

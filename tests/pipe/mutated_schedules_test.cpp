@@ -18,7 +18,7 @@
 #include "tests/pipe/schedule_mutation.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::mutated_schedules_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -156,4 +156,4 @@ TEST(MutatedSchedules, TheValidatorSaysWhatTheRuntimeDoes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::mutated_schedules_test

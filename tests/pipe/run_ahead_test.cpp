@@ -11,7 +11,7 @@
 #include "tests/support/fake_stages.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::run_ahead_test {
 namespace {
 
 // Of an attempt that is abandoned all values are others: a message that stays behind is noticed.
@@ -86,4 +86,4 @@ TEST(RuntimeAhead, OnlyWhatWasBegunIsAbandoned) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::run_ahead_test

@@ -17,7 +17,7 @@
 #include "tests/pipe/bidirectional.h"
 #include "tests/support/fake_stages.h"
 
-namespace braid {
+namespace braid::schedule_runtime_test {
 namespace {
 
 enum class Backward { Full, Split };
@@ -236,4 +236,4 @@ TEST(ScheduleRuntime, AScheduleForAnotherNumberOfRanksIsRefused) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::schedule_runtime_test

@@ -4,7 +4,7 @@
 #include "braid/plan/partition.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::holders_test {
 namespace {
 
 TEST(Holders, FollowTheSchedule) {
@@ -32,4 +32,4 @@ TEST(Holders, ShareAMirroredStage) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::holders_test

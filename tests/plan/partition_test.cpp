@@ -12,7 +12,7 @@
 #include "braid/plan/stage_costs.h"
 #include "tests/support/dice.h"
 
-namespace braid {
+namespace braid::partition_test {
 namespace {
 
 std::vector<Holder> one_each(int ranks) {
@@ -251,4 +251,4 @@ TEST(Partition, SaysWhichRankDoesNotFitAndByHowMuch) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::partition_test

@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::chrome_trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -123,4 +123,4 @@ TEST(ChromeTrace, NothingIsATraceToo) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::chrome_trace_test

@@ -10,7 +10,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::metrics_file_test {
 namespace {
 
 class MetricsFileTest : public testing::Test {
@@ -64,4 +64,4 @@ TEST_F(MetricsFileTest, FaultsNameThePath) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::metrics_file_test

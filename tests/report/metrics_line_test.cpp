@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace braid {
+namespace braid::metrics_line_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -62,4 +62,4 @@ TEST(MetricsLine, Lists) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::metrics_line_test

@@ -10,15 +10,10 @@
 #include "braid/report/chart.h"
 #include "braid/report/markup.h"
 #include "braid/report/memory_bars.h"
+#include "tests/support/occurrences.h"
 
-namespace braid {
+namespace braid::run_page_test {
 namespace {
-
-size_t count(const std::string& text, const std::string& word) {
-  size_t found = 0;
-  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
-  return found;
-}
 
 RunPage sample(int num_steps) {
   RunPage page;
@@ -57,14 +52,15 @@ TEST(RunPage, HasEverything) {
   for (const char* leaf : {"layers", "pipe", "steps"}) {
     EXPECT_TRUE(std::regex_search(html, std::regex(cat("<tr class=\"changed\"[^>]*><th>", leaf, "</th>")))) << leaf;
   }
-  EXPECT_EQ(count(html, "class=\"changed\""), 3u);
+  EXPECT_EQ(occurrences(html, "class=\"changed\""), 3u);
   EXPECT_EQ(html.find("nan"), html.npos);
 }
 
 TEST(RunPage, NothingComesFromOutside) {
   const std::string html = run_page(sample(30));
-  for (const char* word : {"src=", "href=", "url(", "@import", "https:"}) EXPECT_EQ(count(html, word), 0u) << word;
-  EXPECT_EQ(count(html, "http:"), 1u);  // the name space of SVG
+  for (const char* word : {"src=", "href=", "url(", "@import", "https:"})
+    EXPECT_EQ(occurrences(html, word), 0u) << word;
+  EXPECT_EQ(occurrences(html, "http:"), 1u);  // the name space of SVG
 }
 
 TEST(RunPage, TagsAreClosed) {
@@ -100,10 +96,10 @@ TEST(RunPage, TextOfTheRunIsEscaped) {
   page.record.checkpoints = {{1, evil}};
   page.timelines[0].name = evil;
   const std::string html = run_page(page);
-  EXPECT_EQ(count(html, "<script>"), 1u);
-  EXPECT_EQ(count(html, "alert(\""), 0u);
-  EXPECT_EQ(count(html, "<b>"), 0u);
-  EXPECT_EQ(count(html, "<i>"), 0u);
+  EXPECT_EQ(occurrences(html, "<script>"), 1u);
+  EXPECT_EQ(occurrences(html, "alert(\""), 0u);
+  EXPECT_EQ(occurrences(html, "<b>"), 0u);
+  EXPECT_EQ(occurrences(html, "<i>"), 0u);
 }
 
 TEST(RunPage, SizeIsBounded) { EXPECT_LT(run_page(sample(300000)).size(), 1u << 20); }
@@ -111,7 +107,7 @@ TEST(RunPage, SizeIsBounded) { EXPECT_LT(run_page(sample(300000)).size(), 1u << 
 TEST(RunPage, WhatIsNotThereIsLeftOut) {
   const std::string html = run_page(RunPage{});
   EXPECT_NE(html.find("No step has been logged yet."), html.npos);
-  EXPECT_EQ(count(html, "<svg"), 0u);
+  EXPECT_EQ(occurrences(html, "<svg"), 0u);
   EXPECT_EQ(html.find("Memory"), html.npos);
   RunPage page = sample(1);
   page.record.first_steps = {0, 1};
@@ -130,7 +126,7 @@ TEST(Chart, ACurveByHand) {
   // The value axis ends at 10.5.
   EXPECT_NE(html.find("d=\"M0 1000L500 47.62L1000 523.81\""), html.npos) << html;
   EXPECT_NE(html.find("data-x=\"0 10\" data-y=\"0 10.5\" data-scale=\"linear\""), html.npos);
-  EXPECT_EQ(count(html, "class=\"legend\""), 0u);  // one curve needs none
+  EXPECT_EQ(occurrences(html, "class=\"legend\""), 0u);  // one curve needs none
   EXPECT_EQ(chart_figure({.title = "T", .unit = "", .curves = {{"none", {}}}}), "");
 }
 
@@ -145,10 +141,10 @@ TEST(Chart, SqueezedValuesGetALogScale) {
 
 TEST(MemoryBars, WidthsByHand) {
   const std::string html = memory_bars({{{"a", {30, 10}}, {"b", {70, 20}}}, {80, 30}});
-  EXPECT_EQ(count(html, "<i class=\"m0\" style=\"width:30%\""), 1u);
-  EXPECT_EQ(count(html, "<i class=\"m1\" style=\"width:70%\""), 1u);
-  EXPECT_EQ(count(html, "<b style=\"left:80%\">"), 1u);
-  EXPECT_EQ(count(html, "<b style=\"left:30%\">"), 1u);
+  EXPECT_EQ(occurrences(html, "<i class=\"m0\" style=\"width:30%\""), 1u);
+  EXPECT_EQ(occurrences(html, "<i class=\"m1\" style=\"width:70%\""), 1u);
+  EXPECT_EQ(occurrences(html, "<b style=\"left:80%\">"), 1u);
+  EXPECT_EQ(occurrences(html, "<b style=\"left:30%\">"), 1u);
   EXPECT_EQ(memory_bars({}), "");
 }
 
@@ -156,7 +152,7 @@ TEST(MemoryBars, ManyRanksAreTheFullest) {
   MemoryBars memory{{{"a", {}}}, {}};
   for (int rank = 0; rank < 1000; ++rank) memory.categories[0].second.push_back(rank);
   const std::string html = memory_bars(memory);
-  EXPECT_EQ(count(html, "class=\"stack\""), kMostBars);
+  EXPECT_EQ(occurrences(html, "class=\"stack\""), kMostBars);
   EXPECT_EQ(html.find("rank 935<"), html.npos);
   EXPECT_LT(html.find("rank 936<"), html.find("rank 999<"));
 }
@@ -179,4 +175,4 @@ TEST(Markup, Numbers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::run_page_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace braid {
+namespace braid::run_record_test {
 namespace {
 
 RunRecord read(const std::string& text) {
@@ -85,4 +85,4 @@ TEST(RunRecord, OddLinesAreCountedNotBelieved) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::run_record_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace braid {
+namespace braid::series_test {
 namespace {
 
 Series wave(size_t count) {
@@ -50,4 +50,4 @@ TEST(Series, MedianOfTheEnd) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::series_test

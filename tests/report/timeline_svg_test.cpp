@@ -6,8 +6,9 @@
 #include <regex>
 
 #include "braid/base/text.h"
+#include "tests/support/occurrences.h"
 
-namespace braid {
+namespace braid::timeline_svg_test {
 namespace {
 
 Timeline two_ranks(double origin, double unit) {
@@ -34,24 +35,18 @@ std::vector<Box> boxes(const std::string& svg, const std::string& style) {
   return all;
 }
 
-size_t count(const std::string& text, const std::string& word) {
-  size_t found = 0;
-  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
-  return found;
-}
-
 TEST(TimelineSvg, TitlesLegendAndNumbers) {
   const std::string svg = timeline_svg({{"measured", two_ranks(0, 1e-3)}, {"ideal <b>", two_ranks(0, 1e-3)}});
-  EXPECT_EQ(count(svg, "bubble 50.0%, makespan 6 ms"), 2u);
+  EXPECT_EQ(occurrences(svg, "bubble 50.0%, makespan 6 ms"), 2u);
   EXPECT_NE(svg.find("ideal &lt;b&gt;"), svg.npos);
   EXPECT_LT(svg.find(">measured<"), svg.find(">ideal"));
-  EXPECT_EQ(count(svg, ">rank 1<"), 2u);
-  EXPECT_EQ(count(svg, "class=\"n\""), 8u);
+  EXPECT_EQ(occurrences(svg, ">rank 1<"), 2u);
+  EXPECT_EQ(occurrences(svg, "class=\"n\""), 8u);
   for (const char* name : {"forward", "backward", "send, receive", "idle"})
-    EXPECT_EQ(count(svg, cat(">", name, "<")), 1u);
-  EXPECT_EQ(count(svg, "weight gradient"), 0u);
+    EXPECT_EQ(occurrences(svg, cat(">", name, "<")), 1u);
+  EXPECT_EQ(occurrences(svg, "weight gradient"), 0u);
   EXPECT_TRUE(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
-  EXPECT_EQ(count(svg, "http"), 1u);  // the name space: nothing comes from outside
+  EXPECT_EQ(occurrences(svg, "http"), 1u);  // the name space: nothing comes from outside
 }
 
 TEST(TimelineSvg, AFusedPairIsOneBox) {
@@ -64,11 +59,11 @@ TEST(TimelineSvg, AFusedPairIsOneBox) {
   const std::string svg = timeline_svg({{"fused", timeline}}, TimeUnit::Units);
   EXPECT_EQ(boxes(svg, "p").size(), 1u);
   EXPECT_EQ(boxes(svg, "b").size(), 1u);
-  EXPECT_EQ(count(svg, "class=\"f\""), 0u);
+  EXPECT_EQ(occurrences(svg, "class=\"f\""), 0u);
   EXPECT_NE(svg.find(">7 &amp; 3<"), svg.npos);
   EXPECT_NE(svg.find("bubble 0.0%, makespan 7 units"), svg.npos);
   for (const char* name : {"forward and backward fused", "recompute", "update"}) {
-    EXPECT_EQ(count(svg, cat(">", name, "<")), 1u);
+    EXPECT_EQ(occurrences(svg, cat(">", name, "<")), 1u);
   }
 }
 
@@ -104,4 +99,4 @@ TEST(TimelineSvg, NothingIsAPictureToo) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::timeline_svg_test

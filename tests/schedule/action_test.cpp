@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::action_test {
 namespace {
 
 std::string fault_of(std::string_view word) {
@@ -51,4 +51,4 @@ TEST(Action, FaultsNameTheWord) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::action_test

@@ -10,7 +10,7 @@
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::csv_test {
 namespace {
 
 // Source: PyTorch, test/distributed/pipelining/artifacts/zb1p_2rank_2stagep_compute.csv (interleaved zero bubble).
@@ -114,4 +114,4 @@ TEST(Csv, EveryBadCellIsNamed) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::csv_test

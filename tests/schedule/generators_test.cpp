@@ -14,7 +14,7 @@
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::generators_test {
 namespace {
 
 std::string faults_of(const Schedule& schedule) { return print(schedule, validate(schedule, SendMode::Buffered)); }
@@ -118,4 +118,4 @@ TEST(Generators, ATableFitsItsRequest) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::generators_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::grid_test {
 namespace {
 
 TEST(Grid, LongSpansAreDrawnOut) {
@@ -101,4 +101,4 @@ TEST(Grid, EmptyIsEmpty) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::grid_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::paired_comms_test {
 namespace {
 
 // Source: PyTorch, test/distributed/pipelining/test_schedule.py, TestScheduleLowering, send_recv:
@@ -75,4 +75,4 @@ TEST(PairedComms, EverySizeIsSound) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::paired_comms_test

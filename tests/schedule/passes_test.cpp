@@ -14,7 +14,7 @@
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::passes_test {
 namespace {
 
 std::string row(const Program& program) { return text(program); }
@@ -189,4 +189,4 @@ TEST(Passes, TogetherTheyStayValid) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::passes_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/validate.h"
 
-namespace braid {
+namespace braid::peaks_test {
 namespace {
 
 using Counts = std::vector<int>;
@@ -100,4 +100,4 @@ TEST(Peaks, TheValidatorHoldsPromisedWeightVersions) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::peaks_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/passes.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::run_ahead_test {
 namespace {
 
 Schedule lowered(const Schedule& schedule) { return with_comms(with_grad_sync(schedule)); }
@@ -108,4 +108,4 @@ TEST(RunAhead, EveryMessageIsReceivedOrDroppedAndNoRankCouldGoFurther) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::run_ahead_test

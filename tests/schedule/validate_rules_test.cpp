@@ -10,7 +10,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/validate.h"
 
-namespace braid {
+namespace braid::validate_rules_test {
 namespace {
 
 std::string faults_of(const Schedule& schedule, SendMode mode = SendMode::Buffered) {
@@ -214,4 +214,4 @@ TEST(ValidateRules, PassesRunWhileTheirStageIsUnsharded) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::validate_rules_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 
-namespace braid {
+namespace braid::validate_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -165,4 +165,4 @@ TEST(Validate, EveryRemovalAndEveryDoublingIsNoticed) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::validate_test

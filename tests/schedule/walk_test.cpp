@@ -11,7 +11,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/unit_time.h"
 
-namespace braid {
+namespace braid::walk_test {
 namespace {
 
 struct Walked {
@@ -99,4 +99,4 @@ TEST(Walk, TheOrderRespectsEveryWait) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::walk_test

@@ -9,7 +9,7 @@
 #include "braid/sim/simulate.h"
 #include "braid/sim/summary.h"
 
-namespace braid {
+namespace braid::closed_forms_test {
 namespace {
 
 Summary played(std::string_view name, const ScheduleRequest& request, const CostModel& cost = {}) {
@@ -143,4 +143,4 @@ TEST(ClosedForms, AsynchronousOnesTakeAsLongAsOneFOneB) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::closed_forms_test

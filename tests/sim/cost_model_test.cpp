@@ -11,7 +11,7 @@
 #include "braid/sim/stage_times.h"
 #include "braid/sim/summary.h"
 
-namespace braid {
+namespace braid::cost_model_test {
 namespace {
 
 // 1F1B on two ranks, the steady state of rank 0 fused.
@@ -120,4 +120,4 @@ TEST(StageTimes, EveryFaultIsNamedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::cost_model_test

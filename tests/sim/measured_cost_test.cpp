@@ -7,7 +7,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/sim/simulate.h"
 
-namespace braid {
+namespace braid::measured_cost_test {
 namespace {
 
 CostModel uneven_costs() {
@@ -55,4 +55,4 @@ TEST(MeasuredCost, TakesMediansOfWhatRanAlone) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::measured_cost_test

@@ -15,7 +15,7 @@
 #include "braid/schedule/validate.h"
 #include "braid/sim/simulate.h"
 
-namespace braid {
+namespace braid::random_schedules_test {
 namespace {
 
 using Random = std::mt19937;
@@ -268,4 +268,4 @@ TEST(RandomSchedules, TablesKeepAllOfThem) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::random_schedules_test

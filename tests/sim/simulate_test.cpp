@@ -15,7 +15,7 @@
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid {
+namespace braid::simulate_test {
 namespace {
 
 TEST(Simulate, FullBackwardTakesTwoUnits) {
@@ -118,4 +118,4 @@ TEST(Simulate, LargeSchedules) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::simulate_test

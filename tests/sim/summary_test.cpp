@@ -10,7 +10,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/sim/simulate.h"
 
-namespace braid {
+namespace braid::summary_test {
 namespace {
 
 Summary summary_of(const Schedule& schedule, const CostModel& cost = {}) {
@@ -109,4 +109,4 @@ TEST(Summary, EmptyIsZero) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::summary_test

@@ -1,7 +1,7 @@
 // What a careful engineer would say to a wrong file: one value at a time, and many at once.
 #include "tests/spec/complaint.h"
 
-namespace braid {
+namespace braid::bad_input_test {
 namespace {
 
 TEST(BadInput, TomlThatIsNoToml) {
@@ -170,4 +170,4 @@ TEST(BadInput, AFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bad_input_test

@@ -1,7 +1,7 @@
 // Values that are right one by one and wrong together.
 #include "tests/spec/complaint.h"
 
-namespace braid {
+namespace braid::bad_run_test {
 namespace {
 
 TEST(BadRun, Shapes) {
@@ -238,4 +238,4 @@ TEST(BadRun, MoreRanksThanTheHostCarries) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bad_run_test

@@ -10,7 +10,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/parse.h"
 
-namespace braid {
+namespace braid::fields_test {
 namespace {
 
 int num_fields(const std::string& section) {
@@ -162,4 +162,4 @@ TEST(Documentation, IsWhatTheCommandPrints) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::fields_test

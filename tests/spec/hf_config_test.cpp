@@ -12,7 +12,7 @@
 #include "braid/spec/parse.h"
 #include "braid/spec/preset.h"
 
-namespace braid {
+namespace braid::hf_config_test {
 namespace {
 
 const char* const kGpt2 = R"({
@@ -170,4 +170,4 @@ TEST_F(HfConfigFile, KeysOfTheRunWinAndTheRunNoLongerNeedsTheFile) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::hf_config_test

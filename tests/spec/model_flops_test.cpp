@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace braid {
+namespace braid::model_flops_test {
 namespace {
 
 ModelSpec gpt2_124m() {
@@ -60,4 +60,4 @@ TEST(ModelFlops, UtilisationIsWorkOverPeak) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::model_flops_test

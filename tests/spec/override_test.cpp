@@ -1,7 +1,7 @@
 // Overrides: what they accept, which of several wins, and what is said to wrong ones.
 #include "tests/spec/complaint.h"
 
-namespace braid {
+namespace braid::override_test {
 namespace {
 
 RunSpec run(const std::vector<std::string>& words, const std::string& toml = "") {
@@ -66,4 +66,4 @@ TEST(Override, Complaints) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::override_test

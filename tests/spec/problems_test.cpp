@@ -13,7 +13,7 @@
 #include "braid/spec/partition.h"
 #include "tests/support/dice.h"
 
-namespace braid {
+namespace braid::problems_test {
 namespace {
 
 // A stream of small choices.
@@ -180,4 +180,4 @@ TEST(Combinations, SayEachThingOnce) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::problems_test

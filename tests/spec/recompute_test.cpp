@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::recompute_test {
 namespace {
 
 using enum Recompute::Keeps;
@@ -37,4 +37,4 @@ TEST(Recompute, SeveralAreOnePerStage) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::recompute_test

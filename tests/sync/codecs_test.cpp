@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +13,7 @@
 #include "braid/sync/reducers/block_codecs.h"
 #include "braid/sync/reducers/top_k_codec.h"
 
-namespace braid {
+namespace braid::codecs_test {
 namespace {
 
 struct Told {
@@ -159,4 +160,4 @@ TEST(Codecs, ARunThatIsNotFiniteIsHeardAsOne) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::codecs_test

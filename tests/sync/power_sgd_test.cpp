@@ -9,7 +9,7 @@
 #include "braid/sync/reducers/power_sgd_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid {
+namespace braid::power_sgd_test {
 namespace {
 
 using namespace sync_tests;
@@ -104,4 +104,4 @@ TEST(PowerSgd, AGradientThatWasZeroIsHeardAgain) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::power_sgd_test

@@ -13,7 +13,7 @@
 #include "braid/sync/reducers/plain_reducer.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid {
+namespace braid::reducers_test {
 namespace {
 
 using namespace sync_tests;
@@ -174,4 +174,4 @@ TEST(NodeGroups, ContinueTheTreeWhereNodesAreRunsOfPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::reducers_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests {
+namespace braid::server_tests::server_consistency_test {
 namespace {
 
 constexpr int64_t kGone = std::numeric_limits<int64_t>::max();
@@ -113,4 +113,4 @@ TEST(AspServer, NobodyWaits) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests
+}  // namespace braid::server_tests::server_consistency_test

@@ -11,7 +11,7 @@
 #include "tests/support/faulty_channel.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests {
+namespace braid::server_tests::server_losses_test {
 namespace {
 
 constexpr double kDeadline = 120;  // seconds; a deadlock ends the test with an error
@@ -274,4 +274,4 @@ TEST_F(Losses, AServerThatEndsIsAnErrorOfItsWorkers) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests
+}  // namespace braid::server_tests::server_losses_test

@@ -13,7 +13,7 @@
 #include "braid/sync/server/worker_clocks.h"
 #include "tests/sync/server_world.h"
 
-namespace braid::server_tests {
+namespace braid::server_tests::server_parts_test {
 namespace {
 
 using State = WorkerClocks::State;
@@ -253,4 +253,4 @@ TEST(WholeState, IsThatOfOneServerWhateverTheirNumber) {
 }
 
 }  // namespace
-}  // namespace braid::server_tests
+}  // namespace braid::server_tests::server_parts_test

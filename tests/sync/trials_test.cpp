@@ -7,7 +7,7 @@
 #include "braid/sync/sync_tuner.h"
 #include "tests/sync/reducer_steps.h"
 
-namespace braid {
+namespace braid::trials_test {
 namespace {
 
 std::vector<int> turns(Trials trials) {
@@ -93,4 +93,4 @@ TEST(SyncTuner, WhatIsGivenStays) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::trials_test

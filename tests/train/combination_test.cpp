@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::combination_test {
 namespace {
 
 using enum Feature;
@@ -186,4 +186,4 @@ TEST(Combinations, EveryFeatureOfAConfigurationIsSwitchedHere) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::combination_test

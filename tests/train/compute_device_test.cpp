@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::compute_device_test {
 namespace {
 
 TEST(ComputeDevice, FollowsTheSpec) {
@@ -60,4 +60,4 @@ TEST(DeviceMemory, WhatIsNotKeptAreActivations) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::compute_device_test

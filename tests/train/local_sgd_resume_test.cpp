@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/local_run.h"
 
-namespace braid {
+namespace braid::local_sgd_resume_test {
 namespace {
 
 class LocalSgdResume : public ScratchFolder {};
@@ -92,4 +92,4 @@ TEST_F(LocalSgdResume, ReplicasThatAreApartGoOnAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::local_sgd_resume_test

@@ -18,7 +18,7 @@
 #include "braid/train/recorded_microbatches.h"
 #include "tests/train/local_run.h"
 
-namespace braid {
+namespace braid::local_sgd_test {
 namespace {
 
 // What the mesh is to train, written out.
@@ -237,4 +237,4 @@ TEST(LocalSgd, AnOverflowOnOneReplicaCostsAllTheStep) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::local_sgd_test

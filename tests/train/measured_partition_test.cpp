@@ -14,7 +14,7 @@
 #include "braid/train/stage_profile.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::measured_partition_test {
 namespace {
 
 class MeasuredPartition : public testing::Test {
@@ -138,4 +138,4 @@ TEST_F(MeasuredPartition, IsResolvedOnceAndSavedForTheRunThatGoesOn) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::measured_partition_test

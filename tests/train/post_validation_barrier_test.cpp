@@ -9,7 +9,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::post_validation_barrier_test {
 namespace {
 
 RunSpec spec_for(int pipe, double clip_norm) {
@@ -93,4 +93,4 @@ TEST(PostValidationBarrier, WarmUpForwardsDoNotWaitForARankThatIsHeldUp) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::post_validation_barrier_test

@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::post_validation_test {
 namespace {
 
 constexpr int kMicrobatches = 8;
@@ -250,4 +250,4 @@ TEST_F(PostValidationResume, GoesOnFromWhatWasSavedInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::post_validation_test

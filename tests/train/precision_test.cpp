@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::precision_test {
 namespace {
 
 RunSpec spec_in(const std::string& dtype) {
@@ -121,4 +121,4 @@ TEST_F(PrecisionResume, AnotherPrecisionReadsTheSameMasters) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::precision_test

@@ -10,7 +10,7 @@
 #include "braid/spec/schedule_kind.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::recompute_test {
 namespace {
 
 constexpr int kMicrobatches = 8;
@@ -115,4 +115,4 @@ TEST(RecomputingPeaks, FallToWhatIsKept) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::recompute_test

@@ -13,7 +13,7 @@
 #include "braid/train/model_executor.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::recorded_microbatches_test {
 namespace {
 
 constexpr int kSteps = StepGraphs::kWarmUpSteps + 3;
@@ -158,4 +158,4 @@ TEST(RecordedMicrobatches, AreComputedWhenTheyCannotBeRecorded) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::recorded_microbatches_test

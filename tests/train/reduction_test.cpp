@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::reduction_test {
 namespace {
 
 class Reduction : public ScratchFolder {};
@@ -104,4 +104,4 @@ TEST_F(Reduction, BytesAcrossNodesAreOneShareOfTheSum) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::reduction_test

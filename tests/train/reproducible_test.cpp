@@ -4,7 +4,7 @@
 #include "braid/base/text.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::reproducible_test {
 namespace {
 
 RunSpec float32_spec(const std::string& reduction) {
@@ -66,4 +66,4 @@ TEST(Reproducible, OneRunTwiceGivesTheSameBitsInFastMode) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::reproducible_test

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::resume_test {
 namespace {
 
 class Resume : public testing::Test {
@@ -88,4 +88,4 @@ TEST_F(Resume, AnotherBatchSizeIsRefusedBecauseSamplesWouldRepeat) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::resume_test

@@ -14,7 +14,7 @@
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::schedule_memory_test {
 namespace {
 
 int64_t activation_bytes(int rank) { return memory_use(rank).bytes[static_cast<size_t>(MemoryCategory::Activations)]; }
@@ -177,4 +177,4 @@ TEST(ScheduleMemory, MeasuredBytesAreThePromisedOnes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::schedule_memory_test

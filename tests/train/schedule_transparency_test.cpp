@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::schedule_transparency_test {
 namespace {
 
 constexpr int kMicrobatches = 8;  // per data rank; the schedules for 4 ranks need as many
@@ -151,4 +151,4 @@ TEST(ScheduleTransparencyOfEvaluation, TheValidationLossIsTheSame) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::schedule_transparency_test

@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid {
+namespace braid::served_layouts_test {
 namespace {
 
 const LayoutResult& serial(const RunSpec& like) {
@@ -215,4 +215,4 @@ TEST(ServedLayouts, StalenessIsBoundedAndReached) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::served_layouts_test

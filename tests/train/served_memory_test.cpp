@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid {
+namespace braid::served_memory_test {
 namespace {
 
 struct Measured {
@@ -73,4 +73,4 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::served_memory_test

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::served_replica_test {
 namespace {
 
 RunSpec plain(int data) {
@@ -131,4 +131,4 @@ TEST(ServedReplica, AFailingRankEndsTheRunForAll) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::served_replica_test

@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
-namespace braid {
+namespace braid::served_resume_test {
 namespace {
 
 // `optimizer` "": no servers, and AdamW.
@@ -60,4 +60,4 @@ TEST_F(ServedResume, AnotherOptimizerIsRefused) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::served_resume_test

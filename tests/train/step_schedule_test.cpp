@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::step_schedule_test {
 namespace {
 
 // The configuration and the generators know each other's names only here.
@@ -65,4 +65,4 @@ TEST_F(ScheduleFile, MirroredDirectionsAreHalves) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::step_schedule_test

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::transparency_test {
 namespace {
 
 constexpr int kMicrobatchesPerRank = 4;
@@ -124,4 +124,4 @@ TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::transparency_test

@@ -9,7 +9,7 @@
 #include "braid/param/memory_account.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::zero_test {
 namespace {
 
 struct ZeroLayout {
@@ -220,4 +220,4 @@ TEST(Zero, OnlyABlockOrTwoAreWholeAtATime) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::zero_test
