@@ -2,8 +2,6 @@
 #include "braid/launch/process_ranks.h"
 
 #include <ATen/Parallel.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/shm/shm_communicator.h"
 #include "braid/launch/carried_error.h"
@@ -27,12 +26,6 @@ namespace braid {
 namespace {
 
 constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
-
-int num_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
-}
 
 std::vector<std::string> thread_names() {
   std::vector<std::string> names;
@@ -108,9 +101,9 @@ void flush_all() {
   std::fflush(nullptr);
 }
 
-void write_all(int pipe, const std::string& bytes) {
+void write_all(int line, const std::string& bytes) {
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = write(pipe, bytes.data() + done, bytes.size() - done);
+    const ssize_t count = write(line, bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno != EINTR) return;
     if (count > 0) done += static_cast<size_t>(count);
   }
@@ -135,35 +128,18 @@ class ProcessWorld {
   void fork_and_watch() {
     SignalRelay signals;
     Supervisor supervisor(world_, signals, options_.grace_seconds);
-    for (int rank = 0; rank < world_.size(); ++rank) start(rank, supervisor, signals);
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      supervisor.start([&](int line) { live(rank, line); });
+    }
     supervisor.run();
     for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
   }
 
-  void start(int rank, Supervisor& supervisor, SignalRelay& signals) {
-    int pipe[2];
-    if (pipe2(pipe, O_CLOEXEC) != 0) throw RunError(cat("no pipe for rank ", rank, ": ", std::strerror(errno)));
-    const pid_t parent = getpid(), child = fork();
-    if (child == 0) {
-      close(pipe[0]);
-      supervisor.leave_to_child();
-      signals.leave_to_child();
-      live(rank, pipe[1], parent);
-    }
-    const int error = errno;
-    close(pipe[1]);
-    if (child > 0) return supervisor.add(child, pipe[0]);
-    close(pipe[0]);
-    throw RunError(cat("cannot fork rank ", rank, ": ", std::strerror(error)));
-  }
-
   // An exception that left this would go on in the parent's code.
-  [[noreturn]] void live(int rank, int pipe, pid_t parent) noexcept {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // it died before it could be watched
+  [[noreturn]] void live(int rank, int line) noexcept {
     const std::string outcome = RankProcess(world_, rank, options_).run(body_);
     flush_all();
-    write_all(pipe, outcome);
+    write_all(line, outcome);
     _exit(0);
   }
 

@@ -13,13 +13,15 @@
 namespace braid {
 
 SignalRelay::SignalRelay() {
+  pthread_sigmask(SIG_BLOCK, nullptr, &before_);
   sigset_t held;
   sigemptyset(&held);
-  sigaddset(&held, SIGINT);
-  sigaddset(&held, SIGTERM);
+  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP}) {
+    if (sigismember(&before_, signal) == 0) sigaddset(&held, signal);
+  }
   descriptor_ = signalfd(-1, &held, SFD_NONBLOCK | SFD_CLOEXEC);
   if (descriptor_ < 0) throw RunError(cat("cannot listen to signals: ", std::strerror(errno)));
-  pthread_sigmask(SIG_BLOCK, &held, &before_);
+  pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 
 SignalRelay::~SignalRelay() {
@@ -31,9 +33,20 @@ SignalRelay::~SignalRelay() {
 std::vector<int> SignalRelay::take() {
   std::vector<int> now;
   signalfd_siginfo info;
-  while (read(descriptor_, &info, sizeof info) == sizeof info) now.push_back(static_cast<int>(info.ssi_signo));
-  taken_.insert(taken_.end(), now.begin(), now.end());
+  while (read(descriptor_, &info, sizeof info) == sizeof info) {
+    now.push_back(static_cast<int>(info.ssi_signo));
+    if (now.back() != SIGTSTP) taken_.push_back(now.back());
+  }
   return now;
+}
+
+void SignalRelay::stop() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // here it stops
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 void SignalRelay::leave_to_child() {

@@ -169,30 +169,6 @@ TEST(RunProcessRanks, refuses_to_fork_where_other_threads_run_and_too_many_ranks
   seen.count_down();
 }
 
-// In a process of its own, which is sent the signal while its ranks wait.
-TEST(RunProcessRanks, signals_reach_the_ranks_and_then_the_caller) {
-  for (int signal : {SIGINT, SIGTERM}) {
-    SharedArray<int> ranks(2), ready;
-    const pid_t caller = fork();
-    if (caller == 0) {
-      alarm(kTooLongSeconds);
-      const auto body = [&](Communicator& world) {
-        ranks[world.rank()] = getpid();
-        ++ready[0];
-        for (;;) pause();
-      };
-      [&]() noexcept { run_process_ranks(2, body); }();  // the signal comes before the error
-      _exit(0);
-    }
-    while (ready[0] < 2) std::this_thread::yield();
-    kill(caller, signal);
-    int status = 0;
-    waitpid(caller, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
-    for (int rank : {0, 1}) EXPECT_EQ(kill(ranks[rank], 0), -1) << "rank " << rank << " lives";
-  }
-}
-
 TEST(RunProcessRanks, ranks_die_with_their_parent) {
   SharedArray<int> ranks(2), ready;
   const pid_t caller = fork();

@@ -10,15 +10,12 @@
 #include <climits>
 #include <ctime>
 
-#include "braid/base/clock.h"
 #include "braid/comm/pause.h"
 
 namespace braid {
 namespace {
 
 static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
-
-constexpr double kNap = 1.0;  // seconds, the longest sleep in one piece
 
 }  // namespace
 
@@ -32,14 +29,10 @@ void Bell::wait(uint32_t seen, double seconds, int spin_turns) {
     if (look() != seen) return;
     pause_briefly();
   }
-  const double until = now_seconds() + seconds;
+  const double nap = std::min(seconds, kNapSeconds);
+  const timespec limit{static_cast<time_t>(nap), static_cast<long>((nap - static_cast<time_t>(nap)) * 1e9)};
   sleepers_.fetch_add(1);
-  while (look() == seen) {
-    const double left = std::min(until - now_seconds(), kNap);
-    if (left <= 0) break;
-    const timespec nap{static_cast<time_t>(left), static_cast<long>((left - static_cast<time_t>(left)) * 1e9)};
-    syscall(SYS_futex, &turns_, FUTEX_WAIT, seen, &nap, nullptr, 0);  // whatever it returns, look again
-  }
+  if (look() == seen) syscall(SYS_futex, &turns_, FUTEX_WAIT, seen, &limit, nullptr, 0);
   sleepers_.fetch_sub(1);
 }
 

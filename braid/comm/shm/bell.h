@@ -14,11 +14,13 @@ namespace braid {
 // A process that dies in wait() costs later rings a system call, nothing else.
 class Bell {
  public:
+  static constexpr double kNapSeconds = 1;  // the longest sleep in one piece
+
   uint32_t look() const { return turns_.load(); }
   // Wakes all who wait.
   void ring();
-  // Returns when the bell has been rung since look() gave `seen`, or `seconds` have passed; looks `spin_turns` times
-  // before it sleeps.
+  // Returns when the bell has been rung since look() gave `seen`, or `seconds` or a nap have passed; looks `spin_turns`
+  // times before it sleeps. Where the process is stopped meanwhile, more time than that passes.
   void wait(uint32_t seen, double seconds, int spin_turns);
 
  private:

@@ -2,6 +2,7 @@
 #include "braid/comm/shm/rank_progress.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
@@ -37,7 +38,7 @@ void RankProgress::arrive(std::vector<std::shared_ptr<ShmMessage>> messages) {
 }
 
 void RankProgress::wait(const ShmOperation& operation, double issued_seconds) {
-  const double limit = now_seconds() + world_.options().deadline_seconds;
+  double left = world_.options().deadline_seconds, turn = now_seconds();
   Bell& bell = world_.bell(rank_);
   for (;;) {
     const uint32_t seen = bell.look();
@@ -49,8 +50,10 @@ void RankProgress::wait(const ShmOperation& operation, double issued_seconds) {
     if (operation.done()) return;
     if (const int gone = lost(operation); gone >= 0) {
       world_.fail({gone, rank_, cat("has ended without joining ", operation.label())});
-    } else if (const double left = limit - now_seconds(); left > 0) {
+    } else if (left > 0) {
       bell.wait(seen, left, world_.options().spin_turns);
+      const double begin = std::exchange(turn, now_seconds());
+      left -= std::min(turn - begin, Bell::kNapSeconds);  // a turn that takes longer was stopped, and all ranks with it
     } else {
       report_late(operation);
     }
@@ -63,13 +66,12 @@ bool RankProgress::poll(const ShmOperation& operation) {
 }
 
 void RankProgress::finish() {
-  constexpr double kLong = 3600;  // seconds; peers that never come are ended by whoever watches the processes
   world_.leave(rank_);
-  for (;;) {
+  for (;;) {  // peers that never come are ended by whoever watches the processes
     const uint32_t seen = world_.bell(rank_).look();
     advance();
     if (world_.failed() || idle()) break;
-    world_.bell(rank_).wait(seen, kLong, 0);
+    world_.bell(rank_).wait(seen, Bell::kNapSeconds, 0);
   }
   world_.end(rank_);
 }

@@ -1,0 +1,46 @@
+// A process forked from this one, held by a descriptor. A pid belongs to somebody else as soon as its process has ended
+// and been asked after: by a handler of SIGCHLD, by a wait for any child, or by the kernel where SIGCHLD is ignored.
+// The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever. It does not know what the process
+// does.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace braid {
+
+class ForkedProcess {
+ public:
+  // Forks. The new process dies with the calling thread, is in a process group of its own, so that the terminal's
+  // signals reach it only by send(), and runs `life`, which does not return and writes to `line` what shall be heard.
+  // Throws RunError, with `name`, when the system refuses.
+  ForkedProcess(const std::string& name, const std::function<void(int line)>& life);
+  // Kills it, if it runs still.
+  ~ForkedProcess();
+  ForkedProcess(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(const ForkedProcess&) = delete;
+
+  bool runs() const { return descriptor_ >= 0; }  // as far as end() has noticed
+  // Does nothing to a process that has ended.
+  void send(int signal) const;
+  // Hears what it has written, and says in words how it ended; nullopt: it runs still.
+  std::optional<std::string> end();
+  // All that end() has heard.
+  const std::string& heard() const { return heard_; }
+
+  // Readable when it has ended; -1 after end() has said so.
+  int descriptor() const { return descriptor_; }
+  // Readable when it has written, and when it can write no more; -1 once end() has noticed that.
+  int line() const { return line_; }
+  // In another forked process: gives up the descriptors, which are its parent's.
+  void forget();
+
+ private:
+  void hear();
+
+  int descriptor_ = -1, line_ = -1;
+  std::string heard_;
+};
+
+}  // namespace braid
