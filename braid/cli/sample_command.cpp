@@ -19,7 +19,8 @@ std::vector<Problem> problems_of(const GenerateOptions& options) {
   if (options.temperature < 0) found.push_back({"--temperature", cat(options.temperature), "must be at least 0", "0"});
   if (options.top_k < 0) found.push_back({"--top-k", cat(options.top_k), "must be at least 0 (0: all tokens)", "0"});
   if (options.threads < 0 || options.threads > kMaxThreads) {
-    found.push_back({"--threads", cat(options.threads), cat("must be from 0 (all cores) to ", kMaxThreads),
+    found.push_back({"--threads", cat(options.threads),
+                     cat("must be from 0 (as many as suit the model) to ", kMaxThreads),
                      cat(options.threads < 0 ? 0 : kMaxThreads)});
   }
   return found;
@@ -38,7 +39,7 @@ int sample_command(const Words& words) {
   app.add_option("--temperature", options.temperature, "0: always the most likely token")->capture_default_str();
   app.add_option("--top-k", options.top_k, "choose among the k most likely; 0: among all")->capture_default_str();
   app.add_option("--seed", options.seed, "the same seed gives the same text")->capture_default_str();
-  app.add_option("--threads", options.threads, "0: all cores")->capture_default_str();
+  app.add_option("--threads", options.threads, "0: as many as suit the model")->capture_default_str();
   if (const auto code = parse_words(app, words)) return *code;
 
   if (auto found = problems_of(options); !found.empty()) throw ConfigError(std::move(found));

@@ -171,7 +171,9 @@ std::vector<Field> train_fields() {
                             "Floating-point operations per second of one rank that utilisation is measured against; 0 "
                             "measures a matrix product."),
       train<&T::threads>("train.threads", IntRange{0, 256},
-                         "Threads per rank; 0 takes cores / ranks, at least 1, and 1 in reproducible mode."),
+                         "Threads per rank; 0 takes as many as have work in a microbatch's matrix products (a thread "
+                         "for every 8 million operations of one of model.width x model.width), at least 1, at most "
+                         "cores / ranks, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
       train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines."),

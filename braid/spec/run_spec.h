@@ -39,7 +39,7 @@ struct TrainSpec {
   std::string device = "cpu";       // cpu or cuda
   std::string cuda_graph = "auto";  // auto: microbatches are recorded and replayed on cuda where shapes are fixed; off
   double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
-  int threads = 0;               // per rank; 0: cores / ranks, at least 1; 1 in reproducible mode
+  int threads = 0;               // per rank; 0: as suits the model, at most cores / ranks; 1 in reproducible mode
   int eval_every = 0;            // steps between evaluations; 0: only at the end
   int eval_batches = 8;          // batches of train.batch sequences per evaluation
   int log_every = 1;             // steps between metrics lines

@@ -17,6 +17,7 @@
 #include "braid/data/tokenizer.h"
 #include "braid/train/resume.h"
 #include "braid/train/stage_model.h"
+#include "braid/train/thread_count.h"
 
 namespace braid {
 namespace {
@@ -93,7 +94,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   std::string text;
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();
-    at::set_num_threads(options.threads > 0 ? options.threads : num_cores());
+    at::set_num_threads(options.threads > 0 ? options.threads : threads_to_generate(spec.model, num_cores()));
     const c10::AutoGradMode no_grad(false);
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
     StageModel model(spec, groups);

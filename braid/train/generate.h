@@ -13,7 +13,7 @@ struct GenerateOptions {
   double temperature = 0.8;  // 0: always the most likely token
   int top_k = 0;             // choose among the k most likely; 0: among all
   uint64_t seed = 1;
-  int threads = 0;  // 0: all cores
+  int threads = 0;  // 0: as many as suit the model (thread_count.h)
 };
 
 // Continues `options.prompt` (end-of-text when empty) with the weights in `directory`, written on any mesh, until

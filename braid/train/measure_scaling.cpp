@@ -13,6 +13,7 @@
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
+#include "braid/train/thread_count.h"
 #include "braid/train/trainer.h"
 
 namespace braid {
@@ -67,8 +68,8 @@ MeasuredScaling measure_scaling(const RunSpec& given, const ScalingRequest& requ
   const RunData data(given.data);
   RunSpec spec = data.resolved(given);
   spec.train.steps = std::max(spec.train.steps, request.steps + 1);
-  const int most = request.ranks.back() * spec.mesh.pipe * spec.mesh.tensor;
-  const int threads = spec.train.threads > 0 ? spec.train.threads : std::max(1, num_cores() / most);
+  spec.mesh.data = request.ranks.back();
+  const int threads = threads_per_rank(spec, num_cores());
   std::vector<Setting> settings;
   for (const int ranks : request.ranks) settings.push_back(setting(spec, ranks, spec.train.batch, threads));
   for (const int ranks : request.ranks) {

@@ -23,8 +23,8 @@ struct MeasuredScaling {
   std::vector<Point> weak;    // train.batch x data / the first count
 };
 
-// `spec` as for run_training, but for mesh.data. Every rank computes with train.threads threads, or where that is 0
-// with as many as leave a core to each of the most ranks. Throws ConfigError with every problem of every count.
+// `spec` as for run_training, but for mesh.data. Every rank computes with the threads (thread_count.h) that it would
+// have among the most ranks. Throws ConfigError with every problem of every count.
 MeasuredScaling measure_scaling(const RunSpec& spec, const ScalingRequest& request);
 
 }  // namespace braid

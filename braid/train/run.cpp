@@ -23,6 +23,7 @@
 #include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
+#include "braid/train/thread_count.h"
 #include "braid/train/trainer.h"
 
 namespace braid {

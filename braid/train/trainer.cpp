@@ -41,12 +41,6 @@ struct Trainer::Pass {
   ScheduleRuntime runtime;
 };
 
-int threads_per_rank(const RunSpec& spec, int cores) {
-  if (spec.train.threads > 0) return spec.train.threads;
-  if (spec.train.reduction == "reproducible") return 1;
-  return std::max(1, cores / DeviceMesh(spec.mesh).num_ranks());
-}
-
 // Documents decide shapes, a reproducible sum has a place of its own for each microbatch, and nobody has tried to
 // record what is run again.
 bool records_graphs(const RunSpec& spec) {

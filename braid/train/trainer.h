@@ -110,8 +110,4 @@ class Trainer {
 // Whether a run's microbatches are recorded as CUDA graphs.
 bool records_graphs(const RunSpec& spec);
 
-// Threads each rank computes with: train.threads, or the cores shared out evenly; 1 in reproducible mode, so that
-// layouts compare.
-int threads_per_rank(const RunSpec& spec, int cores);
-
 }  // namespace braid

@@ -1,0 +1,31 @@
+// A thread is woken for every operation, so the size of an operation decides, not that of the model.
+#include "braid/train/thread_count.h"
+
+#include <algorithm>
+
+#include "braid/mesh/device_mesh.h"
+
+namespace braid {
+namespace {
+
+// Of a product of model.width x model.width, forward, for each thread: below it a thread takes longer to wake than it
+// saves (bench/threads).
+constexpr double kFlopsPerThread = 8e6;
+
+int threads_with_work(const ModelSpec& model, double tokens, int limit) {
+  const double flops = 2 * tokens * model.width * model.width;
+  return std::clamp(static_cast<int>(std::min(flops / kFlopsPerThread, 1e6)), 1, std::max(1, limit));
+}
+
+}  // namespace
+
+int threads_per_rank(const RunSpec& spec, int cores) {
+  if (spec.train.threads > 0) return spec.train.threads;
+  if (spec.train.reduction == "reproducible") return 1;
+  const double tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / spec.mesh.tensor;
+  return threads_with_work(spec.model, tokens, cores / DeviceMesh(spec.mesh).num_ranks());
+}
+
+int threads_to_generate(const ModelSpec& model, int cores) { return threads_with_work(model, model.context, cores); }
+
+}  // namespace braid
