@@ -26,6 +26,8 @@ std::string name_of(Kind kind) {
       return "barrier";
     case Kind::Split:
       return "split";
+    case Kind::Share:
+      return "share";
   }
   return "?";
 }
@@ -33,6 +35,7 @@ std::string name_of(Kind kind) {
 std::string text(const Call& call) {
   std::string line = name_of(call.kind);
   if (call.kind == Kind::Barrier || call.kind == Kind::Split) return line + "()";
+  if (call.kind == Kind::Share) return line + cat("(root ", call.root, ")");
   bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
   line += cat("(", chunked ? "chunks of " : "", c10::toString(call.type), "[", call.chunk, "]");
   if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter) line += cat(", ", text(call.op));

@@ -10,12 +10,12 @@
 
 namespace braid {
 
-enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split };
+enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share };
 
 struct Call {
   Kind kind = Kind::Barrier;
   ReduceOp op = ReduceOp::Sum;
-  int root = 0;
+  int root = 0;  // of broadcast and share
   at::ScalarType type = at::kByte;
   int64_t chunk = 0;  // elements: of the whole tensor (all_reduce, broadcast), else of one rank's chunk
 

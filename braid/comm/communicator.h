@@ -28,6 +28,8 @@ enum class ReduceOp { Sum, Max, Min };
 // What a rank is. Ranks that are threads share all that a process has one of, as the default random generator.
 enum class RankKind { Thread, Process };
 
+class ThreadRanks;
+
 // An operation in flight. Copies share it. A default Work is done.
 class Work {
  public:
@@ -73,6 +75,8 @@ class Communicator {
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
+  // What ranks of kind Thread can do beside (thread_ranks.h); null where they are processes.
+  virtual ThreadRanks* thread_ranks() { return nullptr; }
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;
 

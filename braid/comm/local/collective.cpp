@@ -8,6 +8,7 @@
 //   all_to_all      n * n * chunk   from rank i / (n * chunk), to rank i / chunk % n
 //   broadcast       chunk           element i of every tensor
 //   barrier, split  0
+//   share           0
 //
 // In a group of one, all_reduce and broadcast have nothing to do either.
 #include "braid/comm/local/collective.h"
@@ -78,6 +79,7 @@ void Collective::run(int64_t begin, int64_t end) {
       return spread(begin, end);
     case Kind::Barrier:
     case Kind::Split:
+    case Kind::Share:
       return;
   }
 }

@@ -15,15 +15,21 @@ void Fate::fail(Failure failure) {
   {
     std::lock_guard lock(mutex_);
     if (failure_) return;
-    failure_ = std::move(failure);
+    failure_ = failure;
     failed_.store(true);
   }
   wake_all();
+  listeners_.tell(failure);
 }
 
 std::optional<Failure> Fate::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::shared_ptr<void> Fate::on_failure(FailureListeners::Told told) {
+  const auto place = listeners_.add(std::move(told));
+  return {nullptr, [fate = shared_from_this(), place](void*) { fate->listeners_.remove(place); }};
 }
 
 void Fate::raise(std::string op, double elapsed_seconds) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "braid/comm/failure.h"
+#include "braid/comm/local/failure_listeners.h"
 #include "braid/comm/local/roster.h"
 
 namespace braid {
@@ -49,6 +50,8 @@ class Fate : public std::enable_shared_from_this<Fate> {
   // The first call wins and wakes every sleeper.
   void fail(Failure failure);
   std::optional<Failure> failure() const;
+  // As ThreadRanks::on_failure().
+  std::shared_ptr<void> on_failure(FailureListeners::Told told);
   // Throws CommError with the first failure. `op` is what the caller was waiting for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
@@ -107,6 +110,7 @@ class Fate : public std::enable_shared_from_this<Fate> {
   mutable std::mutex mutex_;
   std::optional<Failure> failure_;
   std::vector<Gate*> gates_;
+  FailureListeners listeners_;
   Roster roster_;
 };
 

@@ -22,12 +22,17 @@ void SplitCall::finish() {
   }
 }
 
+std::shared_ptr<Collective> Group::made(const Call& call, int64_t number) const {
+  if (call.kind == Kind::Split) return std::make_shared<SplitCall>(members_, call, number);
+  if (call.kind == Kind::Share) return std::make_shared<ShareCall>(members_, call, number);
+  return std::make_shared<Collective>(members_, call, number);
+}
+
 std::shared_ptr<Collective> Group::join(int rank, int64_t number, const Call& call) {
   std::lock_guard lock(mutex_);
   Pending& pending = pending_[number];
   if (!pending.collective) {
-    pending.collective = call.kind == Kind::Split ? std::make_shared<SplitCall>(members_, call, number)
-                                                  : std::make_shared<Collective>(members_, call, number);
+    pending.collective = made(call, number);
     pending.first = rank;
   }
   std::shared_ptr<Collective> collective = pending.collective;

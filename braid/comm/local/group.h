@@ -38,6 +38,22 @@ class SplitCall final : public Collective {
   std::vector<Place> places_ = std::vector<Place>(members_->size());
 };
 
+// Collective whose result is the root's object.
+class ShareCall final : public Collective {
+ public:
+  using Collective::Collective;
+
+  // Before the rank's arrival.
+  void offer(int rank, std::shared_ptr<void> object) {
+    if (rank == call().root) object_ = std::move(object);
+  }
+  // Once the operation has been waited for.
+  const std::shared_ptr<void>& object() const { return object_; }
+
+ private:
+  std::shared_ptr<void> object_;
+};
+
 // Thread-safe. A call that disagrees with its peers' poisons the world and throws CommError naming both.
 class Group {
  public:
@@ -68,6 +84,8 @@ class Group {
     std::shared_ptr<Transfer> transfer;
     int party;
   };
+
+  std::shared_ptr<Collective> made(const Call& call, int64_t number) const;
 
   const std::shared_ptr<const Membership> members_;
   std::mutex mutex_;

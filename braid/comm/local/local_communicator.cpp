@@ -91,6 +91,19 @@ std::unique_ptr<Communicator> LocalCommunicator::split(int colour, int key, std:
   return std::make_unique<LocalCommunicator>(place.group, place.rank, queue());
 }
 
+std::shared_ptr<void> LocalCommunicator::share(std::shared_ptr<void> object, int root) {
+  const auto call =
+      std::static_pointer_cast<ShareCall>(group_->join(rank_, next_number_++, {.kind = Kind::Share, .root = root}));
+  call->offer(rank_, std::move(object));
+  call->arrive(rank_);
+  call->wait(rank_, now_seconds());
+  return call->object();
+}
+
+std::shared_ptr<void> LocalCommunicator::on_failure(std::function<void(const Failure&)> told) {
+  return group_->members().fate->on_failure(std::move(told));
+}
+
 void LocalCommunicator::abort(const std::string& why) {
   int world_rank = group_->members().world_ranks[rank_];
   group_->members().fate->fail({world_rank, world_rank, why});

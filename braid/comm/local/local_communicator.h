@@ -5,10 +5,11 @@
 
 #include "braid/comm/checked_communicator.h"
 #include "braid/comm/local/group.h"
+#include "braid/comm/thread_ranks.h"
 
 namespace braid {
 
-class LocalCommunicator final : public CheckedCommunicator {
+class LocalCommunicator final : public CheckedCommunicator, private ThreadRanks {
  public:
   // `queue` outlives this.
   LocalCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue);
@@ -17,6 +18,7 @@ class LocalCommunicator final : public CheckedCommunicator {
   int size() const override { return group_->members().size(); }
   const std::string& name() const override { return group_->members().name; }
   RankKind rank_kind() const override { return RankKind::Thread; }
+  ThreadRanks* thread_ranks() override { return this; }
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
@@ -24,6 +26,8 @@ class LocalCommunicator final : public CheckedCommunicator {
 
  private:
   Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
+  std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override;
+  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) override;
   [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
 
   const std::shared_ptr<Group> group_;

@@ -73,6 +73,7 @@ void ShmCollective::post(int64_t round, Slot& own) const {
     case Kind::Broadcast:
       return rank_ == call_.root ? copy(own.bytes, in_at(part.first), part.count) : void();
     case Kind::Barrier:
+    case Kind::Share:  // of threads alone
       return;
   }
 }
@@ -102,6 +103,7 @@ void ShmCollective::read(int64_t round, std::span<Slot* const> slots) const {
     case Kind::Broadcast:
       return rank_ != call_.root ? copy(out_at(part.first), slots[call_.root]->bytes, part.count) : void();
     case Kind::Barrier:
+    case Kind::Share:  // of threads alone
       return;
   }
 }

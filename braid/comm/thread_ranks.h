@@ -1,0 +1,32 @@
+// What ranks that are threads of one process can do beside exchanging tensors: own an object together, and hear of the
+// world's failure wherever they wait.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "braid/comm/failure.h"
+
+namespace braid {
+
+class ThreadRanks {
+ public:
+  virtual ~ThreadRanks() = default;
+
+  // Rank `root`'s object, for all ranks of the group to own; what the others give is not looked at. Collective, blocks.
+  virtual std::shared_ptr<void> share(std::shared_ptr<void> object, int root) = 0;
+
+  // Calls `told` with the world's first failure: on the thread that brings it about, or at once where it has failed
+  // already. Not after the result is gone, whose destruction waits for a call under way. `told` returns soon, throws
+  // nothing, and neither registers nor releases others.
+  virtual std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) = 0;
+};
+
+// share() with a type, the same on all ranks.
+template <class T>
+std::shared_ptr<T> shared(ThreadRanks& ranks, std::shared_ptr<T> object, int root) {
+  return std::static_pointer_cast<T>(ranks.share(std::move(object), root));
+}
+
+}  // namespace braid
