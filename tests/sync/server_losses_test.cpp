@@ -271,6 +271,7 @@ TEST_F(Losses, AServerThatEndsIsAnErrorOfItsWorkers) {
   servers_.reset();
   KeyedTensors read{at::empty({kElements}, at::kDouble), {}};
   EXPECT_EQ(reason([&] { own.pull(read); }), "server 0 has closed its channel");
+  EXPECT_EQ(reason([&] { own.pull(read); }), "server 0 has closed its channel");  // and is not waited for
 }
 
 }  // namespace

@@ -17,16 +17,42 @@ LocalServersOptions placed(LocalServersOptions options) {
   return options;
 }
 
+// A worker's end. Servers are the first endpoints; one that fails has said why before its channel closes.
+class WorkerChannel final : public Channel {
+ public:
+  WorkerChannel(std::unique_ptr<Channel> channel, std::shared_ptr<const ServerErrors> errors)
+      : channel_(std::move(channel)), errors_(std::move(errors)) {}
+
+  int endpoint() const override { return channel_->endpoint(); }
+  int num_endpoints() const override { return channel_->num_endpoints(); }
+  Delivery send(int peer, int tag, ChannelMessage message) override {
+    const Delivery delivery = channel_->send(peer, tag, std::move(message));
+    if (delivery == Delivery::PeerClosed) errors_->rethrow(peer);
+    return delivery;
+  }
+  ChannelEvent recv_any(int tag, Time deadline) override {
+    ChannelEvent event = channel_->recv_any(tag, deadline);
+    if (event.kind == ChannelEvent::Kind::Closed) errors_->rethrow(event.peer);
+    return event;
+  }
+  void close() override { channel_->close(); }
+
+ private:
+  const std::unique_ptr<Channel> channel_;
+  const std::shared_ptr<const ServerErrors> errors_;
+};
+
 }  // namespace
 
 class LocalServers::Server {
  public:
   // Of `elements` of the flat parameters.
   Server(const KeyShape& shape, const LocalServersOptions& options, const KeyRange& elements,
-         std::unique_ptr<Channel> channel)
+         std::unique_ptr<Channel> channel, ServerErrors& errors)
       : shard_(shape, options.rule, within(options.not_decayed, elements)),
         channel_(std::move(channel)),
         logic_(options.server, shard_, *channel_),
+        errors_(errors),
         rank_(accounted_rank()) {
     if (options.initial.defined()) shard_.set_elements(options.initial.narrow(0, elements.begin, elements.size()));
     thread_ = std::jthread([this] { run(); });
@@ -35,12 +61,11 @@ class LocalServers::Server {
 
   ServerReport finish() {
     if (thread_.joinable()) thread_.join();
-    if (error_) std::rethrow_exception(error_);
+    errors_.rethrow(channel_->endpoint());
     return logic_.report();
   }
 
  private:
-  // Workers learn of an error by the closed channel.
   void run() {
     pthread_setname_np(pthread_self(), cat("server ", channel_->endpoint()).c_str());
     if (rank_) account_memory_to(*rank_);
@@ -48,7 +73,7 @@ class LocalServers::Server {
     try {
       logic_.serve();
     } catch (...) {
-      error_ = std::current_exception();
+      errors_.add(channel_->endpoint(), std::current_exception());  // first: who finds the channel closed asks why
       channel_->close();
     }
   }
@@ -56,8 +81,8 @@ class LocalServers::Server {
   ServerShard shard_;
   const std::unique_ptr<Channel> channel_;
   ParameterServer logic_;
+  ServerErrors& errors_;
   const std::optional<int> rank_;
-  std::exception_ptr error_;
   std::jthread thread_;  // last: it uses the others
 };
 
@@ -69,8 +94,8 @@ LocalServers::LocalServers(const KeyShape& whole, const LocalServersOptions& opt
   for (int number = 0; number < options.num_servers; ++number) {
     auto channel = hub_.endpoint(number);
     if (options.wrap) channel = options.wrap(std::move(channel));
-    servers_.push_back(
-        std::make_unique<Server>(shares_.part(number), options_, shares_.elements.of(number), std::move(channel)));
+    servers_.push_back(std::make_unique<Server>(shares_.part(number), options_, shares_.elements.of(number),
+                                                std::move(channel), *errors_));
   }
   options_.initial.reset();
 }
@@ -87,7 +112,7 @@ std::vector<KeyRange> LocalServers::within(const std::vector<KeyRange>& ranges, 
 }
 
 std::unique_ptr<Channel> LocalServers::worker_channel(int worker) {
-  return hub_.endpoint(options_.num_servers + worker);
+  return std::make_unique<WorkerChannel>(hub_.endpoint(options_.num_servers + worker), errors_);
 }
 
 std::vector<ServerReport> LocalServers::finish() {

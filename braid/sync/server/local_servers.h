@@ -7,6 +7,7 @@
 
 #include "braid/comm/local/channel_hub.h"
 #include "braid/sync/server/parameter_server.h"
+#include "braid/sync/server/server_errors.h"
 
 namespace braid {
 
@@ -30,7 +31,8 @@ class LocalServers {
   const KeyShares& shares() const { return shares_; }
   const ServerRule& rule() const { return options_.rule; }
 
-  // Each once, before finish().
+  // Each once, before finish(). A worker that finds a server gone by an exception throws the server's, out of any call
+  // on the channel, which may outlive this.
   std::unique_ptr<Channel> worker_channel(int worker);
 
   // Waits until all workers have left or are lost, as those are whose channel nobody took. By server. Rethrows what a
@@ -44,6 +46,7 @@ class LocalServers {
   const KeyShares shares_;
   LocalServersOptions options_;
   ChannelHub hub_;
+  const std::shared_ptr<ServerErrors> errors_ = std::make_shared<ServerErrors>();
   std::vector<std::unique_ptr<Server>> servers_;
 };
 

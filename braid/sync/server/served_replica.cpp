@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "braid/base/errors.h"
+#include "braid/comm/thread_ranks.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
 
@@ -45,42 +46,39 @@ std::vector<KeyRange> not_decayed(const ParamStore& store) {
 
 }  // namespace
 
-// Ranks are threads: rank 0 makes the servers and tells the others where their handle is.
+// Rank 0 makes the servers, all ranks own them. Whichever of them fails on the way, and wherever: from here on waits
+// for servers end with the world (RankChannel), as all others do.
 std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) const {
+  check(workers_.thread_ranks() != nullptr, "servers are threads beside ranks that are threads");
   std::shared_ptr<LocalServers> servers;
   if (workers_.rank() == 0) {
     LocalServersOptions options{.num_servers = specs.sync.servers,
                                 .rule = rule_of(specs.sync, specs.optimizer),
                                 .not_decayed = not_decayed(store_),
                                 .initial = store_.flat_master().detach().narrow(0, 0, store_.num_flat())};
-    options.server = {.consistency = consistency_of(specs.sync),
+    options.server = {.consistency = consistency_,
                       .staleness = specs.sync.staleness,
                       .deadline_seconds = kNoDeadline,
                       .num_workers = workers_.size()};
     const KeyShape shape{store_.flat_master().scalar_type(), store_.num_flat(), {}};
     servers = std::make_shared<LocalServers>(shape, options);
   }
-  const at::Tensor address = at::full({1}, reinterpret_cast<int64_t>(&servers), at::kLong);
-  workers_.broadcast(address, 0).wait_host();
-  if (workers_.rank() != 0) {
-    servers = *reinterpret_cast<const std::shared_ptr<LocalServers>*>(*address.const_data_ptr<int64_t>());
-  }
-  workers_.barrier().wait_host();  // rank 0's handle stays until all have copied it
-  return servers;
+  return shared(*workers_.thread_ranks(), std::move(servers), 0);
 }
 
 ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups)
-    : store_(store),
+    : consistency_(consistency_of(specs.sync)),
+      store_(store),
       workers_(groups.workers),
       tied_(groups.tied),
       servers_(shared_servers(specs)),
-      channel_(servers_->worker_channel(workers_.rank())) {
+      channel_(std::make_unique<RankChannel>(servers_->worker_channel(workers_.rank()), workers_)) {
   check(store.flat_master().is_cpu(), "servers are on the host");
   if (groups.per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / groups.per_replica, workers_.rank(), "pair");
   }
   client_ = std::make_unique<ServerClient>(servers_->shares(), servers_->rule(),
-                                           ClientOptions{.consistency = consistency_of(specs.sync),
+                                           ClientOptions{.consistency = consistency_,
                                                          .staleness = specs.sync.staleness,
                                                          .push_every = specs.sync.push_every,
                                                          .pull_every = specs.sync.pull_every,
@@ -90,16 +88,16 @@ ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups
   pull(ServerClient::Freshness::Newest);
 }
 
+// A failure here has no caller to go to; the first failure of the world is the one that stays.
 ServedReplica::~ServedReplica() {
+  if (channel_->left_by_exception()) return;
   try {
-    if (std::uncaught_exceptions() > 0) {
-      workers_.abort(
-          "ends by an exception");  // before the others hear of a closed channel: the first failure is this one
-    } else {
-      client_->leave();
-    }
-  } catch (const std::exception&) {
-    // Nobody is left to leave.
+    const MemoryScope scope(MemoryCategory::Communication);
+    client_->leave();
+  } catch (const std::exception& error) {
+    workers_.abort(error.what());
+  } catch (...) {
+    workers_.abort("left the servers by something that is no std::exception");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "braid/comm/communicator.h"
+#include "braid/comm/rank_channel.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 #include "braid/sync/replication.h"
@@ -24,14 +25,15 @@ class ServedReplica final : public Replication {
     const OptimizerSpec& optimizer;
   };
   struct Groups {
-    Communicator& workers;  // all ranks with the same parameters, threads of this process
+    Communicator& workers;  // all ranks with the same parameters; their kind is Thread
     Communicator& tied;     // the ranks that share tied parameters (first and last stage of one replica); else size 1
     int per_replica = 1;    // neighbours among the workers that are of one replica: 2 where stages are mirrored
   };
   // `store` and `groups` outlive this. Collective over the workers: the servers start with the parameters of rank 0.
   // Bulk synchronous servers alone keep alike what ranks of several groups of workers share.
   ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups);
-  // Leaves the servers; the last one ends them. When an exception is on its way, the channel just closes.
+  // Leaves the servers, which end with their last owner. The world is aborted where
+  // that fails, and where an exception is on its way: no rank waits for this one in vain.
   ~ServedReplica() override;
 
   void ready(const Parameter&) override {}
@@ -56,12 +58,13 @@ class ServedReplica final : public Replication {
   void pull(ServerClient::Freshness freshness);
   ShardState state_here(const AdamW& optimizer) const;
 
+  const Consistency consistency_;
   ParamStore& store_;
   Communicator& workers_;
   Communicator& tied_;
   std::unique_ptr<Communicator> pair_;  // the ranks of this replica with the same parameters; null: this one alone
   std::shared_ptr<LocalServers> servers_;
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<RankChannel> channel_;
   std::unique_ptr<ServerClient> client_;
   KeyedTensors masters_;  // the store's
   at::Tensor scaled_;     // gradients as they are pushed, where they are not the store's own

@@ -182,7 +182,7 @@ void ServerClient::push(const KeyedTensors& gradient, double lr) {
                                          version_[static_cast<size_t>(server)], bits_of(lr)});
     pack(part_of(dense, rows, server), RowContent::IndexAndValues, message);
     if (options_.retry_seconds > 0) unacked_[static_cast<size_t>(server)].emplace(clock_, message);
-    send(server, std::move(message));
+    if (send(server, std::move(message)) == Delivery::PeerClosed) server_closed("push", server);
   }
   if (accumulated_.defined()) std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
   ++clock_;

@@ -79,7 +79,7 @@ class ServerClient {
   void receive_until(const char* what, const Done& done);
   void handle(const char* what, int server, const ChannelMessage& message);
   void server_closed(const char* what, int server);
-  void send(int server, ChannelMessage message);
+  Delivery send(int server, ChannelMessage message);
   void send_again();
   [[noreturn]] void fail(const char* what, int rank, const std::string& why) const;
 

@@ -31,9 +31,9 @@ void ServerClient::server_closed(const char* what, int server) {
   fail(what, server, cat("server ", server, " has closed its channel"));
 }
 
-void ServerClient::send(int server, ChannelMessage message) {
+Delivery ServerClient::send(int server, ChannelMessage message) {
   report_.bytes_sent += message.num_bytes();
-  channel_.send(server, kRequestTag, std::move(message));
+  return channel_.send(server, kRequestTag, std::move(message));
 }
 
 void ServerClient::send_again() {
@@ -52,14 +52,20 @@ void ServerClient::ask(const char* what, Requests requests, AnswerKind expected,
   outstanding_ = std::move(requests);
   expected_ = expected;
   read_ = &read;
+  struct Ended {  // also by an exception: what it read into is gone then
+    ServerClient& client;
+    ~Ended() {
+      client.outstanding_.clear();
+      client.read_ = nullptr;
+    }
+  } const ended{*this};
   for (int server = 0; server < num_servers_; ++server) {
-    if (const auto& request = outstanding_[static_cast<size_t>(server)]) send(server, *request);
+    const auto& request = outstanding_[static_cast<size_t>(server)];
+    if (request && send(server, *request) == Delivery::PeerClosed) server_closed(what, server);
   }
   receive_until(what, [this] {
     return std::none_of(outstanding_.begin(), outstanding_.end(), [](const auto& r) { return r.has_value(); });
   });
-  outstanding_.clear();
-  read_ = nullptr;
 }
 
 template <class Done>

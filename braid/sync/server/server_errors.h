@@ -1,0 +1,31 @@
+// What servers threw, for whoever finds them gone. Thread-safe.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <mutex>
+
+namespace braid {
+
+class ServerErrors {
+ public:
+  void add(int server, std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    errors_.emplace(server, std::move(error));
+  }
+  // Throws what `server` threw, if it did.
+  void rethrow(int server) const {
+    std::exception_ptr error;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = errors_.find(server); found != errors_.end()) error = found->second;
+    }
+    if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, std::exception_ptr> errors_;  // by server
+};
+
+}  // namespace braid

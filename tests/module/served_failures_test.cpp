@@ -1,0 +1,169 @@
+// Ranks and servers that fail, in every phase of a training with parameter servers: all others end, and the user hears
+// of the first failure. A test that hangs is one that fails.
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <torch/nn.h>
+
+#include <atomic>
+#include <cstring>
+#include <latch>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/module/data_parallel.h"
+#include "tests/support/failing_communicator.h"
+
+namespace braid {
+namespace {
+
+constexpr int kRanks = 3;
+
+SyncSpec served(const std::string& consistency) {
+  return {.replication = "parameter-server", .servers = 2, .consistency = consistency, .staleness = 1};
+}
+
+LayerList net() { return LayerList().add("linear", torch::nn::Linear(3, 2)); }
+
+void step(DataParallel& parallel) {
+  parallel.backward(parallel.forward(at::ones({4, 3})).sum());
+  parallel.step(0.1);
+}
+
+// What the user hears; empty: nothing.
+std::string outcome(const std::function<void(Communicator&)>& body) {
+  try {
+    run_ranks(kRanks, body);
+  } catch (const RunError& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return cat("not the first failure: ", error.what());
+  }
+  return "";
+}
+
+const char* const kFailure = "rank 1 is out of paper";
+void fail() { throw RunError(kFailure); }
+
+// Constructor, two steps, a look, one more step, the end.
+void train(Communicator& world, const std::string& consistency) {
+  DataParallel parallel(net(), world, {.sync = served(consistency)});
+  step(parallel);
+  step(parallel);
+  parallel.with_whole_parameters([] {});
+  step(parallel);
+}
+
+TEST(ServedFailures, ARankThatFailsAfterAnyOfItsCallsEndsTheRun) {
+  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+    SCOPED_TRACE(consistency);
+    int calls = 0;
+    const auto outcome_after = [&](int fails_after) {
+      return outcome([&](Communicator& world) {
+        if (world.rank() != 1) return train(world, consistency);
+        CallCount count{.fails_after = fails_after, .fail = fail};
+        FailingCommunicator counted(world, count);
+        train(counted, consistency);
+        calls = count.calls;
+      });
+    };
+    EXPECT_EQ(outcome_after(-1), "");
+    ASSERT_GT(calls, 5);
+    for (int after = 1; after <= calls; ++after) EXPECT_EQ(outcome_after(after), kFailure) << "after call " << after;
+  }
+}
+
+// Rank 0 has taken its channel and goes on; rank 1 fails before it has one.
+TEST(ServedFailures, NobodyWaitsForARankThatNeverTookItsChannel) {
+  for (const char* consistency : {"bsp", "ssp"}) {
+    SCOPED_TRACE(consistency);
+    const auto last_call = [&] {
+      int calls = 0;
+      run_ranks(kRanks, [&](Communicator& world) {
+        CallCount count;
+        FailingCommunicator counted(world, count);
+        const DataParallel parallel(net(), counted, {.sync = served(consistency)});
+        if (world.rank() == 1) calls = count.calls;
+      });
+      return calls;
+    }();
+    std::latch constructed(kRanks - 1);
+    const auto body = [&](Communicator& world) {
+      CallCount count;
+      if (world.rank() == 1) {
+        count = {.fails_after = last_call, .fail = [&] {
+                   constructed.wait();
+                   fail();
+                 }};
+      }
+      FailingCommunicator counted(world, count);
+      DataParallel parallel(net(), counted, {.sync = served(consistency)});
+      constructed.count_down();
+      while (true) step(parallel);
+    };
+    EXPECT_EQ(outcome(body), kFailure);
+  }
+}
+
+// Under asp nobody waits for others, and each still hears of it.
+TEST(ServedFailures, ARankThatFailsBetweenStepsEndsTheRun) {
+  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+    const auto body = [&](Communicator& world) {
+      DataParallel parallel(net(), world, {.sync = served(consistency)});
+      step(parallel);
+      if (world.rank() == 1) fail();
+      while (true) step(parallel);
+    };
+    EXPECT_EQ(outcome(body), kFailure) << consistency;
+  }
+}
+
+TEST(ServedFailures, ARankThatFailsWhileParametersAreLookedAtEndsTheRun) {
+  const auto body = [&](Communicator& world) {
+    DataParallel parallel(net(), world, {.sync = served("bsp")});
+    step(parallel);
+    parallel.with_whole_parameters([&] {
+      if (world.rank() == 1) fail();
+    });
+    while (true) step(parallel);
+  };
+  EXPECT_EQ(outcome(body), kFailure);
+}
+
+// Memory that a server's thread asks for once `armed` is not there.
+class ServersWithoutMemory final : public c10::Allocator {
+ public:
+  ServersWithoutMemory() : inner_(*c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, 200); }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    if (armed && std::strcmp(name, "server 1") == 0) throw RunError("server 1 is out of paper");
+    return inner_.allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_.raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+
+  std::atomic<bool> armed = false;
+
+ private:
+  c10::Allocator& inner_;
+};
+
+TEST(ServedFailures, WhatAServerThrowsIsWhatTheUserHears) {
+  static auto* const memory = new ServersWithoutMemory;  // never destroyed: it stays LibTorch's
+  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+    const auto body = [&](Communicator& world) {
+      DataParallel parallel(net(), world, {.sync = served(consistency)});
+      step(parallel);
+      memory->armed = true;
+      while (true) step(parallel);
+    };
+    EXPECT_EQ(outcome(body), "server 1 is out of paper") << consistency;
+    memory->armed = false;
+  }
+}
+
+}  // namespace
+}  // namespace braid

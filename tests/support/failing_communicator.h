@@ -1,0 +1,74 @@
+// A rank's communicator, and those that it is split into, after one of whose calls something happens: the rank throws,
+// say. The call itself is done by then.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "braid/comm/communicator.h"
+#include "braid/comm/thread_ranks.h"
+
+namespace braid {
+
+// Counts the calls of a rank, over all its groups.
+struct CallCount {
+  int calls = 0;
+  int fails_after = -1;  // this many
+  std::function<void()> fail = nullptr;
+
+  void add() {
+    if (++calls == fails_after) fail();
+  }
+};
+
+class FailingCommunicator final : public Communicator, private ThreadRanks {
+ public:
+  FailingCommunicator(Communicator& inner, CallCount& count) : inner_(inner), count_(count) {}
+  FailingCommunicator(std::unique_ptr<Communicator> inner, CallCount& count)
+      : own_(std::move(inner)), inner_(*own_), count_(count) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  const std::string& name() const override { return inner_.name(); }
+  RankKind rank_kind() const override { return inner_.rank_kind(); }
+  ThreadRanks* thread_ranks() override { return this; }
+  Queue& queue() override { return inner_.queue(); }
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op) override { return counted(inner_.all_reduce(tensor, op)); }
+  Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
+    return counted(inner_.reduce_scatter(out, in, op));
+  }
+  Work all_gather(const at::Tensor& out, const at::Tensor& in) override { return counted(inner_.all_gather(out, in)); }
+  Work all_to_all(const at::Tensor& out, const at::Tensor& in) override { return counted(inner_.all_to_all(out, in)); }
+  Work broadcast(const at::Tensor& tensor, int root) override { return counted(inner_.broadcast(tensor, root)); }
+  Work barrier() override { return counted(inner_.barrier()); }
+  Work batch(std::span<const P2p> transfers) override { return counted(inner_.batch(transfers)); }
+  std::unique_ptr<Communicator> split(int colour, int key, std::string name) override {
+    auto part = std::make_unique<FailingCommunicator>(inner_.split(colour, key, std::move(name)), count_);
+    count_.add();
+    return part;
+  }
+  void abort(const std::string& why) override { inner_.abort(why); }
+
+ private:
+  Work counted(Work work) {
+    if (count_.calls + 1 == count_.fails_after) work.wait_host();
+    count_.add();
+    return work;
+  }
+  std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override {
+    auto shared = inner_.thread_ranks()->share(std::move(object), root);
+    count_.add();
+    return shared;
+  }
+  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) override {
+    return inner_.thread_ranks()->on_failure(std::move(told));
+  }
+
+  const std::unique_ptr<Communicator> own_;
+  Communicator& inner_;
+  CallCount& count_;
+};
+
+}  // namespace braid
