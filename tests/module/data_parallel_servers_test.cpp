@@ -1,6 +1,11 @@
-// What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm.
+// What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm, and pushed
+// whole.
 #include <gtest/gtest.h>
 #include <torch/nn.h>
+
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
@@ -34,6 +39,49 @@ TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
     });
     const double moved = modules[1]->weight.detach().sub(before).norm().item<double>();
     EXPECT_NEAR(moved, (scale == GradientScale::Sum ? 3 : 1) * kRate * kNorm, 1e-6);
+  }
+}
+
+// A gradient of one at every element and step: a sum of pushes tells how many steps are in it.
+at::Tensor steps_seen(const std::string& consistency, int num_steps, const std::function<bool(int step)>& looks) {
+  constexpr double kRate = 0.25;
+  std::vector<torch::nn::Linear> modules;
+  for (int rank = 0; rank < 2; ++rank) {
+    modules.emplace_back(torch::nn::LinearOptions(3, 2).bias(false));
+    modules.back()->to(at::kDouble);
+    modules.back()->weight.data().zero_();
+  }
+  at::Tensor seen = at::zeros({0}, at::kDouble);
+  run_ranks(2, [&](Communicator& world) {
+    const torch::nn::Linear& linear = modules[static_cast<size_t>(world.rank())];
+    const SyncSpec sync{.replication = "parameter-server",
+                        .servers = 2,
+                        .server_optimizer = "sgd",
+                        .consistency = consistency,
+                        .staleness = 2,
+                        .push_every = 3,
+                        .pull_every = 2};
+    DataParallel parallel(LayerList().add("linear", linear), world, {.sync = sync});
+    for (int step = 1; step <= num_steps; ++step) {
+      parallel.backward(linear->weight.sum());
+      parallel.step(kRate);
+      if (!looks(step)) continue;
+      parallel.with_whole_parameters([&] {
+        EXPECT_EQ(linear->weight.min().item<double>(), linear->weight.max().item<double>());
+        if (world.rank() == 1) seen = at::cat({seen, linear->weight.detach().flatten().slice(0, 0, 1) / -kRate});
+      });
+    }
+  });
+  return seen;
+}
+
+TEST(DataParallelServers, PushWhatIsHeldBackBeforeParametersAreLookedAt) {
+  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+    SCOPED_TRACE(consistency);
+    const double pushes = std::string(consistency) == "bsp" ? 1 : 2;  // the mean of the workers' pushes, or each
+    const at::Tensor want = at::tensor({2.0, 7.0, 8.0}, at::kDouble) * pushes;
+    const at::Tensor got = steps_seen(consistency, 8, [](int step) { return step == 2 || step >= 7; });
+    EXPECT_TRUE(got.equal(want)) << got;
   }
 }
 

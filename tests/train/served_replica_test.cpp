@@ -120,6 +120,53 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
   }
 }
 
+// By SGD, gradients added up over three steps and pushed are one step on all their samples, at three times the rate.
+// Nothing but an evaluation, a checkpoint and what they end makes the pushes here.
+TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
+  RunSpec all_at_once = served(1, 1, "sgd");
+  all_at_once.optimizer.schedule = "constant";
+  RunSpec held_back = all_at_once;
+  all_at_once.train.batch *= 3;
+  all_at_once.optimizer.lr *= 3;
+  const LayoutResult want = train_layout(all_at_once);  // three steps
+  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+    SCOPED_TRACE(consistency);
+    RunSpec spec = held_back;
+    spec.mesh.data = std::string(consistency) == "bsp" ? 2 : 1;
+    spec.sync.consistency = consistency;
+    spec.sync.push_every = 100;
+    spec.train.steps = 9;
+    std::map<std::string, at::Tensor> params;
+    std::mutex lock;
+    const auto three_steps = [](Trainer& trainer) {
+      for (int step = 0; step < 3; ++step) trainer.step();
+    };
+    on_every_rank(spec, [&](Trainer& trainer) {
+      three_steps(trainer);
+      trainer.evaluate();
+      three_steps(trainer);
+      trainer.save(folder_ + "/step-6", "");
+      trainer.step();  // undone by load()
+      trainer.load(folder_ + "/step-6");
+      three_steps(trainer);
+      trainer.save(folder_ + "/step-9", "");
+      const std::scoped_lock hold(lock);
+      collect(trainer, params, Held::Weights);
+    });
+    EXPECT_LT(largest_difference(params, want.params), 1e-10);
+    std::map<std::string, at::Tensor> resumed;
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.load(folder_ + "/step-6");
+      three_steps(trainer);
+      trainer.evaluate();
+      const std::scoped_lock hold(lock);
+      collect(trainer, resumed, Held::Weights);
+    });
+    EXPECT_LT(largest_difference(resumed, want.params), 1e-10);
+    std::filesystem::remove_all(folder_);
+  }
+}
+
 TEST(ServedReplica, AFailingRankEndsTheRunForAll) {
   EXPECT_THROW(on_every_rank(served(4, 2),
                              [&](Trainer& trainer) {

@@ -133,6 +133,7 @@ UpdateBy ServedReplica::update(const OptimizerStep& step) {
   }
   const MemoryScope scope(MemoryCategory::Communication);
   client_->push({gradient, {}}, step.lr);
+  if (consistency_ != Consistency::Bsp) replicas_ = Replicas::Apart;
   return UpdateBy::Servers;
 }
 
@@ -144,10 +145,15 @@ void ServedReplica::pull(ServerClient::Freshness freshness) {
 
 // A pull answers after the worker's own pushes: when all have pulled, all pushes are in.
 void ServedReplica::meet() {
+  {
+    const MemoryScope scope(MemoryCategory::Communication);
+    client_->push_rest();
+  }
   pull(ServerClient::Freshness::Newest);
   workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
   workers_.barrier().wait_host();
+  replicas_ = Replicas::Alike;
 }
 
 void ServedReplica::fetch_moments(AdamW& optimizer) {
@@ -169,8 +175,10 @@ ShardState ServedReplica::state_here(const AdamW& optimizer) const {
 }
 
 void ServedReplica::restored(AdamW& optimizer) {
+  client_->drop_rest();
   workers_.barrier().wait_host();
   if (workers_.rank() == 0) client_->store(state_here(optimizer));
+  replicas_ = Replicas::Alike;
   optimizer.release_moments();
   workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);

@@ -32,7 +32,7 @@ class ServedReplica final : public Replication {
   // `store` and `groups` outlive this. Collective over the workers: the servers start with the parameters of rank 0.
   // Bulk synchronous servers alone keep alike what ranks of several groups of workers share.
   ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups);
-  // Leaves the servers, which end with their last owner. The world is aborted where
+  // Pushes what has been added up and leaves the servers, which end with their last owner. The world is aborted where
   // that fails, and where an exception is on its way: no rank waits for this one in vain.
   ~ServedReplica() override;
 
@@ -42,6 +42,7 @@ class ServedReplica final : public Replication {
   UpdateBy update(const OptimizerStep& step) override;
   void updated() override;
   GradientsOf gradients() const override { return GradientsOf::OwnReplica; }
+  Replicas replicas() const override { return replicas_; }
   void meet() override;
   void fetch_moments(AdamW& optimizer) override;
   void saved(AdamW& optimizer) override;
@@ -68,6 +69,7 @@ class ServedReplica final : public Replication {
   std::unique_ptr<ServerClient> client_;
   KeyedTensors masters_;  // the store's
   at::Tensor scaled_;     // gradients as they are pushed, where they are not the store's own
+  Replicas replicas_ = Replicas::Alike;
   int64_t bytes_within_replica_ = 0;
 };
 

@@ -172,21 +172,33 @@ void ServerClient::push(const KeyedTensors& gradient, double lr) {
                        gradient.dense.scalar_type() == shares_.whole.type && gradient.dense.is_contiguous()),
         "gradients of all parameters");
   accumulate(gradient);
-  if (++steps_since_push_ < options_.push_every) return;
-  steps_since_push_ = 0;
+  lr_ = lr;
+  if (++steps_since_push_ == options_.push_every) send_push(accumulated_.defined() ? accumulated_ : gradient.dense);
+}
+
+void ServerClient::push_rest() {
+  if (steps_since_push_ > 0) send_push(accumulated_);
+}
+
+void ServerClient::send_push(const at::Tensor& dense) {
   std::vector<TableRows> rows;
   for (RowSum& sum : row_sums_) rows.push_back(sum.take());
-  const at::Tensor& dense = accumulated_.defined() ? accumulated_ : gradient.dense;
   for (int server = 0; server < num_servers_; ++server) {
     ChannelMessage message = message_of({static_cast<int64_t>(RequestKind::Push), session_, clock_,
-                                         version_[static_cast<size_t>(server)], bits_of(lr)});
+                                         version_[static_cast<size_t>(server)], bits_of(lr_)});
     pack(part_of(dense, rows, server), RowContent::IndexAndValues, message);
     if (options_.retry_seconds > 0) unacked_[static_cast<size_t>(server)].emplace(clock_, message);
     if (send(server, std::move(message)) == Delivery::PeerClosed) server_closed("push", server);
   }
-  if (accumulated_.defined()) std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
+  drop_rest();
   ++clock_;
   ++report_.num_pushes;
+}
+
+void ServerClient::drop_rest() {
+  for (RowSum& sum : row_sums_) sum.take();
+  if (accumulated_.defined()) std::memset(accumulated_.mutable_data_ptr(), 0, accumulated_.nbytes());
+  steps_since_push_ = 0;
 }
 
 ShardState ServerClient::fetch() {

@@ -9,7 +9,6 @@
 // deadline.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -57,12 +56,15 @@ class ServerClient {
   // After a step: its gradients, of which rows may be named in any order and more than once. Every push_every steps
   // they are sent, added up, and the clock ticks. Does not wait.
   void push(const KeyedTensors& gradient, double lr);
+  // Sends what was added up and not sent, if any, with the last step's rate. The next push_every steps count from here.
+  void push_rest();
+  void drop_rest();  // forgets it instead: a gradient of parameters that are no more
 
   // All servers' state as one, and back. No worker may push meanwhile: a barrier among workers comes before and after.
   ShardState fetch();
   void store(const ShardState& state);
 
-  // Every push is applied or waits for its round. Nothing may be called afterwards.
+  // Pushes the rest first. Every push is applied or waits for its round. Nothing may be called afterwards.
   void leave();
 
   const ClientReport& report() const { return report_; }
@@ -87,6 +89,7 @@ class ServerClient {
   Requests pull_requests(const KeyedTensors& wanted, bool dense) const;
   bool read_pulled(int server, const ChannelMessage& message, KeyedTensors& into) const;
   void accumulate(const KeyedTensors& gradient);
+  void send_push(const at::Tensor& dense);
   KeyedTensors part_of(const at::Tensor& dense, const std::vector<TableRows>& rows, int server) const;
 
   const KeyShares shares_;
@@ -95,7 +98,6 @@ class ServerClient {
   Channel& channel_;
   const int num_servers_;
   const int64_t session_;
-
   int64_t clock_ = 0;
   int64_t next_request_ = 1;
   std::vector<int64_t> version_, slowest_;  // by server, of the last pull of flat parameters
@@ -105,6 +107,7 @@ class ServerClient {
   at::Tensor accumulated_;  // of flat gradients; empty while push_every is 1
   std::vector<RowSum> row_sums_;
   int steps_since_push_ = 0;
+  double lr_ = 0;  // of the last step
 
   Requests outstanding_;
   AnswerKind expected_ = AnswerKind::Joined;

@@ -93,6 +93,7 @@ void ServerClient::receive_until(const char* what, const Done& done) {
 }
 
 void ServerClient::leave() {
+  push_rest();
   leaving_ = true;
   const auto none_left = [this] {
     return std::all_of(unacked_.begin(), unacked_.end(), [](const auto& pushes) { return pushes.empty(); });
