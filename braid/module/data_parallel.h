@@ -41,7 +41,7 @@ class DataParallel {
  public:
   struct Options {
     SyncSpec sync = {};            // any way of keeping replicas in step; servers need ranks that are threads
-    OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate
+    OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate; vectors are not decayed
     GradientScale scale = GradientScale::Average;
   };
 

@@ -16,6 +16,10 @@ namespace {
 
 Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
+// Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
+// biases, have none.
+WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? WeightDecay::Yes : WeightDecay::No; }
+
 // Where each parameter is used, by identity.
 struct Use {
   std::string name;
@@ -69,7 +73,7 @@ std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
     parameters_.push_back(tensor);
     const int uses = static_cast<int>(use.layers.size());
     for (int place = 0; place < uses; ++place) {
-      ParamSpec spec{use.name, replicated(shape_of(tensor)), {}, WeightDecay::Yes, place, uses};
+      ParamSpec spec{use.name, replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
       blocks[use.layers[place]].params.push_back(std::move(spec));
     }
   }

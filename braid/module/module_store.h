@@ -17,8 +17,9 @@ std::vector<Problem> storage_problems(const LayerList& layers);
 
 class ModuleStore {
  public:
-  // Every parameter that requires a gradient, each once, under the name of its layer and its place there. All are of
-  // one type, float32 or float64, on the host; values are kept. Throws ConfigError naming what is otherwise.
+  // Every parameter that requires a gradient, each once, under the name of its layer and its place there; those of two
+  // dims or more are marked for weight decay. All are of one type, float32 or float64, on the host; values are kept.
+  // Throws ConfigError naming what is otherwise.
   ModuleStore(const LayerList& layers, const Sharding& sharding);
 
   ParamStore& store() const { return *store_; }

@@ -84,7 +84,7 @@ const Way kWays[] = {
     {"all-reduce", {}}, {"ZeRO-3", {.zero = 3}}, {"servers", {.replication = "parameter-server", .servers = 2}}};
 
 Outcome train(MakeNet make, int ranks, const braid::SyncSpec& sync, const Images& data) {
-  constexpr double kRate = 0.01, kDecay = 0.1;
+  constexpr double kRate = 0.01;
   const bool served = sync.replication == "parameter-server";  // the servers hold the optimizer, AdamW as well
   Outcome outcome;
   std::vector<torch::nn::Sequential> nets;  // made one by one: seeds are of the process
@@ -92,9 +92,9 @@ Outcome train(MakeNet make, int ranks, const braid::SyncSpec& sync, const Images
   braid::run_ranks(ranks, [&](braid::Communicator& world) {
     torch::nn::Sequential net = nets[static_cast<size_t>(world.rank())];
     braid::DataParallel model(braid::LayerList().add(net), world,
-                              {.sync = sync, .optimizer = {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = kDecay}});
+                              {.sync = sync, .optimizer = {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0}});
     torch::optim::AdamW optimizer(model.parameters(),
-                                  torch::optim::AdamWOptions(kRate).betas({0.9, 0.99}).weight_decay(kDecay));
+                                  torch::optim::AdamWOptions(kRate).betas({0.9, 0.99}).weight_decay(0));
     for (int step = 0; step < kSteps; ++step) {
       const at::Tensor pixels = data.pixels[step].chunk(ranks)[world.rank()];
       const at::Tensor corners = data.corners[step].chunk(ranks)[world.rank()];

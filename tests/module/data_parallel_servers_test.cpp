@@ -1,5 +1,5 @@
-// What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm, and pushed
-// whole.
+// What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm, pushed
+// whole, and decayed where the field decays.
 #include <gtest/gtest.h>
 #include <torch/nn.h>
 
@@ -83,6 +83,25 @@ TEST(DataParallelServers, PushWhatIsHeldBackBeforeParametersAreLookedAt) {
     const at::Tensor got = steps_seen(consistency, 8, [](int step) { return step == 2 || step >= 7; });
     EXPECT_TRUE(got.equal(want)) << got;
   }
+}
+
+// AdamW without a gradient is its decay alone.
+TEST(DataParallelServers, DecayMatricesAndNoVectors) {
+  torch::manual_seed(4);
+  torch::nn::Linear linear(5, 3);
+  torch::nn::LayerNorm norm(torch::nn::LayerNormOptions({3}));
+  linear->weight.data().normal_();
+  linear->bias.data().normal_();
+  const at::Tensor matrix = linear->weight.detach().clone(), bias = linear->bias.detach().clone();
+  run_ranks(1, [&](Communicator& world) {
+    DataParallel parallel(LayerList().add("linear", linear).add("norm", norm), world,
+                          {.sync = {.replication = "parameter-server"}, .optimizer = {.weight_decay = 0.5}});
+    parallel.backward(0 * parallel.forward(torch::randn({4, 5})).sum());
+    parallel.step(0.25);
+  });
+  EXPECT_TRUE(linear->weight.detach().equal(matrix * (1 - 0.25 * 0.5)));
+  EXPECT_TRUE(linear->bias.detach().equal(bias));
+  EXPECT_TRUE(norm->weight.detach().equal(torch::ones({3})));
 }
 
 }  // namespace

@@ -13,14 +13,20 @@ namespace {
 
 using namespace small_models;
 
-// Servers under bsp are the serial training with the optimizer they hold, here AdamW.
+// Servers under bsp are the serial training with the optimizer they hold, here AdamW, which decays no vectors.
 TEST(DataParallel, ServersUnderBspTrainWhatOneRankTrains) {
   const Model& model = kModels[0];
   const OptimizerSpec spec{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
   const LayerList alone = model.make();
-  torch::optim::AdamW optimizer(
-      all_parameters(alone),
-      torch::optim::AdamWOptions(0.01).betas({spec.beta1, spec.beta2}).eps(spec.eps).weight_decay(spec.weight_decay));
+  Tensors matrices, vectors;
+  for (const at::Tensor& parameter : all_parameters(alone))
+    (parameter.dim() > 1 ? matrices : vectors).push_back(parameter);
+  const auto options = torch::optim::AdamWOptions(0.01).betas({spec.beta1, spec.beta2}).eps(spec.eps);
+  const auto group = [&](const Tensors& parameters, double decay) {
+    auto own = torch::optim::AdamWOptions(options).weight_decay(decay);
+    return torch::optim::OptimizerParamGroup(parameters, std::make_unique<torch::optim::AdamWOptions>(own));
+  };
+  torch::optim::AdamW optimizer({group(matrices, spec.weight_decay), group(vectors, 0)}, options);
   const std::vector<Minibatch> batches = minibatches(model.row_shape);
   for (const Minibatch& batch : batches) {
     optimizer.zero_grad();
