@@ -126,11 +126,7 @@ void DataParallel::step(double lr) {
 }
 
 void DataParallel::with_whole_parameters(const std::function<void()>& body) {
-  ModuleReplica& replica = state_->replica;
-  replica.replication().meet();
-  for (int layer = 0; layer < replica.num_layers(); ++layer) replica.replication().acquire(layer, Phase::Forward);
-  body();
-  for (int layer = 0; layer < replica.num_layers(); ++layer) replica.replication().release(layer, Phase::Forward);
+  state_->replica.with_whole_parameters(body);
 }
 
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }

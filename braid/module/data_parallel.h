@@ -67,7 +67,8 @@ class DataParallel {
   // After backward(): scales all gradients so that their norm over the whole model is at most `largest`; returns the
   // norm before. As torch::nn::utils::clip_grad_norm_.
   double clip_grad_norm(double largest);
-  // Waits for the gradients, updates, and clears them. Afterwards all ranks have the new parameters.
+  // Waits for the gradients, updates, and clears them. Afterwards all ranks have the new parameters, and where sync
+  // keeps these alike at this step, rank 0's buffers (running statistics of a batch norm).
   void step(torch::optim::Optimizer& optimizer);
   // The same with any update of parameters() from their .grad.
   void step(const std::function<void()>& update);
@@ -75,9 +76,11 @@ class DataParallel {
   // parameters as sync.consistency and sync.pull_every say.
   void step(double lr);
 
-  // Calls `body` with all parameters whole and the newest: to evaluate, save or print them. They must not be written.
+  // Calls `body` with all parameters whole and the newest, and with the buffers of rank 0, the same on all ranks: to
+  // evaluate, save or print them. Where ranks train apart (local SGD, inside a period) these are the mean of all ranks'
+  // parameters, and afterwards each has its own again. They must not be written. Collective.
   void with_whole_parameters(const std::function<void()>& body);
-  // What this rank sent since construction, by the ring algorithm's count.
+  // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;
 
  private:

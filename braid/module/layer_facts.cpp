@@ -80,6 +80,14 @@ Tensors buffers(const Layer& layer) {
   return result;
 }
 
+Tensors buffers(const LayerList& layers) {
+  Tensors result;
+  for (int index = 0; index < layers.size(); ++index) {
+    for (const at::Tensor& tensor : buffers(layers[index])) result.push_back(tensor);
+  }
+  return result;
+}
+
 std::vector<const Module*> modules(const Layer& layer) {
   std::vector<const Module*> result;
   for (const auto& module : all(layer)) result.push_back(module.get());

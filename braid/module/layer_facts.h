@@ -12,6 +12,7 @@ class MicrobatchListener;
 
 Tensors parameters(const Layer& layer);  // each once
 Tensors buffers(const Layer& layer);
+Tensors buffers(const LayerList& layers);
 
 // The module and every one within, parents first; empty for a function.
 std::vector<const torch::nn::Module*> modules(const Layer& layer);

@@ -135,6 +135,7 @@ class ModulePipeline::State {
     spans_ = runtime_.run_step();
     gradients_.finish();
     for (const auto& [number, stage] : stages_) stage.end_step(data_);
+    gradients_.end_step(number);
     if (!has_last_stage()) return std::nullopt;
     return sum_over(data_, share * executor_.loss());
   }

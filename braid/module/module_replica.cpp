@@ -4,14 +4,17 @@
 #include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
 
-#include <functional>
+#include <optional>
 #include <utility>
 
 #include "braid/module/gather_edges.h"
+#include "braid/module/kept_buffers.h"
+#include "braid/module/layer_facts.h"
+#include "braid/sync/mean_of_replicas.h"
 
 namespace braid {
 ModuleReplica::ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs)
-    : layers_(std::move(layers)) {
+    : layers_(std::move(layers)), world_(world) {
   broadcast_values(layers_, world);
   replicated_ = std::make_unique<ReplicatedModules>(layers_, world, specs);
   replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
@@ -84,8 +87,23 @@ void ModuleReplica::updated() {
   const c10::AutoGradMode no_grad(false);
   replication().updated();
   replicated_->modules().note_update();
+  if (replication().replicas() == Replicas::Alike) broadcast_buffers(layers_, world_);
   ++num_steps_;
   begin_step();
+}
+
+void ModuleReplica::with_whole_parameters(const std::function<void()>& body) {
+  replication().meet();
+  std::optional<MeanOfReplicas> mean;
+  std::optional<KeptBuffers> own;
+  if (replication().replicas() == Replicas::Apart) {
+    mean.emplace(replicated_->store(), world_);
+    own.emplace(buffers(layers_));
+  }
+  broadcast_buffers(layers_, world_);
+  for (int layer = 0; layer < layers_.size(); ++layer) replication().acquire(layer, Phase::Forward);
+  body();
+  for (int layer = 0; layer < layers_.size(); ++layer) replication().release(layer, Phase::Forward);
 }
 
 Tensors ModuleReplica::forward(Tensors tensors) {

@@ -2,6 +2,7 @@
 // becomes the calls of a Replication. It knows neither losses nor optimizers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,13 +24,16 @@ class ModuleReplica {
   void backward(const at::Tensor& loss, double seed, Backward kind);
   // After the last backward: waits until the gradients that this rank updates with are final. May be called again.
   void finish();
-  // After the update: all ranks get the new parameters, and gradients are cleared.
+  // After the update: all ranks get the new parameters, where they are alike then also rank 0's buffers, and gradients
+  // are cleared.
   void updated();
+  // Calls `body` while all ranks have the whole parameters and buffers of one model, the newest; where they train
+  // apart, the mean of all. Collective.
+  void with_whole_parameters(const std::function<void()>& body);
 
   bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
   const ReplicatedModules& replicated() const { return *replicated_; }
   Replication& replication() const { return replicated_->replication(); }
-  int num_layers() const { return layers_.size(); }
 
  private:
   void begin_step();
@@ -42,6 +46,7 @@ class ModuleReplica {
   Tensors run(int layer, Tensors tensors);
 
   LayerList layers_;
+  Communicator& world_;
   std::unique_ptr<ReplicatedModules> replicated_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;

@@ -123,6 +123,11 @@ void ReplicaGradients::finish() {
   set_aside_.clear();
 }
 
+// Buffers are those of rank 0 wherever weights are the same: after every step, or after the update that ends a period.
+void ReplicaGradients::end_step(int64_t step) {
+  if (data_ && !(replicated_ && apart(step))) broadcast_buffers(layers_, *data_);
+}
+
 void ReplicaGradients::update(const std::function<void()>& write) {
   write();
   due_ = false;
@@ -130,13 +135,12 @@ void ReplicaGradients::update(const std::function<void()>& write) {
   const c10::AutoGradMode no_grad(false);
   replicated_->replication().updated();
   replicated_->modules().note_update();
+  const bool averaged = averages() && replicated_->replication().replicas() == Replicas::Alike;
+  if (averaged) broadcast_buffers(layers_, *data_);
 }
 
 // A rank without trained parameters has no Replication to ask.
-bool ReplicaGradients::apart(int64_t step) const {
-  const bool averages = sync_.replication == "local-sgd" || sync_.replication == "diloco";
-  return data_ && averages && step >= sync_.period_warmup;
-}
+bool ReplicaGradients::apart(int64_t step) const { return data_ && averages() && step >= sync_.period_warmup; }
 
 const Tensors& ReplicaGradients::parameters() const { return replicated_ && sync_.zero > 0 ? updated() : parameters_; }
 

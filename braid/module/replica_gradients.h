@@ -26,6 +26,8 @@ class ReplicaGradients {
   void reduce(int stage);          // after the last
   // Blocks until gradients are final.
   void finish();
+  // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
+  void end_step(int64_t step);
   // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
   void update(const std::function<void()>& write);
 
@@ -41,6 +43,7 @@ class ReplicaGradients {
   void replicate();
   void number_places();
   void arrived(const Parameter& param);
+  bool averages() const { return sync_.replication == "local-sgd" || sync_.replication == "diloco"; }
   bool only_sums() const { return sync_.replication == "all-reduce" && sync_.zero == 0; }
   const Tensors& updated() const { return replicated_->modules().updated(); }
 

@@ -19,6 +19,16 @@ struct GradientHook final : torch::autograd::PostAccumulateGradHook {
   std::function<void()> call;
 };
 
+void broadcast(const Tensors& tensors, Communicator& world) {
+  if (world.size() == 1) return;
+  const c10::AutoGradMode no_grad(false);
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor whole = tensor.detach().contiguous();
+    world.broadcast(whole, 0).wait_host();
+    if (!tensor.is_contiguous()) tensor.detach().copy_(whole);
+  }
+}
+
 int num_parts(const SyncSpec& sync, const Communicator& world) {
   if (sync.zero == 0) return 1;
   return sync.zero_group > 0 ? sync.zero_group : world.size();
@@ -27,17 +37,11 @@ int num_parts(const SyncSpec& sync, const Communicator& world) {
 }  // namespace
 
 void broadcast_values(const LayerList& layers, Communicator& world) {
-  const c10::AutoGradMode no_grad(false);
-  for (int l = 0; world.size() > 1 && l < layers.size(); ++l) {
-    for (const Tensors& tensors : {parameters(layers[l]), buffers(layers[l])}) {
-      for (const at::Tensor& tensor : tensors) {
-        const at::Tensor whole = tensor.detach().contiguous();
-        world.broadcast(whole, 0).wait_host();
-        if (!tensor.is_contiguous()) tensor.detach().copy_(whole);
-      }
-    }
-  }
+  for (int l = 0; l < layers.size(); ++l) broadcast(parameters(layers[l]), world);
+  broadcast_buffers(layers, world);
 }
+
+void broadcast_buffers(const LayerList& layers, Communicator& world) { broadcast(buffers(layers), world); }
 
 ReplicatedModules::ReplicatedModules(const LayerList& layers, Communicator& world, const Specs& specs) {
   const int parts = num_parts(specs.sync, world);

@@ -17,6 +17,9 @@ namespace braid {
 
 // Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
 void broadcast_values(const LayerList& layers, Communicator& world);
+// The buffers alone: what modules note of the rows they see (running statistics of a batch norm) is of one rank's rows
+// on each, and rank 0's are those of the model. Collective.
+void broadcast_buffers(const LayerList& layers, Communicator& world);
 
 class ReplicatedModules {
  public:

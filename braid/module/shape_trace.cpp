@@ -3,10 +3,10 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/kept_buffers.h"
 
 namespace braid {
 namespace {
@@ -33,23 +33,6 @@ std::vector<TensorSpec> read_description(const at::Tensor& words) {
   }
   return specs;
 }
-
-// Batch norm's running statistics and the like must not see the traced microbatch.
-class KeptBuffers {
- public:
-  explicit KeptBuffers(const ModuleStage& stage) : buffers_(stage.buffers()) {
-    for (const auto& buffer : buffers_) kept_.push_back(buffer.detach().clone());
-  }
-  ~KeptBuffers() {
-    const c10::AutoGradMode no_grad(false);
-    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(kept_[i]);
-  }
-  KeptBuffers(const KeptBuffers&) = delete;
-  KeptBuffers& operator=(const KeptBuffers&) = delete;
-
- private:
-  Tensors buffers_, kept_;
-};
 
 class BorderLine {
  public:
@@ -114,7 +97,7 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, ModuleStage>& stages
   BorderLine line(pipe);
   Tensors flow;  // of the last stage that ran here
   for (const auto& [number, stage] : stages) {
-    const KeptBuffers kept(stage);
+    const KeptBuffers kept(stage.buffers());  // must not see the traced microbatch
     const int before = number == 0 ? pipe.rank() : schedule.stage_rank[number - 1];
     StageShapes& found = shapes[number];
     if (number == 0) {

@@ -77,7 +77,9 @@ class Replication {
   // The part of it that left the node, where the mesh has nodes.
   virtual int64_t bytes_across_nodes() const { return 0; }
   virtual ReplicationTimes times() const { return {}; }
-  // Before an evaluation or a checkpoint, collective: parameters become the newest, the same on all replicas.
+  // Before an evaluation or a checkpoint, collective: what this rank held back is sent, and parameters that others keep
+  // become the newest, the same on all replicas. Replicas that average what they train apart stay apart inside a
+  // period (replicas(); mean_of_replicas.h).
   virtual void meet() {}
   // Where the update is the servers': moments and number of steps come to `optimizer`, until they are saved.
   virtual void fetch_moments(AdamW& optimizer) {}

@@ -1,0 +1,19 @@
+// Buffers that are as they were again afterwards: batch norm's running statistics and the like.
+#pragma once
+
+#include "braid/module/layer_list.h"
+
+namespace braid {
+
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(Tensors buffers);
+  ~KeptBuffers();
+  KeptBuffers(const KeptBuffers&) = delete;
+  KeptBuffers& operator=(const KeptBuffers&) = delete;
+
+ private:
+  Tensors buffers_, kept_;
+};
+
+}  // namespace braid
