@@ -10,7 +10,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/comm/thread_ranks.h"
 
-namespace braid::comm_tests {
+namespace braid::comm_tests::rank_channel_test {
 namespace {
 
 constexpr int kTag = 3;
@@ -113,4 +113,4 @@ TEST(RankChannel, is_an_ordinary_channel_otherwise) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests
+}  // namespace braid::comm_tests::rank_channel_test

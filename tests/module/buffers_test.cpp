@@ -8,7 +8,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::buffers_test {
 namespace {
 
 constexpr int kSteps = 3, kRows = 12, kFeatures = 4;
@@ -94,4 +94,4 @@ TEST(Buffers, OfAPipelinesDataRanksAreThoseOfRank0WhereReplicasAreAlike) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::buffers_test
