@@ -37,10 +37,10 @@ Sampler::Sampler(const Blend& blend, int context, uint64_t seed) : context_(cont
   }
 }
 
-void Sampler::read(int64_t index, std::span<int64_t> tokens) const {
-  check(static_cast<int64_t>(tokens.size()) == context_ + 1, "a sample has context + 1 tokens");
+void Sampler::read(int64_t index, std::span<int64_t> tokens, int64_t first) const {
+  check(first >= 0 && first + static_cast<int64_t>(tokens.size()) <= context_ + 1, "a sample has context + 1 tokens");
   const auto [part, begin] = place(index);
-  part.tokens->read(begin, tokens);
+  part.tokens->read(begin + first, tokens);
 }
 
 void Sampler::read_documents(int64_t index, std::span<int64_t> documents) const {
@@ -51,24 +51,18 @@ void Sampler::read_documents(int64_t index, std::span<int64_t> documents) const 
   for (int64_t& document : documents) document -= first;
 }
 
-uint64_t Sampler::hash(int64_t first, int64_t count) const {
-  std::vector<int64_t> tokens(static_cast<size_t>(context_) + 1);
-  uint64_t all = 0;
-  for (int64_t index = first; index < first + count; ++index) {
-    read(index, tokens);
-    uint64_t one = 0xCBF29CE484222325;  // FNV-1a over whole tokens
-    for (const int64_t token : tokens) one = (one ^ static_cast<uint64_t>(token)) * 0x100000001B3;
-    all = random_bits(all, one);
-  }
-  return all;
-}
-
 Sampler::Place Sampler::place(int64_t index) const {
   const auto [number_of_part, number] = interleave_.turn(index);
   const Part& part = parts_[static_cast<size_t>(number_of_part)];
   const auto epoch = static_cast<uint64_t>(number / part.num_windows);
   const Permutation order(part.num_windows, random_bits(part.order_key, epoch));
   return {part, order(number % part.num_windows) * context_};
+}
+
+uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens) {
+  uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over whole tokens
+  for (const int64_t token : tokens) hash = (hash ^ static_cast<uint64_t>(token)) * 0x100000001B3;
+  return random_bits(hash, static_cast<uint64_t>(index));
 }
 
 int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro) {

@@ -1,5 +1,5 @@
 // Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
-// It knows no mesh: first_sample() is the arithmetic that hands samples to data ranks.
+// It knows no mesh: first_sample() is the arithmetic that hands samples to data ranks, sample_hash() what they compare.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,10 @@ class Sampler {
 
   // Of one part: the samples taken from it before it begins again.
   int64_t windows_per_epoch(size_t part = 0) const { return parts_[part].num_windows; }
-  // The context + 1 tokens of global sample `index` (0, 1, 2, ... without end).
-  void read(int64_t index, std::span<int64_t> tokens) const;
+  // Tokens first, first + 1, .. of the context + 1 that global sample `index` has (0, 1, 2, ... without end).
+  void read(int64_t index, std::span<int64_t> tokens, int64_t first = 0) const;
   // For its first documents.size() tokens, at most context + 1, which document of the sample each is of: 0, 1, ..
   void read_documents(int64_t index, std::span<int64_t> documents) const;
-  // A hash of samples [first, first + count): equal on every mesh, printed in every step's log line.
-  uint64_t hash(int64_t first, int64_t count) const;
 
  private:
   struct Part {
@@ -49,6 +47,10 @@ class Sampler {
   std::vector<Part> parts_;
   Interleave interleave_;
 };
+
+// A hash of `tokens` at place `index`. Added up over any set of places (modulo 2^64) it tells which tokens were at
+// which place, whoever read them and in whatever order.
+uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens);
 
 // The samples of one microbatch. With batch B, microbatch b, d data ranks and m = B / (b d) microbatches per rank, data
 // rank r's microbatch k is global microbatch r m + k of the step: a contiguous block per rank, so that trees over the

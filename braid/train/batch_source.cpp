@@ -18,20 +18,29 @@ BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGrou
       data_size_(groups.data->size()),
       num_microbatches_(batch_ / (microbatch_ * data_size_)) {}
 
-Microbatch BatchSource::microbatch(int64_t step, int micro) const {
-  const int64_t first = first_sample({batch_, microbatch_, data_size_}, step, data_rank_, micro);
-  auto tokens_bt = at::empty({microbatch_, context_}, at::kLong);
-  auto targets_bt = at::empty({microbatch_, context_}, at::kLong);
-  std::vector<int64_t> window(static_cast<size_t>(context_) + 1);
-  for (int b = 0; b < microbatch_; ++b) {
-    sampler_.read(first + b, window);
-    std::copy(window.begin(), window.end() - 1, tokens_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_);
-    std::copy(window.begin() + 1, window.end(), targets_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_);
-  }
+int64_t BatchSource::first_of(int64_t step, int micro) const {
+  return first_sample({batch_, microbatch_, data_size_}, step, data_rank_, micro);
+}
+
+Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts parts) const {
+  const int64_t first = first_of(step, micro);
   const uint64_t place = static_cast<uint64_t>(step) * num_global_microbatches() + global_micro(micro);
-  Microbatch microbatch{micro, random_bits(dropout_key_, place), true, std::move(tokens_bt), std::move(targets_bt)};
+  Microbatch microbatch;
+  microbatch.micro = micro;
+  microbatch.dropout_key = random_bits(dropout_key_, place);
+  if (parts.tokens) microbatch.tokens_bt = tokens(first, 0);
+  if (parts.targets) microbatch.targets_bt = tokens(first, 1);
   if (by_document_) microbatch.documents_bt = documents(first);
   return microbatch;
+}
+
+at::Tensor BatchSource::tokens(int64_t first_sample, int64_t first_token) const {
+  auto tokens_bt = at::empty({microbatch_, context_}, at::kLong);
+  for (int b = 0; b < microbatch_; ++b) {
+    int64_t* row = tokens_bt.mutable_data_ptr<int64_t>() + int64_t{b} * context_;
+    sampler_.read(first_sample + b, {row, static_cast<size_t>(context_)}, first_token);
+  }
+  return tokens_bt;
 }
 
 at::Tensor BatchSource::documents(int64_t first) const {
@@ -43,6 +52,17 @@ at::Tensor BatchSource::documents(int64_t first) const {
   return documents_bt;
 }
 
-uint64_t BatchSource::hash(int64_t step) const { return sampler_.hash(step * batch_, batch_); }
+uint64_t BatchSource::hash(int64_t step, int micro, const Microbatch& read) const {
+  const int64_t first = first_of(step, micro);
+  uint64_t sum = 0;
+  for (const int part : {0, 1}) {
+    const at::Tensor& part_bt = part == 0 ? read.tokens_bt : read.targets_bt;
+    for (int64_t b = 0; part_bt.defined() && b < microbatch_; ++b) {
+      const int64_t* row = part_bt.const_data_ptr<int64_t>() + b * context_;
+      sum += sample_hash(2 * (first + b) + part, {row, static_cast<size_t>(context_)});
+    }
+  }
+  return sum;
+}
 
 }  // namespace braid

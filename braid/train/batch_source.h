@@ -8,6 +8,11 @@
 
 namespace braid {
 
+// What of its samples a stage looks at: the first the tokens, the last the targets, one between them neither.
+struct MicrobatchParts {
+  bool tokens = true, targets = true;
+};
+
 class BatchSource {
  public:
   // `seed` orders the samples of `blend`.
@@ -17,13 +22,17 @@ class BatchSource {
   int num_global_microbatches() const { return num_microbatches_ * data_size_; }
   // The place of this rank's microbatch `micro` among all of the step.
   int global_micro(int micro) const { return data_rank_ * num_microbatches_ + micro; }
-  // b x t tokens and targets of this rank's microbatch `micro` of step `step`; with data.attention "document" also the
-  // document of its sequence each token is of. Throws IoError where a token file is damaged.
-  Microbatch microbatch(int64_t step, int micro) const;
-  // A hash of all samples of the step, equal on every mesh.
-  uint64_t hash(int64_t step) const;
+  // This rank's microbatch `micro` of step `step`: of its b x t tokens and targets the `parts`, and nothing else is
+  // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
+  // token file is damaged.
+  Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  // Of the tokens and the targets that `read` holds, on the host: that microbatch as it came. Added up over all
+  // microbatches of a step (modulo 2^64), tokens and targets counted once each, it is the same on every mesh.
+  uint64_t hash(int64_t step, int micro, const Microbatch& read) const;
 
  private:
+  int64_t first_of(int64_t step, int micro) const;
+  at::Tensor tokens(int64_t first_sample, int64_t first_token) const;
   at::Tensor documents(int64_t first) const;
 
   Sampler sampler_;

@@ -36,6 +36,7 @@ void ModelExecutor::record_with(MakeGraph make) {
 void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   step_ = step;
   loss_scale_ = loss_scale;
+  sample_hash_ = 0;
   if (versions_) versions_->restart();
   num_reduced_ = 0;
   in_flight_.clear();
@@ -43,7 +44,7 @@ void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   const int num_microbatches = batches_.num_microbatches();
   const auto like = model_.params().flat_master().options().requires_grad(false).dtype(at::kDouble);
   if (model_.has_last()) losses_m_ = at::zeros({num_microbatches}, like);
-  if (recorded_) recorded_->begin_step(microbatch(0, 0), num_microbatches);
+  if (recorded_) recorded_->begin_step(placed(read(0, 0)), num_microbatches);
 }
 
 std::vector<double> ModelExecutor::losses() const {
@@ -70,17 +71,23 @@ void ModelExecutor::use_weights_of(int stage, int micro) {
   if (versions_) versions_->use(plan_.version(stage, micro));
 }
 
-Microbatch ModelExecutor::microbatch(int stage, int micro) const {
-  Microbatch microbatch = batches_.microbatch(step_, micro);
+Microbatch ModelExecutor::read(int stage, int micro) const {
+  Microbatch microbatch = batches_.microbatch(step_, micro, {model_.is_first(stage), model_.is_last(stage)});
   microbatch.micro = local_micro(stage, micro);
   microbatch.training = mode_ == ExecutorMode::Training;
   microbatch.loss_gradient = loss_gradient(micro);
-  return placed_on(model_.params().flat_master().device(), std::move(microbatch), vocab_);
+  return microbatch;
+}
+
+Microbatch ModelExecutor::placed(Microbatch read) const {
+  return placed_on(model_.params().flat_master().device(), std::move(read), vocab_);
 }
 
 void ModelExecutor::forward(int stage, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
-  const Microbatch microbatch = this->microbatch(stage, micro);
+  Microbatch host = read(stage, micro);
+  if (mode_ == ExecutorMode::Training) sample_hash_ += batches_.hash(step_, micro, host);
+  const Microbatch microbatch = placed(std::move(host));
   if (replays()) {
     losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
     return;

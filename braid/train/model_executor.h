@@ -45,6 +45,8 @@ class ModelExecutor final : public StageExecutor {
   // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
   // Waits for the device.
   std::vector<double> losses() const;
+  // Of what this rank has read for the last step in training (BatchSource::hash), added up.
+  uint64_t sample_hash() const { return sample_hash_; }
 
   void forward(int stage, int micro) override;
   void full_backward(int stage, int micro) override;
@@ -72,7 +74,8 @@ class ModelExecutor final : public StageExecutor {
   };
   using Place = std::pair<int, int>;  // stage, microbatch
   at::Tensor activation_buffer() const;
-  Microbatch microbatch(int stage, int micro) const;
+  Microbatch read(int stage, int micro) const;
+  Microbatch placed(Microbatch read) const;
   int local_micro(int stage, int micro) const;
   double loss_gradient(int micro) const;
   void use_weights_of(int stage, int micro);
@@ -87,6 +90,7 @@ class ModelExecutor final : public StageExecutor {
   std::vector<int64_t> activation_shape_;
   int64_t vocab_;
   int64_t step_ = 0;
+  uint64_t sample_hash_ = 0;
   double loss_scale_ = 1;
   size_t num_reduced_ = 0;  // stages, in this step
   std::map<Place, InFlight> in_flight_;

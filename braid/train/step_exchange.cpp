@@ -8,6 +8,11 @@
 namespace braid {
 namespace {
 
+// Sums of doubles that travel behind the losses. A hash goes in halves, of which sums over any number of ranks are
+// exact.
+enum Sum { kWishes, kSquares, kHashLow, kHashHigh, kNumSums };
+constexpr int kHalf = 32;
+
 double mean(const double* losses, int64_t count) {
   return std::accumulate(losses, losses + count, 0.0) / static_cast<double>(count);
 }
@@ -26,13 +31,15 @@ double mean_loss(const at::Tensor& losses, Communicator& world) {
 
 StepExchange::StepExchange(StageModel& model, const Own& own)
     : norm_(started_norm(model)),
-      losses_(at::zeros({own.losses.numel() + 2}, at::kDouble)),
+      losses_(at::zeros({own.losses.numel() + kNumSums}, at::kDouble)),
       rows_(start_gathering(own.row, *model.groups().step_report)),
       num_model_ranks_(model.groups().model->size()) {
   losses_.narrow(0, 0, own.losses.numel()).copy_(own.losses);
   double* const more = losses_.mutable_data_ptr<double>() + own.losses.numel();
-  more[0] = own.wish == Wish::Stop ? 1 : 0;
-  more[1] = norm_.own() * norm_.own();
+  more[kWishes] = own.wish == Wish::Stop ? 1 : 0;
+  more[kSquares] = norm_.own() * norm_.own();
+  more[kHashLow] = static_cast<double>(own.sample_hash & ((uint64_t{1} << kHalf) - 1));
+  more[kHashHigh] = static_cast<double>(own.sample_hash >> kHalf);
   losses_work_ = model.groups().step_report->all_reduce(losses_, ReduceOp::Sum);
 }
 
@@ -40,10 +47,12 @@ StepExchange::Numbers StepExchange::finish() {
   Numbers numbers;
   losses_work_.wait_host();
   const double* losses = losses_.const_data_ptr<double>();
-  const int64_t count = losses_.numel() - 2;
+  const int64_t count = losses_.numel() - kNumSums;
+  const double* const more = losses + count;
   numbers.loss = mean(losses, count);
-  numbers.wish = losses[count] > 0 ? Wish::Stop : Wish::GoOn;
-  numbers.squares = losses[count + 1];
+  numbers.wish = more[kWishes] > 0 ? Wish::Stop : Wish::GoOn;
+  numbers.squares = more[kSquares];
+  numbers.sample_hash = static_cast<uint64_t>(more[kHashLow]) + (static_cast<uint64_t>(more[kHashHigh]) << kHalf);
   numbers.grad_norm = norm_.finish();
   for (int rank = 0; rank < num_model_ranks_; ++rank) numbers.own_norms.push_back(norm_.part(rank));
   numbers.rows = finish_gathering(rows_);

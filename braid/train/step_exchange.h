@@ -1,5 +1,5 @@
 // What the ranks tell each other at the end of a step, in two halves: the losses, the parts of the gradients' norm, the
-// times and the wish to stop. It draws no conclusion from any of it.
+// times, what was read and the wish to stop. It draws no conclusion from any of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,6 +24,7 @@ class StepExchange {
     at::Tensor losses;  // as for mean_loss()
     BusyRow row;
     Wish wish = Wish::GoOn;
+    uint64_t sample_hash = 0;  // of what this rank alone speaks for
   };
   // The same on all ranks of the world, but for the norms where replicas have gradients of their own.
   struct Numbers {
@@ -33,6 +34,7 @@ class StepExchange {
     std::vector<double> own_norms;  // by rank of the model group: own_norm() there, the same bits
     std::vector<BusyRow> rows;      // by world rank
     Wish wish = Wish::GoOn;         // Stop: some rank's
+    uint64_t sample_hash = 0;       // added over all ranks, modulo 2^64
   };
 
   // The gradients of `model` are final. Returns before the others have arrived; they may change afterwards. Collective.
@@ -45,7 +47,7 @@ class StepExchange {
 
  private:
   GradNormExchange norm_;
-  at::Tensor losses_;  // and the number of ranks that wish to stop, and the squares of own norms
+  at::Tensor losses_;  // and behind them the sums that are no losses
   Work losses_work_;
   RowsInFlight rows_;
   int num_model_ranks_;

@@ -24,7 +24,7 @@ struct StepReport {
   int rollbacks = 0;           // ranks of a replica that took their update back (pipeline.validation "after")
   int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
   double server_wait_seconds = 0;       // of this rank, for a parameter server's answers in this step
-  uint64_t sample_hash = 0;             // of the samples of the step
+  uint64_t sample_hash = 0;             // of the step's samples, as its first and its last stages have read them
   int64_t sync_bytes = 0;               // sent by this rank for replication in this step
   int64_t sync_bytes_across_nodes = 0;  // of these
   std::vector<MemoryUse> memory;        // per world rank; peaks since the run began (run_training)

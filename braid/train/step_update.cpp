@@ -81,6 +81,7 @@ void StepUpdate::conclude(StepReport& report) {
   check(!exchange_ && !guessed_, "a step is concluded when it has been validated");
   wish_ = numbers_.wish;  // not before, though this rank may have known it: all ranks act on it at the same step
   report.loss = numbers_.loss;
+  report.sample_hash = numbers_.sample_hash;
   report.grad_norm = norm_of_replicas();
   report.loss_scale = scale();
   report.learning_rate = lr_;

@@ -102,8 +102,8 @@ std::optional<StepReport> Trainer::advance() {
   StepReport report;
   report.step = num_steps_ + 1;
   report.staleness = training_->versions.most_stale();
-  report.sample_hash = training_->batches.hash(num_steps_);
-  update_->begin({losses(*training_, *groups_->step_report), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn},
+  update_->begin({losses(*training_, *groups_->step_report), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn,
+                  groups_->at[Axis::Tensor] == 0 ? training_->executor.sample_hash() : 0},
                  learning_rate());
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;

@@ -9,6 +9,7 @@
 #include "braid/base/seeds.h"
 #include "braid/data/sampler.h"
 #include "braid/data/token_file.h"
+#include "tests/data/sample_stream.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::prepared_stream_test {
@@ -88,12 +89,12 @@ TEST_F(PreparedStream, ResumedAnywhereItIsTheSameStream) {
   const Sampler whole(blend, kContext, 7);
   const int64_t windows = whole.windows_per_epoch();
   std::vector<uint64_t> hashes;
-  for (int64_t i = 0; i < 2 * windows; i += 16) hashes.push_back(whole.hash(i, 16));
+  for (int64_t i = 0; i < 2 * windows; i += 16) hashes.push_back(stream_hash(whole, kContext, i, 16));
   for (uint64_t cut = 0; cut < 40; ++cut) {
     const Sampler again(blend, kContext, 7);
     const size_t first = random_bits(1, cut) % hashes.size();
     for (size_t i = first; i < std::min(first + 5, hashes.size()); ++i) {
-      ASSERT_EQ(again.hash(static_cast<int64_t>(i) * 16, 16), hashes[i]) << i;
+      ASSERT_EQ(stream_hash(again, kContext, static_cast<int64_t>(i) * 16, 16), hashes[i]) << i;
     }
   }
 }

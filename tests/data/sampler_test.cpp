@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/data/permutation.h"
+#include "tests/data/sample_stream.h"
 
 namespace braid::sampler_test {
 namespace {
@@ -110,15 +111,21 @@ TEST(Sampler, IsAPureFunctionOfSeedAndIndex) {
   EXPECT_GT(differ, 120);
 }
 
-TEST(Sampler, HashSaysWhichSamplesInWhichOrder) {
+uint64_t sum_of_hashes(const Sampler& sampler, int64_t first, int64_t count) {
+  uint64_t sum = 0;
+  for (int64_t index = first; index < first + count; ++index) sum += sample_hash(index, sample(sampler, index));
+  return sum;
+}
+
+TEST(Sampler, SumsOfHashesSayWhichSamplesAtWhichPlaces) {
   const auto tokens = counting(2000);
   const Sampler sampler = sampler_of(tokens, kContext, 11), other = sampler_of(tokens, kContext, 12);
-  EXPECT_EQ(sampler.hash(40, 8), sampler_of(tokens, kContext, 11).hash(40, 8));
-  EXPECT_NE(sampler.hash(40, 8), other.hash(40, 8));
+  EXPECT_EQ(sum_of_hashes(sampler, 40, 8), sum_of_hashes(sampler_of(tokens, kContext, 11), 40, 8));
+  EXPECT_NE(sum_of_hashes(sampler, 40, 8), sum_of_hashes(other, 40, 8));
   std::set<uint64_t> hashes;
   for (int64_t first = 0; first < 50; ++first) {
     for (int64_t count = 0; count < 20; ++count) {
-      if (count > 0 || first == 0) hashes.insert(sampler.hash(first, count));
+      if (count > 0 || first == 0) hashes.insert(sum_of_hashes(sampler, first, count));
     }
   }
   EXPECT_EQ(hashes.size(), 50u * 19 + 1);
@@ -126,7 +133,26 @@ TEST(Sampler, HashSaysWhichSamplesInWhichOrder) {
   auto changed = tokens;
   changed[1234] ^= 1;
   const auto n = sampler.windows_per_epoch();
-  EXPECT_NE(sampler.hash(0, n), sampler_of(changed, kContext, 11).hash(0, n));
+  EXPECT_NE(sum_of_hashes(sampler, 0, n), sum_of_hashes(sampler_of(changed, kContext, 11), 0, n));
+}
+
+TEST(Sampler, TwoSamplesThatChangePlacesAreAnotherSum) {
+  const std::vector<int64_t> a{1, 2, 3}, b{3, 2, 1};
+  EXPECT_NE(sample_hash(0, a) + sample_hash(1, b), sample_hash(0, b) + sample_hash(1, a));
+}
+
+TEST(Sampler, APartOfASampleIsThatPart) {
+  const Sampler sampler = sampler_of(counting(2000), kContext, 11);
+  for (int64_t index = 0; index < 300; ++index) {
+    const auto whole = sample(sampler, index);
+    for (size_t first = 0; first < whole.size(); ++first) {
+      std::vector<int64_t> part(std::min<size_t>(3, whole.size() - first));
+      sampler.read(index, part, static_cast<int64_t>(first));
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<int64_t>(first)));
+    }
+  }
+  std::vector<int64_t> beyond(kContext + 1);
+  EXPECT_THROW(sampler.read(0, beyond, 1), InternalError);
 }
 
 TEST(Sampler, RefusesTokensThatDoNotFillAWindow) {
@@ -144,8 +170,8 @@ TEST(Sampler, RefusesTokensThatDoNotFillAWindow) {
 // The hashes that step lines of earlier versions printed for this corpus, seed and context.
 TEST(Sampler, KeepsTheOrderOfEarlierVersions) {
   const Sampler sampler = sampler_of(counting(2000), kContext, 11);
-  EXPECT_EQ(sampler.hash(0, 8), 0x9bb5cf9e6799a17du);
-  EXPECT_EQ(sampler.hash(100000, 16), 0xbd6dc4047bce266eu);
+  EXPECT_EQ(stream_hash(sampler, kContext, 0, 8), 0x9bb5cf9e6799a17du);
+  EXPECT_EQ(stream_hash(sampler, kContext, 100000, 16), 0xbd6dc4047bce266eu);
 }
 
 TEST(Sampler, NumbersTheDocumentsOfASampleFromZero) {
