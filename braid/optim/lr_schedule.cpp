@@ -14,9 +14,8 @@ double learning_rate(const OptimizerSpec& spec, int step, int num_steps) {
   check(0 <= step && step < num_steps, "a step is one of the run's");
   if (step < spec.warmup_steps) return spec.lr * (step + 1) / spec.warmup_steps;
   if (spec.schedule == "constant") return spec.lr;
-  // 0 at the first step after the warm-up, 1 at the last of the run.
-  const int num_decay = num_steps - 1 - spec.warmup_steps;
-  const double progress = num_decay == 0 ? 1.0 : static_cast<double>(step - spec.warmup_steps) / num_decay;
+  const int num_decay = decay_end(spec, num_steps) - 1 - spec.warmup_steps, num_done = step - spec.warmup_steps;
+  const double progress = num_done < num_decay ? static_cast<double>(num_done) / num_decay : 1.0;
   const double last = spec.final_lr_fraction;
   if (spec.schedule == "linear") return spec.lr * (1 - (1 - last) * progress);
   check(spec.schedule == "cosine", cat("no schedule is called ", spec.schedule));

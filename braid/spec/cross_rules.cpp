@@ -153,9 +153,15 @@ std::vector<CrossRule> train_rules() {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec),
                     "): they are threads of one process, which would wait for each other on a device");
        }},
-      {{"optimizer.warmup_steps", "train.steps"},
-       [](const View& at) { return at.spec.optimizer.warmup_steps <= at.spec.train.steps; },
-       [](const View& at) { return cat("must be at most train.steps (", at.spec.train.steps, ")"); }},
+      {{"optimizer.warmup_steps", "optimizer.decay_steps", "train.steps"},
+       [](const View& at) {
+         return at.spec.optimizer.warmup_steps <= decay_end(at.spec.optimizer, at.spec.train.steps);
+       },
+       [](const View& at) {
+         const int own = at.spec.optimizer.decay_steps;
+         return own > 0 ? cat("must be at most optimizer.decay_steps (", own, ")")
+                        : cat("must be at most train.steps (", at.spec.train.steps, ")");
+       }},
   };
 }
 

@@ -135,9 +135,13 @@ std::vector<Field> optimizer_fields() {
       optimizer<&O::schedule>("optimizer.schedule", OneOf{{"cosine", "linear", "constant"}},
                               "Shape of the learning rate after the warm-up."),
       optimizer<&O::warmup_steps>("optimizer.warmup_steps", at_least(0),
-                                  "Steps of linear warm-up; at most train.steps."),
+                                  "Steps of linear warm-up; at most optimizer.decay_steps."),
+      optimizer<&O::decay_steps>("optimizer.decay_steps", at_least(0),
+                                 "Steps from the run's first to the end of the decay, warm-up included; then the rate "
+                                 "stays. 0 takes train.steps, or what the checkpoint that train.resume names had."),
       optimizer<&O::final_lr_fraction>("optimizer.final_lr_fraction", RealRange{0, 1},
-                                       "Learning rate of the last step, as a share of optimizer.lr."),
+                                       "Learning rate of the decay's last step and after it, as a share of "
+                                       "optimizer.lr."),
       optimizer<&O::beta1>("optimizer.beta1", beta, "Decay of AdamW's first moment per step."),
       optimizer<&O::beta2>("optimizer.beta2", beta, "Decay of AdamW's second moment per step."),
       optimizer<&O::eps>("optimizer.eps", from(1e-30), "Added to the root of the second moment."),

@@ -9,7 +9,8 @@ struct OptimizerSpec {
   double lr = 1e-3;
   std::string schedule = "cosine";  // cosine, linear or constant, after the warm-up
   int warmup_steps = 0;
-  double final_lr_fraction = 0.1;  // of lr, at the last step
+  int decay_steps = 0;             // where the decay ends, counted from the first step of all; 0: at train.steps
+  double final_lr_fraction = 0.1;  // of lr, at the last step of the decay and after it
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
@@ -18,5 +19,10 @@ struct OptimizerSpec {
 
   bool operator==(const OptimizerSpec&) const = default;
 };
+
+// The number of steps after which the decay is over, of a run of `num_steps`.
+constexpr int decay_end(const OptimizerSpec& spec, int num_steps) {
+  return spec.decay_steps > 0 ? spec.decay_steps : num_steps;
+}
 
 }  // namespace braid

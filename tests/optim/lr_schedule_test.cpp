@@ -47,6 +47,23 @@ TEST(LearningRate, ShortRuns) {
   expect_near(rates(cosine, 2), {1, 0.5});
 }
 
+TEST(LearningRate, HasAHorizonOfItsOwnAndStaysAtItsMinimumBeyond) {
+  const OptimizerSpec linear{
+      .lr = 1, .schedule = "linear", .warmup_steps = 4, .decay_steps = 9, .final_lr_fraction = 0.2};
+  expect_near(rates(linear, 12), {0.25, 0.5, 0.75, 1, 1, 0.8, 0.6, 0.4, 0.2, 0.2, 0.2, 0.2});
+  expect_near(rates(linear, 6), {0.25, 0.5, 0.75, 1, 1, 0.8});
+  for (const char* schedule : {"cosine", "linear"}) {
+    OptimizerSpec spec{.lr = 3, .schedule = schedule, .warmup_steps = 5, .final_lr_fraction = 0.1};
+    std::vector<double> want = rates(spec, 40);
+    spec.decay_steps = 40;
+    EXPECT_EQ(rates(spec, 40), want) << "the same bits";
+    want.resize(60, want.back());
+    EXPECT_EQ(rates(spec, 60), want);
+  }
+  const OptimizerSpec none{.lr = 1, .warmup_steps = 2, .decay_steps = 2, .final_lr_fraction = 0.5};
+  expect_near(rates(none, 4), {0.5, 1, 0.5, 0.5});
+}
+
 TEST(LearningRate, StepsOutsideTheRunAndUnknownNamesFail) {
   EXPECT_THROW(learning_rate({}, 5, 5), InternalError);
   EXPECT_THROW(learning_rate({}, -1, 5), InternalError);

@@ -200,6 +200,9 @@ TEST(BadRun, Data) {
       {"",
        {"optimizer.warmup_steps=1000000"},
        "optimizer.warmup_steps = 1000000: must be at most train.steps (100); nearest valid is 100"},
+      {"",
+       {"optimizer.warmup_steps=60", "optimizer.decay_steps=50"},
+       "optimizer.warmup_steps = 60: must be at most optimizer.decay_steps (50); nearest valid is 50"},
   });
 }
 

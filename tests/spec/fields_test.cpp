@@ -39,13 +39,14 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("sync"), 22);
   [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 2);
-  [[maybe_unused]] const auto& [lr, schedule, warmup, final_lr, beta1, beta2, eps, decay, clip] = run.optimizer;
-  EXPECT_EQ(num_fields("optimizer"), 9);
+  [[maybe_unused]] const auto& [lr, schedule, warmup, decay_steps, final_lr, beta1, beta2, eps, decay, clip] =
+      run.optimizer;
+  EXPECT_EQ(num_fields("optimizer"), 10);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
                                 sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 9 + 19);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 19);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }

@@ -44,6 +44,7 @@ RunSpec random_run(uint64_t seed) {
   spec.train.batch = dice.between(0, 70);
   spec.train.steps = dice.between(0, 20);
   spec.optimizer.warmup_steps = dice.between(-1, 30);
+  spec.optimizer.decay_steps = dice.between(-1, 30);
   if (dice.between(0, 1) == 0) spec.train.reduction = "reproducible";
   return spec;
 }
