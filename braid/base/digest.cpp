@@ -69,6 +69,12 @@ uint64_t Digest::value() const {
   return avalanche(hash);
 }
 
+void add_sized(Digest& digest, std::string_view text) {
+  const std::string size = std::to_string(text.size()) + "\n";
+  digest.add(std::as_bytes(std::span(size)));
+  digest.add(std::as_bytes(std::span(text)));
+}
+
 std::string hex(uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));

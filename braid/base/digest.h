@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace braid {
 
@@ -24,6 +25,9 @@ class Digest {
   std::array<std::byte, 32> rest_{};  // the last total_ % 32 bytes
   uint64_t total_ = 0;
 };
+
+// Adds a text so that its end shows: its length in decimal, a newline and its bytes.
+void add_sized(Digest& digest, std::string_view text);
 
 // Sixteen lower-case digits.
 std::string hex(uint64_t value);

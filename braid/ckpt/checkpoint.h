@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/content_mark.h"
 #include "braid/comm/communicator.h"
 #include "braid/mesh/placement.h"
 
@@ -28,17 +29,29 @@ struct CheckpointInfo {
   std::string tokenizer;                        // DataSpec::tokenizer
   int64_t next_sample = 0;                      // data cursor
   std::map<std::string, double> counters = {};  // the trainer's own numbers by name, "optimizer_steps"
+  std::vector<ContentMark> data = {};           // what the run reads its samples from, in order; empty: not known
+  uint64_t tokenizer_hash = 0;                  // tells tokenizers apart wherever they lie; 0: not known
 };
 
-// Collective over `world`. Rank 0 writes `directory` (weights and optimizer as *.safetensors, manifest.json last) under
-// a temporary name and renames it. Global tensors are put together without padding; of copies, the lowest rank's is
-// taken. On every rank: returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing
-// published.
-void save_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors, const CheckpointInfo& info,
-                     Communicator& world);
+// What is saved; all of it outlives this.
+struct CheckpointContent {
+  const std::vector<PlacedTensor>& tensors;
+  const CheckpointInfo& info;
+  const std::map<std::string, std::string>* tokenizer_files = nullptr;  // bytes by file name; null: none
+};
+
+// Collective over `world`. Rank 0 writes `directory` (the tokenizer's files, weights and optimizer as *.safetensors,
+// manifest.json last) under a temporary name and renames it. Global tensors are put together without padding; of
+// copies, the lowest rank's is taken; info and files are rank 0's. On every rank: returns when the checkpoint is
+// published; throws IoError or CommError otherwise, with nothing published.
+void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world);
 
 // Reads what the manifest says. Throws IoError naming file and byte when anything is not as the format demands.
 CheckpointInfo read_checkpoint_info(const std::string& directory);
+
+// The folder in which the tokenizer's files were saved with the checkpoint, compared with their hashes; empty when none
+// were. Throws IoError naming the file that was changed.
+std::string tokenizer_folder(const std::string& directory);
 
 // Fills every `tensors[i].local` from `directory`; each rank reads just its own boxes. Padding is left as it is. Before
 // anything is written, names, shapes and types of all tensors are compared (ConfigError lists every difference), and so

@@ -44,7 +44,19 @@ void CheckpointWriter::recover() {
   }
 }
 
+void CheckpointWriter::add(const std::string& name, std::string_view content) {
+  begin(name, {});
+  write(std::as_bytes(std::span(content)));
+  close();
+}
+
 void CheckpointWriter::open(const std::string& name, std::vector<TensorEntry> tensors) {
+  begin(name, std::move(tensors));
+  const std::string header = header_bytes(tensors_, {{"format", "braid"}});
+  write(std::as_bytes(std::span(header)));
+}
+
+void CheckpointWriter::begin(const std::string& name, std::vector<TensorEntry> tensors) {
   check(!file_, "one file of a checkpoint is written at a time");
   name_ = name;
   tensors_ = std::move(tensors);
@@ -52,8 +64,6 @@ void CheckpointWriter::open(const std::string& name, std::vector<TensorEntry> te
   digest_ = {};
   bytes_ = 0;
   file_ = files_.create(temporary_name(directory_) + "/" + name);
-  const std::string header = header_bytes(tensors_, {{"format", "braid"}});
-  write(std::as_bytes(std::span(header)));
 }
 
 void CheckpointWriter::write(std::span<const std::byte> bytes) {

@@ -1,6 +1,7 @@
 // The files of one checkpoint, in the order that makes a half-written one invisible. Runs on one rank.
 // It knows no ranks: it is given whole tensors.
 //
+//   step-8.tmp/tokenizer.json          the tokenizer's files: each as those below
 //   step-8.tmp/model.safetensors       write, hash, fsync, close
 //   step-8.tmp/optimizer.safetensors   the same
 //   step-8.tmp/manifest.json           the same, last
@@ -15,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/base/digest.h"
@@ -31,6 +33,8 @@ class CheckpointWriter {
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
+  // A whole file.
+  void add(const std::string& name, std::string_view content);
   // Begins a file of `tensors`, which append() then takes in the same order, contiguous on the host.
   void open(const std::string& name, std::vector<TensorEntry> tensors);
   void append(const at::Tensor& tensor);
@@ -39,6 +43,7 @@ class CheckpointWriter {
   void publish();
 
  private:
+  void begin(const std::string& name, std::vector<TensorEntry> tensors);
   void write(std::span<const std::byte> bytes);
   void recover();
   void replace();

@@ -52,13 +52,15 @@ void check_against(const Manifest& manifest, const std::string& name, const Open
   }
 }
 
+void check_size(const CheckedFile& file, int64_t expected) {
+  const int64_t bytes = file.bytes();
+  if (bytes == expected) return;
+  throw IoError(file.path(), std::min(bytes, expected), cat("has ", bytes, " bytes; the manifest says ", expected));
+}
+
 std::unique_ptr<OpenFile> opened(const std::string& directory, const Manifest& manifest, const std::string& name) {
   auto open = std::make_unique<OpenFile>(directory + "/" + name);
-  const int64_t expected = manifest.files.at(name).bytes, bytes = open->file.bytes();
-  if (bytes != expected) {
-    throw IoError(open->file.path(), std::min(bytes, expected),
-                  cat("has ", bytes, " bytes; the manifest says ", expected));
-  }
+  check_size(open->file, manifest.files.at(name).bytes);
   open->header = read_header(open->file);
   for (const auto& entry : open->header.tensors) open->tensors[entry.info.name] = entry;
   check_against(manifest, name, *open);
@@ -129,10 +131,31 @@ uint64_t hashed(const CheckedFile& file, int64_t begin, int64_t end) {
   throw IoError(open.file.path(), 0, "the xxh64 of the file is not the manifest's: its header was changed");
 }
 
+void verify_plain(const std::string& path, const ManifestFile& said) {
+  const CheckedFile file(path);
+  check_size(file, said.bytes);
+  const uint64_t found = hashed(file, 0, file.bytes());
+  if (found != said.hash) {
+    throw IoError(path, 0, cat("has xxh64 ", hex(found), "; the manifest says ", hex(said.hash), ": it was changed"));
+  }
+}
+
 }  // namespace
 
 CheckpointInfo read_checkpoint_info(const std::string& directory) {
   return read_manifest(found_directory(directory)).info;
+}
+
+std::string tokenizer_folder(const std::string& directory) {
+  const std::string found = found_directory(directory);
+  const Manifest manifest = read_manifest(found);
+  bool any = false;
+  for (const auto& [name, said] : manifest.files) {
+    if (holds_tensors(name)) continue;
+    verify_plain(found + "/" + name, said);
+    any = true;
+  }
+  return any ? found : "";
 }
 
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors) {
@@ -155,6 +178,10 @@ void verify_checkpoint(const std::string& directory) {
   const std::string found = found_directory(directory);
   const Manifest manifest = read_manifest(found);
   for (const auto& [name, said] : manifest.files) {
+    if (!holds_tensors(name)) {
+      verify_plain(found + "/" + name, said);
+      continue;
+    }
     const auto open = opened(found, manifest, name);
     if (hashed(open->file, 0, open->file.bytes()) != said.hash) throw_changed(*open, manifest);
   }

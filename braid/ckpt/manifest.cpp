@@ -53,10 +53,10 @@ void require(bool holds, const std::string& path, const std::string& rule) {
   if (!holds) throw IoError(path, -1, rule);
 }
 
-uint64_t hash_of(const OrderedJson& json, const std::string& path) {
-  const auto text = json.at("xxh64").get<std::string>();
+uint64_t hash_of(const OrderedJson& json, const std::string& path, const char* key = "xxh64") {
+  const auto text = json.at(key).get<std::string>();
   require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
-          cat("xxh64 ", text, " must be sixteen digits"));
+          cat(key, " ", text, " must be sixteen digits"));
   return std::stoull(text, nullptr, 16);
 }
 
@@ -79,11 +79,16 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
   Manifest manifest;
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
   const auto version = json.at("version").get<int64_t>();
-  require(version == kManifestVersion, path,
-          cat("has format version ", version, "; this braid reads ", kManifestVersion));
+  require(version >= 1 && version <= kManifestVersion, path,
+          cat("has format version ", version, "; this braid reads 1 to ", kManifestVersion));
   manifest.info = {json.at("step").get<int64_t>(), json.at("config").get<std::string>(),
                    json.at("tokenizer").get<std::string>(), json.at("next_sample").get<int64_t>()};
   if (json.contains("counters")) manifest.info.counters = json["counters"].get<std::map<std::string, double>>();
+  if (json.contains("tokenizer_xxh64")) manifest.info.tokenizer_hash = hash_of(json, path, "tokenizer_xxh64");
+  for (const auto& mark : json.value("data", OrderedJson::array())) {
+    manifest.info.data.push_back({mark.at("name").get<std::string>(), mark.at("documents").get<int64_t>(),
+                                  mark.at("bytes").get<int64_t>(), hash_of(mark, path)});
+  }
   for (const auto& [name, file] : json.at("files").items()) {
     require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
     manifest.files[name] = {file.at("bytes").get<int64_t>(), hash_of(file, path)};
@@ -106,6 +111,10 @@ std::string manifest_text(const Manifest& manifest) {
   json["step"] = manifest.info.step;
   json["next_sample"] = manifest.info.next_sample;
   json["tokenizer"] = manifest.info.tokenizer;
+  if (manifest.info.tokenizer_hash != 0) json["tokenizer_xxh64"] = hex(manifest.info.tokenizer_hash);
+  for (const auto& [name, documents, bytes, digest] : manifest.info.data) {
+    json["data"].push_back({{"name", name}, {"documents", documents}, {"bytes", bytes}, {"xxh64", hex(digest)}});
+  }
   json["config"] = manifest.info.config_toml;
   if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
   json["files"] = OrderedJson::object();
@@ -121,6 +130,8 @@ std::string manifest_text(const Manifest& manifest) {
   body.resize(body.size() - 2);  // the last "\n}"
   return cat(body, kDigestMember, hex(digest(body)), kDigestEnd);
 }
+
+bool holds_tensors(const std::string& file_name) { return file_name.ends_with(".safetensors"); }
 
 Manifest parse_manifest(const std::string& path, const std::string& text) {
   const auto body = checked_part(path, text);

@@ -31,7 +31,10 @@ struct Manifest {
   std::map<std::string, ManifestTensor> tensors;  // by name
 };
 
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;  // version 1 knew neither data nor tokenizer files; it is read too
+
+// Whether a file of a checkpoint is a safetensors file; the others are the tokenizer's.
+bool holds_tensors(const std::string& file_name);
 
 // The whole file; its last member is the Digest of the bytes before it.
 std::string manifest_text(const Manifest& manifest);

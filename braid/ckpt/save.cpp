@@ -73,7 +73,11 @@ void save_checkpoint_to(const std::string& directory, const CheckpointContent& c
   for (const auto& tensor : gather.tensors()) gathered[tensor.info.name] = &tensor;
 
   RankZero zero(world, content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device());
-  zero.run([&](auto& writer) { writer.emplace(directory, content.info, files); });
+  zero.run([&](auto& writer) {
+    writer.emplace(directory, content.info, files);
+    if (!content.tokenizer_files) return;
+    for (const auto& [name, bytes] : *content.tokenizer_files) writer->add(name, bytes);
+  });
   for (const auto& [file, entries] : by_file(gather.tensors())) {
     zero.run([&, &file = file, &entries = entries](auto& writer) { writer->open(file, entries); });
     for (const auto& entry : entries) {
@@ -87,10 +91,9 @@ void save_checkpoint_to(const std::string& directory, const CheckpointContent& c
   zero.agree();
 }
 
-void save_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors, const CheckpointInfo& info,
-                     Communicator& world) {
+void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world) {
   PosixFileSystem files;
-  save_checkpoint_to(directory, {tensors, info}, world, files);
+  save_checkpoint_to(directory, content, world, files);
 }
 
 }  // namespace braid

@@ -7,11 +7,6 @@
 
 namespace braid {
 
-struct CheckpointContent {
-  const std::vector<PlacedTensor>& tensors;
-  const CheckpointInfo& info;
-};
-
 // As save_checkpoint. `files` is used on rank 0 only.
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files);

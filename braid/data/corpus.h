@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "braid/base/content_mark.h"
 #include "braid/data/token_source.h"
 
 namespace braid {
@@ -17,10 +20,18 @@ using Blend = std::vector<BlendPart>;
 
 int64_t num_tokens(const Blend& blend);
 
+// What a corpus was made from, told by content and not by place: a run that goes on must go on with the same.
+struct CorpusOrigin {
+  std::vector<ContentMark> sources = {};  // the token files, or all of the text as one; empty: made in memory
+  uint64_t tokenizer = 0;                 // tokenizer_hash(); 0: nobody knows
+  std::map<std::string, std::string> tokenizer_files = {};  // tokenizer_copy()
+};
+
 struct Corpus {
   Blend train;
   Blend validation;  // empty: nothing is held out
   int64_t num_documents = 0;
+  CorpusOrigin origin = {};
 };
 
 // In nats per token: the cross-entropy of a model that knows only the bigram counts of `train`, measured on

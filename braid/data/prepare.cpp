@@ -147,17 +147,10 @@ class Preparation {
 
   // The folder is complete in itself: whoever has it can turn its tokens back into text.
   void copy_tokenizer() {
-    const auto paths = tokenizer_files(request_.tokenizer);
-    if (paths.empty() || fs::exists(in_out("manifest.json"))) return;
+    const auto copy = tokenizer_copy(request_.tokenizer);
+    if (copy.empty() || fs::exists(in_out("manifest.json"))) return;
     files_.create_directories(in_out("tokenizer"));
-    for (const auto& path : paths) {
-      const auto name = fs::path(path).filename().string();
-      const bool usual = name == "vocab.json" || name == "merges.txt" || name == "tokenizer_config.json";
-      std::ifstream file(path, std::ios::binary);
-      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      if (!file) throw IoError(path, -1, "cannot be read");
-      replace_file(files_, in_out("tokenizer/") + (usual ? name : "tokenizer.json"), bytes);
-    }
+    for (const auto& [name, bytes] : copy) replace_file(files_, in_out("tokenizer/") + name, bytes);
   }
 
   void count_what_is_done() {

@@ -79,6 +79,10 @@ Blend blend_of(const std::vector<OpenFolder>& folders, const std::vector<double>
   return blend;
 }
 
+void add_mark(const std::string& name, const TokenFileInfo& listed, std::vector<ContentMark>& marks) {
+  if (listed.num_tokens > 0) marks.push_back({name, listed.num_documents, listed.bytes, listed.digest});
+}
+
 }  // namespace
 
 std::shared_ptr<TokenFile> open_listed(const PreparedFolder& folder, const std::string& name,
@@ -130,6 +134,8 @@ Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::ve
     for (const auto& source : folder.manifest.sources) {
       for (const auto& part : source.parts) {
         corpus.num_documents += part.train.num_documents + part.validation.num_documents;
+        add_mark(part.train_name, part.train, corpus.origin.sources);
+        add_mark(part.validation_name, part.validation, corpus.origin.sources);
       }
     }
   }

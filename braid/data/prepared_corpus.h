@@ -27,7 +27,8 @@ std::string tokenizer_name(const PreparedFolder& folder);
 // Opens every token file and checks that it is the one the manifest lists. `weights`: one per folder, or none. A folder
 // has the share of its weight, without weights that of its tokens; inside it sources share by the weights they were
 // prepared with, else by their tokens. Without any weight everything is one part, folders and sources one after
-// another. Parts without a held-out token are left out of `validation`. Throws IoError.
+// another. Parts without a held-out token are left out of `validation`. The corpus' origin is the token files as their
+// manifests list them. Throws IoError.
 Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::vector<double>& weights);
 
 // Opens one file of the folder. Throws IoError when it is not the one listed.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <span>
 
+#include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
@@ -39,8 +40,13 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   const auto out = held_out(documents, spec.validation_fraction);
   const auto train = std::make_shared<MemoryTokens>(tokenizer.vocab());
   const auto validation = std::make_shared<MemoryTokens>(tokenizer.vocab());
+  ContentMark read{"text", static_cast<int64_t>(documents.size())};
+  Digest digest;
   for (size_t i = 0; i < documents.size(); ++i) {
-    const auto tokens = tokenizer.encode(content(documents[i]));
+    const std::string text = content(documents[i]);
+    read.bytes += documents[i].bytes;
+    add_sized(digest, text);
+    const auto tokens = tokenizer.encode(text);
     int64_t held = out[i] ? static_cast<int64_t>(tokens.size()) : 0;
     if (documents.size() == 1) held = held_out_end(static_cast<int64_t>(tokens.size()), spec.validation_fraction);
     const auto kept = tokens.size() - static_cast<size_t>(held);
@@ -49,6 +55,8 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   }
   Corpus corpus{{{train, 1}}, {}, static_cast<int64_t>(documents.size())};
   if (validation->num_tokens() > 0) corpus.validation = {{validation, 1}};
+  read.digest = digest.value();
+  corpus.origin.sources = {read};
   return corpus;
 }
 

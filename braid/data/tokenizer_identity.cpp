@@ -1,6 +1,7 @@
 // Digests of tokenizer files.
 #include "braid/data/tokenizer_identity.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,6 +9,7 @@
 
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -15,6 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigName = "tokenizer_config.json";
+
+std::string tokenizer_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(file)), {});
+  if (!file) throw IoError(path, -1, "cannot be read");
+  return content;
+}
 
 }  // namespace
 
@@ -37,17 +46,27 @@ std::vector<std::string> tokenizer_files(const std::string& name) {
 
 uint64_t tokenizer_identity(const std::string& name) {
   Digest digest;
-  const auto add = [&](const std::string& text) { digest.add(std::as_bytes(std::span(text))); };
-  if (name == "bytes") add("braid tokenizer: bytes");
+  if (name == "bytes") digest.add(std::as_bytes(std::span(std::string_view("braid tokenizer: bytes"))));
   for (const auto& path : tokenizer_files(name)) {
-    if (fs::path(path).filename() == kConfigName) continue;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw IoError(path, -1, "cannot be read");
-    const std::string content((std::istreambuf_iterator<char>(file)), {});
-    add(std::to_string(content.size()) + "\n");
-    add(content);
+    if (fs::path(path).filename() != kConfigName) add_sized(digest, tokenizer_bytes(path));
   }
   return digest.value();
+}
+
+std::map<std::string, std::string> tokenizer_copy(const std::string& name) {
+  std::map<std::string, std::string> copy;
+  for (const auto& path : tokenizer_files(name)) {
+    const std::string file = fs::path(path).filename().string();
+    const bool usual = file == "vocab.json" || file == "merges.txt" || file == kConfigName;
+    copy[usual ? file : "tokenizer.json"] = tokenizer_bytes(path);
+  }
+  return copy;
+}
+
+uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text) {
+  Digest digest;
+  add_sized(digest, cat(hex(identity), " ", end_of_text));
+  return std::max<uint64_t>(1, digest.value());
 }
 
 }  // namespace braid

@@ -1,8 +1,9 @@
 // Which tokenizer made some tokens: told by its files' content, not by their place.
-// It does not load tokenizers.
+// It knows their files, not what these say.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,13 @@ std::vector<std::string> tokenizer_files(const std::string& name);
 // XXH64 over the files that decide tokens (all of tokenizer_files() but tokenizer_config.json); of a fixed text for
 // "bytes". Equal for equal files wherever they lie. Throws IoError.
 uint64_t tokenizer_identity(const std::string& name);
+
+// The bytes of tokenizer_files() by the names under which a folder with them is the same tokenizer: a file of another
+// name is tokenizer.json there. Throws IoError.
+std::map<std::string, std::string> tokenizer_copy(const std::string& name);
+
+// Of an identity and the token that ends documents, which tokenizer_config.json may choose: equal for tokenizers that
+// make the same tokens of the same documents. Never 0.
+uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text);
 
 }  // namespace braid

@@ -17,8 +17,9 @@ struct GenerateOptions {
 };
 
 // Continues `options.prompt` (end-of-text when empty) with the weights in `directory`, written on any mesh, until
-// num_tokens or end-of-text. `on_text` hears each piece as it comes; the return value is the continuation without the
-// prompt. The same options give the same text. Throws IoError and ConfigError for a checkpoint that cannot be read.
+// num_tokens or end-of-text, by the tokenizer saved with them wherever the run's own is today. `on_text` hears each
+// piece as it comes; the return value is the continuation without the prompt. The same options give the same text.
+// Throws IoError and ConfigError for a checkpoint that cannot be read.
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/data/tokenizer_identity.h"
 #include "braid/spec/fields.h"
@@ -34,14 +35,35 @@ bool same_saved_type(const RunSpec& a, const RunSpec& b) {
   return (a.train.dtype == "float64") == (b.train.dtype == "float64");
 }
 
-// The same files wherever they lie. A tokenizer that is gone is the same when it has the same name.
-bool same_tokenizer(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  try {
-    return tokenizer_identity(a) == tokenizer_identity(b);
-  } catch (const IoError&) {
-    return false;
-  }
+std::string described(const ContentMark& mark) {
+  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, xxh64 ", hex(mark.digest), ")");
+}
+
+// The first difference; empty when there is none.
+std::string difference(const std::vector<ContentMark>& is, const std::vector<ContentMark>& was) {
+  const auto [now, then] = std::mismatch(is.begin(), is.end(), was.begin(), was.end());
+  if (now == is.end() && then == was.end()) return "";
+  if (now == is.end()) return cat("which goes on with ", described(*then), "; nothing is in its place");
+  if (then == was.end()) return cat("which ends before ", described(*now));
+  return cat("which has ", described(*then), " in place of ", described(*now));
+}
+
+void add_problem_of_data(const Resumed& run, const CheckpointInfo& info, std::vector<Problem>& found,
+                         const std::string& directory) {
+  if (info.data.empty() || run.origin.sources.empty()) return;
+  const std::string what = difference(run.origin.sources, info.data);
+  if (what.empty()) return;
+  found.push_back({"data.paths", value_text(*find_field("data.paths"), run.spec),
+                   cat("must hold the data of ", directory, ", ", what), ""});
+}
+
+void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, std::vector<Problem>& found,
+                              const std::string& directory) {
+  const std::string& name = run.spec.data.tokenizer;
+  const bool known = info.tokenizer_hash != 0 && run.origin.tokenizer != 0;
+  if (known ? info.tokenizer_hash == run.origin.tokenizer : same_tokenizer(name, info.tokenizer)) return;
+  found.push_back({"data.tokenizer", toml_text(name), cat("must be the tokenizer of ", directory),
+                   name == info.tokenizer ? "" : toml_text(info.tokenizer)});
 }
 
 // Whose state a checkpoint of such a run holds under the names of AdamW's moments.
@@ -84,7 +106,17 @@ void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, s
   if (spec.mesh.data != apart->second) refuse("mesh.data", cat(apart->second));
 }
 
-std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
+bool same_tokenizer(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  try {
+    return tokenizer_identity(a) == tokenizer_identity(b);
+  } catch (const IoError&) {
+    return false;
+  }
+}
+
+std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory) {
+  const RunSpec& spec = run.spec;
   std::vector<Problem> found;
   const auto refuse = [&](const std::string& key, const std::string& was) {
     found.push_back({key, value_text(*find_field(key), spec), cat("must be as in ", directory), was});
@@ -95,14 +127,13 @@ std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& 
       const std::string was = value_text(field, saved);
       if (is_fixed(field.key) && value_text(field, spec) != was) refuse(field.key, was);
     }
-    if (!same_tokenizer(spec.data.tokenizer, saved.data.tokenizer)) {
-      refuse("data.tokenizer", toml_text(saved.data.tokenizer));
-    }
     if (!same_saved_type(spec, saved)) refuse("train.dtype", toml_text(saved.train.dtype));
     add_problem_of_optimizer(spec, saved, found, directory);
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
   }
+  add_problem_of_tokenizer(run, info, found, directory);
+  add_problem_of_data(run, info, found, directory);
   add_problems_of_replicas(spec, info, found, directory);
   if (spec.train.steps <= info.step) {
     found.push_back({"train.steps", cat(spec.train.steps),

@@ -6,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/data/corpus.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -13,10 +14,22 @@ namespace braid {
 // The configuration a checkpoint was written with, whatever mesh it had. Throws ConfigError when it cannot be read.
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory);
 
-// Every key that must be as it was and is not: the model, and what decides which samples come in which order. The mesh,
-// the schedule, the optimizer's rates and the place of the data may change; also train.steps must leave something to
-// do. A checkpoint without a configuration is judged by its data cursor alone.
-std::vector<Problem> resume_problems(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory);
+// A run that goes on: what it is told, and what its data are.
+struct Resumed {
+  const RunSpec& spec;
+  const CorpusOrigin& origin;
+};
+
+// Every key that must be as it was and is not: the model, and what decides which samples come in which order, the data
+// and the tokenizer by their content. The mesh, the schedule, the optimizer's rates and the place of the data may
+// change; also train.steps must leave something to do. A checkpoint without a configuration is judged by its data and
+// its data cursor alone. What one of the two does not know of its data or tokenizer is not compared, but for the
+// tokenizer's name or files.
+std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory);
+
+// Whether two of DataSpec::tokenizer are the same files, wherever they lie. One that is gone is the same as its own
+// name.
+bool same_tokenizer(const std::string& a, const std::string& b);
 
 // Takes what compression carries over (names that begin with kReducerState) out of the tensors to be read where the
 // checkpoint's does not fit: another way of compressing, or other ranks. Returns a sentence about it, else "".

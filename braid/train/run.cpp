@@ -20,6 +20,7 @@
 #include "braid/spec/problems.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/continuation.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
@@ -176,8 +177,9 @@ class RankLoop {
 HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
 
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
-  const RunData data(given.data);
-  RunSpec spec = data.resolved(given);
+  const Continuation run = continuation_of(given);
+  const RunData data(run.spec.data, run.tokenizer_place);
+  RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
@@ -201,6 +203,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
           RunStart told = start;
           told.first_step = trainer.num_steps();
           observer.on_start(told);
+          for (const std::string& choice : run.choices) observer.on_choice(choice);
         }
         RunEnd mine = RankLoop(start, trainer, world, observer).run(stop_requested);
         if (world.rank() == 0) end = std::move(mine);

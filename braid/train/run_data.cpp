@@ -9,14 +9,15 @@
 namespace braid {
 namespace {
 
+// `place` is where the files of the tokenizer called `name` are.
+TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const std::string& place) {
+  return {name, tokenizer_identity(place), tokenizer.vocab(), tokenizer.end_of_text()};
+}
+
 // A tokenizer named for data that are tokens already.
-void refuse_other_tokenizer(const DataSpec& spec, const PreparedFolder& folder) {
-  const auto given = make_tokenizer(spec.tokenizer);
-  const auto& mark = folder.manifest.tokenizer;
-  if (tokenizer_identity(spec.tokenizer) == mark.identity && given->vocab() == mark.vocab &&
-      given->end_of_text() == mark.end_of_text) {
-    return;
-  }
+void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const PreparedFolder& folder) {
+  const TokenizerMark& prepared = folder.manifest.tokenizer;
+  if (mark_of(*make_tokenizer(place), prepared.name, place) == prepared) return;
   throw ConfigError(
       {{"data.tokenizer", spec.tokenizer,
         cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"), tokenizer_name(folder)}});
@@ -37,33 +38,44 @@ void refuse_short(const RunSpec& spec, const Corpus& corpus) {
 
 }  // namespace
 
-RunData::RunData(const DataSpec& spec) : folders_(prepared_folders(spec.paths)), tokenizer_name_(spec.tokenizer) {
-  if (folders_.empty()) {
-    tokenizer_ = make_tokenizer(spec.tokenizer);
-    vocab_ = tokenizer_->vocab();
+RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : folders_(prepared_folders(spec.paths)) {
+  const std::string& place = tokenizer_place.empty() ? spec.tokenizer : tokenizer_place;
+  if (!folders_.empty()) {
+    open_prepared(spec, place);
     return;
   }
-  vocab_ = folders_[0].manifest.tokenizer.vocab;
-  if (spec.tokenizer == DataSpec().tokenizer) {
-    tokenizer_name_ = tokenizer_name(folders_[0]);
-  } else {
-    refuse_other_tokenizer(spec, folders_[0]);
+  tokenizer_ = make_tokenizer(place);
+  mark_ = mark_of(*tokenizer_, spec.tokenizer, place);
+  tokenizer_files_ = tokenizer_copy(place);
+}
+
+void RunData::open_prepared(const DataSpec& spec, const std::string& tokenizer_place) {
+  const PreparedFolder& folder = folders_[0];
+  const bool own = spec.tokenizer == DataSpec().tokenizer;
+  const std::string place = own ? tokenizer_name(folder) : tokenizer_place;
+  if (!own) refuse_other_tokenizer(spec, place, folder);
+  if (own && tokenizer_identity(place) != folder.manifest.tokenizer.identity) {
+    throw IoError(place, -1, cat("is not the tokenizer that the data in ", folder.path, " were prepared with"));
   }
+  mark_ = folder.manifest.tokenizer;
+  mark_.name = own ? place : spec.tokenizer;
+  tokenizer_files_ = tokenizer_copy(place);
 }
 
 RunSpec RunData::resolved(RunSpec spec) const {
-  spec.data.tokenizer = tokenizer_name_;
-  if (spec.model.vocab == 0) spec.model.vocab = static_cast<int>(vocab_);
+  spec.data.tokenizer = mark_.name;
+  if (spec.model.vocab == 0) spec.model.vocab = static_cast<int>(mark_.vocab);
   return spec;
 }
 
 std::vector<Problem> RunData::problems(const RunSpec& spec) const {
   std::vector<Problem> found;
   const DataSpec& data = spec.data;
-  if (spec.model.vocab < vocab_) {
-    found.push_back({"model.vocab", cat(spec.model.vocab),
-                     cat("must be 0 or at least ", vocab_, ", the tokens of data.tokenizer (\"", data.tokenizer, "\")"),
-                     cat(vocab_)});
+  if (spec.model.vocab < mark_.vocab) {
+    found.push_back(
+        {"model.vocab", cat(spec.model.vocab),
+         cat("must be 0 or at least ", mark_.vocab, ", the tokens of data.tokenizer (\"", data.tokenizer, "\")"),
+         cat(mark_.vocab)});
   }
   if (folders_.empty() && !data.weights.empty()) {
     found.push_back(
@@ -88,12 +100,14 @@ Corpus RunData::corpus(const RunSpec& spec) const {
   if (spec.data.validation_fraction == 0) {
     corpus.validation.clear();
   } else if (folders_.empty() && corpus.validation.empty()) {
-    corpus.validation = {{std::make_shared<MemoryTokens>(vocab_), 1}};  // refused below
+    corpus.validation = {{std::make_shared<MemoryTokens>(mark_.vocab), 1}};  // refused below
   }
   if (!folders_.empty() && spec.train.eval_every > 0 && corpus.validation.empty()) {
     throw ConfigError({{"train.eval_every", cat(spec.train.eval_every), "must be 0: the data hold nothing out", "0"}});
   }
   refuse_short(spec, corpus);
+  corpus.origin.tokenizer = tokenizer_hash(mark_.identity, mark_.end_of_text);
+  corpus.origin.tokenizer_files = tokenizer_files_;
   return corpus;
 }
 

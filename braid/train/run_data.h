@@ -2,7 +2,9 @@
 // It knows no samples.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -15,25 +17,26 @@ namespace braid {
 
 class RunData {
  public:
-  // Opens the tokenizer, or the manifests of prepared data; reads no text yet. Data prepared with another tokenizer
-  // than data.tokenizer are refused; the default "bytes" stands for the one they were prepared with, and then none is
-  // loaded. Throws ConfigError and IoError.
-  explicit RunData(const DataSpec& spec);
+  // Opens the tokenizer, or the manifests of prepared data; reads no text yet. `tokenizer_place`, when given, is where
+  // the files of data.tokenizer are. Data prepared with another tokenizer are refused; the default "bytes" stands for
+  // the one they were prepared with, whose files must then be those in their folder. Throws ConfigError and IoError.
+  explicit RunData(const DataSpec& spec, const std::string& tokenizer_place = "");
 
   // `spec` with vocabulary and tokenizer filled in.
   RunSpec resolved(RunSpec spec) const;
-  // Of a resolved spec. Throws ConfigError with every problem of the data: options that do not fit how they were
-  // prepared, a model.vocab without room for the tokenizer's, a part that does not fill one sample of model.context;
-  // IoError.
+  // Of a resolved spec, with where it comes from. Throws ConfigError with every problem of the data: options that do
+  // not fit how they were prepared, a model.vocab without room for the tokenizer's, a part that does not fill one
+  // sample of model.context; IoError.
   Corpus corpus(const RunSpec& spec) const;
 
  private:
+  void open_prepared(const DataSpec& spec, const std::string& tokenizer_place);
   std::vector<Problem> problems(const RunSpec& spec) const;
 
   std::vector<PreparedFolder> folders_;   // empty: data.paths are text
   std::unique_ptr<Tokenizer> tokenizer_;  // of text
-  std::string tokenizer_name_;
-  int64_t vocab_ = 0;
+  TokenizerMark mark_;
+  std::map<std::string, std::string> tokenizer_files_;  // as they were when this was made
 };
 
 }  // namespace braid

@@ -53,6 +53,7 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
 
 Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
     : spec_(spec),
+      origin_(corpus.origin),
       groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world, shard_data(spec))),
       model_(std::make_unique<StageModel>(spec_, *groups_)) {
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();

@@ -54,7 +54,8 @@ class Trainer {
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 
-  // Parameters and moments; the number of steps done and the data cursor travel in the manifest. Both throw IoError and
+  // Parameters and moments; the number of steps done, the data cursor and what the data are travel in the manifest, the
+  // tokenizer's files beside it. Both throw IoError and
   // CommError. save() throws RunError when a parameter is not finite, with nothing published. load() throws ConfigError
   // when the spec does not go on with what was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
@@ -92,6 +93,7 @@ class Trainer {
   std::vector<PlacedTensor> tensors() const;
 
   RunSpec spec_;
+  const CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<StageModel> model_;
   std::unique_ptr<Replication> replication_;

@@ -32,6 +32,8 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   replication_->fetch_moments(*optimizer_);
   refuse_if_not_finite();
   CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  info.data = origin_.sources;
+  info.tokenizer_hash = origin_.tokenizer;
   if (loss_scaler_) {
     const LossScaler::State& state = loss_scaler_->state();
     info.counters = {{"loss_scale", state.scale}, {"finite_steps", static_cast<double>(state.num_finite)}};
@@ -40,7 +42,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
   if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
-  save_checkpoint(directory, on_host(tensors()), info, groups_->world);
+  save_checkpoint(directory, {on_host(tensors()), info, &origin_.tokenizer_files}, groups_->world);
   replication_->saved(*optimizer_);
 }
 
@@ -60,8 +62,11 @@ void Trainer::load_counters(const CheckpointInfo& info) {
 void Trainer::load(const std::string& directory) {
   complete();
   const CheckpointInfo info = read_checkpoint_info(directory);
-  auto found = resume_problems(spec_, info, directory);
+  auto found = resume_problems({spec_, origin_}, info, directory);
   if (!found.empty()) throw ConfigError(std::move(found));
+  if (info.data.empty() && !origin_.sources.empty()) {
+    choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
+  }
   if (groups_->world.rank() == 0) verify_checkpoint(directory);
   groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   auto places = tensors();

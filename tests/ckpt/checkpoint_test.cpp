@@ -24,7 +24,7 @@ class Checkpoint : public ScratchFolder {
   void save(const MeshSpec& spec, const std::string& name) {
     const DeviceMesh mesh(spec);
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
-      save_checkpoint(path(name), sample_tensors(mesh, world.rank()).wanted, kInfo, world);
+      save_checkpoint(path(name), {sample_tensors(mesh, world.rank()).wanted, kInfo}, world);
     });
   }
   // Loading is not collective, so the ranks can be played one after another.
@@ -75,6 +75,33 @@ TEST_F(Checkpoint, InfoComesBack) {
   EXPECT_EQ(info.next_sample, kInfo.next_sample);
 }
 
+TEST_F(Checkpoint, TheTokenizersFilesGoInsideAndAreVerified) {
+  save({}, "step");
+  EXPECT_EQ(tokenizer_folder(path("step")), "");
+  const std::map<std::string, std::string> files{{"tokenizer.json", "{\"model\": {}}"},
+                                                 {"tokenizer_config.json", "{}"}};
+  run_ranks(2, [&](Communicator& world) {
+    const DeviceMesh mesh({.data = 2});
+    save_checkpoint(path("step"), {sample_tensors(mesh, world.rank()).wanted, kInfo, &files}, world);
+  });
+  EXPECT_EQ(tokenizer_folder(path("step/")), path("step"));
+  verify_checkpoint(path("step"));
+  expect_loads({.tensor = 2}, "step");
+  for (const auto& [name, bytes] : files) EXPECT_EQ(content(path("step/" + name)), bytes);
+  const auto file = path("step/tokenizer.json");
+  for (const char* changed : {"{\"model\": []}", "{}"}) {
+    write(file, changed);
+    for (const auto& read : {&verify_checkpoint, +[](const std::string& step) { tokenizer_folder(step); }}) {
+      try {
+        read(path("step"));
+        ADD_FAILURE() << changed;
+      } catch (const IoError& error) {
+        EXPECT_EQ(error.path(), file);
+      }
+    }
+  }
+}
+
 TEST_F(Checkpoint, ParentsAreMadeAndAnOldCheckpointIsReplaced) {
   save({}, "runs/new/step");
   std::filesystem::create_directories(path("step/stray"));
@@ -114,7 +141,7 @@ TEST_F(Checkpoint, ABoxThatNobodyHoldsIsNamed) {
   auto tensors = sample_tensors(mesh, 1).wanted;
   std::erase_if(tensors, [](const PlacedTensor& tensor) { return tensor.name != "blocks.3.proj.weight"; });
   try {
-    run_ranks(1, [&](Communicator& world) { save_checkpoint(path("step"), tensors, kInfo, world); });
+    run_ranks(1, [&](Communicator& world) { save_checkpoint(path("step"), {tensors, kInfo}, world); });
     FAIL();
   } catch (const InternalError& error) {
     EXPECT_NE(std::string(error.what()).find("tensor blocks.3.proj.weight is covered"), std::string::npos)
@@ -127,7 +154,7 @@ TEST_F(Checkpoint, RanksThatDisagreeAreNamed) {
   try {
     run_ranks(2, [&](Communicator& world) {
       const Index shape = {2 + world.rank()};
-      save_checkpoint(path("step"), {{"w", replicated(shape), at::zeros(shape)}}, kInfo, world);
+      save_checkpoint(path("step"), {{{"w", replicated(shape), at::zeros(shape)}}, kInfo}, world);
     });
     FAIL();
   } catch (const InternalError& error) {

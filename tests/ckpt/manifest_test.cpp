@@ -42,7 +42,7 @@ std::string error_with(const std::string& from, const std::string& to) {
 TEST(Manifest, Picture) {
   EXPECT_EQ(manifest_text(small()), R"({
   "format": "braid checkpoint",
-  "version": 1,
+  "version": 2,
   "step": 8,
   "next_sample": 64,
   "tokenizer": "bytes",
@@ -82,8 +82,28 @@ TEST(Manifest, CountersComeBack) {
   EXPECT_EQ(parse_manifest("m", manifest_text(manifest)).info.counters, manifest.info.counters);
 }
 
+TEST(Manifest, DataAndTokenizerComeBack) {
+  Manifest manifest = small();
+  manifest.info.data = {{"text", 8, 14080, 0xABC}, {"source0-train-00000.tokens", 1, 4096, 0}};
+  manifest.info.tokenizer_hash = 0x0123;
+  const auto text = manifest_text(manifest);
+  EXPECT_NE(text.find("\"tokenizer_xxh64\": \"0000000000000123\""), std::string::npos) << text;
+  const auto again = parse_manifest("m", text);
+  EXPECT_EQ(again.info.data, manifest.info.data);
+  EXPECT_EQ(again.info.tokenizer_hash, manifest.info.tokenizer_hash);
+}
+
+TEST(Manifest, TheFirstFormatIsReadAndKnowsNeither) {
+  auto text = manifest_text(small());
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+  const auto info = parse_manifest("m", resealed(text)).info;
+  EXPECT_EQ(info.tokenizer, "bytes");
+  EXPECT_TRUE(info.data.empty());
+  EXPECT_EQ(info.tokenizer_hash, 0u);
+}
+
 TEST(Manifest, WhatItMayNotSay) {
-  EXPECT_EQ(error_with("\"version\": 1", "\"version\": 2"), "m: has format version 2; this braid reads 1");
+  EXPECT_EQ(error_with("\"version\": 2", "\"version\": 3"), "m: has format version 3; this braid reads 1 to 2");
   EXPECT_EQ(error_with("braid checkpoint", "other"), "m: format must be \"braid checkpoint\"");
   EXPECT_NE(error_with("\"step\": 8", "\"step\": \"8\""), "no error");
   EXPECT_NE(error_with("\"step\": 8,", ""), "no error");

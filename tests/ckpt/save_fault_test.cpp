@@ -104,9 +104,14 @@ class SaveFault : public ScratchFolder {
     std::erase_if(tensors, [](const PlacedTensor& tensor) { return tensor.name.find("blocks.") != std::string::npos; });
     return tensors;
   }
+  static std::map<std::string, std::string> tokenizer(int64_t step) {
+    return {{"merges.txt", cat("merges of ", step)}, {"vocab.json", cat("vocabulary of ", step)}};
+  }
   void save(int64_t step, FileSystem& files) {
+    const auto tokenizer_files = tokenizer(step);
     run_ranks(1, [&](Communicator& world) {
-      save_checkpoint_to(path("last"), {few(DeviceMesh({}), 0, step), {step, "", "bytes", 0}}, world, files);
+      save_checkpoint_to(path("last"), {few(DeviceMesh({}), 0, step), {step, "", "tok", 0}, &tokenizer_files}, world,
+                         files);
     });
   }
   void save(int64_t step) {
@@ -122,6 +127,8 @@ class SaveFault : public ScratchFolder {
     const auto wanted = few(DeviceMesh({}), 0, step);
     for (size_t i = 0; i < wanted.size(); ++i)
       EXPECT_TRUE(equal_bits(tensors[i].local, wanted[i].local)) << wanted[i].name;
+    const std::string folder = tokenizer_folder(path("last"));
+    for (const auto& [name, bytes] : tokenizer(step)) EXPECT_EQ(content(folder + "/" + name), bytes);
     return step;
   }
   void expect_clean() {
@@ -191,9 +198,11 @@ TEST_F(SaveFault, AFailureAtAnyCallIsEveryRanksAndLeavesTheOldCheckpoint) {
     std::mutex lock;
     std::vector<std::string> errors;
     const DeviceMesh mesh({.tensor = 3});
+    const auto tokenizer_files = tokenizer(2);
     run_ranks(3, [&](Communicator& world) {
       try {
-        save_checkpoint_to(path("last"), {few(mesh, world.rank(), 2), {2, "", "bytes", 0}}, world, files);
+        save_checkpoint_to(path("last"), {few(mesh, world.rank(), 2), {2, "", "tok", 0}, &tokenizer_files}, world,
+                           files);
       } catch (const IoError& error) {
         const std::scoped_lock hold(lock);
         errors.push_back(error.what());
@@ -224,7 +233,7 @@ TEST_F(SaveFault, APlaceThatCannotBeWrittenIsNamedOnEveryRank) {
   std::atomic<int> named = 0;
   run_ranks(2, [&](Communicator& world) {
     try {
-      save_checkpoint(path("file/step"), few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}, world);
+      save_checkpoint(path("file/step"), {few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
     } catch (const IoError& error) {
       named += std::string(error.what()).find(path("file")) == 0 &&
                std::string(error.what()).find("Not a directory") != std::string::npos;
@@ -239,7 +248,7 @@ TEST_F(SaveFault, AFullDiskSaysHowMuchIsFree) {
   std::string what;
   try {
     run_ranks(1, [&](Communicator& world) {
-      save_checkpoint(path("disk/step"), sample_tensors(DeviceMesh({}), 0).wanted, {}, world);
+      save_checkpoint(path("disk/step"), {sample_tensors(DeviceMesh({}), 0).wanted, {}}, world);
     });
   } catch (const IoError& error) {
     what = error.what();

@@ -1,0 +1,72 @@
+// Reads the checkpoint's manifest and the tokenizer's files.
+#include "braid/train/continuation.h"
+
+#include <filesystem>
+
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/spec/fields.h"
+#include "braid/train/resume.h"
+
+namespace braid {
+namespace {
+
+void take_tokenizer(Continuation& run, const CheckpointInfo& info) {
+  const std::string &name = run.spec.data.tokenizer, &directory = run.spec.train.resume;
+  if (name != info.tokenizer || name == "bytes") return;
+  run.tokenizer_place = tokenizer_folder(directory);
+  if (run.tokenizer_place.empty()) {
+    run.choices.push_back(cat("the tokenizer at ", name, ": ", directory, " was saved without its own"));
+  } else if (!std::filesystem::exists(name)) {
+    run.choices.push_back(cat("the tokenizer that was saved with ", directory, ": there is none at ", name));
+  } else if (!same_tokenizer(name, run.tokenizer_place)) {
+    run.choices.push_back(cat("the tokenizer that was saved with ", directory, ": the one at ", name, " is another"));
+  }
+}
+
+std::string told_of_horizon(int was, int steps, const std::string& directory) {
+  const std::string keeps = cat("optimizer.decay_steps = ", was, ", as in ", directory, ": the learning rate ");
+  const std::string other = cat(" (optimizer.decay_steps=", steps, " would ");
+  return was < steps ? cat(keeps, "stays at its lowest from there on", other, "stretch its decay)")
+                     : cat(keeps, "does not come to its lowest", other, "shorten its decay)");
+}
+
+void take_horizon(Continuation& run, const RunSpec& saved) {
+  OptimizerSpec& optimizer = run.spec.optimizer;
+  const int steps = run.spec.train.steps, was = decay_end(saved.optimizer, saved.train.steps);
+  if (optimizer.schedule == "constant" || decay_end(optimizer, steps) == was) return;
+  const std::string& directory = run.spec.train.resume;
+  if (optimizer.decay_steps > 0) {
+    run.choices.push_back(
+        cat("a decay of the learning rate up to step ", optimizer.decay_steps, "; it was ", was, " in ", directory));
+    return;
+  }
+  optimizer.decay_steps = was;
+  run.choices.push_back(told_of_horizon(was, steps, directory));
+}
+
+// The horizon has a sentence of its own.
+void tell_of_changes(Continuation& run, const RunSpec& saved) {
+  for (const Field& field : fields()) {
+    if (section_of(field) != "optimizer" || field.key == "optimizer.decay_steps") continue;
+    const std::string is = value_text(field, run.spec), was = value_text(field, saved);
+    if (is != was) run.choices.push_back(cat(field.key, " = ", is, "; it was ", was, " in ", run.spec.train.resume));
+  }
+}
+
+}  // namespace
+
+Continuation continuation_of(const RunSpec& spec) {
+  Continuation run{spec, "", {}};
+  const std::string& directory = spec.train.resume;
+  if (directory.empty()) return run;
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  take_tokenizer(run, info);
+  if (info.config_toml.empty()) return run;
+  const RunSpec saved = saved_spec(info, directory);
+  take_horizon(run, saved);
+  tell_of_changes(run, saved);
+  return run;
+}
+
+}  // namespace braid

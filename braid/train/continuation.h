@@ -1,0 +1,28 @@
+// What a run that goes on takes over from its checkpoint before anything of it is read or made. What must be equal is
+// judged elsewhere (resume.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct Continuation {
+  RunSpec spec;
+  std::string tokenizer_place;       // where the files of data.tokenizer are, where that is not their place; else empty
+  std::vector<std::string> choices;  // sentences for the user: what was taken over, and what is not as it was
+};
+
+// Of a run without train.resume: `spec` itself. Of any other:
+//   the tokenizer   where data.tokenizer is named as the checkpoint names it, the one that was saved with the
+//   checkpoint,
+//                   whatever has become of the files there;
+//   the horizon     where optimizer.decay_steps is 0, the checkpoint's, so that a larger train.steps leaves the
+//   learning
+//                   rate's curve as it was.
+// Throws IoError and ConfigError when the checkpoint cannot be read.
+Continuation continuation_of(const RunSpec& spec);
+
+}  // namespace braid

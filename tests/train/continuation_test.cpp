@@ -1,0 +1,100 @@
+// Going on from checkpoints that do not know their data and hold no tokenizer, as the first format's.
+#include "braid/train/continuation.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "braid/base/digest.h"
+#include "braid/base/errors.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
+#include "braid/train/generate.h"
+#include "braid/train/resume.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/train/layout_run.h"
+
+namespace braid {
+namespace {
+
+// A checkpoint of one step on tokens made in memory, whose manifest is made one of the first format.
+class FirstFormat : public ScratchFolder {
+ protected:
+  void SetUp() override {
+    std::filesystem::copy_file(BRAID_SOURCE_DIR "/tests/data/data/bpe.json", tokenizer_);
+    spec_ = tiny_spec(2, 2);
+    spec_.model.vocab = 700;
+    spec_.train.dtype = "float32";
+    spec_.data = {.paths = {"text"}, .tokenizer = tokenizer_};
+    on_every_rank(spec_, [&](Trainer& trainer) {
+      trainer.step();
+      trainer.save(step_, to_toml(spec_));
+    });
+    std::string text = content(step_ + "/manifest.json");
+    text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+    const std::string body = text.substr(0, text.rfind(",\n  \"xxh64\""));
+    Digest digest;
+    digest.add(std::as_bytes(std::span(body)));
+    write(step_ + "/manifest.json", cat(body, ",\n  \"xxh64\": \"", hex(digest.value()), "\"\n}\n"));
+  }
+  RunSpec resumed(int steps) const {
+    RunSpec spec = spec_;
+    spec.train.resume = step_;
+    spec.train.steps = steps;
+    return spec;
+  }
+
+  const std::string tokenizer_ = path("tok.json"), step_ = path("step-1");
+  RunSpec spec_;
+};
+
+TEST_F(FirstFormat, SamplesByThePathOfItsTokenizer) {
+  const GenerateOptions options{.prompt = "a", .num_tokens = 3, .threads = 1};
+  EXPECT_FALSE(generate(step_, options, nullptr).empty());
+  std::filesystem::remove(tokenizer_);
+  EXPECT_THROW(generate(step_, options, nullptr), ConfigError);
+}
+
+TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
+  const Continuation run = continuation_of(resumed(3));
+  EXPECT_EQ(run.tokenizer_place, "");
+  EXPECT_EQ(run.choices, Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
+  Corpus corpus = tiny_corpus();
+  corpus.origin.sources = {{"text", 1, 2, 3}};
+  run_ranks(1, [&](Communicator& world) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    Trainer trainer(run.spec, corpus, world);
+    trainer.load(step_);
+    EXPECT_EQ(trainer.take_choices(),
+              Strings{cat("the data as they are: ", step_, " does not say what it was trained on")});
+    EXPECT_EQ(trainer.step().step, 2);
+  });
+}
+
+TEST_F(FirstFormat, ComparesTheTokenizersFiles) {
+  const CheckpointInfo info = read_checkpoint_info(step_);
+  RunSpec spec = resumed(3);
+  const CorpusOrigin unknown;
+  spec.data.tokenizer = path("same.json");
+  std::filesystem::copy_file(tokenizer_, spec.data.tokenizer);
+  EXPECT_TRUE(resume_problems({spec, unknown}, info, step_).empty());
+  write(spec.data.tokenizer, "another");
+  const auto found = resume_problems({spec, unknown}, info, step_);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].key, "data.tokenizer");
+}
+
+// The checkpoint remembers where the decay was to end, though nothing named it.
+TEST_F(FirstFormat, HasAHorizon) {
+  const Continuation longer = continuation_of(resumed(10));
+  EXPECT_EQ(longer.spec.optimizer.decay_steps, spec_.train.steps);
+  RunSpec asked = resumed(10);
+  asked.optimizer.decay_steps = 10;
+  EXPECT_EQ(continuation_of(asked).spec.optimizer.decay_steps, 10);
+  EXPECT_EQ(continuation_of(resumed(spec_.train.steps)).spec.optimizer.decay_steps, 0);
+  EXPECT_EQ(continuation_of(spec_).spec, spec_);
+}
+
+}  // namespace
+}  // namespace braid
