@@ -6,7 +6,7 @@
 #include "braid/data/tokenizer_identity.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid {
+namespace braid::corpus_origin_test {
 namespace {
 
 class OriginOfText : public ScratchFolder {
@@ -68,4 +68,4 @@ TEST_F(OriginOfText, ACopyOfATokenizerIsTheSameTokenizer) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::corpus_origin_test

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
-namespace braid {
+namespace braid::continuation_test {
 namespace {
 
 // A checkpoint of one step on tokens made in memory, whose manifest is made one of the first format.
@@ -97,4 +97,4 @@ TEST_F(FirstFormat, HasAHorizon) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::continuation_test
