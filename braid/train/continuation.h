@@ -15,13 +15,11 @@ struct Continuation {
   std::vector<std::string> choices;  // sentences for the user: what was taken over, and what is not as it was
 };
 
-// Of a run without train.resume: `spec` itself. Of any other:
-//   the tokenizer   where data.tokenizer is named as the checkpoint names it, the one that was saved with the
-//   checkpoint,
-//                   whatever has become of the files there;
-//   the horizon     where optimizer.decay_steps is 0, the checkpoint's, so that a larger train.steps leaves the
-//   learning
-//                   rate's curve as it was.
+// Of a run without train.resume: `spec` itself. Any other takes over
+//   the tokenizer  that was saved with the checkpoint, where data.tokenizer is named as there, whatever has become of the
+//                  files of that name;
+//   the horizon    of the learning rate's decay, where optimizer.decay_steps is 0, so that a larger train.steps leaves
+//                  the curve as it was.
 // Throws IoError and ConfigError when the checkpoint cannot be read.
 Continuation continuation_of(const RunSpec& spec);
 
