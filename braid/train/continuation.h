@@ -16,10 +16,9 @@ struct Continuation {
 };
 
 // Of a run without train.resume: `spec` itself. Any other takes over
-//   the tokenizer  that was saved with the checkpoint, where data.tokenizer is named as there, whatever has become of the
-//                  files of that name;
-//   the horizon    of the learning rate's decay, where optimizer.decay_steps is 0, so that a larger train.steps leaves
-//                  the curve as it was.
+//   the tokenizer  that was saved with the checkpoint, where data.tokenizer is named as there: what has become of the
+//                  files of that name does not matter;
+//   the horizon    of the decay, where optimizer.decay_steps is 0: a larger train.steps leaves the curve as it was.
 // Throws IoError and ConfigError when the checkpoint cannot be read.
 Continuation continuation_of(const RunSpec& spec);
 
