@@ -1,10 +1,23 @@
 // The rules of communicator.h on tensors and ranks.
 #include "braid/comm/checked_communicator.h"
 
+#include <functional>
+
 #include "braid/base/text.h"
 #include "braid/comm/local/combine.h"
 
 namespace braid {
+namespace {
+
+const char* begin_of(const at::Tensor& tensor) { return static_cast<const char*>(tensor.const_data_ptr()); }
+
+bool overlap(const at::Tensor& a, const at::Tensor& b) {
+  if (a.numel() == 0 || b.numel() == 0) return false;
+  const std::less<const char*> before;
+  return before(begin_of(a), begin_of(b) + b.nbytes()) && before(begin_of(b), begin_of(a) + a.nbytes());
+}
+
+}  // namespace
 
 CheckedCommunicator::CheckedCommunicator(Queue& queue, int size)
     : queue_(queue), identity_(size == 1 && dynamic_cast<HostQueue*>(&queue) != nullptr) {}
@@ -34,6 +47,7 @@ Work CheckedCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in
   require(out.numel() == in.numel() && out.scalar_type() == in.scalar_type(), "all_to_all",
           "`out` must have the size and type of `in`");
   require(in.numel() % size() == 0, "all_to_all", cat(in.numel(), " elements are not ", size(), " equal chunks"));
+  require(!overlap(out, in), "all_to_all", "`out` and `in` share memory");
   return issue({Kind::AllToAll, {}, 0, in.scalar_type(), in.numel() / size()}, in, out);
 }
 
@@ -71,6 +85,8 @@ void CheckedCommunicator::require_chunks(const at::Tensor& whole, const at::Tens
   require(whole.scalar_type() == chunk.scalar_type(), op, "`out` and `in` differ in type");
   require(whole.numel() == chunk.numel() * size(), op,
           cat(whole.numel(), " elements are not ", size(), " chunks of ", chunk.numel()));
+  const bool own = overlap(whole, chunk) && begin_of(chunk) == begin_of(whole) + rank() * chunk.nbytes();
+  require(own || !overlap(whole, chunk), op, cat("`out` and `in` share memory that is not chunk ", rank()));
 }
 
 void CheckedCommunicator::require_combinable(const at::Tensor& tensor, const char* op) const {

@@ -83,11 +83,11 @@ class Communicator {
   // In place. On return of the Work, every rank's `tensor` holds the combination of all.
   virtual Work all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
   // `in` has size() equal chunks along its flattened elements; `out` receives chunk rank() combined over all ranks.
-  // `out` may be a view of chunk rank() of `in`.
+  // `out` may be a view of chunk rank() of `in`; otherwise, here and below, the two share no memory.
   virtual Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) = 0;
   // `out` has size() equal chunks; chunk r receives rank r's `in`. `in` may be a view of chunk rank() of `out`.
   virtual Work all_gather(const at::Tensor& out, const at::Tensor& in) = 0;
-  // Chunk r of `in` becomes chunk rank() of rank r's `out`.
+  // Chunk r of `in` becomes chunk rank() of rank r's `out`. Never in place: the two share no memory.
   virtual Work all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
   virtual Work broadcast(const at::Tensor& tensor, int root) = 0;
   virtual Work barrier() = 0;

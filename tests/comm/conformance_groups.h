@@ -1,6 +1,7 @@
 // What every backend promises about messages and about groups made by split. Backends as in conformance.h.
 #pragma once
 
+#include "braid/base/errors.h"
 #include "tests/comm/conformance.h"
 
 namespace braid::comm_tests {
@@ -202,7 +203,25 @@ TYPED_TEST_P(Groups, a_group_of_one_is_the_identity) {
   });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Groups, messages_match_by_tag_and_in_order_within_a_tag,
+// Whatever has sent a chunk has no room for what comes in its place.
+TYPED_TEST_P(Groups, all_to_all_in_place_is_refused) {
+  for (const int ranks : {1, 2}) {
+    for (const int64_t begin : {0, 1}) {
+      try {
+        TypeParam::run(ranks, [&](Communicator& world) {
+          const at::Tensor x = empty<float>(2 * ranks + 1);
+          const at::Tensor out = x.narrow(0, begin, 2 * ranks), in = x.narrow(0, 0, 2 * ranks);
+          world.all_to_all(out, in).wait_host();
+        });
+        ADD_FAILURE() << ranks << " ranks, begin " << begin;
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.failure().why, "all_to_all: `out` and `in` share memory");
+      }
+    }
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(Groups, all_to_all_in_place_is_refused, messages_match_by_tag_and_in_order_within_a_tag,
                             neighbours_that_both_send_first_do_not_deadlock,
                             a_rank_sends_to_itself_and_nothing_is_a_message_too,
                             messages_and_collectives_do_not_order_each_other,

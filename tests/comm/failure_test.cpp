@@ -88,6 +88,11 @@ TEST(Refused, tensors_and_ranks_that_make_no_sense) {
       {[](Communicator& g) { g.all_gather(floats(6), floats(3).to(at::kDouble)); },
        "all_gather: `out` and `in` differ in type"},
       {[](Communicator& g) { g.all_to_all(floats(3), floats(3)); }, "all_to_all: 3 elements are not 2 equal chunks"},
+      {[](Communicator& g) {
+         const at::Tensor x = floats(6);
+         g.all_gather(x, x.narrow(0, 1, 3));
+       },
+       "all_gather: `out` and `in` share memory that is not chunk 1"},
       {[](Communicator& g) { g.broadcast(floats(3), 2); }, "broadcast: root 2 is not a rank of a group of 2"},
       {[](Communicator& g) {
          P2p one{P2p::Kind::Send, floats(1), -1, 0};
