@@ -63,6 +63,13 @@ std::vector<int> first_blocks(const std::vector<Parameter>& params, const std::v
   return found;
 }
 
+std::string why_released(const std::vector<Parameter>& params, const ShardUnit& unit) {
+  std::vector<std::string> names;
+  for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) names.push_back(params[p].name);
+  return cat("the ranks share out ", joined(names), ": they are whole only while their layer runs, and inside of ",
+             "DataParallel::with_whole_parameters");
+}
+
 }  // namespace
 
 ParamStore::ParamStore(const std::vector<BlockSpec>& blocks, const StoreOptions& options)
@@ -161,7 +168,7 @@ void ParamStore::make_views() {
   }
 }
 
-// A view cannot be made of what has no memory, but keeps when it goes.
+// Unit by unit: no two have memory at once.
 void ParamStore::make_data_views() {
   if (!shards_parameters()) {
     for (const ShardUnit& unit : units_) unit_data_.push_back(flat_data_.narrow(0, unit.begin, unit.length()));
@@ -173,7 +180,7 @@ void ParamStore::make_data_views() {
     for (int p = unit.first_param; p < unit.first_param + unit.num_params; ++p) {
       params_[p].data = slice(unit_data_.back(), params_[p].offset - unit.begin, params_[p].placement);
     }
-    release_memory(unit_data_.back());
+    release_memory(unit_data_.back(), why_released(params_, unit));
   }
 }
 
@@ -233,7 +240,7 @@ void ParamStore::allocate_unit(int unit) {
   restore_memory(unit_data_[unit]);
 }
 
-void ParamStore::free_unit(int unit) { release_memory(unit_data_[unit]); }
+void ParamStore::free_unit(int unit) { release_memory(unit_data_[unit], why_released(params_, units_[unit])); }
 
 void ParamStore::bind(const at::Tensor& flat_data) {
   check(units_.empty(), "versions of the weights are whole");

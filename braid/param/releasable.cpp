@@ -7,14 +7,35 @@
 namespace braid {
 namespace {
 
-void resize(const at::Tensor& tensor, size_t bytes) {
-  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  if (storage->nbytes() != bytes) at::native::resize_bytes_cpu(storage, bytes);
-}
+using c10::StorageImpl;
+
+// LibTorch lets a storage begin to refuse its data and has no call that ends it. An explicit instantiation may name a
+// private member.
+bool& refuses_data(StorageImpl& storage);
+template <bool StorageImpl::*Flag>
+struct PrivateFlag {
+  friend bool& refuses_data(StorageImpl& storage) { return storage.*Flag; }
+};
+template struct PrivateFlag<&StorageImpl::throw_on_immutable_data_ptr_>;
+
+StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
 }  // namespace
 
-void release_memory(const at::Tensor& tensor) { resize(tensor, 0); }
-void restore_memory(const at::Tensor& tensor) { resize(tensor, tensor.nbytes()); }
+void release_memory(const at::Tensor& tensor, const std::string& why) {
+  StorageImpl& storage = storage_of(tensor);
+  if (refuses_data(storage)) return;
+  at::native::resize_bytes_cpu(&storage, 0);
+  storage.set_nbytes(tensor.nbytes());  // so that views are made of it as ever
+  storage.release_data_and_set_meta_custom_data_ptr_error_msg_(why);
+}
+
+void restore_memory(const at::Tensor& tensor) {
+  StorageImpl& storage = storage_of(tensor);
+  if (!refuses_data(storage)) return;
+  refuses_data(storage) = false;
+  storage.set_nbytes(0);
+  at::native::resize_bytes_cpu(&storage, tensor.nbytes());  // looks at the flag anew
+}
 
 }  // namespace braid

@@ -4,11 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace braid {
 
-// `tensor` owns its storage, which lies on the host. Without memory it and its views have shapes and no data: whoever
-// reads them fails. Both do nothing when it is so already.
-void release_memory(const at::Tensor& tensor);
+// `tensor` owns its storage, which lies on the host. Without memory it and its views, old and new, have shapes and no
+// data: whoever reads or writes them gets a c10::Error that says `why`. Both do nothing when it is so already.
+void release_memory(const at::Tensor& tensor, const std::string& why);
 // Uninitialised.
 void restore_memory(const at::Tensor& tensor);
 
