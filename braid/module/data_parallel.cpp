@@ -50,7 +50,8 @@ class DataParallel::State {
   State(LayerList layers, Communicator& the_world, const Options& the_options)
       : world(the_world),
         options(the_options),
-        replica(checked(std::move(layers), world, options), world, {options.sync, options.optimizer}) {}
+        replica(checked(std::move(layers), world, options), world, {options.sync, options.optimizer},
+                options.first_step) {}
 
   // Of the loss: the average costs nothing then.
   double seed() {

@@ -13,12 +13,21 @@
 //   });
 //
 // Promise, where sums keep ranks in step: parameters become what one rank would make of them with the mean of the
-// ranks' losses, to rounding. The optimizer must treat elements one by one (SGD, Adam and its kin): under sync.zero it
-// sees flat ranges, not shapes. Gradients are cleared by step(), not by zero_grad(); between steps `.grad` belongs to
-// this class.
+// ranks' losses, to rounding. Where a rank's loss is a mean over labels or tokens, of which ranks have unequal numbers,
+// that is not the mean over all of them; sum / mean(count, world) is. The optimizer must treat elements one by one
+// (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes. Gradients are cleared by step(), not by
+// zero_grad(); between steps `.grad` belongs to this class. Layers run as in torch: one that works in place writes the
+// caller's tensor.
 //
 // Modules that draw from the process-wide random generator (torch::nn::Dropout) are refused, by name, where ranks are
-// threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements.
+// threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements. Modules that listen
+// (microbatch_listener.h) are told of a microbatch for every backward of every rank.
+//
+// What is done to the modules afterwards: values loaded on all ranks (torch::load, set_data) are taken over at the next
+// step(), as those of rank 0, but for diloco and parameter servers; a parameter frozen on all ranks is left out, where
+// gradients are summed and sync.zero is 0. All else is refused by name, by ConfigError from the next backward: another
+// type, a parameter frozen, released or exchanged. Then make another DataParallel, with sync.zero = 3 in
+// with_whole_parameters() of the first. A change on some ranks only is an error.
 #pragma once
 
 #include <functional>
@@ -43,6 +52,7 @@ class DataParallel {
     SyncSpec sync = {};            // any way of keeping replicas in step; servers need ranks that are threads
     OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate; vectors are not decayed
     GradientScale scale = GradientScale::Average;
+    int64_t first_step = 0;  // the number of the first step, when a training goes on
   };
 
   // Collective over `world`, which outlives this. The modules become those of rank 0: parameters and buffers. A layer
@@ -59,9 +69,9 @@ class DataParallel {
   at::Tensor forward(const at::Tensor& input);
   Tensors forward(const Tensors& inputs);
 
-  // Adds the gradients of `loss`, a scalar. accumulate() keeps them on this rank for now, where they are whole (stages
-  // 0 and 1); backward() is the last of a step, and sends them off as they become ready. Parameters that the loss does
-  // not depend on get zero.
+  // Adds the gradients of `loss`, a scalar. With sync.zero = 3 it has no second backward (create_graph). accumulate()
+  // keeps them on this rank for now, where they are whole (stages 0 and 1); backward() is the last of a step, and sends
+  // them off as they become ready. Parameters that the loss does not depend on get zero.
   void accumulate(const at::Tensor& loss);
   void backward(const at::Tensor& loss);
   // After backward(): scales all gradients so that their norm over the whole model is at most `largest`; returns the
@@ -78,7 +88,8 @@ class DataParallel {
 
   // Calls `body` with all parameters whole and the newest, and with the buffers of rank 0, the same on all ranks: to
   // evaluate, save or print them. Where ranks train apart (local SGD, inside a period) these are the mean of all ranks'
-  // parameters, and afterwards each has its own again. They must not be written. Collective.
+  // parameters, and afterwards each has its own again. They must not be written in place; with sync.zero = 3 this is
+  // where torch::load can load others. Collective.
   void with_whole_parameters(const std::function<void()>& body);
   // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;

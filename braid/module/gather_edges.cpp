@@ -17,12 +17,19 @@ struct CallHolder : torch::CustomClassHolder {
   std::shared_ptr<const std::function<void()>> call;
 };
 
+// Of the same memory, and for autograd no view: what comes next may write it in place, as it may the tensor.
+at::Tensor non_view(const at::Tensor& tensor) {
+  at::Tensor same = tensor.tensor_data();
+  same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);
+  return same;
+}
+
 struct Edge : torch::autograd::Function<Edge> {
   static variable_list forward(AutogradContext* ctx, at::TensorList tensors, c10::intrusive_ptr<CallHolder> holder) {
     ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
-    variable_list views;
-    for (const at::Tensor& tensor : tensors) views.push_back(tensor.view(tensor.sizes()));
-    return views;
+    variable_list aliases;
+    for (const at::Tensor& tensor : tensors) aliases.push_back(non_view(tensor));
+    return aliases;
   }
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const auto capsule = ctx->saved_data["call"].toCapsule();

@@ -17,17 +17,22 @@ KeyedDropoutImpl::KeyedDropoutImpl(double probability, uint64_t seed) : probabil
 }
 
 void KeyedDropoutImpl::begin_microbatch(const MicrobatchContext& context) {
-  key_ = stream_key(seed_, "braid.keyed_dropout");
+  uint64_t key = stream_key(seed_, "braid.keyed_dropout");
   for (const int64_t part : {context.step, context.micro, context.place}) {
-    key_ = random_bits(key_, static_cast<uint64_t>(part));
+    key = random_bits(key, static_cast<uint64_t>(part));
   }
+  key_ = key;
   uses_ = 0;
 }
 
 at::Tensor KeyedDropoutImpl::forward(at::Tensor x) {
   if (!is_training() || probability_ == 0) return x;
+  if (!key_) {
+    throw ConfigError({{"KeyedDropout", "",
+                        "must be told its microbatch, by ModulePipeline, DataParallel or begin_microbatch()", ""}});
+  }
   RankGenerator generator;
-  at::Generator& stream = generator.at_key(random_bits(key_, uses_++));
+  at::Generator& stream = generator.at_key(random_bits(*key_, uses_++));
   at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU).requires_grad(false));
   mask.bernoulli_(1 - probability_, stream).div_(1 - probability_);
   return x * mask.to(x.device());

@@ -21,7 +21,10 @@ struct MinibatchSplit {
   int num_kinds() const { return kind(num_microbatches - 1) + 1; }
   int first_of_kind(int kind) const { return kind == 0 ? 0 : num_microbatches - 1; }
 
-  at::Tensor part(const at::Tensor& whole, int micro) const { return whole.narrow(0, begin(micro), size(micro)); }
+  // A copy, which a layer may write in place.
+  at::Tensor part(const at::Tensor& whole, int micro) const {
+    return whole.detach().narrow(0, begin(micro), size(micro)).clone();
+  }
 };
 
 }  // namespace braid

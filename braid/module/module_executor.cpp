@@ -11,13 +11,14 @@
 
 namespace braid {
 
-ModuleExecutor::ModuleExecutor(const std::map<int, ModuleStage>& stages, int num_stages, Loss loss)
+ModuleExecutor::ModuleExecutor(const std::map<int, ModuleStage>& stages, int num_stages, LossFunction loss)
     : stages_(stages), last_stage_(num_stages - 1), loss_function_(std::move(loss)) {}
 
 void ModuleExecutor::begin_step(ModuleStep step) {
   step_ = std::move(step);
   in_flight_.clear();
   losses_.clear();
+  count_ = 0;
   results_.assign(step_.split.num_microbatches, {});
 }
 
@@ -31,7 +32,7 @@ std::vector<Tensors> ModuleExecutor::take_results() { return std::exchange(resul
 
 Tensors ModuleExecutor::part(const Tensors& whole, int micro) const {
   Tensors parts;
-  for (const auto& tensor : whole) parts.push_back(step_.split.part(tensor, micro).detach());
+  for (const auto& tensor : whole) parts.push_back(step_.split.part(tensor, micro));
   return parts;
 }
 
@@ -45,7 +46,7 @@ void ModuleExecutor::forward(int stage, int micro) {
   }
   MicrobatchContext context = step_.context;
   context.micro += micro;
-  stages_.at(stage).begin_microbatch(context);
+  stages_.at(stage).listeners().begin_microbatch(context);
   Tensors outputs = stages_.at(stage).forward(flight.inputs, step_.context.purpose);
   if (stage < last_stage_) {
     check_outputs(stage, micro, outputs);
@@ -59,12 +60,13 @@ void ModuleExecutor::forward(int stage, int micro) {
 }
 
 void ModuleExecutor::take_loss(InFlight& flight, int micro, const Tensors& outputs) {
-  const at::Tensor loss = loss_function_(outputs, part(step_.targets, micro));
+  const auto [loss, count] = loss_function_(outputs, part(step_.targets, micro));
   if (loss.numel() != 1) {
     throw ConfigError({{"loss", cat("a tensor of ", loss.sizes()), "must give one number for a microbatch", ""}});
   }
   flight.outputs = {loss.mul(step_.weights.at(micro))};
   losses_.push_back(flight.outputs[0].detach());
+  count_ += count;
 }
 
 // The buffers of the next stage, and which gradients come back, were settled by the trace.

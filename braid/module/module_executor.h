@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/module/loss_function.h"
 #include "braid/module/minibatch_split.h"
 #include "braid/module/shape_trace.h"
 #include "braid/pipe/stage_executor.h"
@@ -26,17 +27,16 @@ struct ModuleStep {
 
 class ModuleExecutor final : public StageExecutor {
  public:
-  using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
-
   // `stages` are this rank's, of `num_stages`; they outlive this.
-  ModuleExecutor(const std::map<int, ModuleStage>& stages, int num_stages, Loss loss);
+  ModuleExecutor(const std::map<int, ModuleStage>& stages, int num_stages, LossFunction loss);
 
   void begin_step(ModuleStep step);
   // Before a microbatch's backward, and after the last one of the step. May be empty.
   std::function<void(int stage)> on_backward, on_reduce;
   // Of the step, on the rank of the last stage.
-  double loss() const;                  // weighted, over the microbatches
-  std::vector<Tensors> take_results();  // of an evaluation, by microbatch
+  double loss() const;                     // weighted, over the microbatches
+  double count() const { return count_; }  // of a counted loss
+  std::vector<Tensors> take_results();     // of an evaluation, by microbatch
 
   void forward(int stage, int micro) override;
   void full_backward(int stage, int micro) override { input_grad(stage, micro); }
@@ -63,10 +63,11 @@ class ModuleExecutor final : public StageExecutor {
 
   const std::map<int, ModuleStage>& stages_;
   int last_stage_;
-  Loss loss_function_;
+  LossFunction loss_function_;
   ModuleStep step_;
   std::map<std::pair<int, int>, InFlight> in_flight_;  // by (stage, microbatch)
   std::vector<at::Tensor> losses_;                     // weighted
+  double count_ = 0;
   std::vector<Tensors> results_;
 };
 

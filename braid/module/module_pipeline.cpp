@@ -94,11 +94,6 @@ double sum_over(Communicator& data, double value) {
 
 }  // namespace
 
-const at::Tensor& LossFunction::one(const Tensors& tensors, const char* what) {
-  if (tensors.size() == 1) return tensors[0];
-  throw ConfigError({{"loss", cat(tensors.size(), " tensors"), cat("takes one ", what, "; must take lists"), ""}});
-}
-
 class ModulePipeline::State {
  public:
   State(LayerList layers, Communicator& pipe, Options options)
@@ -113,6 +108,7 @@ class ModulePipeline::State {
         data_(options_.data ? *options_.data : *own_data_),
         gradients_(layers_, stages_, options_.data, options_.sync),
         book_(stages_, schedule_, pipe),
+        counted_(agreed_to_count()),
         executor_(stages_, schedule_.num_stages, options_.loss),
         runtime_(schedule_, pipe, executor_) {
     executor_.on_backward = [this](int stage) { gradients_.begin_backward(stage); };
@@ -125,19 +121,20 @@ class ModulePipeline::State {
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
     ModuleStep step{{ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
-    double share = 1;  // of this replica's loss in that of all
+    Divisor divisor;
     if (has_last_stage()) {
       require_targets(targets, split);
-      share = weigh(step, number);
+      divisor = weigh(step, number);
     }
     executor_.begin_step(std::move(step));
-    gradients_.begin_step(number, split.num_microbatches);
+    gradients_.begin_step({number, split.num_microbatches, counted_});
     spans_ = runtime_.run_step();
-    gradients_.finish();
-    for (const auto& [number, stage] : stages_) stage.end_step(data_);
+    const Divisor found = has_last_stage() && counted_ ? divisor_of(executor_.count(), number) : divisor;
+    gradients_.finish(correction(divisor, found));
+    for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
     gradients_.end_step(number);
     if (!has_last_stage()) return std::nullopt;
-    return sum_over(data_, share * executor_.loss());
+    return sum_over(data_, executor_.loss() * divisor.own) / found.all;
   }
   void update(const std::function<void()>& write) { gradients_.update(write); }
 
@@ -191,18 +188,43 @@ class ModulePipeline::State {
     }
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
-  // Sets the weight of each microbatch's loss in the one that step number `number` minimises: that of all data ranks'
-  // minibatches, or of this one's where replicas train apart. Returns the weight of the latter in the former.
-  double weigh(ModuleStep& step, int64_t number) const {
+  // What a step divides sums by: for its gradients, and for the loss of all data ranks. They are the same but where
+  // replicas train apart. With LossKind::Sum both are 1.
+  struct Divisor {
+    double own = 1, all = 1;
+  };
+  // Of the minibatch here, of `count` rows or things that a loss counts.
+  Divisor divisor_of(double count, int64_t number) const {
+    const double all = sum_over(data_, count);
+    return {gradients_.apart(number) ? count : all, all};
+  }
+  // Sets the weight of each microbatch's loss in the one that step number `number` minimises. What a loss counts is not
+  // known before the last forward, so its sums are divided by the numbers of targets, which it often is.
+  Divisor weigh(ModuleStep& step, int64_t number) const {
     const MinibatchSplit& split = step.split;
     step.weights.assign(split.num_microbatches, 1.0);
-    if (options_.loss_kind == LossKind::Sum) return 1;
-    const double own_rows = static_cast<double>(split.rows), all_rows = sum_over(data_, own_rows);
-    const double rows = gradients_.apart(number) ? own_rows : all_rows;
+    if (options_.loss_kind == LossKind::Sum) return {};
+    const bool guess = counted_ && !step.targets.empty();
+    const Divisor divisor = divisor_of(static_cast<double>(guess ? step.targets[0].numel() : split.rows), number);
     for (int micro = 0; micro < split.num_microbatches; ++micro) {
-      step.weights[micro] = static_cast<double>(split.size(micro)) / rows;
+      step.weights[micro] = (counted_ ? 1.0 : static_cast<double>(split.size(micro))) / divisor.own;
     }
-    return rows / all_rows;
+    return divisor;
+  }
+  // What is left to multiply gradients by, on every rank of the pipe. Where nothing counted they are zero.
+  double correction(const Divisor& divisor, const Divisor& found) const {
+    if (!counted_) return 1;
+    const at::Tensor factor = at::tensor({found.own > 0 ? divisor.own / found.own : 1}, at::kDouble);
+    pipe_.broadcast(factor, schedule_.stage_rank.back()).wait_host();
+    return factor.item<double>();
+  }
+  // Whether gradients are known but for a factor until the last microbatch has been counted. The rank of the last stage
+  // has the loss.
+  bool agreed_to_count() const {
+    const bool counts = options_.loss.counted() && options_.loss_kind == LossKind::Mean;
+    const at::Tensor word = at::tensor({counts ? 1 : 0}, at::kLong);
+    pipe_.broadcast(word, schedule_.stage_rank.back()).wait_host();
+    return word.item<int64_t>() != 0;
   }
 
   const LayerList layers_;
@@ -216,6 +238,7 @@ class ModulePipeline::State {
   Communicator& data_;
   ReplicaGradients gradients_;
   ShapeBook book_;
+  const bool counted_;
   ModuleExecutor executor_;
   ScheduleRuntime runtime_;
   std::vector<Span> spans_;

@@ -28,6 +28,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
+#include "braid/module/loss_function.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/spec/sync_spec.h"
@@ -38,32 +39,9 @@ class Optimizer;
 
 namespace braid {
 
-// Whether the loss of a minibatch is the mean of its samples' losses or their sum.
+// Whether the loss of a minibatch is the mean of its samples' losses or their sum. The mean of a loss that is counted
+// (loss_function.h) is over what it counts in the minibatches of all data ranks.
 enum class LossKind { Mean, Sum };
-
-// A function of (output, target), two tensors, or of two lists of tensors; CrossEntropyLoss and its like included. It
-// gives one number for a microbatch, mean or sum over its samples.
-class LossFunction {
- public:
-  LossFunction() = default;
-  template <class F>
-  requires(!std::is_same_v<std::decay_t<F>, LossFunction>) LossFunction(F loss) {
-    if constexpr (std::is_invocable_v<F&, const at::Tensor&, const at::Tensor&>) {
-      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable {
-        return at::Tensor(loss(one(outputs, "output"), one(targets, "target")));
-      };
-    } else {
-      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable { return loss(outputs, targets); };
-    }
-  }
-  explicit operator bool() const { return call_ != nullptr; }
-  at::Tensor operator()(const Tensors& outputs, const Tensors& targets) const { return call_(outputs, targets); }
-
- private:
-  static const at::Tensor& one(const Tensors& tensors, const char* what);  // throws ConfigError when there are more
-
-  std::function<at::Tensor(const Tensors&, const Tensors&)> call_;
-};
 
 class ModulePipeline {
  public:
@@ -85,10 +63,13 @@ class ModulePipeline {
   ~ModulePipeline();
 
   // One minibatch, split along dimension 0 into the schedule's microbatches (as even as can be; all tensors have the
-  // same number of rows, at least one per microbatch). Adds its gradients to `.grad` of the parameters of this rank's
-  // stages. Collective; `inputs` are read on the rank of the first stage, `targets` on that of the last, others may
-  // give {}. Returns the loss of the minibatch of all data ranks on the rank of the last stage, elsewhere nothing.
-  // The first call with inputs of new shapes sends a microbatch forward once more, to find out the shapes.
+  // same number of rows, at least one per microbatch), which are copies: what works in place writes none of the
+  // caller's. Adds its gradients to `.grad` of the parameters of this rank's stages. Collective; `inputs` are read on
+  // the rank of the first stage, `targets` on that of the last, others may give {}. Returns the loss of the minibatch
+  // of all data ranks on the rank of the last stage, elsewhere nothing. The first call with inputs of new shapes sends
+  // a microbatch forward once more, to find out the shapes. Values that were loaded into the modules of all data ranks
+  // (torch::load) are taken over, as those of data rank 0. Throws ConfigError naming what was done to parameters that
+  // data ranks cannot follow: released without retrace(), another type, frozen where sums are not plain or compressed.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);
 
   // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.

@@ -7,14 +7,17 @@
 #include <optional>
 #include <utility>
 
+#include "braid/base/errors.h"
 #include "braid/module/gather_edges.h"
 #include "braid/module/kept_buffers.h"
 #include "braid/module/layer_facts.h"
 #include "braid/sync/mean_of_replicas.h"
 
 namespace braid {
-ModuleReplica::ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs)
-    : layers_(std::move(layers)), world_(world) {
+
+ModuleReplica::ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs,
+                             int64_t first_step)
+    : layers_(std::move(layers)), world_(world), listeners_(layers_, 0, layers_.size()), num_steps_(first_step) {
   broadcast_values(layers_, world);
   replicated_ = std::make_unique<ReplicatedModules>(layers_, world, specs);
   replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
@@ -28,6 +31,15 @@ void ModuleReplica::begin_step() {
   kind_ = Backward::OfMany;
   finished_ = false;
   replication().begin_step(num_steps_);
+  num_backwards_ = 0;
+  begin_microbatch();
+}
+
+// Before any forward, as the caller may run the modules himself. With one backward to a step the numbers are those of a
+// pipeline of one microbatch.
+void ModuleReplica::begin_microbatch() {
+  const int64_t micro = num_backwards_ * world_.size() + world_.rank();
+  listeners_.begin_microbatch({ForwardPurpose::Training, num_steps_, micro});
 }
 
 void ModuleReplica::bind_accumulators() {
@@ -56,6 +68,7 @@ void ModuleReplica::write(const Parameter& param, const at::Tensor& gradient) {
 }
 
 void ModuleReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
+  replicated_->require_followed(layers_);
   kind_ = kind;
   bind_accumulators();
   seen_.assign(replicated_->modules().parameters().size(), false);
@@ -65,6 +78,8 @@ void ModuleReplica::backward(const at::Tensor& loss, double seed, Backward kind)
     while (held_[layer] > 0) release_backward(static_cast<int>(layer));
   }
   if (replicated_->sink() || kind == Backward::Last) add_what_is_missing();
+  ++num_backwards_;
+  begin_microbatch();
 }
 
 // Whatever the loss did not depend on.
@@ -76,17 +91,19 @@ void ModuleReplica::add_what_is_missing() {
 }
 
 void ModuleReplica::finish() {
-  if (finished_) return;
   const c10::AutoGradMode no_grad(false);
-  replication().finish();
-  finished_ = true;
-  replicated_->modules().bind_gradients();
+  if (!std::exchange(finished_, true)) {
+    replication().finish();
+    replicated_->modules().bind_gradients();
+  }
+  replicated_->follow();
 }
 
 void ModuleReplica::updated() {
   const c10::AutoGradMode no_grad(false);
   replication().updated();
   replicated_->modules().note_update();
+  listeners_.end_step(world_);
   if (replication().replicas() == Replicas::Alike) broadcast_buffers(layers_, world_);
   ++num_steps_;
   begin_step();
@@ -126,7 +143,12 @@ Tensors ModuleReplica::run(int layer, Tensors tensors) {
   return tensors;
 }
 
+// A graph of the backward would be gone back through when its parameters are given back.
 void ModuleReplica::acquire_backward(int layer) {
+  if (c10::GradMode::is_enabled()) {
+    throw ConfigError(
+        {{"sync.zero", "3", "has no second backward (create_graph): parameters are gathered for one", "2"}});
+  }
   replication().acquire(layer, Phase::Backward);
   ++held_[static_cast<size_t>(layer)];
 }

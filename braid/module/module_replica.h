@@ -8,21 +8,25 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
+#include "braid/module/listener_list.h"
 #include "braid/module/replicated_modules.h"
 
 namespace braid {
 
 class ModuleReplica {
  public:
-  // Collective over `world`, which outlives this. The modules become those of rank 0.
-  ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs);
+  // Collective over `world`, which outlives this. The modules become those of rank 0. `first_step` steps have been
+  // done.
+  ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs, int64_t first_step);
   ModuleReplica(const ModuleReplica&) = delete;
 
   Tensors forward(Tensors tensors);
-  // Of `loss`, whose gradient begins with `seed`. A step's last backward sends what is complete.
+  // Of `loss`, whose gradient begins with `seed`. A step's last backward sends what is complete. Throws ConfigError
+  // naming what was done to the modules that replicas cannot follow.
   enum class Backward { OfMany, Last };
   void backward(const at::Tensor& loss, double seed, Backward kind);
-  // After the last backward: waits until the gradients that this rank updates with are final. May be called again.
+  // After the last backward: waits until the gradients that this rank updates with are final, and takes over values
+  // that were loaded into the modules. May be called again.
   void finish();
   // After the update: all ranks get the new parameters, where they are alike then also rank 0's buffers, and gradients
   // are cleared.
@@ -37,6 +41,7 @@ class ModuleReplica {
 
  private:
   void begin_step();
+  void begin_microbatch();
   void bind_accumulators();
   void arrived(const Parameter& param);
   void write(const Parameter& param, const at::Tensor& gradient);
@@ -47,12 +52,14 @@ class ModuleReplica {
 
   LayerList layers_;
   Communicator& world_;
+  ListenerList listeners_;
   std::unique_ptr<ReplicatedModules> replicated_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
   std::vector<bool> seen_;  // by parameter, in the last backward
   std::vector<int> held_;   // by layer, acquired for backward
-  int64_t num_steps_ = 0;
+  int64_t num_steps_;
+  int64_t num_backwards_ = 0;  // of this step
 };
 
 }  // namespace braid

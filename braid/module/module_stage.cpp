@@ -13,8 +13,6 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kPlacesPerLayer = int64_t{1} << 20;
-
 using Kept = std::map<std::string, at::Tensor>;
 
 // Moves the last tensors of `flow` into `kept`, under the names.
@@ -36,12 +34,11 @@ void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept
 }  // namespace
 
 ModuleStage::ModuleStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks)
-    : layers_(layers), plan_(std::move(plan)), number_(number), ranks_(ranks) {
-  for (int index = plan_.first; index < plan_.last; ++index) {
-    int64_t place = index * kPlacesPerLayer;
-    for (auto* listener : listeners(layers[index])) listeners_.push_back({listener, place++});
-  }
-}
+    : layers_(layers),
+      plan_(std::move(plan)),
+      number_(number),
+      ranks_(ranks),
+      listeners_(layers, plan_.first, plan_.last) {}
 
 Tensors ModuleStage::forward(const Tensors& inputs, ForwardPurpose purpose) const {
   const bool watch = purpose == ForwardPurpose::ShapeTrace && ranks_ == RankKind::Thread;
@@ -91,17 +88,6 @@ Tensors ModuleStage::watched(const Layer& layer, const Tensors& inputs) const {
   const auto drawing = watch.operations();
   if (drawing.empty()) return outputs;
   throw ConfigError({drawing_problem(layer, joined(drawing))});
-}
-
-void ModuleStage::begin_microbatch(MicrobatchContext context) const {
-  for (const Listener& listener : listeners_) {
-    context.place = listener.place;
-    listener.module->begin_microbatch(context);
-  }
-}
-
-void ModuleStage::end_step(Communicator& data) const {
-  for (const Listener& listener : listeners_) listener.module->end_step(data);
 }
 
 Tensors ModuleStage::parameters() const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "braid/module/layer_list.h"
-#include "braid/module/microbatch_listener.h"
+#include "braid/module/listener_list.h"
 #include "braid/module/stage_plan.h"
 
 namespace braid {
@@ -19,19 +19,12 @@ class ModuleStage {
   // out as RunError with the layer's name, the stage and its message; ConfigError and CommError keep their type. While
   // shapes are traced, a layer that draws from the process-wide generator is refused with ConfigError on thread ranks.
   Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
-  // Tells the modules that listen which microbatch comes next. `context.place` is set here.
-  void begin_microbatch(MicrobatchContext context) const;
-  void end_step(Communicator& data) const;
-
+  const ListenerList& listeners() const { return listeners_; }
   Tensors parameters() const;
   Tensors buffers() const;
   const StagePlan& plan() const { return plan_; }
 
  private:
-  struct Listener {
-    MicrobatchListener* module;
-    int64_t place;
-  };
   Tensors call(const Layer& layer, const Tensors& inputs) const;
   Tensors watched(const Layer& layer, const Tensors& inputs) const;
 
@@ -39,7 +32,7 @@ class ModuleStage {
   StagePlan plan_;
   int number_;
   RankKind ranks_;
-  std::vector<Listener> listeners_;
+  ListenerList listeners_;
 };
 
 }  // namespace braid

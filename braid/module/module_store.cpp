@@ -3,6 +3,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -117,12 +118,46 @@ void ModuleStore::move_in() {
 
 void ModuleStore::bind_gradients() const {
   if (updated_.front().is_same(parameters_.front())) {
-    for (const Parameter& param : store_->params()) parameters_[param.index].mutable_grad() = param.main_grad;
+    for (const Parameter& param : store_->params()) {
+      const at::Tensor& parameter = parameters_[param.index];
+      parameter.mutable_grad() = parameter.requires_grad() ? param.main_grad : at::Tensor();
+    }
     return;
   }
   for (size_t i = 0; i < updated_.size(); ++i) {
     updated_[i].mutable_grad() = store_->owned()[i].grad.detach();  // no view in autograd's eyes: zero_grad() takes it
   }
+}
+
+void ModuleStore::clear_reset_gradients() const {
+  for (const Parameter& param : store_->params()) {
+    if (!parameters_[param.index].grad().defined()) param.main_grad.zero_();
+  }
+}
+
+bool ModuleStore::holds(const Parameter& param) const {
+  const at::Tensor& own = parameters_[param.index];
+  const auto same_storage = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+  };
+  return same_storage(own, param.data) && own.storage_offset() == param.data.storage_offset() &&
+         own.sizes() == param.data.sizes() && own.strides() == param.data.strides();
+}
+
+// Where parameters are shared out there is no whole place between steps, only what this rank owns.
+void ModuleStore::take_over(const Parameter& param, const at::Tensor& values) const {
+  if (store_->shards_parameters()) {
+    const OwnedRange& mine = store_->owned()[store_->unit_of(param)];
+    const int64_t begin = std::max(mine.begin, param.offset);
+    const int64_t end = std::min(mine.end, param.offset + param.num_elements());
+    if (begin < end) {
+      const at::Tensor part = values.contiguous().view({-1}).narrow(0, begin - param.offset, end - begin);
+      mine.master.narrow(0, begin - mine.begin, end - begin).copy_(part);
+    }
+  } else {
+    param.data.detach().copy_(values);
+  }
+  parameters_[param.index].set_data(param.data.detach());
 }
 
 void ModuleStore::note_update() const {

@@ -27,8 +27,15 @@ class ModuleStore {
   // What an optimizer on this rank updates: the modules' parameters, or where states are shared out what this rank owns
   // of each unit, 1-D.
   const Tensors& updated() const { return updated_; }
-  // Lets what updated() lists find its gradients, whatever was done to .grad since.
+  // Lets what updated() lists find its gradients, whatever was done to .grad since. A frozen parameter has none.
   void bind_gradients() const;
+  // Where gradients are whole: clears those of modules' parameters whose .grad was reset, as zero_grad() does.
+  void clear_reset_gradients() const;
+  // Whether the module's own tensor still is the slice of the store. torch::load, .to() and set_data() give it other
+  // memory, of which nothing reaches the store.
+  bool holds(const Parameter& param) const;
+  // Takes `values` over, as far as this rank keeps them, and makes the module's tensor the slice again.
+  void take_over(const Parameter& param, const at::Tensor& values) const;
   // Graphs recorded before an update must not be gone back through after it.
   void note_update() const;
 

@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/module_changes.h"
 
 namespace braid {
 namespace {
@@ -74,21 +75,41 @@ void ReplicaGradients::number_places() {
   }
 }
 
-void ReplicaGradients::begin_step(int64_t step, int num_microbatches) {
+void ReplicaGradients::begin_step(const ReplicaStep& step) {
   check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
-  due_ = data_ && !only_sums();
-  if (!replicated_) return;
   const c10::AutoGradMode no_grad(false);
-  for (const auto& [number, stage] : stages_) left_[number] = num_microbatches;
+  follow_changes();
+  due_ = data_ && !only_sums();
+  set_aside(step.scaled);
+  if (!replicated_) return;
+  for (const auto& [number, stage] : stages_) left_[number] = step.num_microbatches;
   open_ = num_stages_of_;
   ready_.assign(open_.size(), false);
-  set_aside_.clear();
-  for (const at::Tensor& each : updated()) {
-    set_aside_.push_back(each.grad().defined() ? each.grad().clone() : at::Tensor());
-  }
   replicated_->store().flat_grads().zero_();
   replicated_->accumulate_in_store();
-  replicated_->replication().begin_step(step);
+  replicated_->replication().begin_step(step.number);
+}
+
+void ReplicaGradients::follow_changes() {
+  if (replicated_) {
+    replicated_->require_followed(layers_);
+    replicated_->follow();
+  } else if (data_) {
+    auto problems = unknown_parameters(layers_, {});
+    if (!problems.empty()) throw ConfigError(std::move(problems));
+  }
+}
+
+// What a step makes of gradients is not theirs alone where ranks sum them, or multiply them at its end.
+void ReplicaGradients::set_aside(bool scaled) {
+  set_aside_.clear();
+  if (!replicated_ && !scaled) return;
+  if (replicated_) replicated_->modules().clear_reset_gradients();
+  for (const at::Tensor& each : updated()) {
+    const at::Tensor& gradient = each.grad();
+    set_aside_.push_back(replicated_ && gradient.defined() ? gradient.clone() : gradient);
+    if (!replicated_) each.mutable_grad().reset();
+  }
 }
 
 void ReplicaGradients::begin_backward(int stage) {
@@ -107,18 +128,19 @@ void ReplicaGradients::reduce(int stage) {
   for (const int place : places_.at(stage)) arrived(replicated_->store().params()[place]);
 }
 
-void ReplicaGradients::finish() {
-  if (!replicated_) return;
+void ReplicaGradients::finish(double factor) {
   const c10::AutoGradMode no_grad(false);
-  replicated_->replication().finish();
-  replicated_->modules().bind_gradients();
+  if (replicated_) {
+    replicated_->replication().finish();
+    replicated_->modules().bind_gradients();
+  }
   for (size_t i = 0; i < set_aside_.size(); ++i) {
+    const at::Tensor& before = set_aside_[i];
     at::Tensor& gradient = updated()[i].mutable_grad();
-    if (!updated()[i].requires_grad()) {
-      gradient = set_aside_[i];  // frozen since
-    } else if (set_aside_[i].defined()) {
-      gradient.add_(set_aside_[i]);
-    }
+    if (gradient.defined() && factor != 1) gradient.mul_(factor);
+    if (!before.defined()) continue;
+    if (gradient.defined()) replicated_ ? gradient.add_(before) : before.add_(gradient);
+    if (!replicated_ || !gradient.defined()) gradient = before;
   }
   set_aside_.clear();
 }
@@ -129,6 +151,10 @@ void ReplicaGradients::end_step(int64_t step) {
 }
 
 void ReplicaGradients::update(const std::function<void()>& write) {
+  if (replicated_) {
+    const c10::AutoGradMode no_grad(false);
+    replicated_->follow();
+  }
   write();
   due_ = false;
   if (!replicated_) return;

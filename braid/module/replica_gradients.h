@@ -13,19 +13,26 @@
 
 namespace braid {
 
+struct ReplicaStep {
+  int64_t number = 0;  // steps have been done
+  int num_microbatches = 1;
+  bool scaled = false;  // finish() is given a factor
+};
+
 class ReplicaGradients {
  public:
-  // Collective over `data`; without it there is nobody to be in step with, and nothing is done. All arguments outlive
-  // this. `layers` are those of all stages. The modules become those of data rank 0.
+  // Collective over `data`; without it there is nobody to be in step with, and gradients are only scaled. All arguments
+  // outlive this. `layers` are those of all stages. The modules become those of data rank 0.
   ReplicaGradients(const LayerList& layers, const std::map<int, ModuleStage>& stages, Communicator* data,
                    const SyncSpec& sync);
 
-  // `step` steps have been done. Fails where update() was due.
-  void begin_step(int64_t step, int num_microbatches);
+  // Fails where update() was due. Follows what was done to the modules since, or throws ConfigError.
+  void begin_step(const ReplicaStep& step);
   void begin_backward(int stage);  // of a microbatch
   void reduce(int stage);          // after the last
-  // Blocks until gradients are final.
-  void finish();
+  // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
+  // `scaled`.
+  void finish(double factor);
   // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
   void end_step(int64_t step);
   // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
@@ -42,10 +49,12 @@ class ReplicaGradients {
  private:
   void replicate();
   void number_places();
+  void follow_changes();
+  void set_aside(bool scaled);
   void arrived(const Parameter& param);
   bool averages() const { return sync_.replication == "local-sgd" || sync_.replication == "diloco"; }
   bool only_sums() const { return sync_.replication == "all-reduce" && sync_.zero == 0; }
-  const Tensors& updated() const { return replicated_->modules().updated(); }
+  const Tensors& updated() const { return replicated_ ? replicated_->modules().updated() : parameters_; }
 
   const std::map<int, ModuleStage>& stages_;
   Communicator* const data_;

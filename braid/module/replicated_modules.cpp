@@ -1,21 +1,28 @@
 // Groups by rank: those that share a copy out are neighbours.
 #include "braid/module/replicated_modules.h"
 
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
+#include "braid/module/module_changes.h"
 #include "braid/sync/make_replication.h"
 
 namespace braid {
 namespace {
 
 struct GradientHook final : torch::autograd::PostAccumulateGradHook {
-  explicit GradientHook(std::function<void()> the_call) : call(std::move(the_call)) {}
+  GradientHook(const ReplicatedModules* the_owner, std::function<void()> the_call)
+      : owner(the_owner), call(std::move(the_call)) {}
   void operator()(const at::Tensor&) override { call(); }
+  const ReplicatedModules* owner;
   std::function<void()> call;
 };
 
@@ -43,7 +50,8 @@ void broadcast_values(const LayerList& layers, Communicator& world) {
 
 void broadcast_buffers(const LayerList& layers, Communicator& world) { broadcast(buffers(layers), world); }
 
-ReplicatedModules::ReplicatedModules(const LayerList& layers, Communicator& world, const Specs& specs) {
+ReplicatedModules::ReplicatedModules(const LayerList& layers, Communicator& world, const Specs& specs)
+    : sync_(specs.sync) {
   const int parts = num_parts(specs.sync, world);
   shards_ = world.split(world.rank() / parts, world.rank(), "shards");
   copies_ = world.split(world.rank() % parts, world.rank(), "copies");
@@ -56,19 +64,67 @@ ReplicatedModules::ReplicatedModules(const LayerList& layers, Communicator& worl
                                    .unit_sink = sink_.get(),
                                    .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
                                    .optimizer = specs.optimizer});
+  frozen_.assign(store().params().size(), 0);
   for (const Parameter& param : store().params()) {
     const auto tell = [this, &param] {
       if (on_gradient) on_gradient(param);
     };
     torch::autograd::impl::set_post_acc_grad_hooks(modules_->parameters()[param.index],
-                                                   std::make_unique<GradientHook>(tell));
+                                                   std::make_unique<GradientHook>(this, tell));
   }
 }
 
+// Others may have been made of the same modules since.
 ReplicatedModules::~ReplicatedModules() {
   for (const at::Tensor& parameter : modules_->parameters()) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    const auto* hook = dynamic_cast<GradientHook*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
+    if (hook && hook->owner == this) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
   }
+}
+
+void ReplicatedModules::require_followed(const LayerList& layers) const {
+  auto problems = unknown_parameters(layers, modules_->parameters());
+  for (Problem& problem : unfollowed_changes(*modules_, sync_)) problems.push_back(std::move(problem));
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+// Only a rank that sees a change exchanges anything: one that sees it alone meets the others in another collective,
+// which the communicator refuses.
+void ReplicatedModules::follow() {
+  auto problems = unfollowed_changes(*modules_, sync_);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  std::vector<int64_t> replaced, frozen;
+  for (const Parameter& param : store().params()) {
+    replaced.push_back(modules_->holds(param) ? 0 : 1);
+    frozen.push_back(modules_->parameters()[param.index].requires_grad() ? 0 : 1);
+  }
+  const bool any = std::ranges::find(replaced, 1) != replaced.end();
+  if (!any && frozen == frozen_) return;
+  agree_on(replaced);
+  agree_on(frozen);
+  frozen_ = frozen;
+  for (const Parameter& param : store().params()) {
+    if (replaced[param.index] == 0) continue;
+    const at::Tensor values = modules_->parameters()[param.index].detach().clone(at::MemoryFormat::Contiguous);
+    shards_->broadcast(values, 0).wait_host();
+    copies_->broadcast(values, 0).wait_host();
+    modules_->take_over(param, values);
+  }
+}
+
+// `changes` by parameter, 1: there is one.
+void ReplicatedModules::agree_on(const std::vector<int64_t>& changes) {
+  const at::Tensor counts = at::tensor(changes, at::kLong);
+  for (Communicator* group : {shards_.get(), copies_.get()}) group->all_reduce(counts, ReduceOp::Sum).wait_host();
+  const int64_t all = int64_t{shards_->size()} * copies_->size();
+  std::vector<Problem> problems;
+  for (const Parameter& param : store().params()) {
+    const int64_t count = counts[param.index].item<int64_t>();
+    if (count == 0 || count == all) continue;
+    problems.push_back({param.name, cat("changed on ", count, " of ", all, " ranks"),
+                        "must be loaded, frozen or released on all of them", ""});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 void ReplicatedModules::accumulate_in_store() const {

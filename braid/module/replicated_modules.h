@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
@@ -41,14 +42,25 @@ class ReplicatedModules {
   Communicator& shards() const { return *shards_; }  // the ranks that share one copy out
   Replication& replication() const { return *replication_; }
 
+  // Throws ConfigError naming what was done to the modules, those of `layers`, that replicas cannot follow
+  // (module_changes.h).
+  void require_followed(const LayerList& layers) const;
+  // The same; and where values of parameters were replaced since, by torch::load or set_data(), on all ranks alike,
+  // takes over those of rank 0, collectively. Not while a layer runs.
+  void follow();
+
   // Lets what a backward adds to a parameter's .grad be added to its whole gradient in the store.
   void accumulate_in_store() const;
 
  private:
+  void agree_on(const std::vector<int64_t>& changes);
+
+  const SyncSpec sync_;
   std::unique_ptr<Communicator> shards_, copies_, alone_;
   std::unique_ptr<ModuleStore> modules_;
   std::unique_ptr<UnitSink> sink_;
   std::unique_ptr<Replication> replication_;
+  std::vector<int64_t> frozen_;  // by parameter, 1: it is, as far as all ranks know
 };
 
 }  // namespace braid

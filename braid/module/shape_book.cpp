@@ -60,7 +60,7 @@ std::vector<std::map<int, StageShapes>> ShapeBook::trace(const Tensors& inputs, 
   for (int kind = 0; kind < split.num_kinds(); ++kind) {
     Tensors parts;
     for (const auto& input : inputs) {
-      if (stages_.contains(0)) parts.push_back(split.part(input, split.first_of_kind(kind)).detach());
+      if (stages_.contains(0)) parts.push_back(split.part(input, split.first_of_kind(kind)));
     }
     page.push_back(trace_shapes(stages_, schedule_, pipe_, parts));
   }

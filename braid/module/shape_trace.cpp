@@ -113,7 +113,7 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, ModuleStage>& stages
     for (size_t i = 0; i < flow.size(); ++i) {
       if (found.inputs[i].requires_grad) flow[i].requires_grad_(true);
     }
-    stage.begin_microbatch({.purpose = ForwardPurpose::ShapeTrace});
+    stage.listeners().begin_microbatch({.purpose = ForwardPurpose::ShapeTrace});
     flow = stage.forward(flow, ForwardPurpose::ShapeTrace);
     found.outputs = specs_of(flow);
     const bool last = number + 1 == schedule.num_stages;

@@ -1,7 +1,9 @@
 // What DataParallel refuses; and what ranks tell each other beside gradients.
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn.h>
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
@@ -34,6 +36,102 @@ TEST(DataParallel, RefusesWithEverythingThatIsWrong) {
   narrow.add("half", torch::nn::Linear(2, 2));
   narrow[0].module->to(at::kBFloat16);
   run_ranks(1, [&](Communicator& world) { EXPECT_THROW(DataParallel(narrow, world), ConfigError); });
+}
+
+std::string said_by(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(DataParallel, AParameterWithoutMemoryIsRefusedToItsReaders) {
+  std::vector<LayerList> made = {perceptron(), perceptron()};
+  run_ranks(2, [&](Communicator& world) {
+    const LayerList& layers = made[static_cast<size_t>(world.rank())];
+    DataParallel parallel(layers, world, {.sync = {.zero = 3}});
+    torch::optim::SGD sgd(parallel.parameters(), 0.1);
+    const at::Tensor weight = all_parameters(layers)[0], view = weight.t();
+    const std::vector<std::function<void()>> uses = {
+        [&] { weight.sum().item<double>(); }, [&] { view.sum().item<double>(); },
+        [&] { weight.detach().zero_(); },     [&] { weight.detach().clone(); },
+        [&] { (void)weight.data_ptr(); },     [&] { forward(layers, torch::ones({2, 5}, at::kDouble)); }};
+    const auto look = [&] {
+      for (size_t i = 0; i < uses.size(); ++i) {
+        const std::string said = said_by(uses[i]);
+        EXPECT_NE(said.find("the ranks share out 0.0, 0.1"), std::string::npos) << i << ": " << said;
+      }
+    };
+    look();
+    parallel.with_whole_parameters([&] { EXPECT_GT(weight.abs().sum().item<double>(), 0); });
+    const auto loss = parallel.forward(torch::ones({2, 5}, at::kDouble)).sum();
+    look();
+    parallel.backward(loss);
+    look();
+    parallel.step(sgd);
+    look();
+  });
+}
+
+// The norm of an input's gradient as a part of the loss.
+TEST(DataParallel, DoubleBackwardWorksWhereParametersAreWholeAndElseIsRefused) {
+  LayerList alone = perceptron();
+  const at::Tensor rows = torch::ones({2, 5}, at::kDouble);
+  const auto penalty = [&](const auto& run) {
+    const at::Tensor x = rows.clone().requires_grad_(true);
+    const at::Tensor output = run(x).square().sum();
+    return torch::autograd::grad({output}, {x}, {}, true, true)[0].square().sum();
+  };
+  penalty([&](const at::Tensor& x) { return forward(alone, x); }).backward();
+  for (const int zero : {0, 1, 2, 3}) {
+    std::vector<LayerList> made = {perceptron(), perceptron()};
+    const std::string said = said_by([&] {
+      run_ranks(2, [&](Communicator& world) {
+        const LayerList& layers = made[static_cast<size_t>(world.rank())];
+        DataParallel parallel(layers, world, {.sync = {.zero = zero}});
+        parallel.backward(penalty([&](const at::Tensor& x) { return parallel.forward(x); }));
+        if (zero > 0) return;
+        parallel.step([&] { EXPECT_TRUE(all_parameters(layers)[0].grad().allclose(all_parameters(alone)[0].grad())); });
+      });
+    });
+    if (zero < 3) {
+      EXPECT_EQ(said, "nothing was refused");
+    } else {
+      EXPECT_NE(said.find("sync.zero = 3: has no second backward (create_graph)"), std::string::npos) << said;
+    }
+  }
+}
+
+// As in torch: a layer that works in place writes what it is given, the caller's tensor or that of the layer before.
+TEST(DataParallel, LayersMayWorkInPlace) {
+  const auto relu = [](bool in_place) { return torch::nn::ReLU(torch::nn::ReLUOptions().inplace(in_place)); };
+  const auto trained = [&](int zero, bool in_place) {
+    std::vector<LayerList> made(2);
+    Tensors result;
+    for (LayerList& layers : made) {
+      torch::manual_seed(1);
+      layers.add(relu(in_place)).add(torch::nn::Linear(3, 3)).add(relu(in_place)).add(torch::nn::Linear(3, 1));
+    }
+    run_ranks(2, [&](Communicator& world) {
+      const LayerList& layers = made[static_cast<size_t>(world.rank())];
+      DataParallel parallel(layers, world, {.sync = {.zero = zero}});
+      torch::optim::SGD sgd(parallel.parameters(), 0.1);
+      const at::Tensor x = at::arange(-3.0, 3.0).view({2, 3});
+      parallel.backward(parallel.forward(x).square().sum());
+      parallel.step(sgd);
+      EXPECT_EQ(x.ge(0).all().item<bool>(), in_place) << zero;
+      parallel.with_whole_parameters([&] {
+        if (world.rank() == 0) result = copies(layers);
+      });
+    });
+    return result;
+  };
+  for (const int zero : {0, 3}) {
+    const Tensors expected = trained(zero, false), found = trained(zero, true);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << zero << ": " << i;
+  }
 }
 
 TEST(DataParallel, StateOfAnOptimizerIsThatOfRank0) {

@@ -123,6 +123,22 @@ TEST(ModulePipeline, AFailingLayerStopsAllRanksWithItsNameAndMessage) {
   }
 }
 
+// A layer, a loss and an evaluation that write what they are given.
+TEST(ModulePipeline, WhatTheCallerGivesIsNotWritten) {
+  LayerList layers;
+  layers.add("relu", torch::nn::ReLU(torch::nn::ReLUOptions().inplace(true))).add("fc", Linear(3, 2));
+  const auto loss = [](const at::Tensor& output, at::Tensor target) { return loss_of(output, target.neg_()); };
+  const at::Tensor x = at::full({4, 3}, -1.0), y = at::ones({4, 2});
+  run_ranks(1, [&](Communicator& pipe) {
+    ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(1, 2), .loss = loss});
+    pipeline.step({x}, {y});
+    EXPECT_TRUE(x.eq(-1).all().item<bool>()) << "a step";
+    EXPECT_TRUE(y.eq(1).all().item<bool>()) << "its targets";
+    pipeline.forward({x});
+    EXPECT_TRUE(x.eq(-1).all().item<bool>()) << "an evaluation";
+  });
+}
+
 TEST(ModulePipeline, AParameterReleasedLaterNeedsRetrace) {
   LayerList layers;
   Linear first(2, 2);

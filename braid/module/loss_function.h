@@ -1,0 +1,73 @@
+// The loss of a microbatch, however its writer gives it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "braid/module/layer_call.h"
+
+namespace torch::nn {
+struct CrossEntropyLossImpl;
+struct NLLLossImpl;
+}  // namespace torch::nn
+
+namespace braid {
+
+struct MicrobatchLoss {
+  at::Tensor value;  // one number
+  double count = 0;  // where the loss is counted: over how many things `value` is the sum
+};
+
+// A function of (output, target), two tensors, or of two lists of tensors. It gives one number for a microbatch, the
+// mean or the sum over its rows; or a pair or tuple of a sum and of what the mean divides it by, a number or a tensor
+// of one, where a mean is not over rows: over labels that are not ignored, over tokens. A CrossEntropyLoss or NLLLoss
+// that gives a mean is such a pair by itself: it skips what has the ignored index, and weighs classes.
+class LossFunction {
+ public:
+  LossFunction() = default;
+  template <class F>
+  requires(!std::is_same_v<std::decay_t<F>, LossFunction>) LossFunction(F loss) {
+    if constexpr (requires { of(loss.ptr()); }) *this = of(loss.ptr());
+    if (call_) return;
+    if constexpr (std::is_invocable_v<F&, const at::Tensor&, const at::Tensor&>) {
+      counted_ = kCounted<std::invoke_result_t<F&, const at::Tensor&, const at::Tensor&>>;
+      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable {
+        return read(loss(one(outputs, "output"), one(targets, "target")));
+      };
+    } else {
+      counted_ = kCounted<std::invoke_result_t<F&, const Tensors&, const Tensors&>>;
+      call_ = [loss](const Tensors& outputs, const Tensors& targets) mutable { return read(loss(outputs, targets)); };
+    }
+  }
+  explicit operator bool() const { return call_ != nullptr; }
+  bool counted() const { return counted_; }
+  MicrobatchLoss operator()(const Tensors& outputs, const Tensors& targets) const { return call_(outputs, targets); }
+
+ private:
+  template <class Given>
+  static constexpr bool kCounted = !std::is_convertible_v<Given, at::Tensor>;
+
+  // Nothing where the module gives no mean.
+  static LossFunction of(const std::shared_ptr<torch::nn::CrossEntropyLossImpl>& module);
+  static LossFunction of(const std::shared_ptr<torch::nn::NLLLossImpl>& module);
+  static const at::Tensor& one(const Tensors& tensors, const char* what);  // throws ConfigError when there are more
+
+  static double number(double count) { return count; }
+  static double number(const at::Tensor& count) { return count.item<double>(); }
+  template <class Given>
+  static MicrobatchLoss read(const Given& given) {
+    if constexpr (kCounted<Given>) {
+      const auto& [sum, count] = given;
+      return {sum, number(count)};
+    } else {
+      return {given};
+    }
+  }
+
+  std::function<MicrobatchLoss(const Tensors&, const Tensors&)> call_;
+  bool counted_ = false;
+};
+
+}  // namespace braid
