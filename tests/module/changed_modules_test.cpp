@@ -16,7 +16,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::changed_modules_test {
 namespace {
 
 constexpr int kStepsOfChange = 3;
@@ -378,4 +378,4 @@ TEST(ChangedModules, GradientsOfAPipelineAreClearedByModuleOrOptimizer) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::changed_modules_test

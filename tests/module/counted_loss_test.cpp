@@ -12,7 +12,7 @@
 #include "braid/module/module_pipeline.h"
 #include "braid/schedule/generators.h"
 
-namespace braid {
+namespace braid::counted_loss_test {
 namespace {
 
 namespace F = torch::nn::functional;
@@ -179,4 +179,4 @@ TEST(CountedLoss, UnderDataParallelASumIsDividedByTheMeanCount) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::counted_loss_test
