@@ -75,16 +75,18 @@ Progress progress_of(const StepReport& report, int64_t steps) {
 
 }  // namespace
 
-RunPrinter::RunPrinter(std::ostream& out, Terminal terminal) : out_(out), terminal_(terminal) {}
+RunPrinter::RunPrinter(std::ostream& out, Terminal terminal, Opening opening)
+    : out_(out), terminal_(terminal), opening_(std::move(opening)) {}
 
 void RunPrinter::on_start(const RunStart& start) {
   start_ = start;
+  for (const std::string& done : opening_(start.first_step)) note(done);
   log_ = std::make_unique<RunLog>(start);
   print_line(model_line(start));
   print_line(data_line(start));
   print_line(mesh_line(start));
   if (start.measured_partition) print_line(cut_line(start, *start.measured_partition));
-  for (const std::string& note : notes(start.spec)) print_line(cat("note   ", note));
+  for (const std::string& text : notes(start.spec)) note(text);
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }
 
@@ -135,7 +137,6 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
 }
 
 void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
-  if (end.interrupted) print_line(cat("interrupted: stopped cleanly after step ", end.num_steps));
   if (!std::isnan(end.validation_loss)) {
     print_line(cat("validation loss ", fixed(end.validation_loss, 4), " nats per token, ",
                    end.validation_loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
@@ -144,6 +145,12 @@ void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ide
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
                  fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", start_.spec.train.out, "/timeline.svg"));
+}
+
+void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal, const std::string& command) {
+  print_line(cat("interrupted by ", signal, ": stopped cleanly after step ", end.num_steps,
+                 command.empty() ? ", the last; all is saved" : "; this goes on from there:"));
+  if (!command.empty()) print_line(command);
 }
 
 void RunPrinter::print_line(const std::string& line) {

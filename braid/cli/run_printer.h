@@ -2,9 +2,11 @@
 // the run's log too. It knows nothing of files.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "braid/cli/run_log.h"
 #include "braid/report/progress.h"
@@ -16,17 +18,24 @@ enum class Terminal { Interactive, Plain };
 
 class RunPrinter final : public RunObserver {
  public:
+  // What is done when a run starts after `first_step` steps, before anything is written; its sentences are printed.
+  using Opening = std::function<std::vector<std::string>(int64_t first_step)>;
+
   // `out` outlives this. spec.train.out is there when the run starts.
-  RunPrinter(std::ostream& out, Terminal terminal);
+  RunPrinter(std::ostream& out, Terminal terminal, Opening opening);
+
+  void note(const std::string& text) { print_line("note   " + text); }
 
   void on_start(const RunStart& start) override;
   void on_peak(const PeakFlops& peak) override;
   void on_step(const StepReport& report) override;
-  void on_slow_path(const std::string& why) override { print_line("note   " + why); }
+  void on_slow_path(const std::string& why) override { note(why); }
   void on_choice(const std::string& choice) override;
   void on_evaluation(int64_t step, double validation_loss) override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
+  // How a signal ended the run; `command` takes it up again, empty where all steps are done.
+  void print_interruption(const RunEnd& end, const std::string& signal, const std::string& command);
   // The closing lines; `ideal_bubble` is the simulator's.
   void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);
 
@@ -36,6 +45,7 @@ class RunPrinter final : public RunObserver {
 
   std::ostream& out_;
   Terminal terminal_;
+  Opening opening_;
   std::unique_ptr<RunLog> log_;
   RunStart start_;
   bool bar_is_open_ = false;

@@ -6,6 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/named_checkpoint.h"
 #include "braid/train/generate.h"
 
 namespace braid {
@@ -32,7 +33,8 @@ int sample_command(const Words& words) {
   CLI::App app("Continues a prompt with the weights of a checkpoint.", "braid sample");
   std::string checkpoint;
   GenerateOptions options;
-  app.add_option("CHECKPOINT", checkpoint, "a folder that braid train wrote, such as runs/quickstart/step-420")
+  app.add_option("CHECKPOINT", checkpoint,
+                 "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest in it")
       ->required();
   app.add_option("--prompt", options.prompt, "text to continue; empty: start a document");
   app.add_option("--tokens", options.num_tokens, "tokens to generate")->capture_default_str();
@@ -44,8 +46,11 @@ int sample_command(const Words& words) {
 
   if (auto found = problems_of(options); !found.empty()) throw ConfigError(std::move(found));
 
+  const std::string directory = named_checkpoint({"CHECKPOINT", checkpoint, checkpoint}, [](const std::string& fault) {
+    std::cerr << "braid: passed over " << fault << "\n";
+  });
   std::cout << options.prompt << std::flush;
-  generate(checkpoint, options, [](const std::string& piece) { std::cout << piece << std::flush; });
+  generate(directory, options, [](const std::string& piece) { std::cout << piece << std::flush; });
   std::cout << std::endl;
   return 0;
 }

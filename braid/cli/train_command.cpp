@@ -1,7 +1,6 @@
 // braid train: a run from a configuration file to weights, metrics, timeline and sample.
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 
@@ -9,8 +8,12 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/named_checkpoint.h"
 #include "braid/cli/output_file.h"
+#include "braid/cli/resume_command.h"
+#include "braid/cli/run_folder.h"
 #include "braid/cli/run_printer.h"
+#include "braid/cli/stop_signals.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
@@ -27,25 +30,22 @@
 namespace braid {
 namespace {
 
-constexpr int kInterruptedCode = 130;  // 128 + SIGINT, as shells say it
+constexpr const char* kLatest = "latest";  // of train.out
 
-// A signal handler can reach nothing else, and every rank's thread asks.
-std::atomic<int> interrupted = 0;
-static_assert(std::atomic<int>::is_always_lock_free);
-
-void on_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends at once
+// The checkpoint that train.resume means; empty when the run starts anew.
+std::string resumed_checkpoint(const TrainSpec& train, RunPrinter& printer) {
+  if (train.resume.empty()) return "";
+  const std::string& path = train.resume == kLatest ? train.out : train.resume;
+  return named_checkpoint({"train.resume", toml_text(train.resume), path},
+                          [&](const std::string& fault) { printer.note("passed over " + fault); });
 }
 
-// Makes the run's folder before anything is computed, so that a wrong path costs nothing.
-void make_folder(const RunSpec& spec) {
-  std::error_code failure;
-  std::filesystem::create_directories(spec.train.out, failure);
-  if (failure) {
-    throw ConfigError(
-        {{"train.out", toml_text(spec.train.out), "must be a folder that can be made: " + failure.message(), ""}});
-  }
+// No folder is made for a run that is to go on where none has been.
+void refuse_latest_of_nothing(const TrainSpec& train) {
+  std::error_code unreadable;
+  if (train.resume != kLatest || std::filesystem::is_directory(train.out, unreadable)) return;
+  throw ConfigError(
+      {{"train.resume", toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
 }
 
 // The rows of the pipeline that contains rank 0.
@@ -90,29 +90,60 @@ void show_sample(const RunEnd& end, const RunSpec& spec) {
   std::cout << "sample, also in " << spec.train.out << "/sample.txt:\n" << text << std::endl;
 }
 
+// What the user asked for: the file, and the words that override it.
+struct Request {
+  std::string path;
+  std::vector<std::string> overrides;
+};
+
+void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
+  const std::string why = folder.why_open_to_others();
+  if (!why.empty())
+    printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
+}
+
+int ended_by_signal(int signal, const RunEnd& end, const Request& request, RunPrinter& printer) {
+  const std::string command =
+      end.interrupted ? resume_command(program_invocation_name, request.path, request.overrides, end.checkpoint) : "";
+  printer.print_interruption(end, signal_name(signal), command);
+  return 128 + signal;  // as shells say it
+}
+
+int train(const Request& request, RunSpec spec) {
+  StopSignals signals;
+  RunFolder folder(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
+  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain,
+                     [&](int64_t first_step) {
+                       signals.keep_work();
+                       return folder.begin(first_step);
+                     });
+  note_missing_locks(folder, printer);
+  spec.train.resume = resumed_checkpoint(spec.train, printer);
+  folder.admit(spec.train);
+  spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
+  const RunEnd end = run_training(spec, printer, [] { return StopSignals::received() != 0; });
+  signals.work_is_kept();
+  show_end(end, spec, printer);
+  if (const int signal = StopSignals::received()) return ended_by_signal(signal, end, request, printer);
+  show_sample(end, spec);
+  return 0;
+}
+
 }  // namespace
 
 int train_command(const Words& words) {
   CLI::App app("Trains a language model. Words after the file override its keys: train.steps=50 mesh.data=2",
                "braid train");
-  std::string path;
-  std::vector<std::string> overrides;
-  app.add_option("FILE", path, "the run as TOML")->required();
-  app.add_option("KEY=VALUE", overrides, "overrides");
+  Request request;
+  app.add_option("FILE", request.path, "the run as TOML")->required();
+  app.add_option("KEY=VALUE", request.overrides, "overrides");
   app.footer("\n" + config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
-  const RunSpec spec = read_run(path, overrides, host_limits());
+  const RunSpec spec = read_run(request.path, request.overrides, host_limits());
   refuse_faulty_schedule(spec);  // before anything is written
-  make_folder(spec);
-  std::signal(SIGINT, on_interrupt);
-  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain);
-  const RunEnd end = run_training(spec, printer, [] { return interrupted != 0; });
-  show_end(end, spec, printer);
-  std::signal(SIGINT, SIG_DFL);
-  if (end.interrupted) return kInterruptedCode;
-  show_sample(end, spec);
-  return 0;
+  refuse_latest_of_nothing(spec.train);
+  return train(request, spec);
 }
 
 }  // namespace braid

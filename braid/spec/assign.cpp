@@ -45,6 +45,16 @@ std::string meant_number(const Field& field, const TomlValue& value) {
   return broken_rule(field, trial) ? "" : toml_text(meant);
 }
 
+Given give(const Field&, bool& to, const TomlValue& value) {
+  if (const auto* truth = value.as<bool>()) {
+    to = *truth;
+    return {};
+  }
+  const auto* quoted = value.as<std::string>();
+  const bool meant = quoted && (*quoted == "true" || *quoted == "false");
+  return AssignFault{"must be true or false", meant ? *quoted : ""};
+}
+
 Given give(const Field& field, int& to, const TomlValue& value) {
   const auto* integer = value.as<int64_t>();
   if (!integer) return wrong_type(field, meant_integer(field, value));

@@ -181,9 +181,19 @@ std::vector<Field> train_fields() {
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
       train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines."),
-      train<&T::save_every>("train.save_every", at_least(0), "Steps between checkpoints; 0 saves only at the end."),
+      train<&T::save_every>("train.save_every", at_least(0),
+                            "Steps between checkpoints; 0 saves none by steps. The last step is always saved."),
+      train<&T::save_minutes>("train.save_minutes", from(0),
+                              "Minutes since the last checkpoint after which the next step is saved, beside those that "
+                              "save_every names; 0 saves none by time."),
       train<&T::out>("train.out", NotEmpty{}, "Folder for metrics, checkpoints and the timeline."),
-      train<&T::resume>("train.resume", Anything{}, "Checkpoint to continue from; empty starts anew."),
+      train<&T::overwrite>("train.overwrite", Anything{},
+                           "Whether a run that begins removes what an earlier run left in train.out, and nothing else; "
+                           "if not, such a folder is refused. A run that goes on in the folder it resumes from removes "
+                           "nothing."),
+      train<&T::resume>("train.resume", Anything{},
+                        "What to continue from: a checkpoint, the folder of a run (its newest valid checkpoint), or "
+                        "\"latest\" (of train.out); empty starts anew."),
       train<&T::sample_prompt>("train.sample_prompt", Anything{},
                                "Text to continue when training ends; empty generates nothing."),
       train<&T::sample_tokens>("train.sample_tokens", at_least(1), "Tokens to generate from train.sample_prompt."),

@@ -107,9 +107,10 @@ std::string leaf_of(const Field& field) { return field.key.substr(field.key.find
 std::string type_text(const Field& field) {
   if (std::holds_alternative<WordOrNumbers>(field.rule)) return "string or list of numbers";
   return std::visit(
-      Overloaded{[](Member<int>) { return "integer"; }, [](Member<uint64_t>) { return "integer"; },
-                 [](Member<double>) { return "number"; }, [](Member<std::string>) { return "string"; },
-                 [](Member<Strings>) { return "list of strings"; }, [](Member<Reals>) { return "list of numbers"; }},
+      Overloaded{[](Member<bool>) { return "true or false"; }, [](Member<int>) { return "integer"; },
+                 [](Member<uint64_t>) { return "integer"; }, [](Member<double>) { return "number"; },
+                 [](Member<std::string>) { return "string"; }, [](Member<Strings>) { return "list of strings"; },
+                 [](Member<Reals>) { return "list of numbers"; }},
       field.slot);
 }
 
@@ -148,7 +149,8 @@ std::string toml_text(const std::string& value) {
 }
 
 std::string value_text(const Field& field, const RunSpec& spec) {
-  return std::visit(Overloaded{[&](Member<int> member) { return toml_text(int64_t{value(member, spec)}); },
+  return std::visit(Overloaded{[&](Member<bool> member) { return std::string(value(member, spec) ? "true" : "false"); },
+                               [&](Member<int> member) { return toml_text(int64_t{value(member, spec)}); },
                                [&](auto member) { return toml_text(value(member, spec)); }},
                     field.slot);
 }

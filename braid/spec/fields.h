@@ -19,8 +19,8 @@ using Reals = std::vector<double>;
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>
 using Member = T& (*)(RunSpec&);
-using Slot =
-    std::variant<Member<int>, Member<uint64_t>, Member<double>, Member<std::string>, Member<Strings>, Member<Reals>>;
+using Slot = std::variant<Member<bool>, Member<int>, Member<uint64_t>, Member<double>, Member<std::string>,
+                          Member<Strings>, Member<Reals>>;
 
 // What a value must satisfy on its own.
 struct Anything {};
@@ -65,7 +65,7 @@ const Field* find_field(const std::string& key);
 std::string section_of(const Field& field);
 std::string leaf_of(const Field& field);  // the key without its section
 
-// "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers".
+// "true or false", "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers".
 std::string type_text(const Field& field);
 // "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
 std::string rule_text(const Rule& rule);

@@ -43,9 +43,11 @@ struct TrainSpec {
   int eval_every = 0;            // steps between evaluations; 0: only at the end
   int eval_batches = 8;          // batches of train.batch sequences per evaluation
   int log_every = 1;             // steps between metrics lines
-  int save_every = 0;            // steps between checkpoints; 0: only at the end
+  int save_every = 0;            // steps between checkpoints; 0: not by steps
+  double save_minutes = 15;      // minutes after which the next step is saved; 0: not by time
   std::string out = "runs/run";  // folder for metrics, checkpoints, timeline
-  std::string resume;            // checkpoint to continue from
+  bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
+  std::string resume;            // checkpoint or run to continue from
   std::string sample_prompt;     // generate from this at the end; empty: do not
   int sample_tokens = 200;
 

@@ -78,6 +78,7 @@ TomlValue inline_table(const toml::table& table) {
 }
 
 TomlValue value(const toml::node& node) {
+  if (const auto* truth = node.as_boolean()) return {truth->get(), truth->get() ? "true" : "false"};
   if (const auto* number = node.as_integer()) return {number->get(), toml_text(number->get())};
   if (const auto* number = node.as_floating_point()) return {number->get(), real_text(number->get())};
   if (const auto* text = node.as_string()) return {text->get(), toml_text(text->get())};

@@ -16,11 +16,11 @@ struct TomlValue;
 using TomlList = std::vector<TomlValue>;
 using TomlTable = std::vector<std::pair<std::string, TomlValue>>;  // in the order of the text
 
-// A truth value, a date or a time: no field takes one.
+// A date or a time: no field takes one.
 struct TomlOther {};
 
 struct TomlValue {
-  std::variant<TomlOther, int64_t, double, std::string, TomlList, TomlTable> content;
+  std::variant<TomlOther, bool, int64_t, double, std::string, TomlList, TomlTable> content;
   std::string written;  // the value as TOML, in one line
 
   template <class Content>

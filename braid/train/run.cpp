@@ -5,12 +5,15 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
+#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
 #include "braid/param/memory_account.h"
@@ -57,39 +60,52 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   return start;
 }
 
-bool any_rank_says(bool yes, Communicator& world) {
-  auto flag = at::full({1}, yes ? 1 : 0, at::kLong);
-  world.all_reduce(flag, ReduceOp::Max).wait_host();
-  return flag.item<int64_t>() != 0;
+Wish strongest_wish(Wish mine, Communicator& world) {
+  auto wish = at::full({1}, static_cast<int64_t>(mine), at::kLong);
+  world.all_reduce(wish, ReduceOp::Max).wait_host();
+  return static_cast<Wish>(wish.item<int64_t>());
 }
+
+bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
 
 // What one rank does with its trainer. The observer hears rank 0 only.
 class RankLoop {
  public:
-  RankLoop(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer)
-      : start_(start), train_(start.spec.train), trainer_(trainer), world_(world), observer_(observer) {}
+  RankLoop(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer,
+           const std::function<bool()>& stop_requested)
+      : start_(start),
+        train_(start.spec.train),
+        trainer_(trainer),
+        world_(world),
+        observer_(observer),
+        stop_requested_(stop_requested) {}
 
-  RunEnd run(const std::function<bool()>& stop_requested) {
-    RunEnd end;
-    const bool asks_itself = start_.spec.pipeline.validation == "before";
-    if (!asks_itself) trainer_.wish = [&] { return stop_requested() ? Wish::Stop : Wish::GoOn; };
+  RunEnd run() {
+    if (!asks_itself_) trainer_.wish = [this] { return wish(); };
     if (peak_.per_rank > 0) tell([&] { observer_.on_peak(peak_); });
-    while (trainer_.num_steps() < train_.steps) {
+    bool stops = false;
+    while (!stops && trainer_.num_steps() < train_.steps) {
       hear(trainer_.advance());
       tell_of_graphs();
       tell_of_choices();
-      const int64_t step = trainer_.num_steps();
-      const bool done = step == train_.steps;
-      const bool stop = asks_itself ? stops(step, stop_requested) : trainer_.agreed_wish() == Wish::Stop;
-      end.interrupted = stop && !done;
-      if (stop || done) break;
+      const Wish wish = agreed_wish();
+      stops = wish == Wish::Stop;
+      if (stops || trainer_.num_steps() == train_.steps) break;
       if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
-      if (train_.save_every > 0 && step % train_.save_every == 0) save();
-      if (train_.eval_every > 0 && step % train_.eval_every == 0) evaluate();
+      stops = stops_after_work_between_steps(wish);
     }
+    return ended(stops && trainer_.num_steps() < train_.steps);
+  }
+
+ private:
+  RunEnd ended(bool interrupted) {
+    RunEnd end;
+    end.interrupted = interrupted;
     hear(trainer_.settle());
-    end.checkpoint = save();  // first: whatever fails later, the weights are there
-    end.validation_loss = evaluate();
+    if (saved_step_ != trainer_.num_steps()) save();  // first: whatever fails later, the weights are there
+    end.checkpoint = checkpoint_folder(train_.out, saved_step_);
+    // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
+    end.validation_loss = interrupted ? std::numeric_limits<double>::quiet_NaN() : evaluate();
     end.num_steps = trainer_.num_steps();
     end.bigram_entropy = start_.bigram_entropy;
     end.schedule = step_schedule(start_.spec);
@@ -97,7 +113,6 @@ class RankLoop {
     return end;
   }
 
- private:
   template <class Call>
   void tell(const Call& call) {
     if (world_.rank() == 0) call();
@@ -109,10 +124,28 @@ class RankLoop {
         model_flop_utilisation(start_.spec.model, report->tokens_per_second, peak_.per_rank * world_.size());
     if (due(report->step, train_.log_every)) tell([&] { observer_.on_step(*report); });
   }
+  // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
+  Wish wish() {
+    if (stop_requested_()) return Wish::Stop;
+    if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return Wish::GoOn;
+    wishes_to_save_ = now_seconds() - saved_at_ >= 60 * train_.save_minutes;
+    return wishes_to_save_ ? Wish::Save : Wish::GoOn;
+  }
   // Replicas that run apart meet now and then, to ask.
-  bool stops(int64_t step, const std::function<bool()>& stop_requested) {
-    if (replicas_run_apart(start_.spec) && step % kStepsApart != 0) return false;
-    return any_rank_says(stop_requested(), world_);
+  Wish agreed_wish() {
+    if (!asks_itself_) return trainer_.agreed_wish();
+    if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
+    return strongest_wish(wish(), world_);
+  }
+  // Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
+  bool stops_after_work_between_steps(Wish wish) {
+    const int64_t step = trainer_.num_steps();
+    const bool saves = wish == Wish::Save || is_multiple(step, train_.save_every);
+    const bool evaluates = is_multiple(step, train_.eval_every);
+    if (saves) save();
+    if (evaluates) evaluate();
+    if (!saves && !evaluates) return false;
+    return strongest_wish(stop_requested_() ? Wish::Stop : Wish::GoOn, world_) == Wish::Stop;
   }
   bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
 
@@ -154,12 +187,14 @@ class RankLoop {
     const double mean = sum.item<double>() / static_cast<double>(count * world_.size());
     tell([&] { observer_.on_replicas(trainer_.num_steps(), mean, count); });
   }
-  std::string save() {
+  void save() {
     hear(trainer_.settle());
-    const std::string directory = cat(train_.out, "/step-", trainer_.num_steps());
+    saved_step_ = trainer_.num_steps();
+    const std::string directory = checkpoint_folder(train_.out, saved_step_);
     trainer_.save(directory, to_toml(start_.spec));
-    tell([&] { observer_.on_checkpoint(trainer_.num_steps(), directory); });
-    return directory;
+    saved_at_ = now_seconds();
+    wishes_to_save_ = false;
+    tell([&] { observer_.on_checkpoint(saved_step_, directory); });
   }
 
   const RunStart& start_;
@@ -167,6 +202,11 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunObserver& observer_;
+  const std::function<bool()>& stop_requested_;
+  const bool asks_itself_ = start_.spec.pipeline.validation == "before";
+  int64_t saved_step_ = -1;          // of the last checkpoint
+  double saved_at_ = now_seconds();  // or begun
+  bool wishes_to_save_ = false;      // and has said so
   bool told_of_graphs_ = false;
   std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
@@ -205,7 +245,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
           observer.on_start(told);
           for (const std::string& choice : run.choices) observer.on_choice(choice);
         }
-        RunEnd mine = RankLoop(start, trainer, world, observer).run(stop_requested);
+        RunEnd mine = RankLoop(start, trainer, world, observer, stop_requested).run();
         if (world.rank() == 0) end = std::move(mine);
       },
       LocalOptions{.deadline_seconds = kNoDeadline});

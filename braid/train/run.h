@@ -28,7 +28,7 @@ struct RunStart {
 
 struct RunEnd {
   int64_t num_steps = 0;
-  double validation_loss = 0;  // nats per token; NaN when nothing is held out
+  double validation_loss = 0;  // nats per token; NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
   Schedule schedule;
@@ -59,10 +59,11 @@ class RunObserver {
 // What this machine may be asked for: up to 16 ranks, or four per core where that is more.
 HostLimits host_limits();
 
-// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. `stop_requested` is asked on every rank after
-// each step; when any rank says yes, all finish that step (under pipeline.validation "after": the one after it), save,
-// evaluate and return. Throws ConfigError with every
-// problem before any rank starts, RunError, CommError, IoError.
+// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. train.resume is a checkpoint or empty, and
+// train.out the caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each
+// save and each evaluation; when any rank says yes, all finish that step (under pipeline.validation "after": the one
+// after it), save and return. Throws ConfigError with every problem before any rank starts, RunError, CommError,
+// IoError.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 
 }  // namespace braid

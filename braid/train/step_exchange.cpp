@@ -17,6 +17,13 @@ double mean(const double* losses, int64_t count) {
   return std::accumulate(losses, losses + count, 0.0) / static_cast<double>(count);
 }
 
+// Sums of weights tell the strongest wish of fewer ranks than this.
+constexpr double kManyRanks = 1 << 20;
+
+double weight_of(Wish wish) { return wish == Wish::Stop ? kManyRanks : wish == Wish::Save ? 1 : 0; }
+
+Wish strongest_of(double weights) { return weights >= kManyRanks ? Wish::Stop : weights > 0 ? Wish::Save : Wish::GoOn; }
+
 GradNormExchange started_norm(StageModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
@@ -36,7 +43,7 @@ StepExchange::StepExchange(StageModel& model, const Own& own)
       num_model_ranks_(model.groups().model->size()) {
   losses_.narrow(0, 0, own.losses.numel()).copy_(own.losses);
   double* const more = losses_.mutable_data_ptr<double>() + own.losses.numel();
-  more[kWishes] = own.wish == Wish::Stop ? 1 : 0;
+  more[kWishes] = weight_of(own.wish);
   more[kSquares] = norm_.own() * norm_.own();
   more[kHashLow] = static_cast<double>(own.sample_hash & ((uint64_t{1} << kHalf) - 1));
   more[kHashHigh] = static_cast<double>(own.sample_hash >> kHalf);
@@ -50,7 +57,7 @@ StepExchange::Numbers StepExchange::finish() {
   const int64_t count = losses_.numel() - kNumSums;
   const double* const more = losses + count;
   numbers.loss = mean(losses, count);
-  numbers.wish = more[kWishes] > 0 ? Wish::Stop : Wish::GoOn;
+  numbers.wish = strongest_of(more[kWishes]);
   numbers.squares = more[kSquares];
   numbers.sample_hash = static_cast<uint64_t>(more[kHashLow]) + (static_cast<uint64_t>(more[kHashHigh]) << kHalf);
   numbers.grad_norm = norm_.finish();

@@ -1,5 +1,5 @@
 // What the ranks tell each other at the end of a step, in two halves: the losses, the parts of the gradients' norm, the
-// times, what was read and the wish to stop. It draws no conclusion from any of it.
+// times, what was read and their wishes. It draws no conclusion from any of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@
 
 namespace braid {
 
-enum class Wish { GoOn, Stop };
+// What a rank would have happen after the step; the strongest wish of all ranks does.
+enum class Wish { GoOn, Save, Stop };
 
 // By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
 // all ranks add the losses in the same order whatever the layout. Blocks; `losses` becomes that sum. Collective.
@@ -33,7 +34,7 @@ class StepExchange {
     double squares = 0;             // of grad_norm, added over all replicas
     std::vector<double> own_norms;  // by rank of the model group: own_norm() there, the same bits
     std::vector<BusyRow> rows;      // by world rank
-    Wish wish = Wish::GoOn;         // Stop: some rank's
+    Wish wish = Wish::GoOn;         // the strongest of all ranks
     uint64_t sample_hash = 0;       // added over all ranks, modulo 2^64
   };
 

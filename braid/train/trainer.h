@@ -45,7 +45,7 @@ class Trainer {
   std::optional<StepReport> settle();
   // Asked when the gradients of a step are final, before it is complete; where it is empty, the rank has no wish.
   std::function<Wish()> wish;
-  // Stop when some rank's wish in the last complete step was that; the same on all ranks.
+  // The strongest of all ranks' wishes in the last complete step; the same on all ranks.
   Wish agreed_wish() const { return update_->wish(); }
 
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.

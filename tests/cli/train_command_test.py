@@ -1,54 +1,10 @@
 """braid train and braid sample as a user calls them: what is written, what is said, and how it ends."""
-import json
-import os
-import pathlib
-import signal
-import subprocess
-import tempfile
-import time
 import unittest
 
-from braid_binary import BINARY, braid
-
-TINY = """
-[model]
-layers = 2
-heads = 2
-width = 16
-context = 16
-[data]
-paths = ["text"]
-[optimizer]
-lr = 1e-2
-[train]
-steps = 6
-batch = 4
-microbatch = 2
-eval_every = 3
-save_every = 3
-out = "run"
-"""
+from tiny_run import TinyRun
 
 
-class Train(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-        (self.path / "text").mkdir()
-        for number in range(8):
-            (self.path / "text" / f"{number}.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (self.path / "run.toml").write_text(TINY)
-
-    def braid(self, *words):
-        return braid(*words, cwd=self.path)
-
-    def metrics(self, out="run"):
-        return [json.loads(line) for line in (self.path / out / "metrics.jsonl").read_text().splitlines()]
-
-    def losses(self, out="run"):
-        return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
-
+class Train(TinyRun):
     def test_a_run_leaves_weights_metrics_timeline_and_configuration(self):
         done = self.braid("train", "run.toml", "mesh.pipe=2", 'train.sample_prompt="the "', "train.sample_tokens=5")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -118,25 +74,6 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("manifest.json", done.stderr)
 
-    def test_control_c_saves_and_ends_cleanly(self):
-        process = subprocess.Popen([BINARY, "train", "run.toml", "train.steps=100000", "train.save_every=0"],
-                                   cwd=self.path, stdout=subprocess.PIPE, text=True)
-        metrics = self.path / "run" / "metrics.jsonl"
-        self.addCleanup(process.kill)
-        deadline = time.monotonic() + 120
-        while not (metrics.exists() and '"kind":"step"' in metrics.read_text()):
-            self.assertIsNone(process.poll(), "the run ended by itself")
-            self.assertLess(time.monotonic(), deadline, "no step within two minutes")
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130)
-        self.assertIn("interrupted", said)
-        last = self.metrics()[-1]
-        self.assertEqual(last["kind"], "evaluation")
-        saved = [line["directory"] for line in self.metrics() if line["kind"] == "checkpoint"]
-        self.assertTrue(os.path.exists(self.path / saved[-1] / "manifest.json"))
-
     def test_sampling_is_a_function_of_its_options(self):
         self.assertEqual(self.braid("train", "run.toml", "mesh.tensor=2").returncode, 0)
         first = self.braid("sample", "run/step-6", "--prompt", "the ", "--tokens", "20", "--seed", "3")
@@ -199,7 +136,7 @@ class Train(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertNotIn("cut ", again.stdout)
         self.assertIn(written, (self.path / "again" / "config.toml").read_text())
-        tight = self.braid(*words, "memory.limit_gb=0.00015")
+        tight = self.braid(*words, "memory.limit_gb=0.00015", "train.out=tight")
         self.assertEqual(tight.returncode, 2)
         self.assertIn("memory.limit_gb = 0.00015: must leave room for the model", tight.stderr)
         self.assertIn("bytes over the limit; nearest valid is 0.0", tight.stderr)

@@ -43,10 +43,10 @@ TEST(Fields, CoverEveryMember) {
       run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 10);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
-                                peak_flops, threads, eval_every, eval_batches, log_every, save_every, out, resume,
-                                sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 19);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 19);
+                                peak_flops, threads, eval_every, eval_batches, log_every, save_every, save_minutes, out,
+                                overwrite, resume, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 21);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 21);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }
@@ -77,6 +77,8 @@ TEST(Fields, EachChangesItsOwnMemberOnly) {
           using Value = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<Value, std::string>) {
             value += "x";
+          } else if constexpr (std::is_same_v<Value, bool>) {
+            value = !value;
           } else if constexpr (std::is_arithmetic_v<Value>) {
             value += 1;
           } else {
@@ -108,6 +110,7 @@ RunSpec peculiar_run() {
   spec.optimizer.eps = 1.7976931348623157e308;
   spec.train.seed = 9223372036854775807u;
   spec.train.reduction = "reproducible";
+  spec.train.overwrite = true;
   spec.train.sample_prompt = "def f(x):\n    return";
   return spec;
 }

@@ -1,0 +1,138 @@
+// Names, read back.
+#include "braid/ckpt/saved_checkpoints.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr const char* kUndone = ".undone";
+
+// Of "step-12"; nothing for any other name, "step-012" included.
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  const bool whole = error == std::errc() && stop == end && step >= 0;
+  return whole && name == cat(kPrefix, step) ? std::optional(step) : std::nullopt;
+}
+
+// Names of the folders in `run`; none when it is not there.
+std::vector<std::string> folders_in(const std::string& run) {
+  std::error_code failure;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(run, failure), end; !failure && entry != end; entry.increment(failure)) {
+    std::error_code gone;
+    if (entry->is_directory(gone)) names.push_back(entry->path().filename());
+  }
+  if (failure && failure != std::errc::no_such_file_or_directory) throw IoError(run, -1, failure.message());
+  return names;
+}
+
+bool is_checkpoint(const std::string& directory) {
+  std::error_code unreadable;
+  return fs::exists(found_directory(directory) + "/manifest.json", unreadable);
+}
+
+// The folder's own name, where `name` has the ending that `suffixed` gives it.
+template <class Suffixed>
+std::optional<int64_t> step_under(const std::string& name, const Suffixed& suffixed) {
+  const std::string suffix = suffixed("");
+  return name.ends_with(suffix) ? step_of(name.substr(0, name.size() - suffix.size())) : std::nullopt;
+}
+
+std::optional<std::set<std::string>> listed_files(const std::string& place) {
+  try {
+    std::set<std::string> names;
+    for (const auto& [name, file] : read_manifest(place).files) names.insert(name);
+    return names;
+  } catch (const IoError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_folder(const std::string& run, int64_t step) { return fs::path(run) / cat(kPrefix, step); }
+
+std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run) {
+  std::set<int64_t> steps;
+  for (const std::string& name : folders_in(run)) {
+    auto step = step_of(name);
+    if (!step) step = step_under(name, aside_name);
+    if (step && is_checkpoint(checkpoint_folder(run, *step))) steps.insert(*step);
+  }
+  std::vector<SavedCheckpoint> found;
+  for (const int64_t step : steps) found.push_back({step, checkpoint_folder(run, step)});
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> half_written_checkpoints(const std::string& run) {
+  std::vector<std::string> found;
+  for (const std::string& name : folders_in(run)) {
+    if (step_under(name, temporary_name)) found.push_back(fs::path(run) / name);
+  }
+  return found;
+}
+
+std::string set_undone(const SavedCheckpoint& saved, FileSystem& files) {
+  const std::string name = saved.directory + kUndone;
+  std::string free = name;
+  for (int number = 2; files.exists(free); ++number) free = cat(name, "-", number);
+  files.rename(found_directory(saved.directory), free);
+  return free;
+}
+
+std::vector<std::string> undone_checkpoints(const std::string& run) {
+  std::vector<std::string> found;
+  for (const std::string& name : folders_in(run)) {
+    const auto suffix = name.find(kUndone);
+    if (suffix != name.npos && step_of(name.substr(0, suffix))) found.push_back(fs::path(run) / name);
+  }
+  return found;
+}
+
+std::vector<std::string> entries_of_others(const std::string& directory) {
+  const std::string place = found_directory(directory);
+  const auto listed = listed_files(place);
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(place)) {
+    const std::string name = entry.path().filename();
+    const bool own = name == "manifest.json" || (listed ? listed->contains(name) : name.ends_with(".safetensors"));
+    if (!own) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+CheckpointChoice chosen_checkpoint(const std::string& path) {
+  std::error_code unreadable;
+  if (is_checkpoint(path) || !fs::is_directory(path, unreadable)) return {path, {}};
+  CheckpointChoice choice;
+  for (const auto& saved : saved_checkpoints(path)) {
+    try {
+      verify_checkpoint(saved.directory);
+      choice.directory = saved.directory;
+      break;
+    } catch (const IoError& error) {
+      choice.passed_over.push_back(error.what());
+    }
+  }
+  return choice;
+}
+
+}  // namespace braid

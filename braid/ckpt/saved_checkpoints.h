@@ -1,0 +1,46 @@
+// The checkpoints in a run's folder: what they are called, which are there, which is the newest that is whole. It knows
+// nothing else of what a run leaves there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/base/file_system.h"
+
+namespace braid {
+
+// run/step-N, where the checkpoint of step N is or goes.
+std::string checkpoint_folder(const std::string& run, int64_t step);
+
+struct SavedCheckpoint {
+  int64_t step = 0;
+  std::string directory;  // checkpoint_folder(); a save that was stopped may have set it aside (manifest.h)
+};
+
+// The newest first. A folder without a manifest is none. Empty when there is no such run. Throws IoError when the
+// folder cannot be read.
+std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run);
+
+// What saves that were stopped have left half-written in a run's folder.
+std::vector<std::string> half_written_checkpoints(const std::string& run);
+
+// Gives a checkpoint the name step-N.undone (step-N.undone-2, where that is taken ...), under which it can be read and
+// is none of saved_checkpoints(). Returns the name. Throws IoError.
+std::string set_undone(const SavedCheckpoint& saved, FileSystem& files);
+std::vector<std::string> undone_checkpoints(const std::string& run);
+
+// Entries of a checkpoint's folder that its manifest does not list, or where that is damaged, that are no safetensors:
+// somebody else has put them there.
+std::vector<std::string> entries_of_others(const std::string& directory);
+
+struct CheckpointChoice {
+  std::string directory;                 // empty: none is whole
+  std::vector<std::string> passed_over;  // newer ones that are not, "run/step-6/manifest.json: cannot be read"
+};
+
+// `path` itself when it is a checkpoint, or no folder at all: reading it will say what is wrong. Else it is taken for
+// the folder of a run: the newest of its checkpoints in which every byte is as the manifest says (verify_checkpoint).
+CheckpointChoice chosen_checkpoint(const std::string& path);
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// The checkpoint that a user means by a name: the checkpoint's own, or that of the run that wrote it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace braid {
+
+struct CheckpointName {
+  std::string option, value;  // as the user wrote it: train.resume, "latest"
+  std::string path;           // a checkpoint or the folder of a run
+};
+
+// Its folder. `on_passed_over` hears of each newer one in the run that is damaged, and why. Throws ConfigError about
+// the option when there is no whole checkpoint in the run.
+std::string named_checkpoint(const CheckpointName& name,
+                             const std::function<void(const std::string& fault)>& on_passed_over);
+
+}  // namespace braid

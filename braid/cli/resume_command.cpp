@@ -1,0 +1,42 @@
+// Quoting.
+#include "braid/cli/resume_command.h"
+
+#include "braid/base/text.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+bool is_plain(const std::string& word) {
+  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
+  return !word.empty() && word.find_first_not_of(kPlain) == word.npos;
+}
+
+std::string for_the_shell(const std::string& word) {
+  if (is_plain(word)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string key_of(const std::string& word) {
+  const std::string key = word.substr(0, word.find('='));
+  const auto first = key.find_first_not_of(" \t"), last = key.find_last_not_of(" \t");
+  return first == key.npos ? "" : key.substr(first, last - first + 1);
+}
+
+}  // namespace
+
+std::string resume_command(const std::string& program, const std::string& file,
+                           const std::vector<std::string>& overrides, const std::string& checkpoint) {
+  std::vector<std::string> words{program, "train", file};
+  for (const std::string& word : overrides) {
+    const std::string key = key_of(word);
+    if (key != "train.resume" && key != "train.overwrite") words.push_back(word);
+  }
+  words.push_back("train.resume=" + (is_plain(checkpoint) ? checkpoint : toml_text(checkpoint)));
+  for (std::string& word : words) word = for_the_shell(word);
+  return joined(words, " ");
+}
+
+}  // namespace braid

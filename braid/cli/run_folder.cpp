@@ -1,0 +1,151 @@
+// Names, and what is removed under them.
+#include "braid/cli/run_folder.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/manifest.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/environment.h"
+#include "braid/report/metrics_cut.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLock = "run.lock";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kFiles[] = {"timeline.svg", "trace.json", "sample.txt", "report.html"};
+constexpr const char* kEvents = "tensorboard";
+constexpr const char* kEventPrefix = "events.out.tfevents.";
+
+[[noreturn]] void refuse(const std::string& path, const std::string& rule) {
+  throw ConfigError({{"train.out", toml_text(path), rule, ""}});
+}
+
+std::string made(const std::string& path) {
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (failure) refuse(path, "must be a folder that can be made: " + failure.message());
+  return path;
+}
+
+std::string locked_by() { return cat("process ", ::getpid(), " on ", host_name()); }
+
+FileLock lock_of(const std::string& path) {
+  try {
+    return FileLock(fs::path(path) / kLock, locked_by());
+  } catch (const IoError& error) {
+    refuse(path, cat("must be a folder that can be written: ", error.what()));
+  }
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::exists(fs::symlink_status(path, unreadable));
+}
+
+// Where a checkpoint lies, however its path is written.
+bool lies_in(const std::string& checkpoint, const std::string& run) {
+  const fs::path path = (fs::absolute(checkpoint) / "").lexically_normal();
+  std::error_code not_there;
+  return fs::equivalent(path.parent_path().parent_path(), run, not_there);
+}
+
+std::vector<std::string> event_files(const std::string& run) {
+  std::vector<std::string> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(fs::path(run) / kEvents, none)) {
+    if (entry.path().filename().string().starts_with(kEventPrefix)) found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::string path) : path_(made(path)), lock_(lock_of(path_)) {
+  if (lock_.state() != FileLock::State::Theirs) return;
+  const std::string owner = lock_.owner().empty() ? "" : cat(" (", lock_.owner(), ")");
+  refuse(path_, cat("another run", owner, " writes there; it must be a folder that no other run is using"));
+}
+
+std::string RunFolder::why_open_to_others() const { return lock_.why(); }
+
+void RunFolder::admit(const TrainSpec& train) {
+  const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetrics);
+  if (!used) return;
+  if (!train.resume.empty() && lies_in(train.resume, path_)) {
+    fate_ = Fate::GoneOnFrom;
+    return;
+  }
+  if (!train.overwrite) {
+    refuse(path_,
+           "holds an earlier run; name another folder, go on from it (train.resume=latest), or have what that run left "
+           "removed (train.overwrite=true)");
+  }
+  refuse_what_others_put();
+  fate_ = Fate::Removed;
+}
+
+// Folders of checkpoints are removed whole.
+void RunFolder::refuse_what_others_put() const {
+  std::vector<std::string> found;
+  for (const std::string& checkpoint : checkpoints()) {
+    for (auto& entry : entries_of_others(checkpoint)) found.push_back(std::move(entry));
+  }
+  if (found.empty()) return;
+  throw ConfigError(
+      {{"train.overwrite", "true",
+        cat("would remove what braid did not write: ", joined(found), "; it must be moved away first"), "false"}});
+}
+
+std::vector<std::string> RunFolder::checkpoints() const {
+  std::vector<std::string> all = undone_checkpoints(path_);
+  for (const auto& saved : saved_checkpoints(path_)) all.push_back(saved.directory);
+  return all;
+}
+
+std::vector<std::string> RunFolder::leavings() const {
+  std::vector<std::string> all = half_written_checkpoints(path_);
+  for (const std::string& checkpoint : checkpoints()) {
+    all.push_back(checkpoint);
+    all.push_back(aside_name(checkpoint));
+  }
+  for (auto& file : event_files(path_)) all.push_back(std::move(file));
+  for (const char* name : kFiles) all.push_back(fs::path(path_) / name);
+  const std::string metrics = fs::path(path_) / kMetrics;
+  all.push_back(cut_metrics_name(metrics));
+  all.push_back(metrics);  // last: while it is there, the folder is that of a run
+  return all;
+}
+
+std::vector<std::string> RunFolder::begin(int64_t first_step) {
+  if (fate_ == Fate::GoneOnFrom) return go_back(first_step);
+  if (fate_ == Fate::Nothing) return {};
+  PosixFileSystem files;
+  for (const std::string& path : leavings()) files.remove_all(path);
+  return {cat("removed what an earlier run had left in ", path_)};
+}
+
+std::vector<std::string> RunFolder::go_back(int64_t step) const {
+  PosixFileSystem files;
+  std::vector<std::string> done;
+  for (const std::string& path : half_written_checkpoints(path_)) files.remove_all(path);
+  for (const auto& saved : saved_checkpoints(path_)) {
+    if (saved.step <= step) break;
+    const std::string name = set_undone(saved, files);
+    done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
+  }
+  const int64_t num_lines = cut_metrics(fs::path(path_) / kMetrics, step, files);
+  if (num_lines > 0)
+    done.push_back(cat("took ", num_lines, " lines out of ", kMetrics, " that were not of step ", step, " or before"));
+  return done;
+}
+
+}  // namespace braid

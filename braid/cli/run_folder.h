@@ -1,0 +1,46 @@
+// The folder of a run (train.out): whose it is, what an earlier run has left there, and what becomes of that. It knows
+// the names of what braid train and braid report write there, and not what is in them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/base/file_lock.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+class RunFolder {
+ public:
+  // Makes the folder where it is not there and holds it, against other runs, until this ends. Throws ConfigError about
+  // train.out when it cannot be made or written, or when another run holds it.
+  explicit RunFolder(std::string path);
+
+  const std::string& path() const { return path_; }
+  // Why nothing keeps other runs out: the file system has no locks. Empty when something does.
+  std::string why_open_to_others() const;
+
+  // Decides what becomes of what an earlier run has left; `train.resume` is a checkpoint or empty. A run that resumes
+  // from this folder goes on in it, one that may overwrite removes what braid wrote. Throws ConfigError when neither
+  // is so and something is there, or when something of others lies in what would be removed. Nothing happens yet.
+  void admit(const TrainSpec& train);
+
+  // Does it, for a run that begins after `first_step` steps: all that could be wrong with that run has been said, so
+  // nothing is lost for a slip of the pen. A run that goes on takes back what happened after that step: lines of
+  // metrics go, checkpoints are set aside as step-N.undone. Returns a sentence about each thing done. Throws IoError.
+  std::vector<std::string> begin(int64_t first_step);
+
+ private:
+  enum class Fate { Nothing, Removed, GoneOnFrom };
+
+  std::vector<std::string> checkpoints() const;
+  std::vector<std::string> leavings() const;
+  void refuse_what_others_put() const;
+  std::vector<std::string> go_back(int64_t step) const;
+
+  std::string path_;
+  FileLock lock_;
+  Fate fate_ = Fate::Nothing;
+};
+
+}  // namespace braid

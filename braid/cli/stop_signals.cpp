@@ -1,0 +1,94 @@
+// What a handler may do is little: read clocks and atomics, write, exit.
+#include "braid/cli/stop_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <iterator>
+
+namespace braid {
+namespace {
+
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kBitsOfSignal = 8;  // of a first event, below its time
+constexpr int64_t kNanoseconds = 1'000'000'000;
+
+enum class Training { NotBegun, Unsaved, Saved };
+
+// A signal handler can reach nothing else.
+std::atomic<Training> training = Training::NotBegun;
+std::atomic<int64_t> first_event = 0;  // nanoseconds and signal in one, so that both are there at once; 0: none yet
+static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+struct sigaction actions_before[std::size(kStopSignals)], pipe_before;
+
+int64_t nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNanoseconds + now.tv_nsec;
+}
+
+void say(int signal, const char* what) {
+  const char* name = signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP";
+  for (const char* part : {"braid: ", name, what, "\n"}) {
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, part, std::strlen(part));
+  }
+}
+
+[[noreturn]] void end_at_once(int signal, const char* why) {
+  say(signal, why);
+  ::_exit(128 + signal);
+}
+
+void on_stop_signal(int signal) {
+  const int error = errno;
+  const Training then = training;
+  if (then == Training::NotBegun) end_at_once(signal, " before the first step: there was nothing to save");
+  const int64_t now = nanoseconds();
+  int64_t first = 0;
+  const bool is_first = first_event.compare_exchange_strong(first, now << kBitsOfSignal | signal);
+  const bool is_same = !is_first && now - (first >> kBitsOfSignal) <= StopSignals::kSameEventSeconds * kNanoseconds;
+  if (then == Training::Saved && !is_same) end_at_once(signal, " after the last step: all is saved");
+  if (is_first) {
+    say(signal, ": the step is finished and saved; another signal, a moment from now, ends at once");
+  } else if (!is_same) {
+    end_at_once(signal, ", the second: nothing more is saved");
+  }
+  errno = error;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  training = Training::NotBegun;
+  first_event = 0;
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : kStopSignals) sigaddset(&action.sa_mask, signal);
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    sigaction(kStopSignals[i], nullptr, &actions_before[i]);
+    if (actions_before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
+  }
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignored, &pipe_before);
+}
+
+StopSignals::~StopSignals() {
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) sigaction(kStopSignals[i], &actions_before[i], nullptr);
+  sigaction(SIGPIPE, &pipe_before, nullptr);
+}
+
+void StopSignals::keep_work() { training = Training::Unsaved; }
+void StopSignals::work_is_kept() { training = Training::Saved; }
+int StopSignals::received() { return static_cast<int>(first_event & ((1 << kBitsOfSignal) - 1)); }
+
+std::string signal_name(int signal) { return std::string("SIG") + sigabbrev_np(signal); }
+
+}  // namespace braid

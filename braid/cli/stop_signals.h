@@ -1,0 +1,36 @@
+// SIGINT, SIGTERM and SIGHUP while a run goes on: what each does depends on whether there is work that it would lose.
+// It knows nothing of training.
+#pragma once
+
+#include <string>
+
+namespace braid {
+
+// While one exists, which is once at a time, because a signal handler can reach nothing but what is global:
+//
+// * Where nothing would be lost, a signal ends the process at once with exit code 128 + signal, after a line on
+//   standard error.
+// * Where work would be, the first is kept for received(), a line on standard error says so, and another one ends the
+//   process at once, with the code of that one. One that comes within kSameEventSeconds of the first counts as the
+//   same: a terminal that is closed and timeout(1) send two.
+// * One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
+// * Writing to a standard output that is gone fails instead of ending the process (SIGPIPE).
+class StopSignals {
+ public:
+  static constexpr double kSameEventSeconds = 0.25;
+
+  StopSignals();   // nothing would be lost
+  ~StopSignals();  // signals do what they did before
+  StopSignals(const StopSignals&) = delete;
+
+  void keep_work();     // from here on something would be lost
+  void work_is_kept();  // from here on nothing would be any more
+
+  // The first signal that came while work would have been lost; 0: none.
+  static int received();
+};
+
+// "SIGTERM".
+std::string signal_name(int signal);
+
+}  // namespace braid

@@ -1,0 +1,96 @@
+"""A run that takes a second, in a folder of its own, for tests of what braid train writes, says and survives."""
+import json
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from braid_binary import BINARY, braid
+
+TINY = """
+[model]
+layers = 2
+heads = 2
+width = 16
+context = 16
+[data]
+paths = ["text"]
+[optimizer]
+lr = 1e-2
+[train]
+steps = 6
+batch = 4
+microbatch = 2
+eval_every = 3
+save_every = 3
+out = "run"
+threads = 1
+"""
+ENDLESS = ["train.steps=100000", "train.save_every=0", "train.eval_every=0"]
+
+
+def let_signals_through():
+    """In a child: a test may run where they are ignored, in the background of a script."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+class TinyRun(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "text").mkdir()
+        for number in range(8):
+            (self.path / "text" / f"{number}.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (self.path / "run.toml").write_text(TINY)
+
+    def braid(self, *words):
+        return braid(*words, cwd=self.path)
+
+    def trained(self, *words):
+        """The finished process of a run that must succeed."""
+        done = self.braid("train", "run.toml", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def started(self, *words, **options):
+        """A run that goes on; it ends with the test."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": let_signals_through} | options
+        process = subprocess.Popen([BINARY, "train", "run.toml", *words], cwd=self.path, text=True, errors="replace",
+                                   **options)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+    def line_of(self, process, start):
+        """The next line of the process that begins so; waits for it."""
+        for line in process.stdout:
+            if line.startswith(start):
+                return line
+        self.fail(f"no line began with {start!r}: {process.stderr.read()}")
+
+    def wait_for(self, process, came):
+        """Until came() is true of what the process makes, which no line tells."""
+        deadline = time.monotonic() + 120
+        while not came():
+            self.assertIsNone(process.poll(), "the run ended by itself")
+            self.assertLess(time.monotonic(), deadline, "it did not come within two minutes")
+            time.sleep(0.01)
+
+    def metrics(self, out="run"):
+        return [json.loads(line) for line in (self.path / out / "metrics.jsonl").read_text().splitlines()]
+
+    def losses(self, out="run"):
+        return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
+
+    def checkpoints(self, out="run"):
+        return sorted(path.parent.name for path in (self.path / out).glob("step-*/manifest.json"))
