@@ -54,6 +54,15 @@ std::optional<int64_t> step_under(const std::string& name, const Suffixed& suffi
   return name.ends_with(suffix) ? step_of(name.substr(0, name.size() - suffix.size())) : std::nullopt;
 }
 
+// As set_undone() gives them.
+bool is_undone_name(const std::string& name) {
+  const auto suffix = name.find(kUndone);
+  if (suffix == name.npos || !step_of(name.substr(0, suffix))) return false;
+  const std::string number = name.substr(suffix + std::string_view(kUndone).size());
+  return number.empty() ||
+         (number.size() > 1 && number[0] == '-' && number.find_first_not_of("0123456789", 1) == number.npos);
+}
+
 std::optional<std::set<std::string>> listed_files(const std::string& place) {
   try {
     std::set<std::string> names;
@@ -100,8 +109,8 @@ std::string set_undone(const SavedCheckpoint& saved, FileSystem& files) {
 std::vector<std::string> undone_checkpoints(const std::string& run) {
   std::vector<std::string> found;
   for (const std::string& name : folders_in(run)) {
-    const auto suffix = name.find(kUndone);
-    if (suffix != name.npos && step_of(name.substr(0, suffix))) found.push_back(fs::path(run) / name);
+    const std::string path = fs::path(run) / name;
+    if (is_undone_name(name) && is_checkpoint(path)) found.push_back(path);
   }
   return found;
 }

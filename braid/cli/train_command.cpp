@@ -91,7 +91,7 @@ void show_sample(const RunEnd& end, const RunSpec& spec) {
 }
 
 // What the user asked for: the file, and the words that override it.
-struct Request {
+struct Invocation {
   std::string path;
   std::vector<std::string> overrides;
 };
@@ -102,14 +102,14 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
     printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
 }
 
-int ended_by_signal(int signal, const RunEnd& end, const Request& request, RunPrinter& printer) {
+int ended_by_signal(int signal, const RunEnd& end, const Invocation& request, RunPrinter& printer) {
   const std::string command =
       end.interrupted ? resume_command(program_invocation_name, request.path, request.overrides, end.checkpoint) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }
 
-int train(const Request& request, RunSpec spec) {
+int train(const Invocation& request, RunSpec spec) {
   StopSignals signals;
   RunFolder folder(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
   RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain,
@@ -134,7 +134,7 @@ int train(const Request& request, RunSpec spec) {
 int train_command(const Words& words) {
   CLI::App app("Trains a language model. Words after the file override its keys: train.steps=50 mesh.data=2",
                "braid train");
-  Request request;
+  Invocation request;
   app.add_option("FILE", request.path, "the run as TOML")->required();
   app.add_option("KEY=VALUE", request.overrides, "overrides");
   app.footer("\n" + config_text());

@@ -15,7 +15,7 @@ class SavedCheckpoints : public ScratchFolder {
  protected:
   void save(const std::string& name) {
     run_ranks(1, [&](Communicator& world) {
-      save_checkpoint(path(name), sample_tensors(DeviceMesh(MeshSpec()), 0).wanted, {}, world);
+      save_checkpoint(path(name), {sample_tensors(DeviceMesh(MeshSpec()), 0).wanted, {}}, world);
     });
   }
   std::vector<int64_t> steps() {
@@ -28,7 +28,8 @@ class SavedCheckpoints : public ScratchFolder {
 TEST_F(SavedCheckpoints, AreListedByNumberAndOthersAreNone) {
   EXPECT_TRUE(saved_checkpoints(path("nowhere")).empty());
   for (const char* name : {"step-9", "step-10", "step-100"}) save(name);
-  for (const char* name : {"step-07", "step-", "step-x", "step--1", "step-5x", "step-9.tmp", "step-11.undone"}) {
+  for (const char* name :
+       {"step-07", "step-", "step-x", "step--1", "step-5x", "step-9.tmp", "step-11.undone", "step-12.undone-x"}) {
     std::filesystem::create_directory(path(name));
     write(path(std::string(name) + "/manifest.json"), "{}");
   }

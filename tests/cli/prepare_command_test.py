@@ -121,8 +121,9 @@ class Prepare(unittest.TestCase):
             done = self.braid("train", "run.toml", *words)
             self.assertEqual(done.returncode, 2, words)
             self.assertIn(said, done.stderr)
-        for words in [["data.weights=[1.0, 3.0]", 'data.paths=["out", "out"]'], ['data.attention="document"']]:
-            done = self.braid("train", "run.toml", "train.out=other", *words)
+        for out, words in [("weighted", ["data.weights=[1.0, 3.0]", 'data.paths=["out", "out"]']),
+                           ("document", ['data.attention="document"'])]:
+            done = self.braid("train", "run.toml", f"train.out={out}", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
 
 

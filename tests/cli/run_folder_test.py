@@ -125,10 +125,11 @@ class RunFolder(TinyRun):
 
     def test_time_to_save_comes_at_the_same_step_on_every_rank(self):
         every = [f"step-{step}" for step in range(1, 7)]
+        at_once = "train.save_minutes=1e-9"
         for out, words, saved in (("never", ["train.save_minutes=0"], ["step-6"]),
                                   ("not_yet", [], ["step-6"]),
-                                  ("at_once", ["train.save_minutes=1e-9", "mesh.pipe=2", "mesh.data=2"], every),
-                                  ("asynchronous", ["train.save_minutes=1e-9", "pipeline.validation=after", "mesh.pipe=2"],
+                                  ("at_once", [at_once, "mesh.pipe=2", "mesh.data=2"], every),
+                                  ("heard_later", [at_once, "mesh.pipe=2", "pipeline.validation=after"],
                                    ["step-2", "step-4", "step-6"])):
             self.trained("train.save_every=0", f"train.out={out}", "train.eval_every=0", *words)
             self.assertEqual(self.checkpoints(out), saved, out)
