@@ -1,6 +1,5 @@
 // What a parameter server computes: under BSP what one process would, whatever the number of servers and however badly
 // the transport behaves.
-#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <latch>
@@ -245,46 +244,6 @@ TEST_F(Asynchronous, PushAndPullHaveIntervalsOfTheirOwn) {
   EXPECT_EQ(seen, (std::vector<double>{0, 0, 0, 0, -3, -3, -6, -6}));
   EXPECT_EQ(one.client->clock(), 2);
   one.client->leave();
-}
-
-// With a rate of its own at every step, a push has that of its last.
-TEST_F(Asynchronous, WhatIsHeldBackIsPushedWhenAskedAndAtTheEnd) {
-  Member one = member(0, {.push_every = 3}), other = member(1);
-  KeyedTensors read = wanted();
-  int step = 0;
-  const auto steps = [&](int count) {
-    for (int i = 0; i < count; ++i) one.client->push(constant(1), ++step);
-  };
-  const auto seen = [&] {
-    other.client->pull(read, ServerClient::Freshness::Newest);
-    return doubles(read.dense)[0];
-  };
-  const auto acknowledged = [&] {  // a pull is answered after the worker's own pushes
-    KeyedTensors own = wanted();
-    one.client->pull(own, ServerClient::Freshness::Newest);
-    return doubles(own.dense)[0];
-  };
-  steps(4);
-  EXPECT_EQ(acknowledged(), -3 * 3);
-  one.client->push_rest();
-  EXPECT_EQ(acknowledged(), -(3 * 3 + 4));
-  one.client->push_rest();  // nothing
-  EXPECT_EQ(one.client->clock(), 2);
-  steps(3);  // counts anew
-  EXPECT_EQ(acknowledged(), -(3 * 3 + 4 + 3 * 7));
-  steps(2);
-  one.client->drop_rest();
-  one.client->push_rest();
-  EXPECT_EQ(one.client->clock(), 3);
-  KeyedTensors last = constant(1);
-  last.rows[0] = {at::full({1}, 5, at::kLong), at::full({1, 8}, 1.0, at::kFloat)};
-  one.client->push(last, 10);
-  one.client->push(last, 11);
-  one.client->leave();
-  read.rows[0].index = at::full({1}, 5, at::kLong);
-  EXPECT_EQ(seen(), -(3 * 3 + 4 + 3 * 7 + 2 * 11));
-  EXPECT_EQ(doubles(read.rows[0].values)[0], -2 * 11);
-  other.client->leave();
 }
 
 TEST_F(Asynchronous, OnlyTouchedRowsTravel) {
