@@ -1,107 +1,10 @@
-// The sample tensors of this folder's tests: they must cover the cases they claim to.
+// The sample tensors of this folder's tests must cover the cases they claim to.
 #include "tests/ckpt/sample_tensors.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
-
-#include "braid/base/seeds.h"
-#include "braid/base/text.h"
-#include "braid/ckpt/tensor_bytes.h"
 
 namespace braid::sample_tensors_test {
 namespace {
-
-constexpr int kBlocks = 8;
-constexpr int64_t kEven = 840;  // divisible by 1 .. 8
-
-// Element i is a small whole number that depends on (seed, name, i), exact in every type.
-at::Tensor whole_tensor(const std::string& name, const Index& shape, at::ScalarType type, uint64_t seed) {
-  const auto whole = at::empty(shape, at::kDouble);
-  const uint64_t key = stream_key(seed, name);
-  auto* data = whole.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < whole.numel(); ++i)
-    data[i] = static_cast<double>(random_bits(key, static_cast<uint64_t>(i)) % 251);
-  return whole.to(type);
-}
-
-class Builder {
- public:
-  Builder(const DeviceMesh& mesh, int rank, uint64_t seed) : mesh_(mesh), at_(mesh.coords(rank)), seed_(seed) {}
-
-  void add(const std::string& name, Placement placement, at::ScalarType type) {
-    const auto whole = whole_tensor(name, placement.global_shape, type, seed_);
-    const auto blank = at::full(placement.local_shape, type == at::kByte ? 249 : kPadding, type);
-    const auto wanted = blank.clone();
-    for (const auto& piece : placement.pieces) {
-      part_of(wanted, piece).copy_(part_of(whole, {piece.global, piece.global.begin}));
-    }
-    tensors_.wanted.push_back({name, placement, wanted});
-    tensors_.blank.push_back({name, std::move(placement), blank});
-  }
-  int tensor() const { return at_[Axis::Tensor]; }
-  int parts() const { return mesh_.size(Axis::Tensor); }
-  bool on_stage(int stage) const { return at_[Axis::Pipe] == stage; }
-  int last_stage() const { return mesh_.size(Axis::Pipe) - 1; }
-  SampleTensors take() { return std::move(tensors_); }
-
- private:
-  const DeviceMesh& mesh_;
-  Coords at_;
-  uint64_t seed_;
-  SampleTensors tensors_;
-};
-
-void add_block(Builder& b, const std::string& block) {
-  b.add(block + ".norm.weight", replicated({5}), at::kDouble);
-  b.add("adamw.first_moment/" + block + ".norm.weight", replicated({5}), at::kFloat);
-}
-
-void add_big_block(Builder& b, const std::string& block) {
-  const auto qkv = split_segments({3 * kEven, 2}, 0, 3, {b.tensor(), b.parts(), Axis::Tensor});
-  b.add(block + ".qkv.weight", qkv, at::kFloat);
-  b.add("adamw.first_moment/" + block + ".qkv.weight", qkv, at::kBFloat16);
-  b.add(block + ".proj.weight", split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kDouble);
-  b.add(block + ".cube", split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kByte);
-}
-
-}  // namespace
-
-SampleTensors sample_tensors(const DeviceMesh& mesh, int rank, uint64_t seed) {
-  Builder b(mesh, rank, seed);
-  const int64_t padded = (13 + b.parts() - 1) / b.parts() * b.parts();
-  if (b.on_stage(0) || b.on_stage(b.last_stage())) {
-    b.add("wte.weight", split_dim({13, 4}, 0, padded, {b.tensor(), b.parts(), Axis::Tensor}), at::kFloat);
-  }
-  if (b.on_stage(0)) b.add("adamw.empty", replicated({0, 3}), at::kFloat);
-  if (b.on_stage(b.last_stage())) b.add("count", replicated({}), at::kLong);
-  for (int block = 0; block < kBlocks; ++block) {
-    if (!b.on_stage(block * mesh.size(Axis::Pipe) / kBlocks)) continue;
-    add_block(b, cat("blocks.", block));
-    if (block % 4 == 3) add_big_block(b, cat("blocks.", block));
-  }
-  return b.take();
-}
-
-std::vector<MeshSpec> meshes_up_to(int max_ranks) {
-  std::vector<MeshSpec> meshes;
-  for (int data = 1; data <= max_ranks; ++data) {
-    for (int pipe = 1; data * pipe <= max_ranks; ++pipe) {
-      for (int tensor = 1; data * pipe * tensor <= max_ranks; ++tensor) {
-        meshes.push_back({.pipe = pipe, .data = data, .tensor = tensor});
-      }
-    }
-  }
-  return meshes;
-}
-
-bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
-  const auto x = bytes_of(a), y = bytes_of(b);
-  return a.sizes().equals(b.sizes()) && a.scalar_type() == b.scalar_type() &&
-         (x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0);
-}
 
 TEST(SampleTensors, CoverPaddingAndSegments) {
   EXPECT_EQ(meshes_up_to(8).size(), 38u);
@@ -110,4 +13,5 @@ TEST(SampleTensors, CoverPaddingAndSegments) {
   EXPECT_FALSE(equal_bits(tensors[0].local, sample_tensors(DeviceMesh({.tensor = 8}), 0).wanted[0].local));
 }
 
+}  // namespace
 }  // namespace braid::sample_tensors_test
