@@ -56,6 +56,7 @@ function(braid_room_test name torch shards)
   target_compile_definitions(${name}_test PRIVATE BRAID_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # -O2 takes a fifth longer to compile
   if(torch)
+    target_link_libraries(${name}_test PRIVATE braid_passive_waiting)
     braid_use_torch_header(${name}_test)
   endif()
   if(NOT shards)

@@ -15,8 +15,8 @@ class FileLock {
   using Flock = int (*)(int descriptor, int operation);
 
   // Makes `path` where it is not there and asks for the lock once, without waiting. The owner writes `owner`, one line,
-  // into the file for others to read. `call` stands for flock(2) in tests. Throws IoError when the file cannot be made,
-  // opened or written; links are not followed.
+  // into the file for others to read, where the disk has room. `call` stands for flock(2) in tests. Throws IoError when
+  // the file cannot be made or opened; links are not followed.
   FileLock(std::string path, const std::string& owner, Flock call = nullptr);
   // Gives the lock back. The file stays, empty: who removed it could remove one that another process has just locked.
   ~FileLock();

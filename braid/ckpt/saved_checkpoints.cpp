@@ -102,7 +102,10 @@ std::string set_undone(const SavedCheckpoint& saved, FileSystem& files) {
   const std::string name = saved.directory + kUndone;
   std::string free = name;
   for (int number = 2; files.exists(free); ++number) free = cat(name, "-", number);
-  files.rename(found_directory(saved.directory), free);
+  const std::string place = found_directory(saved.directory);
+  if (place == saved.directory)
+    files.remove_all(aside_name(place));  // an older one of the step, or it would be found next
+  files.rename(place, free);
   return free;
 }
 
@@ -130,8 +133,9 @@ std::vector<std::string> entries_of_others(const std::string& directory) {
 
 CheckpointChoice chosen_checkpoint(const std::string& path) {
   std::error_code unreadable;
-  if (is_checkpoint(path) || !fs::is_directory(path, unreadable)) return {path, {}};
+  if (is_checkpoint(path)) return {path, {}};
   CheckpointChoice choice;
+  if (!fs::is_directory(path, unreadable)) return choice;
   for (const auto& saved : saved_checkpoints(path)) {
     try {
       verify_checkpoint(saved.directory);

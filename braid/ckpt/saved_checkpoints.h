@@ -39,8 +39,8 @@ struct CheckpointChoice {
   std::vector<std::string> passed_over;  // newer ones that are not, "run/step-6/manifest.json: cannot be read"
 };
 
-// `path` itself when it is a checkpoint, or no folder at all: reading it will say what is wrong. Else it is taken for
-// the folder of a run: the newest of its checkpoints in which every byte is as the manifest says (verify_checkpoint).
+// `path` itself when it is a checkpoint. Else it is taken for the folder of a run: the newest of its checkpoints in
+// which every byte is as the manifest says (verify_checkpoint).
 CheckpointChoice chosen_checkpoint(const std::string& path);
 
 }  // namespace braid

@@ -1,6 +1,8 @@
 // Writing a small file whole.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -12,7 +14,7 @@ namespace braid {
 inline void write_file(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
-  if (!file.flush()) throw IoError(path, -1, "cannot be written");
+  if (!file.flush()) throw IoError(path, -1, std::string("cannot be written: ") + std::strerror(errno));
 }
 
 }  // namespace braid

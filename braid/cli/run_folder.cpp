@@ -51,11 +51,12 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, unreadable));
 }
 
-// Where a checkpoint lies, however its path is written.
+// Where a checkpoint lies, however its path is written, through links too.
 bool lies_in(const std::string& checkpoint, const std::string& run) {
-  const fs::path path = (fs::absolute(checkpoint) / "").lexically_normal();
   std::error_code not_there;
-  return fs::equivalent(path.parent_path().parent_path(), run, not_there);
+  fs::path path = fs::weakly_canonical(checkpoint, not_there);
+  if (!path.has_filename()) path = path.parent_path();
+  return fs::equivalent(path.parent_path(), run, not_there);
 }
 
 std::vector<std::string> event_files(const std::string& run) {
@@ -97,7 +98,10 @@ void RunFolder::admit(const TrainSpec& train) {
 void RunFolder::refuse_what_others_put() const {
   std::vector<std::string> found;
   for (const std::string& checkpoint : checkpoints()) {
-    for (auto& entry : entries_of_others(checkpoint)) found.push_back(std::move(entry));
+    for (const std::string& place : {checkpoint, aside_name(checkpoint)}) {
+      if (!is_there(place)) continue;
+      for (auto& entry : entries_of_others(place)) found.push_back(std::move(entry));
+    }
   }
   if (found.empty()) return;
   throw ConfigError(

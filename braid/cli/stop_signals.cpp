@@ -15,22 +15,31 @@ namespace braid {
 namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kBitsOfSignal = 8;  // of a first event, below its time
+constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // the call that met the closed pipe or the limit says so too
+constexpr int kBitsOfSignal = 8;                       // of an event, below its time
 constexpr int64_t kNanoseconds = 1'000'000'000;
 
 enum class Training { NotBegun, Unsaved, Saved };
 
 // A signal handler can reach nothing else.
 std::atomic<Training> training = Training::NotBegun;
-std::atomic<int64_t> first_event = 0;  // nanoseconds and signal in one, so that both are there at once; 0: none yet
-static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+std::atomic<uint64_t> first_event = 0;  // 0: none yet
+static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
-struct sigaction actions_before[std::size(kStopSignals)], pipe_before;
+struct sigaction actions_before[std::size(kStopSignals)], others_before[std::size(kIgnoredSignals)];
 
-int64_t nanoseconds() {
+// Nanoseconds, modulo 2^56, and signal in one, so that both are there at once.
+uint64_t event_of(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNanoseconds + now.tv_nsec;
+  const auto nanoseconds = static_cast<uint64_t>(now.tv_sec * kNanoseconds + now.tv_nsec);
+  return nanoseconds << kBitsOfSignal | static_cast<uint64_t>(signal);
+}
+
+// However long the machine has been up: a difference of times modulo 2^56 is right for a year.
+bool is_soon_after(uint64_t first, uint64_t event) {
+  const auto later = static_cast<int64_t>(event - first) >> kBitsOfSignal;
+  return later <= static_cast<int64_t>(StopSignals::kSameEventSeconds * kNanoseconds);
 }
 
 void say(int signal, const char* what) {
@@ -49,10 +58,10 @@ void on_stop_signal(int signal) {
   const int error = errno;
   const Training then = training;
   if (then == Training::NotBegun) end_at_once(signal, " before the first step: there was nothing to save");
-  const int64_t now = nanoseconds();
-  int64_t first = 0;
-  const bool is_first = first_event.compare_exchange_strong(first, now << kBitsOfSignal | signal);
-  const bool is_same = !is_first && now - (first >> kBitsOfSignal) <= StopSignals::kSameEventSeconds * kNanoseconds;
+  const uint64_t event = event_of(signal);
+  uint64_t first = 0;
+  const bool is_first = first_event.compare_exchange_strong(first, event);
+  const bool is_same = !is_first && is_soon_after(first, event);
   if (then == Training::Saved && !is_same) end_at_once(signal, " after the last step: all is saved");
   if (is_first) {
     say(signal, ": the step is finished and saved; another signal, a moment from now, ends at once");
@@ -77,12 +86,12 @@ StopSignals::StopSignals() {
   }
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignored, &pipe_before);
+  for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &ignored, &others_before[i]);
 }
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < std::size(kStopSignals); ++i) sigaction(kStopSignals[i], &actions_before[i], nullptr);
-  sigaction(SIGPIPE, &pipe_before, nullptr);
+  for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &others_before[i], nullptr);
 }
 
 void StopSignals::keep_work() { training = Training::Unsaved; }

@@ -37,8 +37,9 @@ bool readable(int descriptor, int milliseconds) {
   throw RunError(cat("cannot start ", name, ": ", call, ": ", std::strerror(error)));
 }
 
-[[noreturn]] void live_when_told(int line, const std::function<void(int)>& life) noexcept {
+[[noreturn]] void live_when_told(int line, pid_t parent, const std::function<void(int)>& life) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before, perhaps with the word to go already said
   setpgid(0, 0);
   char go = 0;
   while (read(line, &go, 1) < 0 && errno == EINTR) {
@@ -66,10 +67,10 @@ std::string end_of(int descriptor) {
 ForkedProcess::ForkedProcess(const std::string& name, const std::function<void(int line)>& life) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) refuse(name, "socketpair", errno);
-  const pid_t process = fork();
+  const pid_t parent = getpid(), process = fork();
   if (process == 0) {
     close(ends[0]);
-    live_when_told(ends[1], life);
+    live_when_told(ends[1], parent, life);
   }
   const int fork_error = errno;
   close(ends[1]);

@@ -7,6 +7,7 @@
 #include <ATen/ops/nll_loss_nd.h>
 #include <torch/nn/modules/loss.h>
 
+#include <typeinfo>
 #include <variant>
 
 #include "braid/base/errors.h"
@@ -22,9 +23,10 @@ double counted_labels(const at::Tensor& labels, const at::Tensor& weight, int64_
   return weight.index_select(0, labels.masked_select(counts)).sum(at::kDouble).item<double>();
 }
 
+// A class of the user's that is made of torch's may compute something else.
 template <class Module>
 bool gives_mean(const Module& module) {
-  return std::holds_alternative<torch::enumtype::kMean>(module.options.reduction());
+  return typeid(module) == typeid(Module) && std::holds_alternative<torch::enumtype::kMean>(module.options.reduction());
 }
 
 }  // namespace

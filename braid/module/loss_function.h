@@ -47,9 +47,11 @@ class LossFunction {
 
  private:
   template <class Given>
-  static constexpr bool kCounted = !std::is_convertible_v<Given, at::Tensor>;
+  static constexpr bool kCounted = requires {
+    std::tuple_size<Given>::value;
+  };
 
-  // Nothing where the module gives no mean.
+  // Nothing where the module gives no mean, or has a forward of its own.
   static LossFunction of(const std::shared_ptr<torch::nn::CrossEntropyLossImpl>& module);
   static LossFunction of(const std::shared_ptr<torch::nn::NLLLossImpl>& module);
   static const at::Tensor& one(const Tensors& tensors, const char* what);  // throws ConfigError when there are more

@@ -4,6 +4,7 @@
 #include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
 
+#include <list>
 #include <optional>
 #include <utility>
 
@@ -14,10 +15,32 @@
 #include "braid/sync/mean_of_replicas.h"
 
 namespace braid {
+namespace {
+
+// A layer's parameters, whole while this lives.
+class WholeLayer {
+ public:
+  WholeLayer(Replication& replication, int layer) : replication_(replication), layer_(layer) {
+    replication.acquire(layer, Phase::Forward);
+  }
+  ~WholeLayer() { replication_.release(layer_, Phase::Forward); }
+  WholeLayer(const WholeLayer&) = delete;
+  WholeLayer& operator=(const WholeLayer&) = delete;
+
+ private:
+  Replication& replication_;
+  const int layer_;
+};
+
+}  // namespace
 
 ModuleReplica::ModuleReplica(LayerList layers, Communicator& world, const ReplicatedModules::Specs& specs,
                              int64_t first_step)
-    : layers_(std::move(layers)), world_(world), listeners_(layers_, 0, layers_.size()), num_steps_(first_step) {
+    : layers_(std::move(layers)),
+      world_(world),
+      alone_(world.split(world.rank(), 0, "alone")),
+      listeners_(layers_, 0, layers_.size()),
+      num_steps_(first_step) {
   broadcast_values(layers_, world);
   replicated_ = std::make_unique<ReplicatedModules>(layers_, world, specs);
   replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
@@ -103,8 +126,9 @@ void ModuleReplica::updated() {
   const c10::AutoGradMode no_grad(false);
   replication().updated();
   replicated_->modules().note_update();
-  listeners_.end_step(world_);
-  if (replication().replicas() == Replicas::Alike) broadcast_buffers(layers_, world_);
+  const bool alike = replication().replicas() == Replicas::Alike;
+  listeners_.end_step(alike ? world_ : *alone_);  // ranks that train apart wait for nobody
+  if (alike) broadcast_buffers(layers_, world_);
   ++num_steps_;
   begin_step();
 }
@@ -118,9 +142,9 @@ void ModuleReplica::with_whole_parameters(const std::function<void()>& body) {
     own.emplace(buffers(layers_));
   }
   broadcast_buffers(layers_, world_);
-  for (int layer = 0; layer < layers_.size(); ++layer) replication().acquire(layer, Phase::Forward);
+  std::list<WholeLayer> whole;  // given back also where `body` throws
+  for (int layer = 0; layer < layers_.size(); ++layer) whole.emplace_back(replication(), layer);
   body();
-  for (int layer = 0; layer < layers_.size(); ++layer) replication().release(layer, Phase::Forward);
 }
 
 Tensors ModuleReplica::forward(Tensors tensors) {
@@ -136,11 +160,9 @@ Tensors ModuleReplica::run(int layer, Tensors tensors) {
     const std::function<void()> bound = [this, layer, call] { (this->*call)(layer); };
     return with_call_in_backward(at, std::make_shared<const std::function<void()>>(bound));
   };
-  replication().acquire(layer, Phase::Forward);
+  const WholeLayer whole(replication(), layer);
   tensors = edge(tensors, &ModuleReplica::release_backward);
-  tensors = edge(layers_[layer].forward(tensors), &ModuleReplica::acquire_backward);
-  replication().release(layer, Phase::Forward);
-  return tensors;
+  return edge(layers_[layer].forward(tensors), &ModuleReplica::acquire_backward);
 }
 
 // A graph of the backward would be gone back through when its parameters are given back.

@@ -52,6 +52,7 @@ class ModuleReplica {
 
   LayerList layers_;
   Communicator& world_;
+  const std::unique_ptr<Communicator> alone_;  // this rank
   ListenerList listeners_;
   std::unique_ptr<ReplicatedModules> replicated_;
   Backward kind_ = Backward::OfMany;

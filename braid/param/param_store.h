@@ -94,8 +94,8 @@ class ParamStore {
   const std::vector<int>& units_of_block(int block) const { return units_of_block_[block]; }
   int unit_of(const Parameter& param) const { return unit_of_param_[param.index]; }
   // The whole data of a unit, 1-D. Shared out, there is memory behind it and behind the parameters' data only between
-  // allocate_unit() and free_unit(), and nothing in it but what the caller gathers. At
-  // other times whoever reads them gets a c10::Error with the parameters' names.
+  // allocate_unit() and free_unit(), and nothing in it but what the caller gathers. At other times whoever reads them
+  // gets a c10::Error with the parameters' names.
   const at::Tensor& unit_data(int unit) const { return unit_data_[unit]; }
   void allocate_unit(int unit);
   void free_unit(int unit);

@@ -49,6 +49,15 @@ class RunFolder(TinyRun):
         self.assertIn("holds an earlier run", self.refused("train.out=other", "train.resume=run/step-3"))
         self.assertIn("must be true or false", self.refused("train.overwrite=1"))
 
+    def test_a_checkpoint_is_of_its_run_through_a_link_and_one_that_is_not_there_is_named(self):
+        self.trained()
+        os.symlink("run/step-3", self.path / "best")
+        self.trained("train.resume=best", "train.overwrite=true", "train.steps=9")
+        self.assertIn("step-3", self.checkpoints())
+        told = self.refused("train.resume=run/step-4", "train.overwrite=true")
+        self.assertIn("run/step-4 does not exist", told)
+        self.assertIn("run/step-9", told)
+
     def test_overwriting_removes_what_braid_wrote_and_nothing_else(self):
         self.trained("train.sample_prompt=the", "train.sample_tokens=1")
         run = self.path / "run"

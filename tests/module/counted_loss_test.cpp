@@ -135,6 +135,21 @@ TEST(CountedLoss, ModulesThatSkipRowsCountTheOthers) {
   }
 }
 
+struct TenfoldLossImpl final : torch::nn::CrossEntropyLossImpl {
+  at::Tensor forward(const at::Tensor& output, const at::Tensor& target) {
+    return 10 * torch::nn::CrossEntropyLossImpl::forward(output, target);
+  }
+};
+TORCH_MODULE(TenfoldLoss);
+
+TEST(CountedLoss, ALossOfTheUsersThatIsMadeOfTorchsIsTheUsers) {
+  const at::Tensor output = torch::rand({4, 3}, at::kDouble), target = torch::randint(3, {4});
+  TenfoldLoss loss;
+  const LossFunction function = loss;
+  EXPECT_FALSE(function.counted());
+  EXPECT_TRUE(function({output}, {target}).value.equal(loss(output, target)));
+}
+
 TEST(CountedLoss, AFunctionMayGiveSumAndCount) {
   const auto sum_of = [](const at::Tensor& x, const at::Tensor& y) {
     return F::cross_entropy(x, y, F::CrossEntropyFuncOptions().reduction(torch::kSum));

@@ -76,6 +76,27 @@ TEST(DataParallel, AParameterWithoutMemoryIsRefusedToItsReaders) {
 }
 
 // The norm of an input's gradient as a part of the loss.
+TEST(DataParallel, WhatThrowsWhileParametersAreWholeGivesThemBack) {
+  std::vector<LayerList> made = {perceptron(), perceptron()};
+  run_ranks(2, [&](Communicator& world) {
+    const LayerList& layers = made[static_cast<size_t>(world.rank())];
+    DataParallel parallel(layers, world, {.sync = {.zero = 3}});
+    const at::Tensor weight = all_parameters(layers)[0];
+    const auto has_memory = [&] { return said_by([&] { weight.sum().item<double>(); }) == "nothing was refused"; };
+    const auto thrower = [&] {
+      EXPECT_TRUE(has_memory());
+      throw std::runtime_error("mine");
+    };
+    EXPECT_EQ(said_by([&] { parallel.with_whole_parameters(thrower); }), "mine");
+    EXPECT_FALSE(has_memory());
+    EXPECT_NE(said_by([&] {
+                parallel.forward(torch::ones({2, 4}, at::kDouble));
+              }),
+              "nothing was refused");  // of 5 columns
+    EXPECT_FALSE(has_memory());
+  });
+}
+
 TEST(DataParallel, DoubleBackwardWorksWhereParametersAreWholeAndElseIsRefused) {
   LayerList alone = perceptron();
   const at::Tensor rows = torch::ones({2, 5}, at::kDouble);
