@@ -32,8 +32,7 @@ void DeferredBatchNormImpl::reset() { state_ = registered(fresh_batch_norm(optio
 at::Tensor DeferredBatchNormImpl::forward(at::Tensor x) {
   const bool by_itself = is_training() || !options_.track_running_stats();
   if (by_itself && options_.track_running_stats() && context_.purpose == ForwardPurpose::Training) {
-    const auto [place, is_first] = moments_.try_emplace(context_.micro, batch_moments(x));
-    if (!is_first) place->second = merged_moments(place->second, batch_moments(x));
+    moments_[context_.micro] = batch_moments(x);
   }
   const at::Tensor none;
   const auto& mean = by_itself ? none : state_.running_mean;
