@@ -176,7 +176,7 @@ std::vector<Field> train_fields() {
                             "measures a matrix product."),
       train<&T::threads>("train.threads", IntRange{0, 256},
                          "Threads per rank; 0 takes as many as have work in a microbatch's matrix products (a thread "
-                         "for every 8 million operations of one of model.width x model.width), at least 1, at most "
+                         "for every 16 million operations of one of model.width x model.width), at least 1, at most "
                          "cores / ranks, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),

@@ -10,7 +10,7 @@ namespace {
 
 // Of a product of model.width x model.width, forward, for each thread: below it a thread takes longer to wake than it
 // saves (bench/threads).
-constexpr double kFlopsPerThread = 8e6;
+constexpr double kFlopsPerThread = 16e6;
 
 int threads_with_work(const ModelSpec& model, double tokens, int limit) {
   const double flops = 2 * tokens * model.width * model.width;

@@ -22,8 +22,8 @@ TEST(ThreadCount, a_tiny_model_has_work_for_one_thread_on_any_machine) {
 
 TEST(ThreadCount, grows_with_the_work_of_a_microbatch_up_to_the_share_of_the_cores) {
   EXPECT_EQ(threads_per_rank(sized(384, 64, 2), 2), 2);
-  EXPECT_EQ(threads_per_rank(sized(384, 64, 2), 128), 4);
-  EXPECT_EQ(threads_per_rank(sized(384, 64, 4), 128), 9);
+  EXPECT_EQ(threads_per_rank(sized(384, 64, 2), 128), 2);
+  EXPECT_EQ(threads_per_rank(sized(384, 64, 4), 128), 4);
   EXPECT_EQ(threads_per_rank(sized(4096, 4096, 1), 128), 128);
   EXPECT_EQ(threads_to_generate(sized(4096, 4096, 1).model, 128), 128);
 
@@ -34,7 +34,7 @@ TEST(ThreadCount, grows_with_the_work_of_a_microbatch_up_to_the_share_of_the_cor
 }
 
 TEST(ThreadCount, a_tensor_rank_has_its_slice_of_the_work) {
-  RunSpec spec = sized(384, 64, 2);
+  RunSpec spec = sized(384, 64, 4);
   spec.mesh.tensor = 2;
   EXPECT_EQ(threads_per_rank(spec, 128), 2);
 }
