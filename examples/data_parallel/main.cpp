@@ -4,7 +4,11 @@
 //   build/release/bin/example_data_parallel
 //
 // It prints the last loss of each, what a rank sent per step, and how far parameters came from those of one rank.
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
 #include <torch/optim/adamw.h>
 
 #include <cstdio>

@@ -3,7 +3,10 @@
 //   build/release/bin/example_mlp [SCHEDULE]        default 1f1b
 //
 // It trains in double precision beside the same model on one rank and says how far the two came apart.
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
 #include <torch/optim/adam.h>
 
 #include <cmath>

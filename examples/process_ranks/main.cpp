@@ -2,7 +2,10 @@
 // masks from its own default generator, and gradients are averaged.
 //
 //   build/release/bin/example_process_ranks
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 
 #include <cstdio>

@@ -5,7 +5,10 @@
 //   build/release/bin/example_resnet
 //
 // The images are made here: each class is a grating of its own direction and colour, under noise.
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include <cmath>

@@ -2,7 +2,10 @@
 // second net2; four microbatches follow each other through both.
 //
 //   build/release/bin/example_two_devices
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
 #include <torch/optim/sgd.h>
 
 #include <cmath>

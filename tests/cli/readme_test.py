@@ -1,4 +1,5 @@
-"""The README tells the truth: its commands are run and print what it says. Numbers of training runs are not compared."""
+"""The README and docs/concepts.md tell the truth: their commands are run and print what they say. Numbers of training runs are not
+compared."""
 import re
 import tempfile
 import unittest
@@ -6,11 +7,12 @@ import unittest
 from braid_binary import SOURCE, braid
 
 PREFIX = "$ build/release/bin/braid "
+PAGES = ["README.md", "docs/concepts.md"]
 
 
-def blocks():
+def blocks(page):
     """(command line without "$ ", printed lines) of every fenced block that shows a command."""
-    for language, fence in re.findall(r"^```(\w*)\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S):
+    for language, fence in re.findall(r"^```(\w*)\n(.*?)^```$", (SOURCE / page).read_text(), re.M | re.S):
         first, _, rest = fence.partition("\n")
         if not language and first.startswith("$ "):
             yield first, rest
@@ -26,19 +28,20 @@ def shape(line):
 def shapes(text):
     """Shapes of what braid train prints, the sample left out."""
     lines = text.partition("sample, also in ")[0].splitlines()
-    return {shape(line) for line in lines if not line.startswith(("setup: ", "build: "))}
+    return {shape(line) for line in lines if not line.startswith(("setup: ", "build: ", "..."))}
 
 
 class Readme(unittest.TestCase):
     def test_commands_print_what_it_shows(self):
-        shown = [(first, rest) for first, rest in blocks() if first.startswith(PREFIX)]
-        self.assertGreaterEqual(len(shown), 2)
-        for first, rest in shown:
-            with self.subTest(first):
-                self.assertEqual(braid(*first[len(PREFIX):].split()).stdout.rstrip(), rest.rstrip())
+        for page in PAGES:
+            shown = [(first, rest) for first, rest in blocks(page) if first.startswith(PREFIX)]
+            self.assertGreaterEqual(len(shown), 1, page)
+            for first, rest in shown:
+                with self.subTest(page, command=first):
+                    self.assertEqual(braid(*first[len(PREFIX):].split()).stdout.rstrip(), rest.rstrip())
 
     def test_the_demo_prints_lines_of_these_kinds(self):
-        shown = dict(blocks())["$ scripts/demo"]
+        shown = dict(blocks("README.md"))["$ scripts/demo"]
         with tempfile.TemporaryDirectory() as folder:
             for number in range(20):
                 with open(f"{folder}/{number}.py", "w") as file:
@@ -60,9 +63,12 @@ class Readme(unittest.TestCase):
             self.assertTrue(any(lines(snippet) in example for example in examples), snippet)
 
     def test_the_files_it_names_are_there(self):
-        text = (SOURCE / "README.md").read_text()
-        for name in re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"\bscripts/\w+", text):
-            self.assertTrue((SOURCE / name).exists(), name)
+        for page in PAGES:
+            text, folder = (SOURCE / page).read_text(), (SOURCE / page).parent
+            for name in re.findall(r"\]\(([^)#:]+)\)", text):
+                self.assertTrue((folder / name).exists(), name)
+            for name in re.findall(r"\bscripts/\w+", text):
+                self.assertTrue((SOURCE / name).exists(), name)
 
 
 if __name__ == "__main__":

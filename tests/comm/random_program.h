@@ -174,12 +174,12 @@ constexpr int num_programs() {
   if constexpr (requires { Backend::kPrograms; }) {
     return Backend::kPrograms;
   } else {
-    return 1000;
+    return 300;
   }
 }
 
 TYPED_TEST_P(Programs, agree_with_the_serial_model) {
-  int count = kTsan ? 60 : full_run() ? 20 * num_programs<TypeParam>() : num_programs<TypeParam>();
+  int count = kTsan ? 60 : full_run() ? 60 * num_programs<TypeParam>() : num_programs<TypeParam>();
   for (int seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     RandomProgram program = random_program(seed);

@@ -1,6 +1,7 @@
 // What modules note of the rows they see: where ranks have the same weights, rank 0's notes are those of all.
 #include <gtest/gtest.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include "braid/comm/local/run_ranks.h"

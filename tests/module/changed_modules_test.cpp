@@ -1,7 +1,8 @@
 // What users do to their modules after these were handed over: values loaded, other types, parameters frozen, released
 // or replaced. It is followed, or refused by name.
 #include <gtest/gtest.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>

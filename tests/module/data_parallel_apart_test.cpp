@@ -1,7 +1,7 @@
 // Replicas that train apart, looked at: one model, the same on all ranks, and none of them trains on another way for
 // it.
 #include <gtest/gtest.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/optim/sgd.h>
 
 #include "braid/comm/local/run_ranks.h"

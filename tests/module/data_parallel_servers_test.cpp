@@ -1,7 +1,8 @@
 // What a parameter server makes of a user's gradients: their mean or their sum, each clipped by its own norm, pushed
 // whole, and decayed where the field decays.
 #include <gtest/gtest.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <functional>
 #include <string>

@@ -1,6 +1,5 @@
 // DataParallel with other ways of keeping ranks in step than sums: servers, local SGD.
 #include <gtest/gtest.h>
-#include <torch/nn.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 

@@ -3,7 +3,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/linear.h>
 
 #include <atomic>
 #include <cstring>

@@ -18,9 +18,10 @@ namespace {
 
 using enum Feature;
 
-// One rank, no feature: untied, unclipped, float64. Enough microbatches for every schedule of two ranks.
+// One rank, no feature: untied, unclipped, float64. Enough layers and microbatches for every schedule of two ranks.
 RunSpec plain_spec() {
   RunSpec spec = tiny_spec(6, 8);
+  spec.model.layers = 4;
   spec.data.paths = {"text"};  // never opened: the corpus is made up
   spec.model.output_weights = "untied";
   spec.optimizer.clip_norm = 0;

@@ -96,5 +96,11 @@ TEST_F(FirstFormat, HasAHorizon) {
   EXPECT_EQ(continuation_of(spec_).spec, spec_);
 }
 
+TEST_F(FirstFormat, GivesAConstantRateNoHorizon) {
+  RunSpec constant = resumed(10);
+  constant.optimizer.schedule = "constant";
+  EXPECT_EQ(continuation_of(constant).spec.optimizer.decay_steps, 0);
+}
+
 }  // namespace
 }  // namespace braid::continuation_test

@@ -18,6 +18,7 @@ inline constexpr int kPerReplica = 2;  // microbatches of a step
 
 inline RunSpec local_spec(const std::string& replication, int period, const MeshSpec& mesh) {
   RunSpec spec = tiny_spec(6, kPerReplica * mesh.data);
+  spec.model.layers = 4;
   spec.mesh = mesh;
   spec.sync.replication = replication;
   spec.sync.period = period;

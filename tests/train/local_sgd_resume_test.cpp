@@ -15,6 +15,7 @@ namespace {
 class LocalSgdResume : public ScratchFolder {};
 
 TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
+  const std::vector<int> saves = std::getenv("BRAID_FULL") ? std::vector{1, 3, 4, 6} : std::vector{3, 4};
   for (const char* replication : {"local-sgd", "diloco"}) {
     for (const MeshSpec& mesh : {MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 2}}) {
       RunSpec spec = local_spec(replication, 3, mesh);
@@ -22,7 +23,7 @@ TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
       spec.train.steps = 8;
       spec.sync.period_warmup = 1;  // alike after steps 1, 4, 7 and 8
       const LayoutResult want = train(spec, tiny_corpus());
-      for (const int save_at : {1, 3, 4, 6}) {
+      for (const int save_at : saves) {
         SCOPED_TRACE(cat(replication, " pipe ", mesh.pipe, ", saved at ", save_at));
         const LayoutResult got = train(spec, tiny_corpus(), save_at, path(cat(replication, mesh.pipe, "-", save_at)));
         EXPECT_EQ(got.losses, want.losses);
