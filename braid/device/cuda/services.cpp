@@ -74,31 +74,39 @@ void begin_capture(void* graph, void* share) {
   recording.graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
 }
 
-void end_capture(void* graph) { recording_of(graph).graph.capture_end(); }
-
-template <class Call>
-void try_to(const Call& call) {
+// Two calls, the second only after the first: one that throws says that the capture had come further, and then
+// LibTorch's graph gives the memory back itself.
+template <class End, class Release>
+void leave_pool(const End& end, const Release& release) {
   try {
-    call();
-  } catch (const std::exception&) {  // it had been done already
+    end();
+    release();
+  } catch (const std::exception&) {
   }
 }
 
-// Where the recording is invalid, ending it fails too, half-way: the stream runs again, but the allocators still serve
-// from the recording's memory, which nobody would give back.
-void abandon_capture(void* graph) {
+// A capture that cannot be ended leaves the stream running again, but both allocators serving from the recording's
+// memory.
+void end_capture(void* graph) {
   Recording& recording = recording_of(graph);
   try {
-    return recording.graph.capture_end();
+    recording.graph.capture_end();
   } catch (const std::exception&) {
     (void)cudaGetLastError();
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
+    leave_pool([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, recording.pool); },
+               [&] { c10::cuda::CUDACachingAllocator::releasePool(device, recording.pool); });
+    leave_pool([&] { host.end_allocate_to_pool(recording.pool); }, [&] { host.release_pool(recording.pool); });
+    throw;
   }
-  const c10::DeviceIndex device = c10::cuda::current_device();
-  at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
-  try_to([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, recording.pool); });
-  try_to([&] { host.end_allocate_to_pool(recording.pool); });
-  try_to([&] { c10::cuda::CUDACachingAllocator::releasePool(device, recording.pool); });
-  try_to([&] { host.release_pool(recording.pool); });
+}
+
+void abandon_capture(void* graph) {
+  try {
+    end_capture(graph);
+  } catch (const std::exception&) {  // what was to be recorded failed, so that this is no news
+  }
 }
 
 void replay(void* graph) { recording_of(graph).graph.replay(); }
