@@ -1,9 +1,10 @@
-"""The other side of scripts/check_cuda's speed: a model in PyTorch on a CUDA device, a step for each line "step" on standard input.
+"""The other side of scripts/check_cuda's speed: a model in PyTorch on a CUDA device, a step for each line "step" on
+standard input.
 
     peer.py gpt2-124m|llama-1b eager|compile CONTEXT MICROBATCH MICROBATCHES
 
-float32 weights, gradients and moments, computed in bfloat16 under autocast, which is what braid's bfloat16 means. Fused AdamW,
-global-norm clipping, scaled_dot_product_attention; gradients of the microbatches add up.
+float32 weights, gradients and moments, computed in bfloat16 under autocast, which is what braid's bfloat16 means. Fused
+AdamW, global-norm clipping, scaled_dot_product_attention; gradients of the microbatches add up.
 """
 import json
 import pathlib

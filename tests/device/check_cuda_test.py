@@ -64,8 +64,8 @@ if command == "kernels":
     assert sys.argv[2:] in ([], ["--sizes", "full"])
     for kernel in ("norm", "loss"):
         wrong = fault == "wrong" and kernel == "loss"
-        print(json.dumps({"kernel": kernel, "dtype": "Half", "compared": 3, "ok": not wrong, "worst": 7.5 if wrong else 0.25,
-                          "where": "sum, 5 x 7, 5 real"}))
+        print(json.dumps({"kernel": kernel, "dtype": "Half", "compared": 3, "ok": not wrong,
+                          "worst": 7.5 if wrong else 0.25, "where": "sum, 5 x 7, 5 real"}))
     sys.exit(fault == "wrong")
 if command == "steps":
     assert 'preset = "' in open(sys.argv[2]).read()
@@ -127,7 +127,7 @@ class CheckCuda(unittest.TestCase):
 
     def check(self, *words, faults=None, torch="site"):
         """The finished script; the made-up LibTorch is that of the Python that runs it."""
-        environment = os.environ | {"PATH": f"{self.path}/path:{os.environ['PATH']}", "PYTHONPATH": str(self.path / "site"),
+        environment = os.environ | {"PATH": f"{self.path}/path:/usr/bin:/bin", "PYTHONPATH": str(self.path / "site"),
                                     "FAULTS": json.dumps(faults or {}), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, ROOT / "scripts/check_cuda", "--bin", self.path / "bin", "--out", self.path / "out",
                    "--torch", self.path / torch, "--commit", "abc123", *words]
@@ -149,18 +149,20 @@ class Run(CheckCuda):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found, numbers = self.results(), self.numbers()
         self.assertEqual(list(self.statuses()),
-                         ["device", "products", "kernels", "losses-float64", "losses-float32", "losses-float16", "losses-bfloat16",
-                          "graphs", "recompute", "reproducible", "resume-from-cpu", "resume-on-cpu", "speed-gpt2", "speed-llama",
-                          "memcheck-kernels", "racecheck-kernels", "memcheck-step"])
+                         ["device", "products", "kernels", "losses-float64", "losses-float32", "losses-float16",
+                          "losses-bfloat16", "graphs", "recompute", "reproducible", "resume-from-cpu", "resume-on-cpu",
+                          "speed-gpt2", "speed-llama", "memcheck-kernels", "racecheck-kernels", "memcheck-step"])
         self.assertEqual(set(self.statuses().values()), {"ok"})
-        self.assertEqual((found["commit"], found["torch"], found["device"]["driver_version"]), ("abc123", "2.11.0+cu130", "580.1"))
+        self.assertEqual((found["commit"], found["torch"], found["device"]["driver_version"]),
+                         ("abc123", "2.11.0+cu130", "580.1"))
         self.assertEqual(found["built"], {"libtorch": "2.11.0", "cuda": "13.0.88", "architectures": ["80-real", "90"]})
         self.assertIn("Made of paper, 80 GiB, driver 580.1, compute capability 9.0", numbers["device"])
         self.assertIn("bfloat16 800, float16 800, tf32 400, float32 50 TFLOP/s", numbers["products"])
         self.assertIn("gpt2 1.0e-06 of the loss, 1.0e-04 allowed; llama 1.0e-06", numbers["losses-float32"])
         self.assertIn("float32 same bits; bfloat16 same bits", numbers["graphs"])
         # 32768 tokens in 1/16 s, 8e8 operations each, of 8e14 a second.
-        self.assertEqual(numbers["speed-gpt2"], "524,288 tokens/s, MFU 52%, 12.0 GiB; 2.00 x PyTorch eager; 2.00 x PyTorch compile")
+        self.assertEqual(numbers["speed-gpt2"],
+                         "524,288 tokens/s, MFU 52%, 12.0 GiB; 2.00 x PyTorch eager; 2.00 x PyTorch compile")
         page = (self.path / "out/check_cuda.md").read_text()
         self.assertIn("commit abc123: 17 ok, 0 failed, 0 skipped.", page)
         self.assertIn("| gpt2-124m | 32 x 1024 | braid | 0.0625 | 524,288 | 52.4% | 12.0 |  |", page)
@@ -169,22 +171,23 @@ class Run(CheckCuda):
         self.assertIn("kernels --sizes full", (self.path / "out/logs/kernels.log").read_text())
 
     def test_what_fails_or_crashes_costs_no_other(self):
-        done = self.check("--only", "kernels,losses-float32,losses-bfloat16,graphs,resume,speed-gpt2,memcheck",
-                          faults={"float32-gpt2-cuda": "wrong", "bfloat16-llama-cuda": "crash", "graphs-on-float32": "graphs",
-                                  "kernels": "wrong", "compile": "", "memcheck": "wrong"})
+        names = "kernels,losses-float32,losses-bfloat16,graphs,reproducible,resume,speed-gpt2,memcheck"
+        faults = {"float32-gpt2-cuda": "wrong", "bfloat16-llama-cuda": "crash", "graphs-on-float32": "graphs",
+                  "reproducible-bfloat16-2": "wrong", "kernels": "wrong", "compile": "", "memcheck": "wrong"}
+        done = self.check("--only", names, faults=faults)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         numbers = self.numbers()
-        self.assertEqual(self.statuses(), {"device": "ok", "kernels": "FAILED", "losses-float32": "FAILED",
-                                           "losses-bfloat16": "FAILED", "graphs": "FAILED", "resume-from-cpu": "ok",
-                                           "resume-on-cpu": "ok", "speed-gpt2": "ok", "memcheck-kernels": "FAILED",
-                                           "memcheck-step": "FAILED"})
+        passed = {name for name, status in self.statuses().items() if status == "ok"}
+        self.assertEqual(passed, {"device", "resume-from-cpu", "resume-on-cpu", "speed-gpt2"})
         self.assertEqual(numbers["kernels"], "1 of 2: loss in Half: sum, 5 x 7, 5 real is off by 7.5 times what is allowed")
-        self.assertRegex(numbers["losses-float32"], r"gpt2 1\.0e-01 of the loss, 1\.0e-04 allowed; step 1: 5\.39\d* in place of 4\.9")
+        self.assertRegex(numbers["losses-float32"],
+                         r"gpt2 1\.0e-01 of the loss, 1\.0e-04 allowed; step 1: 5\.39\d* in place of 4\.9")
         self.assertIn("braid was ended by SIGSEGV", numbers["losses-bfloat16"])
         self.assertIn("no CUDA graphs: operation not permitted", numbers["graphs"])
+        self.assertIn("float32 same bits; bfloat16 differs from step 1 on", numbers["reproducible"])
         self.assertIn("2.00 x PyTorch eager; PyTorch compile: compile ended with exit code 1", numbers["speed-gpt2"])
         self.assertEqual(numbers["memcheck-step"], "ERROR SUMMARY: 10 errors")
-        self.assertIn("4 ok, 6 failed, 0 skipped", done.stdout)
+        self.assertIn("4 ok, 7 failed, 0 skipped", done.stdout)
 
     def test_what_hangs_is_ended_at_its_limit(self):
         done = self.check("--only", "losses-float16,speed-gpt2", "--limit", "1",
@@ -194,11 +197,11 @@ class Run(CheckCuda):
         self.assertIn("braid did not end within the limit", self.numbers()["losses-float16"])
         self.assertIn("braid did not answer within the limit", self.numbers()["speed-gpt2"])
 
+    @unittest.skipIf(pathlib.Path("/usr/local/cuda/bin/compute-sanitizer").exists(), "it is found there")
     def test_what_is_not_installed_is_skipped_and_said(self):
         (self.path / "path/compute-sanitizer").unlink()
         (self.path / "path/nvidia-smi").unlink()
-        with mock.patch.dict(os.environ, {"PATH": "/nowhere"}):
-            done = self.check("--only", "racecheck")
+        done = self.check("--only", "racecheck")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(self.statuses(), {"device": "ok", "racecheck-kernels": "skipped"})
         self.assertIn("compute-sanitizer is not installed", self.numbers()["racecheck-kernels"])
@@ -239,13 +242,15 @@ class NothingToCheck(CheckCuda):
         (self.path / "bin/libbraid_cuda.so").unlink()
         self.assertIn("libbraid_cuda.so missing", self.refused())
         torch = places.torch_in(self.path / "site")
-        for there, said in (((), "cmake, ninja, g.. missing"), (("cmake", "ninja", "g++"), "no nvcc .* cuda-nvcc-13-0")):
+        for there, said in (((), "cmake, ninja, g.. missing"),
+                            (("cmake", "ninja", "g++"), "no nvcc .* cuda-nvcc-13-0")):
             with mock.patch.object(places.shutil, "which", lambda name, path=None: name if name in there else None):
                 with self.assertRaisesRegex(harness.Unusable, said):
                     places.build(self.path, torch, self.path / "log")
 
     def test_a_program_that_does_not_start(self):
-        self.program("bin/braid", "#!/bin/sh\necho 'error while loading shared libraries: libpcre2-8.so.0: cannot open' >&2; exit 127")
+        loader = "error while loading shared libraries: libpcre2-8.so.0: cannot open shared object file"
+        self.program("bin/braid", f"#!/bin/sh\necho '{loader}' >&2; exit 127")
         self.assertIn("libpcre2-8.so.0 is missing (package libpcre2-8-0)", self.refused())
         self.program("bin/braid", "#!/bin/sh\necho \"/lib/libc.so.6: version 'GLIBC_2.38' not found\" >&2; exit 1")
         self.assertIn("built on a newer system", self.refused())
@@ -259,8 +264,9 @@ class NothingToCheck(CheckCuda):
 class Fit(unittest.TestCase):
     def test_machine_code_runs_within_a_generation_and_ptx_on_all_later_ones(self):
         built = ["80-real", "90"]
-        for capability, runs in {"7.5": False, "8.0": True, "8.9": True, "9.0": True, "10.0": True, "12.0": True}.items():
-            self.assertEqual(places.runs_on(capability, built), runs, capability)
+        for capability in ("8.0", "8.9", "9.0", "10.0", "12.0"):
+            self.assertTrue(places.runs_on(capability, built), capability)
+        self.assertFalse(places.runs_on("7.5", built))
         self.assertFalse(places.runs_on("9.0", ["80-real"]))
         self.assertFalse(places.runs_on("8.0", ["86-real"]))
         self.assertTrue(places.runs_on("8.6", ["80-virtual"]))

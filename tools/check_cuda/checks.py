@@ -9,10 +9,10 @@ from harness import Check, Failed, Skipped, Unusable
 
 STEPS = 10
 
-# How far the loss of a step may be from the CPU's, relative to it. The orders of sums differ everywhere, and ten updates of
-# AdamW, which divides small gradients by their own size, carry a difference on. In float64 and float32 that is some thousand
-# roundings of 1e-16 and 6e-8; in 16 bits every activation is rounded (to 5e-4 and 4e-3 of itself), and the mean over the
-# tokens of a batch takes most of it away.
+# How far the loss of a step may be from the CPU's, relative to it. The orders of sums differ everywhere, and ten updates
+# of AdamW, which divides small gradients by their own size, carry a difference on. In float64 and float32 that is some
+# thousand roundings of 1e-16 and 6e-8; in 16 bits every activation is rounded (to 5e-4 and 4e-3 of itself), and the mean
+# over the tokens of a batch takes most of it away.
 LOSS_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 4e-3, "bfloat16": 1.5e-2}
 
 SMALL = """
@@ -111,8 +111,9 @@ def check_kernels(session):
         first = wrong[0]
         why = first.get("failure") or f"{first['where']} is off by {first['worst']:.2g} times what is allowed"
         raise Failed(f"{len(wrong)} of {len(lines)}: {first['kernel']} in {first['dtype']}: {why}")
-    return (f"{len(lines)} kernels and types; the worst took {worst['worst']:.2f} of what is allowed ({worst['kernel']}, "
-            f"{worst['dtype']})", {"kernels": lines})
+    text = (f"{len(lines)} kernels and types; the worst took {worst['worst']:.2f} of what is allowed "
+            f"({worst['kernel']}, {worst['dtype']})")
+    return text, {"kernels": lines}
 
 
 def losses_against_the_cpu(dtype):
@@ -154,16 +155,19 @@ def check_recompute(session):
 
 # The context is long enough for the attention's backward to be cut among several blocks, which may add in any order.
 def check_reproducible(session):
+    said, wrong = [], False
     for dtype in ("float32", "bfloat16"):
         runs = []
         for number in (1, 2):
             words = ["train.device=cuda", f"train.dtype={dtype}", "train.reduction=reproducible", "model.context=512"]
             _, steps, _ = trained(session, f"reproducible-{dtype}-{number}", *words)
             runs.append([(step["loss"], step["grad_norm"]) for step in steps])
-        first = next((i + 1 for i, (a, b) in enumerate(zip(*runs)) if a != b), None)
-        if first or len(runs[0]) != len(runs[1]):
-            raise Failed(f"{dtype}: two runs differ from step {first} on (LibTorch's attention may be the cause: docs/cuda.md)")
-    return "losses and norms of two runs have the same bits, float32 and bfloat16"
+        differ = [i + 1 for i, (a, b) in enumerate(zip(*runs)) if a != b]
+        wrong = wrong or bool(differ) or len(runs[0]) != len(runs[1])
+        said.append(f"{dtype} differs from step {differ[0]} on" if differ else f"{dtype} same bits")
+    if wrong:
+        raise Failed("; ".join(said) + " (LibTorch's attention may be the cause: docs/cuda.md)")
+    return "; ".join(said)
 
 
 def check_resume(first, then):
@@ -187,7 +191,8 @@ def sanitized(tool, command):
             "compute-sanitizer", path="/usr/local/cuda/bin")
         if not sanitizer:
             raise Skipped("compute-sanitizer is not installed (package cuda-sanitizer-13-0)")
-        output = session.run(sanitizer, "--tool", tool, "--error-exitcode", 99, *command(session), codes=(0, 1, 99), **UNCACHED)
+        output = session.run(sanitizer, "--tool", tool, "--error-exitcode", 99, *command(session), codes=(0, 1, 99),
+                             **UNCACHED)
         summary = [line.strip("= ") for line in output.splitlines() if "SUMMARY" in line]
         if not summary and "not supported" in output:
             raise Skipped(next(line.strip("= ") for line in output.splitlines() if "not supported" in line))
@@ -206,8 +211,8 @@ def kernels_command(session):
 def step_command(session):
     folder = session.out / "runs" / "sanitized"
     shutil.rmtree(folder, ignore_errors=True)
-    return [session.programs / "braid", "train", small_run(session), f"train.out={folder}", "train.device=cuda", "train.steps=2",
-            "train.dtype=bfloat16", "train.cuda_graph=off", "model.dropout=0.1"]
+    return [session.programs / "braid", "train", small_run(session), f"train.out={folder}", "train.device=cuda",
+            "train.steps=2", "train.dtype=bfloat16", "train.cuda_graph=off", "model.dropout=0.1"]
 
 
 def correctness_checks():
@@ -236,7 +241,8 @@ def check_device(session, built):
     session.facts["device"] = device
     if not places.runs_on(device["capability"], built.architectures):
         raise Failed(f"{device['name']} has compute capability {device['capability']}, and libbraid_cuda.so code for "
-                     f"{', '.join(built.architectures)}: build with -DCMAKE_CUDA_ARCHITECTURES={device['capability'].replace('.', '')}")
+                     f"{', '.join(built.architectures)}: build it with -DCMAKE_CUDA_ARCHITECTURES="
+                     f"{device['capability'].replace('.', '')}")
     smi = shutil.which("nvidia-smi", path=session.environment.get("PATH"))
     if smi:
         try:
@@ -244,5 +250,6 @@ def check_device(session, built):
             device["driver_version"] = asked.split("\n")[0].strip()
         except Failed:
             pass
-    return (f"{device['name']}, {device['bytes'] / 2**30:.0f} GiB, driver {device.get('driver_version', 'of CUDA ' + device['driver'])}, "
-            f"compute capability {device['capability']}, code for {', '.join(built.architectures)}", device)
+    driver = device.get("driver_version", "of CUDA " + device["driver"])
+    return (f"{device['name']}, {device['bytes'] / 2**30:.0f} GiB, driver {driver}, compute capability "
+            f"{device['capability']}, code for {', '.join(built.architectures)}", device)

@@ -12,22 +12,24 @@ import speed
 from harness import Check, Session, Unusable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ABOUT = """Checks everything that braid does on a CUDA device, the most valuable first: kernels against float64, losses against the
-CPU's, graphs, recompute, resume, speed against PyTorch, compute-sanitizer. One line for each check; results in check_cuda.json
-and check_cuda.md, output in logs/, all under --out."""
-EXIT_CODES = """exit code: 0 all checks passed or were skipped for a reason that is printed; 1 one failed; 2 nothing could be checked:
-no device, no LibTorch or another version, no programs and nothing to build them with."""
+ABOUT = """Checks everything that braid does on a CUDA device, the most valuable first: kernels against float64, losses against
+the CPU's, graphs, recompute, resume, speed against PyTorch, compute-sanitizer. One line for each check; results in
+check_cuda.json and check_cuda.md, output in logs/, all under --out."""
+EXIT_CODES = """exit code: 0 all checks passed or were skipped for a reason that is printed; 1 one failed; 2 nothing could be
+checked: no device, no LibTorch or another version, no programs and nothing to build them with."""
 
 
 def arguments(words, names):
     parser = argparse.ArgumentParser(prog="scripts/check_cuda", description=ABOUT, epilog=EXIT_CODES)
-    parser.add_argument("--torch", metavar="DIR", help="the torch folder of another Python, or that Python's environment")
-    parser.add_argument("--bin", metavar="DIR", type=pathlib.Path, help=f"where {', '.join(places.PROGRAMS)} are "
-                        "(default: build/release/bin, built when they are not there)")
-    parser.add_argument("--out", metavar="DIR", type=pathlib.Path, default=ROOT / "runs/check_cuda", help="default: runs/check_cuda")
-    parser.add_argument("--only", metavar="NAME,...", help="checks, or what their names begin with: " + ", ".join(names))
-    parser.add_argument("--limit", metavar="SECONDS", type=float, default=float("inf"), help="for each check but the first, below its own limit")
-    parser.add_argument("--commit", metavar="NAME", help="of the programs, where there is no .git")
+    add = parser.add_argument
+    add("--torch", metavar="DIR", help="the torch folder of another Python, or that Python's environment")
+    add("--bin", metavar="DIR", type=pathlib.Path,
+        help=f"where {', '.join(places.PROGRAMS)} are (default: build/release/bin, built when they are not there)")
+    add("--out", metavar="DIR", type=pathlib.Path, default=ROOT / "runs/check_cuda", help="default: runs/check_cuda")
+    add("--only", metavar="NAME,...", help="checks, or what their names begin with: " + ", ".join(names))
+    add("--limit", metavar="SECONDS", type=float, default=float("inf"),
+        help="for each check but the first, below its own limit")
+    add("--commit", metavar="NAME", help="of the programs, where there is no .git")
     options = parser.parse_args(words)
     options.only = [word for word in (options.only or "").split(",") if word]
     unknown = [word for word in options.only if not any(name.startswith(word) for name in names)]
@@ -83,8 +85,8 @@ def perform_all(session, chosen, limit):
 
 def write(session, built, torch, options, done):
     environment = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-                   "commit": commit_of(options.commit), "torch": torch.version, "built": vars(built), "host": platform.platform(),
-                   "device": session.facts.get("device", {})}
+                   "commit": commit_of(options.commit), "torch": torch.version, "built": vars(built),
+                   "host": platform.platform(), "device": session.facts.get("device", {})}
     results.write_json(options.out / "check_cuda.json", environment, done)
     results.write_markdown(options.out / "check_cuda.md", environment, done)
 
@@ -92,7 +94,8 @@ def write(session, built, torch, options, done):
 def main(words):
     planned = [*checks.correctness_checks(), *speed.speed_checks(), *checks.sanitizer_checks()]
     options = arguments(words, ["device", *(check.name for check in planned)])
-    chosen = [check for check in planned if not options.only or any(check.name.startswith(word) for word in options.only)]
+    wanted = options.only or [""]
+    chosen = [check for check in planned if any(check.name.startswith(word) for word in wanted)]
     try:
         session, built, torch = prepared(options)
         print(f"torch {torch.version} in {torch.folder}", flush=True)
@@ -105,5 +108,5 @@ def main(words):
     done += perform_all(session, chosen, options.limit)
     write(session, built, torch, options, done)
     counts = results.state_of(done)
-    print(f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['skipped']} skipped; {options.out}/check_cuda.md, check_cuda.json")
+    print(f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['skipped']} skipped; {options.out}/check_cuda.md, .json")
     return 1 if counts["FAILED"] else 0

@@ -62,7 +62,7 @@ def end_group(process):
 
 
 class Session:
-    """What the checks share: programs, where they write, what is known of the device, and the log of the check that runs."""
+    """What checks share: programs, where they write, what is known of the device, and the log of the one that runs."""
 
     def __init__(self, programs, environment, out):
         self.programs, self.environment, self.out = programs, environment, pathlib.Path(out)
@@ -124,7 +124,7 @@ class Session:
 
 
 class Worker:
-    """A program that does something for every line it is sent and answers with a line of JSON. It is ended with `with`."""
+    """A program that does something for every line it is sent and answers with a line of JSON; it ends with `with`."""
 
     def __init__(self, session, name, *command, **extra):
         self.session, self.name, self.rest = session, name, b""

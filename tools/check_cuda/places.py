@@ -10,8 +10,8 @@ import sys
 from harness import Unusable
 
 PROGRAMS = ("braid", "braid_cuda_check", "libbraid_cuda.so")
-NVCC_PACKAGES = ("NVIDIA's apt packages cuda-nvcc-13-0, cuda-cudart-dev-13-0, cuda-cccl-13-0, libcublas-dev-13-0, libcusparse-dev-13-0 "
-                 "and libcusolver-dev-13-0, or cuda-toolkit-13-0 for all of them")
+NVCC_PACKAGES = ("NVIDIA's apt packages cuda-nvcc-13-0, cuda-cudart-dev-13-0, cuda-cccl-13-0, libcublas-dev-13-0, "
+                 "libcusparse-dev-13-0 and libcusolver-dev-13-0, or cuda-toolkit-13-0 for all of them")
 # What a machine without a compiler may lack of what braid names beside LibTorch.
 LIBRARY_PACKAGES = {"libpcre2-8.so.0": "libpcre2-8-0", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 
@@ -61,21 +61,23 @@ def torches_of_pythons(root):
 
 
 def find_torch(root, named, wanted):
-    """The LibTorch to run with: `named`, or the first of a Python whose version is `wanted` (any where that is empty)."""
+    """The LibTorch to run with: `named`, or the first of a Python whose version is `wanted` (any if that is empty)."""
     found = torches_of_pythons(root)
     if named:
         torch = torch_in(named)
         if not torch:
-            raise Unusable(f"--torch {named}: there is no lib/libtorch_cpu.so with a version.py in it, nor in a torch folder of it")
+            raise Unusable(f"--torch {named}: there is no lib/libtorch_cpu.so with a version.py in it, nor in a torch "
+                           "folder of it")
         torch.python = next((other.python for other in found if other.folder == torch.folder), "")
         found = [torch]
     if not found:
-        raise Unusable(f"no Python on PATH has torch: pip install torch{'==' + wanted if wanted else ''}, or name its folder with --torch")
+        raise Unusable(f"no Python on PATH has torch: pip install torch{'==' + wanted if wanted else ''}, or name its "
+                       "folder with --torch")
     fitting = [torch for torch in found if not wanted or torch.plain_version() == wanted]
     if not fitting:
         there = ", ".join(f"{torch.version} in {torch.folder}" for torch in found)
-        raise Unusable(f"the programs were built with LibTorch {wanted}, and there is {there}: pip install torch=={wanted}, or name "
-                       "another with --torch")
+        raise Unusable(f"the programs were built with LibTorch {wanted}, and there is {there}: "
+                       f"pip install torch=={wanted}, or name another with --torch")
     return fitting[0]
 
 
@@ -96,16 +98,17 @@ def build(root, torch, log):
     """Builds the programs with this LibTorch; returns their folder."""
     missing = [name for name in ("cmake", "ninja", "g++") if not shutil.which(name)]
     if missing:
-        raise Unusable(f"there are no programs in build/release/bin and nothing to build them with ({', '.join(missing)} missing): "
-                       f"copy {', '.join(PROGRAMS)} here, or run scripts/setup")
+        raise Unusable("there are no programs in build/release/bin and nothing to build them with "
+                       f"({', '.join(missing)} missing): copy {', '.join(PROGRAMS)} here, or run scripts/setup")
     nvcc = find_nvcc()
     if not nvcc:
-        raise Unusable(f"there is no libbraid_cuda.so in build/release/bin, and no nvcc to build it with: it takes {NVCC_PACKAGES}; "
-                       f"or copy {', '.join(PROGRAMS)} from where they were built")
-    environment = os.environ | {"BRAID_TORCH_ROOT": str(torch.folder), "PATH": f"{pathlib.Path(nvcc).parent}:{os.environ['PATH']}"}
+        raise Unusable("there is no libbraid_cuda.so in build/release/bin, and no nvcc to build it with: it takes "
+                       f"{NVCC_PACKAGES}; or copy {', '.join(PROGRAMS)} from where they were built")
+    environment = os.environ | {"BRAID_TORCH_ROOT": str(torch.folder),
+                                "PATH": f"{pathlib.Path(nvcc).parent}:{os.environ['PATH']}"}
     with open(log, "w") as out:
-        done = subprocess.run([root / "scripts/build", "release", "braid", "braid_cuda", "braid_cuda_check"], env=environment,
-                              stdout=out, stderr=subprocess.STDOUT)
+        done = subprocess.run([root / "scripts/build", "release", "braid", "braid_cuda", "braid_cuda_check"],
+                              env=environment, stdout=out, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         raise Unusable(f"building failed; see {log} (scripts/setup installs what a build needs)")
     return root / "build/release/bin"
@@ -131,7 +134,7 @@ def environment_for(torch):
     folders = [torch.folder / "lib", *sorted((torch.folder.parent / "nvidia").glob("*/lib"))]
     before = os.environ.get("LD_LIBRARY_PATH", "")
     paths = [str(folder) for folder in folders] + ([before] if before else [])
-    # Said here so that programs do not start themselves again to say it, which tools that follow one process would lose.
+    # Said here, so that programs do not start themselves again to say it: tools that follow one process would lose them.
     return os.environ | {"LD_LIBRARY_PATH": ":".join(paths), "OMP_WAIT_POLICY": "passive"}
 
 
@@ -141,8 +144,8 @@ def refuse_what_does_not_fit(built, torch):
     if not torch.cuda:
         raise Unusable(f"torch {torch.version} in {torch.folder} was built without CUDA")
     if torch.cuda.partition(".")[0] != built.cuda.partition(".")[0]:
-        raise Unusable(f"libbraid_cuda.so was built with CUDA {built.cuda}, and torch {torch.version} in {torch.folder} with CUDA "
-                       f"{torch.cuda}: they must have the same first number")
+        raise Unusable(f"libbraid_cuda.so was built with CUDA {built.cuda}, and torch {torch.version} in {torch.folder} "
+                       f"with CUDA {torch.cuda}: they must have the same first number")
 
 
 def why_it_does_not_start(text):

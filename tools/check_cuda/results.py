@@ -7,8 +7,7 @@ def state_of(results):
 
 
 def write_json(path, environment, results):
-    checks = [{"name": result.name, "status": result.status, "seconds": round(result.seconds, 1), "number": result.number,
-               "log": result.log, "details": result.details} for result in results]
+    checks = [{**vars(result), "seconds": round(result.seconds, 1)} for result in results]
     path.write_text(json.dumps({**environment, "counts": state_of(results), "checks": checks}, indent=1) + "\n")
 
 
@@ -26,10 +25,12 @@ def speed_lines(results):
         for one in details["rows"]:
             ratio = f"{one['ratio']:.2f}" if "ratio" in one else ""
             mfu = f"{one['mfu']:.1%}" if "mfu" in one else ""
-            lines.append(f"| {details['model']} | {details['batch']} x {details['context']} | {one['program']} | {one['seconds']:.4f} | "
-                         f"{one['tokens_per_second']:,.0f} | {mfu} | {one['peak_bytes'] / 2**30:.1f} | {ratio} |")
-    return lines + ["", "Medians; the first steps are dropped, and programs take turns, a step of one, a step of the other. braid and "
-                    "PyTorch compute in bfloat16 with float32 masters (autocast). MFU is measured against the bfloat16 product above."]
+            lines.append(f"| {details['model']} | {details['batch']} x {details['context']} | {one['program']} "
+                         f"| {one['seconds']:.4f} | {one['tokens_per_second']:,.0f} | {mfu} "
+                         f"| {one['peak_bytes'] / 2**30:.1f} | {ratio} |")
+    return lines + ["", "Medians; the first steps are dropped, and programs take turns, a step of one, a step of the other. "
+                    "braid and PyTorch compute in bfloat16 with float32 masters (autocast). MFU is measured against the "
+                    "bfloat16 product above."]
 
 
 def write_markdown(path, environment, results):
@@ -39,11 +40,15 @@ def write_markdown(path, environment, results):
              f"`scripts/check_cuda`, {environment['date']}, commit {environment['commit']}: {counts['ok']} ok, "
              f"{counts['FAILED']} failed, {counts['skipped']} skipped.", "",
              "| what | version |", "|---|---|"]
-    versions = {"device": device.get("name"), "memory": f"{device['bytes'] / 2**30:.0f} GiB" if "bytes" in device else None,
-                "compute capability": device.get("capability"), "driver": device.get("driver_version", device.get("driver")),
-                "torch": environment["torch"], "CUDA of the programs": environment["built"]["cuda"],
-                "architectures": ", ".join(environment["built"]["architectures"]), "host": environment["host"]}
+    built = environment["built"]
+    versions = {"device": device.get("name"),
+                "memory": f"{device['bytes'] / 2**30:.0f} GiB" if "bytes" in device else None,
+                "compute capability": device.get("capability"),
+                "driver": device.get("driver_version", device.get("driver")),
+                "torch": environment["torch"], "CUDA of the programs": built["cuda"],
+                "architectures": ", ".join(built["architectures"]), "host": environment["host"]}
     lines += [f"| {name} | {cell(value)} |" for name, value in versions.items() if value]
     lines += ["", "| check | result | seconds | number |", "|---|---|---|---|"]
-    lines += [f"| {result.name} | {result.status} | {result.seconds:.1f} | {cell(result.number)} |" for result in results]
+    for result in results:
+        lines.append(f"| {result.name} | {result.status} | {result.seconds:.1f} | {cell(result.number)} |")
     path.write_text("\n".join(lines + speed_lines(results)) + "\n")

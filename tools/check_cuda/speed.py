@@ -1,5 +1,5 @@
-"""Training steps of real models on the device: tokens per second, share of a product's speed, peak memory, and the same model in
-PyTorch on the same card, in turns."""
+"""Training steps of real models on the device: tokens per second, share of a product's speed, peak memory, and the same
+model in PyTorch on the same card, in turns."""
 import os
 import pathlib
 import statistics
@@ -55,7 +55,8 @@ def against(session, python, how, sizes, braid):
     """(braid's answers, the peer's), both alone on the device while they work."""
     shape = [sizes["preset"], how, sizes["context"], sizes["microbatch"], sizes["batch"] // sizes["microbatch"]]
     # A Python knows by itself where its libraries are.
-    with Worker(session, how, python, ROOT / "bench/cuda/peer.py", *shape, LD_LIBRARY_PATH=os.environ.get("LD_LIBRARY_PATH", "")) as peer:
+    libraries = os.environ.get("LD_LIBRARY_PATH", "")
+    with Worker(session, how, python, ROOT / "bench/cuda/peer.py", *shape, LD_LIBRARY_PATH=libraries) as peer:
         drop_first(peer)
         braid.ask("step")
         return in_turns(braid, peer)
