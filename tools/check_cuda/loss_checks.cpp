@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "braid/device/launch_shape.h"
 #include "braid/nn/kernels/cross_entropy.h"
 #include "braid/nn/kernels/on_device.h"
 #include "braid/nn/kernels/product.h"

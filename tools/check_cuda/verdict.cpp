@@ -15,7 +15,7 @@ namespace braid::cuda_check {
 double rounding(at::ScalarType dtype) {
   switch (dtype) {
     case at::kDouble:
-      return 1e-12;
+      return 2e-13;
     case at::kHalf:
       return 1e-3;
     case at::kBFloat16:

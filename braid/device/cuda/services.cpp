@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include <cstring>
+#include <cstdio>
 
 #include "braid/device/cuda_services.h"
 
@@ -30,7 +30,7 @@ void facts(int device, CudaDeviceFacts* out) {
   cudaDeviceProp properties{};
   *out = {};
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return;
-  std::strncpy(out->name, properties.name, sizeof out->name - 1);
+  std::snprintf(out->name, sizeof out->name, "%s", properties.name);
   out->major = properties.major;
   out->minor = properties.minor;
   out->processors = properties.multiProcessorCount;
