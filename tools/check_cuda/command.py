@@ -99,7 +99,7 @@ def main(words):
     try:
         session, built, torch = prepared(options)
         print(f"torch {torch.version} in {torch.folder}", flush=True)
-        device = Check("device", 60, lambda at: checks.check_device(at, built))
+        device = Check("device", 180, lambda at: checks.check_device(at, built))
         done = perform_all(session, [device], device.limit)
     except Unusable as why:
         print(f"check_cuda: nothing can be checked: {why}")
