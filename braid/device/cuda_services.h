@@ -12,11 +12,21 @@ struct CudaMemory {
   int64_t peak_bytes = 0;  // since reset_peak
 };
 
+// Of one device; zeros where the driver does not tell.
+struct CudaDeviceFacts {
+  char name[256] = "";
+  int major = 0, minor = 0;     // compute capability
+  int processors = 0;           // streaming multiprocessors
+  int64_t bytes = 0;            // of memory
+  int driver = 0, runtime = 0;  // newest CUDA the driver knows, and the one in use: 13000 is 13.0
+};
+
 struct CudaServices {
   static constexpr const char* kRoom = "device";
   CudaTable header;
 
   const char* (*problem)();  // why no device can be used; empty text when one can
+  void (*facts)(int device, CudaDeviceFacts* out);
   // The calling thread's work on `device` goes to a stream of its own from now on: the default stream cannot be
   // captured. The thread's backward passes follow it there.
   void (*take_stream)(int device);

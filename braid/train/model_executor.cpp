@@ -105,7 +105,9 @@ void ModelExecutor::full_backward(int stage, int micro) {
   if (!replays()) backward(stage, micro, WeightPass::AtOnce);
 }
 
-void ModelExecutor::input_grad(int stage, int micro) { backward(stage, micro, WeightPass::Later); }
+void ModelExecutor::input_grad(int stage, int micro) {
+  if (!replays()) backward(stage, micro, WeightPass::Later);
+}
 
 void ModelExecutor::backward(int stage, int micro, WeightPass weights) {
   const MemoryScope scope(MemoryCategory::Activations);

@@ -41,11 +41,12 @@ struct Trainer::Pass {
   ScheduleRuntime runtime;
 };
 
-// Documents decide shapes, a reproducible sum has a place of its own for each microbatch, and nobody has tried to
-// record what is run again.
-bool records_graphs(const RunSpec& spec) {
+// Documents decide shapes, a reproducible sum has a place of its own for each microbatch, nobody has tried to record
+// what is run again, and a recording is of a whole model whose weights stay where they are.
+bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
   return spec.train.device == "cuda" && spec.train.cuda_graph == "auto" && spec.train.reduction == "fast" &&
-         spec.data.attention == "causal" && stage_recompute(spec.memory, 0) == Recompute{};
+         spec.data.attention == "causal" && stage_recompute(spec.memory, 0) == Recompute{} &&
+         schedule.num_stages == 1 && !version_plan(spec, schedule).asynchronous();
 }
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
@@ -72,7 +73,7 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
-  if (records_graphs(spec_)) training_->executor.record_with(cuda_graph);
+  if (records_graphs(spec_, schedule)) training_->executor.record_with(cuda_graph);
 }
 
 Trainer::~Trainer() = default;

@@ -109,7 +109,7 @@ class Trainer {
   int64_t num_steps_ = 0;
 };
 
-// Whether a run's microbatches are recorded as CUDA graphs.
-bool records_graphs(const RunSpec& spec);
+// Whether the microbatches of a run under `schedule` are recorded as CUDA graphs.
+bool records_graphs(const RunSpec& spec, const Schedule& schedule);
 
 }  // namespace braid

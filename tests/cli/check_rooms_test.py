@@ -35,6 +35,18 @@ class CheckRooms(unittest.TestCase):
         code, said = self.check(["braid_room(base)"], {"braid/base/a.cpp": "#include <ATen/core/Tensor.h>\n"})
         self.assertEqual((code, said), (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
 
+    def test_a_house_in_a_folder_called_cuda_is_no_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            house = pathlib.Path(folder, "cuda")
+            house.mkdir()
+            (house / "CMakeLists.txt").write_text("braid_room(base)\n")
+            source = house / "braid/base/a.cpp"
+            source.parent.mkdir(parents=True)
+            source.write_text("#include <ATen/core/Tensor.h>\n")
+            done = subprocess.run([CHECK, house], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout),
+                         (1, "braid/base/a.cpp:1: base is of the pure wing and may not include torch\n"))
+
     def test_one_name_is_one_type(self):
         code, said = self.check(
             ["braid_room(base)"],

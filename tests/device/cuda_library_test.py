@@ -6,7 +6,7 @@ import os
 import sys
 
 library = os.environ["BRAID_CUDA_LIBRARY"]
-entries = {"device": 11, "optim": 4, "nn": 4 * 11 + 2}
+entries = {"device": 12, "optim": 4, "nn": 4 * 11 + 2}
 
 
 class Header(ctypes.Structure):

@@ -8,20 +8,22 @@ namespace {
 
 std::string device_problem;
 
-braid::CudaServices services{{braid::kCudaTableVersion, sizeof(braid::CudaServices)},
-                             [] { return device_problem.c_str(); },
-                             [](int) {},
-                             [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
-                             [](int, braid::CudaMemory* out) {
-                               *out = {7, 9};
-                             },
-                             [](int) {},
-                             []() -> void* { return nullptr; },
-                             [](void*, void*) {},
-                             [](void*) {},
-                             [](void*) {},
-                             [](void*) {},
-                             [](void*) {}};
+braid::CudaServices services{
+    {braid::kCudaTableVersion, sizeof(braid::CudaServices)},
+    [] { return device_problem.c_str(); },
+    [](int, braid::CudaDeviceFacts* out) { *out = {"Made of paper", 9, 0, 132, int64_t{80} << 30, 13000, 13000}; },
+    [](int) {},
+    [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
+    [](int, braid::CudaMemory* out) {
+      *out = {7, 9};
+    },
+    [](int) {},
+    []() -> void* { return nullptr; },
+    [](void*, void*) {},
+    [](void*) {},
+    [](void*) {},
+    [](void*) {},
+    [](void*) {}};
 
 }  // namespace
 

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "braid/base/errors.h"
+#include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::compute_device_test {
@@ -30,18 +33,31 @@ TEST(ComputeDevice, RefusesWhereTheLibrariesAreMissing) {
   }
 }
 
+bool records(const RunSpec& spec) { return records_graphs(spec, step_schedule(spec)); }
+
 TEST(ComputeDevice, RecordsWhatHasFixedShapesAndOnePlacePerGradient) {
   RunSpec spec;
-  EXPECT_FALSE(records_graphs(spec));
+  EXPECT_FALSE(records(spec));
   spec.train.device = "cuda";
-  EXPECT_TRUE(records_graphs(spec));
+  EXPECT_TRUE(records(spec));
   RunSpec off = spec, reproducible = spec, documents = spec;
   off.train.cuda_graph = "off";
   reproducible.train.reduction = "reproducible";
   documents.data.attention = "document";
-  EXPECT_FALSE(records_graphs(off));
-  EXPECT_FALSE(records_graphs(reproducible));
-  EXPECT_FALSE(records_graphs(documents));
+  EXPECT_FALSE(records(off));
+  EXPECT_FALSE(records(reproducible));
+  EXPECT_FALSE(records(documents));
+}
+
+// One rank may have several stages under some schedules, and weights of several versions under others.
+TEST(ComputeDevice, RecordsOnlyAWholeModelThatIsUpdatedAfterTheStep) {
+  RunSpec spec;
+  spec.train.device = "cuda";
+  for (const auto& [schedule, expected] : std::map<std::string, bool>{
+           {"gpipe", true}, {"zb-h1", true}, {"interleaved", false}, {"zb-v", false}, {"pipedream", false}}) {
+    spec.pipeline.schedule = schedule;
+    EXPECT_EQ(records(spec), expected) << schedule;
+  }
 }
 
 TEST(DeviceMemory, WhatIsNotKeptAreActivations) {

@@ -19,6 +19,7 @@ namespace {
 constexpr int kSteps = StepGraphs::kWarmUpSteps + 3;
 
 enum class Fault { None, InRecording };
+enum class Backward { Full, Split };
 
 // One rank with its model and executor, stepped by hand.
 class Rank {
@@ -42,20 +43,25 @@ class Rank {
     std::vector<double> losses;
   };
   // All forwards, then all backwards, and a plain descent, so that no step is like another.
-  Step step(int64_t step, double loss_scale) {
+  Step step(int64_t step, double loss_scale, Backward backward = Backward::Full) {
     const int num = batches_.num_microbatches();
     model_.sink().begin_step(num);
     num_ready_ = num_done_ = 0;
     executor_.begin_step(step, loss_scale);
     EXPECT_EQ(num_ready_, 0) << "a recording makes nothing ready";
     for (int micro = 0; micro < num; ++micro, ++num_done_) executor_.forward(0, micro);
-    for (int micro = 0; micro < num; ++micro) executor_.full_backward(0, micro);
+    for (int micro = 0; micro < num; ++micro) run_backward(micro, backward);
     EXPECT_EQ(num_ready_, static_cast<int>(model_.params().params().size()));
     EXPECT_EQ(model_.weight_grads(0).pending(), 0);
     const c10::AutoGradMode no_grad(false);
     Step done{model_.params().flat_grads().clone(), executor_.losses()};
     model_.params().flat_data().detach().sub_(done.grads, 0.1 / loss_scale);
     return done;
+  }
+  void run_backward(int micro, Backward backward) {
+    if (backward == Backward::Full) return executor_.full_backward(0, micro);
+    executor_.input_grad(0, micro);
+    executor_.weight_grad(0, micro);
   }
   int num_replays() const { return num_replays_; }
   std::string failure() { return executor_.recorded()->failure(); }
@@ -142,6 +148,19 @@ TEST(RecordedMicrobatches, ReplayWhatWasComputed) {
       EXPECT_EQ(rank.failure(), "");
     });
   }
+}
+
+// As zero-bubble schedules have it.
+TEST(RecordedMicrobatches, ReplaySplitBackwardsToo) {
+  const RunSpec spec = dropout_spec(3);
+  const auto eager = eager_steps(spec);
+  with_rank(spec, [&](Rank& rank) {
+    rank.record(Fault::None);
+    for (int step = 0; step < kSteps; ++step) {
+      expect_same(rank.step(step, scale_at(step), Backward::Split), eager[static_cast<size_t>(step)]);
+    }
+    EXPECT_GT(rank.num_replays(), 0);
+  });
 }
 
 TEST(RecordedMicrobatches, AreComputedWhenTheyCannotBeRecorded) {

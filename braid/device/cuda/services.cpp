@@ -1,15 +1,19 @@
 // Streams, memory and graphs by LibTorch's own means, so that its kernels and ours share them.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
+
 #include "braid/device/cuda_services.h"
 
 namespace braid {
 
 const CudaTable* device_cuda_table();
+const char* code_problem();  // code.cu
 
 namespace {
 
@@ -19,7 +23,20 @@ const char* problem() {
   int count = 0;
   const cudaError_t failed = cudaGetDeviceCount(&count);
   if (failed != cudaSuccess) return cudaGetErrorString(failed);
-  return count == 0 ? "the driver knows of none" : "";
+  return count == 0 ? "the driver knows of none" : code_problem();
+}
+
+void facts(int device, CudaDeviceFacts* out) {
+  cudaDeviceProp properties{};
+  *out = {};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return;
+  std::snprintf(out->name, sizeof out->name, "%s", properties.name);
+  out->major = properties.major;
+  out->minor = properties.minor;
+  out->processors = properties.multiProcessorCount;
+  out->bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  cudaDriverGetVersion(&out->driver);
+  cudaRuntimeGetVersion(&out->runtime);
 }
 
 void take_stream(int device) {
@@ -38,39 +55,66 @@ void memory(int device, CudaMemory* out) {
 
 void reset_peak(int device) { c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(device)); }
 
-at::cuda::CUDAGraph& graph_of(void* graph) { return *static_cast<at::cuda::CUDAGraph*>(graph); }
+// A recording and the memory it works in. The pool has a name from the start: LibTorch's graph tells that of its own
+// only after a capture that went well.
+struct Recording {
+  at::cuda::CUDAGraph graph;
+  at::cuda::MempoolId_t pool = {0, 0};
+};
 
-void* make_graph() { return new at::cuda::CUDAGraph(); }
+Recording& recording_of(void* graph) { return *static_cast<Recording*>(graph); }
+
+void* make_graph() { return new Recording(); }
 
 // Thread-local mode: what other threads do, such as writing a checkpoint from pinned memory, does not end the capture.
 // The backward pass, on LibTorch's own thread, is recorded all the same: it works on the captured stream.
 void begin_capture(void* graph, void* share) {
-  const at::cuda::MempoolId_t pool = share ? graph_of(share).pool() : at::cuda::MempoolId_t{0, 0};
-  graph_of(graph).capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+  Recording& recording = recording_of(graph);
+  recording.pool = share ? recording_of(share).pool : at::cuda::graph_pool_handle();
+  recording.graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
 }
 
-void end_capture(void* graph) { graph_of(graph).capture_end(); }
-
-// The recording is invalid, so ending it fails too; afterwards the stream runs again, and the allocator must hear that
-// memory comes from everywhere.
-void abandon_capture(void* graph) {
-  const auto pool = graph_of(graph).pool();
+// Two calls, the second only after the first: one that throws says that the capture had come further, and then
+// LibTorch's graph gives the memory back itself.
+template <class End, class Release>
+void leave_pool(const End& end, const Release& release) {
   try {
-    graph_of(graph).capture_end();
+    end();
+    release();
   } catch (const std::exception&) {
-    (void)cudaGetLastError();
-    try {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(c10::cuda::current_device(), pool);
-    } catch (const std::exception&) {  // it had heard already
-    }
   }
 }
 
-void replay(void* graph) { graph_of(graph).replay(); }
-void free_graph(void* graph) { delete &graph_of(graph); }
+// A capture that cannot be ended leaves the stream running again, but both allocators serving from the recording's
+// memory.
+void end_capture(void* graph) {
+  Recording& recording = recording_of(graph);
+  try {
+    recording.graph.capture_end();
+  } catch (const std::exception&) {
+    (void)cudaGetLastError();
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
+    leave_pool([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, recording.pool); },
+               [&] { c10::cuda::CUDACachingAllocator::releasePool(device, recording.pool); });
+    leave_pool([&] { host.end_allocate_to_pool(recording.pool); }, [&] { host.release_pool(recording.pool); });
+    throw;
+  }
+}
+
+void abandon_capture(void* graph) {
+  try {
+    end_capture(graph);
+  } catch (const std::exception&) {  // what was to be recorded failed, so that this is no news
+  }
+}
+
+void replay(void* graph) { recording_of(graph).graph.replay(); }
+void free_graph(void* graph) { delete &recording_of(graph); }
 
 const CudaServices kServices{{kCudaTableVersion, sizeof(CudaServices)},
                              problem,
+                             facts,
                              take_stream,
                              stream,
                              memory,

@@ -6,15 +6,15 @@ namespace braid::kernels::cuda {
 namespace {
 
 template <int N, class T>
-__global__ void sums_kernel(const SoftmaxSumRows<T> call, int64_t rows) {
+__global__ void __launch_bounds__(kMostTeamThreads) sums_kernel(const SoftmaxSumRows<T> call, int64_t rows) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) team_softmax_sums<N>(call, row, BlockTeam());
 }
 template <int N, class T>
-__global__ void gradient_kernel(const TeamSoftmaxGradient<T> call, int64_t rows) {
+__global__ void __launch_bounds__(kMostTeamThreads) gradient_kernel(const TeamSoftmaxGradient<T> call, int64_t rows) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) team_softmax_gradient<N>(call, row, BlockTeam());
 }
 template <int N, class T>
-__global__ void add_rows_kernel(const SortedRows<T> call) {
+__global__ void __launch_bounds__(kMostTeamThreads) add_rows_kernel(const SortedRows<T> call) {
   for (int64_t k = blockIdx.x; k < call.count; k += gridDim.x) team_add_rows<N>(call, k, BlockTeam());
 }
 

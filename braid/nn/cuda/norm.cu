@@ -7,14 +7,15 @@ namespace braid::kernels::cuda {
 namespace {
 
 template <int N, class T>
-__global__ void forward_kernel(const NormForwardRows<T> call, int64_t rows) {
+__global__ void __launch_bounds__(kMostTeamThreads) forward_kernel(const NormForwardRows<T> call, int64_t rows) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) team_norm_forward<N>(call, row, BlockTeam());
 }
 
 enum class Work { Shared, Global };
 
 template <int N, Work kWork, class T>
-__global__ void backward_kernel(const NormBackwardRows<T> call, const RowParts parts, MathOf<T>* all_sums) {
+__global__ void __launch_bounds__(kMostTeamThreads)
+    backward_kernel(const NormBackwardRows<T> call, const RowParts parts, MathOf<T>* all_sums) {
   extern __shared__ __align__(16) unsigned char memory[];
   MathOf<T>* sums = all_sums + blockIdx.x * 2 * call.width;
   MathOf<T>* work = kWork == Work::Shared ? reinterpret_cast<MathOf<T>*>(memory) : sums;

@@ -66,11 +66,11 @@ const char* adamw_f64(const FlatAdamW<double>& call, void* stream) {
 }
 
 template <class T>
-__global__ void blocks_kernel(const FlatSquares<T> call) {
+__global__ void __launch_bounds__(kMostTeamThreads) blocks_kernel(const FlatSquares<T> call) {
   for (int64_t b = blockIdx.x; b < call.num_blocks; b += gridDim.x) team_square_block(call, b, BlockTeam());
 }
 template <class T>
-__global__ void slices_kernel(const FlatSquares<T> call) {
+__global__ void __launch_bounds__(kMostTeamThreads) slices_kernel(const FlatSquares<T> call) {
   for (int64_t s = blockIdx.x; s < call.num_slices; s += gridDim.x) team_sum_slice(call, s, BlockTeam());
 }
 

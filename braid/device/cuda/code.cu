@@ -1,0 +1,21 @@
+// Whether the code in this library runs on the device, asked of a kernel that does nothing.
+#include <cuda_runtime.h>
+
+namespace braid {
+
+namespace {
+
+__global__ void nothing_kernel() {}
+
+}  // namespace
+
+// Empty text when it does.
+const char* code_problem() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t failed = cudaFuncGetAttributes(&attributes, nothing_kernel);
+  if (failed == cudaSuccess) return "";
+  (void)cudaGetLastError();
+  return cudaGetErrorString(failed);
+}
+
+}  // namespace braid

@@ -1,0 +1,93 @@
+// AdamW and the gradient's norm over a parameter store on the device, against a store in float64 on the CPU.
+#include <ATen/ops/full.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+
+#include "braid/comm/local/run_ranks.h"
+#include "braid/optim/adamw.h"
+#include "braid/optim/grad_norm.h"
+#include "tools/check_cuda/kernel_checks.h"
+
+namespace braid::cuda_check {
+namespace {
+
+// Sizes that do and do not fill a block of the flat buffers, with decay and without.
+std::vector<BlockSpec> some_parameters(Sizes sizes) {
+  const Init init{Init::Kind::Normal, 0.5};
+  const int64_t many = sizes == Sizes::Full ? 3000 : 33;
+  return {{"a",
+           {{"w", replicated({70, 31}), init},
+            {"b", replicated({70}), init, WeightDecay::No},
+            {"c", replicated({1500}), init, WeightDecay::No}}},
+          {"d", {{"x", replicated({many, 1024}), init}, {"y", replicated({3}), init, WeightDecay::No}}}};
+}
+
+// The same numbers in the gradients of both; padding stays zero.
+void fill_gradients(const Setting& s, ParamStore& store, ParamStore& exact, int seed) {
+  const Setting masters{s.device, s.math(), s.sizes};
+  for (const Parameter& param : store.params()) {
+    const Input values = input(masters, param.placement.local_shape, {seed + param.index, 1});
+    param.main_grad.copy_(values.device);
+    exact.params()[static_cast<size_t>(param.index)].main_grad.copy_(values.exact);
+  }
+}
+
+struct Stores {
+  explicit Stores(const Setting& s)
+      : device(some_parameters(s.sizes), Reduction::Fast, at::TensorOptions(s.dtype).device(s.device), 1),
+        exact(some_parameters(s.sizes), Reduction::Fast, at::TensorOptions(at::kDouble), 1) {
+    exact.flat_master().copy_(device.flat_master());
+  }
+  ParamStore device, exact;
+};
+
+}  // namespace
+
+void check_adamw(const Setting& s, Verdict& verdict) {
+  const c10::AutoGradMode no_grad(false);
+  Stores stores(s);
+  const OptimizerSpec spec{.beta2 = 0.99, .weight_decay = 0.1};
+  AdamW optimizer(spec, stores.device), exact(spec, stores.exact);
+  for (int step = 1; step <= 3; ++step) {
+    fill_gradients(s, stores.device, stores.exact, step);
+    optimizer.step({.lr = 0.01, .grad_scale = 0.5});
+    exact.step({.lr = 0.01, .grad_scale = 0.5});
+  }
+  const double allowed = rounding(s.math());
+  verdict.compare("masters", stores.device.flat_master(), stores.exact.flat_master(), allowed);
+  verdict.compare("first moment", optimizer.first_moment(), exact.first_moment(), allowed);
+  verdict.compare("second moment", optimizer.second_moment(), exact.second_moment(), allowed);
+  const at::Tensor masters = stores.device.flat_master().cpu();
+  verdict.compare("weights are the masters rounded", stores.device.flat_data(), masters.to(s.dtype), 0);
+}
+
+void check_gradient_norm(const Setting& s, Verdict& verdict) {
+  const c10::AutoGradMode no_grad(false);
+  Stores stores(s);
+  fill_gradients(s, stores.device, stores.exact, 1);
+  const ParamOrder order{"w", "b", "c", "x", "y"};
+  double norm = 0;
+  run_ranks(1, [&](Communicator& world) {
+    norm = global_grad_norm(stores.device, order, [](const Parameter&) { return true; }, {world});
+  });
+  const at::Tensor squares = stores.device.flat_grads().cpu().to(at::kDouble).square();
+  verdict.compare("norm", at::full({}, norm, at::kDouble), squares.sum().sqrt(), 1e-12);
+}
+
+std::vector<KernelCheck> kernel_checks() {
+  return {{"norm", check_norm},
+          {"sum of branches", check_join},
+          {"bias + GELU", check_gelu},
+          {"SwiGLU", check_swiglu},
+          {"rotary", check_rotary},
+          {"loss", check_loss},
+          {"row sum", check_row_sum},
+          {"embedding gradient", check_embedding_gradient},
+          {"weight gradient", check_weight_gradient},
+          {"dropout mask", check_dropout_mask},
+          {"AdamW", check_adamw},
+          {"gradient norm", check_gradient_norm}};
+}
+
+}  // namespace braid::cuda_check
