@@ -10,6 +10,8 @@
 namespace braid {
 namespace {
 
+constexpr const char* kNatural = "must be a whole number of at least 0";
+
 std::string shown_name(const CLI::Option& option) {
   return option.get_option_text().empty() ? option.get_name() : option.get_option_text();
 }
@@ -18,16 +20,20 @@ std::string shown_name(const CLI::Option& option) {
 std::string rule_of_type(const CLI::Option& option) {
   const std::string type = option.get_type_name(), value = joined(option.results());
   const bool is_whole = value.find_first_not_of("+-0123456789") == value.npos;
-  if (type == "UINT" && value.starts_with('-')) return "must be a whole number of at least 0";
+  if (type == "UINT" && value.starts_with('-')) return kNatural;
   if (type == "INT" || type == "UINT") return is_whole ? "is too large" : "must be a whole number";
   return "must be a number";
 }
 
-// CLI11 reads "nan" and "inf" as numbers, and no option means them.
-bool is_finite(const CLI::Option& option) {
-  if (option.get_type_name() != "FLOAT") return true;
-  return std::all_of(option.results().begin(), option.results().end(),
-                     [](const std::string& word) { return std::isfinite(std::strtod(word.c_str(), nullptr)); });
+// What CLI11 converts and no option means: "nan" and "inf", and numbers below 0 where there are none, which old
+// versions count from the top.
+std::string rule_of_kind(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  for (const std::string& word : option.results()) {
+    if (type == "UINT" && word.starts_with('-')) return kNatural;
+    if (type == "FLOAT" && !std::isfinite(std::strtod(word.c_str(), nullptr))) return "must be a finite number";
+  }
+  return "";
 }
 
 // The rule that the option's value breaks; empty when it breaks none.
@@ -41,7 +47,7 @@ std::string broken_rule(CLI::Option& option) {
   } catch (const CLI::ArgumentMismatch&) {
     return "must be given once";
   }
-  return is_finite(option) ? "" : "must be a finite number";
+  return rule_of_kind(option);
 }
 
 std::vector<Problem> faulty_options(CLI::App& app) {
@@ -91,7 +97,7 @@ std::optional<int> parse_words(CLI::App& app, const Words& words) {
     words.on_options(app);
     return 0;
   }
-  const bool judges_extras = !app.get_allow_extras();
+  const bool takes_extras = app.get_allow_extras();
   app.allow_extras();
   std::optional<Problem> cut_off;
   std::string said;
@@ -107,7 +113,7 @@ std::optional<int> parse_words(CLI::App& app, const Words& words) {
     std::cout << help_text(page_of(app));
     return 0;
   }
-  std::vector<Problem> found = judges_extras ? unknown_words(app) : std::vector<Problem>();
+  std::vector<Problem> found = takes_extras ? std::vector<Problem>() : unknown_words(app);
   if (cut_off) found.push_back(*cut_off);
   for (Problem& problem : faulty_options(app)) {
     if (!cut_off || problem.key != cut_off->key) found.push_back(std::move(problem));
