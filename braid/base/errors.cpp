@@ -6,6 +6,12 @@
 namespace braid {
 namespace {
 
+// What is shown of each part of a message, in bytes. Paths are longer than values; a rule may hold a picture.
+constexpr size_t kMostOfName = 1000, kMostOfValue = 300, kMostOfRule = 20'000;
+
+// Our own words, with those of others somewhere in them.
+std::string wording(std::string_view text) { return printable(text, kMostOfRule, LineBreaks::Kept); }
+
 std::string lines(const std::vector<Problem>& problems) {
   std::vector<std::string> all;
   for (const auto& problem : problems) all.push_back(text(problem));
@@ -13,22 +19,23 @@ std::string lines(const std::vector<Problem>& problems) {
 }
 
 std::string sentence(const CommFailure& failure) {
-  return cat(failure.op, " failed after ", fixed(failure.elapsed_seconds, 3), " s: rank ", failure.rank, ": ",
-             failure.why);
+  return cat(wording(failure.op), " failed after ", fixed(failure.elapsed_seconds, 3), " s: rank ", failure.rank, ": ",
+             wording(failure.why));
 }
 
 std::string sentence(const std::string& path, int64_t offset, const std::string& why) {
-  return offset < 0 ? cat(path, ": ", why) : cat(path, ": at byte ", offset, ": ", why);
+  const std::string name = printable(path, kMostOfName);
+  return offset < 0 ? cat(name, ": ", wording(why)) : cat(name, ": at byte ", offset, ": ", wording(why));
 }
 
 }  // namespace
 
 std::string text(const Problem& problem) {
-  std::string line = problem.key;
-  if (!problem.value.empty()) line += (line.empty() ? "" : " = ") + problem.value;
+  std::string line = printable(problem.key, kMostOfName);
+  if (!problem.value.empty()) line += (line.empty() ? "" : " = ") + printable(problem.value, kMostOfValue);
   if (!line.empty()) line += ": ";
-  line += problem.rule;
-  if (!problem.nearest.empty()) line += "; nearest valid is " + problem.nearest;
+  line += wording(problem.rule);
+  if (!problem.nearest.empty()) line += "; nearest valid is " + printable(problem.nearest, kMostOfValue);
   return line;
 }
 
@@ -39,6 +46,10 @@ CommError::CommError(CommFailure failure) : std::runtime_error(sentence(failure)
 
 IoError::IoError(std::string path, int64_t offset, std::string why)
     : std::runtime_error(sentence(path, offset, why)), path_(std::move(path)), offset_(offset) {}
+
+RunError::RunError(const std::string& why) : std::runtime_error(wording(why)) {}
+
+InternalError::InternalError(const std::string& why) : std::logic_error(wording(why)) {}
 
 void check(bool holds, std::string_view what, std::source_location where) {
   if (holds) return;

@@ -1,5 +1,9 @@
 // The three ways a thing can go wrong: the user is wrong, the world failed, we are wrong.
 // It does not print and does not exit; the command line turns types into exit codes (2, 3, 70).
+//
+// what() may go to a terminal as it is, whatever names, values and bytes of files were put into an error: it is made of
+// them with printable() (text.h), and each is shown to a sensible length. The parts that an error carries (problems(),
+// path(), failure()) are as they were put in.
 #pragma once
 
 #include <cstdint>
@@ -65,12 +69,14 @@ class IoError : public std::runtime_error {
 // The world failed: training went where it cannot go on (a loss that is not finite). Nothing of it is published. Exit
 // code 3.
 class RunError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+ public:
+  explicit RunError(const std::string& why);
 };
 
 // We are wrong. Exit code 70.
 class InternalError : public std::logic_error {
-  using std::logic_error::logic_error;
+ public:
+  explicit InternalError(const std::string& why);
 };
 
 // Throws InternalError naming file and line when `holds` is false. Never compiled out.

@@ -4,9 +4,32 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+
+#include "braid/base/utf8.h"
 
 namespace braid {
+namespace {
+
+bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+void append_escaped(std::string& shown, std::string_view bytes) {
+  for (const char byte : bytes) {
+    if (byte == '\n') {
+      shown += "\\n";
+    } else if (byte == '\t') {
+      shown += "\\t";
+    } else {
+      constexpr const char* kDigits = "0123456789abcdef";
+      const auto value = static_cast<unsigned char>(byte);
+      shown += {'\\', 'x', kDigits[value / 16], kDigits[value % 16]};
+    }
+  }
+}
+
+}  // namespace
 
 std::string fixed(double value, int digits) {
   char buffer[64];
@@ -39,6 +62,24 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
   return all;
 }
 
+std::string printable(std::string_view text, size_t most, LineBreaks breaks) {
+  std::string shown;
+  size_t at = 0;
+  while (at < text.size()) {
+    const Utf8Char character = utf8_at(text, at);
+    if (at + character.bytes > most) break;
+    const std::string_view bytes = text.substr(at, character.bytes);
+    at += character.bytes;
+    const bool breaks_line = character.code == '\n' && breaks == LineBreaks::Kept;
+    if (breaks_line || (character.code != kNotUtf8 && !is_control(character.code))) {
+      shown += bytes;
+    } else {
+      append_escaped(shown, bytes);
+    }
+  }
+  return at < text.size() ? cat(shown, "... (", text.size(), " bytes)") : shown;
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = static_cast<int>(i);
@@ -56,8 +97,10 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  int best_distance = static_cast<int>(std::max<size_t>(word.size() / 2, 2)) + 1;
+  int64_t best_distance = static_cast<int64_t>(std::max<size_t>(word.size() / 2, 2)) + 1;
   for (const auto& candidate : candidates) {
+    const auto longer = static_cast<int64_t>(word.size()) - static_cast<int64_t>(candidate.size());
+    if (std::abs(longer) >= best_distance) continue;  // as many edits at least
     const int distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

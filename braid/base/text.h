@@ -29,10 +29,17 @@ std::string human_bytes(double bytes);
 // "a, b, c".
 std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
 
+// Text that somebody else has written (a name, a value, bytes of a file), to be shown on a terminal: control characters
+// and bytes that are no UTF-8 become escapes (\n, \x1b), so that it can neither steer the terminal nor end before its
+// end. What is longer than `most` bytes is cut there and says how long it is. Other text is left as it is.
+enum class LineBreaks { Escaped, Kept };
+std::string printable(std::string_view text, size_t most, LineBreaks breaks = LineBreaks::Escaped);
+
 // Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate with the smallest edit distance to `word`, or "" when none is within half of the word's length.
+// The candidate with the smallest edit distance to `word`, or "" when none is within half of the word's length. A
+// word far longer than all candidates costs no time.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// braid bench: times what a configuration would do on this machine.
+// braid bench scaling: times what a configuration would do on this machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -43,6 +43,8 @@ ScalingRequest request(const std::string& ranks, const std::string& steps) {
   return wanted;
 }
 
+}  // namespace
+
 int scaling_command(const Words& words) {
   CLI::App app(
       "Times steps at several counts of data ranks, with the batch of a step (strong scaling) and with each rank's "
@@ -52,7 +54,7 @@ int scaling_command(const Words& words) {
   std::string path, ranks = powers_of_two(num_cores()), steps = "6", svg;
   std::vector<std::string> overrides;
   app.add_option("FILE", path, "the run as TOML")->required();
-  app.add_option("KEY=VALUE", overrides, "overrides");
+  add_overrides(app, overrides);
   app.add_option("--ranks", ranks, "counts of data ranks, ascending, with commas between them")->capture_default_str();
   app.add_option("--steps", steps, "steps timed at each, after one that is not")->capture_default_str();
   app.add_option("--svg", svg, "file to draw the speed-up into");
@@ -65,26 +67,6 @@ int scaling_command(const Words& words) {
   std::cout << scaling_table(scaling);
   if (!svg.empty()) write_file(svg, scaling_svg(scaling));
   return 0;
-}
-
-}  // namespace
-
-int bench_command(const Words& words) {
-  const auto usage = [](std::ostream& out) {
-    out << "usage: braid bench WHAT [ARGUMENT ...]\n\n"
-           "  scaling   steps at several counts of data ranks: table and plot\n\n"
-           "braid bench WHAT --help tells what it takes.\n";
-  };
-  if (words.empty()) {
-    usage(std::cerr);
-    return 2;
-  }
-  if (words[0] == "--help" || words[0] == "-h") {
-    usage(std::cout);
-    return 0;
-  }
-  if (words[0] == "scaling") return scaling_command({words.begin() + 1, words.end()});
-  throw ConfigError({{"braid bench", words[0], "must be scaling", "scaling"}});
 }
 
 }  // namespace braid

@@ -10,6 +10,8 @@
 namespace braid {
 namespace {
 
+constexpr size_t kMostOfNames = 2'000;  // bytes that are shown
+
 void print_source(const PreparedSource& source) {
   int64_t train = 0, validation = 0, num_documents = 0;
   for (const auto& part : source.parts) {
@@ -17,7 +19,7 @@ void print_source(const PreparedSource& source) {
     validation += part.validation.num_tokens;
     num_documents += part.train.num_documents + part.validation.num_documents;
   }
-  std::cout << "source     " << joined(source.inputs) << "\n           "
+  std::cout << "source     " << printable(joined(source.inputs), kMostOfNames) << "\n           "
             << (source.weight > 0 ? cat("weight ", exact(source.weight)) : std::string("shared by size")) << ", "
             << source.num_files << " files, " << human_bytes(static_cast<double>(source.text_bytes)) << "\n           "
             << num_documents << " documents, " << train << " tokens to train on, " << validation << " held out\n";
@@ -58,8 +60,8 @@ int inspect_command(const Words& words) {
   if (!is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
   const PreparedFolder folder = prepared_folders({path}).at(0);
   const auto& mark = folder.manifest.tokenizer;
-  std::cout << "tokenizer  " << tokenizer_name(folder) << ", " << mark.vocab << " tokens, end of text "
-            << mark.end_of_text << "\n";
+  std::cout << "tokenizer  " << printable(tokenizer_name(folder), kMostOfNames) << ", " << mark.vocab
+            << " tokens, end of text " << mark.end_of_text << "\n";
   for (const auto& source : folder.manifest.sources) print_source(source);
   const auto found = damage(folder);
   for (const auto& fault : found) std::cerr << "braid: " << fault << "\n";

@@ -14,7 +14,8 @@
 namespace braid {
 namespace {
 
-constexpr int kPlainLines = 12;  // step lines of a whole run that is not on a terminal
+constexpr size_t kMostOfLine = 20'000;  // bytes; names of files, and commands made of them, stand in lines
+constexpr int kPlainLines = 12;         // step lines of a whole run that is not on a terminal
 
 std::string mesh_text(const MeshSpec& mesh) {
   return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
@@ -156,7 +157,7 @@ void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal
 void RunPrinter::print_line(const std::string& line) {
   if (bar_is_open_) out_ << "\n";
   bar_is_open_ = false;
-  out_ << line << std::endl;
+  out_ << printable(line, kMostOfLine) << std::endl;
 }
 
 }  // namespace braid

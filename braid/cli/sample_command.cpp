@@ -1,57 +1,104 @@
 // braid sample: text from a checkpoint.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <limits>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/base/utf8.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/named_checkpoint.h"
+#include "braid/cli/option_rules.h"
 #include "braid/train/generate.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxThreads = 256;
+constexpr int kMaxThreads = 256, kMost = std::numeric_limits<int>::max();
+constexpr size_t kMostOfPrompt = 16 << 20;  // bytes, far above any model's context
+constexpr size_t kMostOfFault = 20'000;     // bytes shown
+constexpr const char* kStandardInput = "-";
 
-std::vector<Problem> problems_of(const GenerateOptions& options) {
-  std::vector<Problem> found;
-  if (options.num_tokens < 1) found.push_back({"--tokens", cat(options.num_tokens), "must be at least 1", "1"});
-  if (options.temperature < 0) found.push_back({"--temperature", cat(options.temperature), "must be at least 0", "0"});
-  if (options.top_k < 0) found.push_back({"--top-k", cat(options.top_k), "must be at least 0 (0: all tokens)", "0"});
-  if (options.threads < 0 || options.threads > kMaxThreads) {
-    found.push_back({"--threads", cat(options.threads),
-                     cat("must be from 0 (as many as suit the model) to ", kMaxThreads),
-                     cat(options.threads < 0 ? 0 : kMaxThreads)});
+struct SampleRequest {
+  std::string checkpoint;
+  GenerateOptions options;
+};
+
+void add_sample_options(CLI::App& app, SampleRequest& request) {
+  GenerateOptions& options = request.options;
+  app.add_option("CHECKPOINT", request.checkpoint,
+                 "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest in it")
+      ->required();
+  app.add_option("--prompt", options.prompt,
+                 "text to continue; - reads it from standard input; without it, a document starts");
+  app.add_option("--tokens", options.num_tokens, "tokens to generate at most")
+      ->check(whole_number(1, kMost))
+      ->capture_default_str();
+  app.add_option("--temperature", options.temperature, "0: always the most likely token")
+      ->check(not_negative())
+      ->capture_default_str();
+  app.add_option("--top-k", options.top_k, "choose among the k most likely tokens; 0: among all")
+      ->check(whole_number(0, kMost))
+      ->capture_default_str();
+  app.add_option("--top-p", options.top_p,
+                 "choose among the most likely tokens that have this probability together; 1: among all")
+      ->check(share())
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "the same seed gives the same text")->capture_default_str();
+  app.add_option("--threads", options.threads, "0: as many as suit the model")
+      ->check(whole_number(0, kMaxThreads))
+      ->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer,
+                 "bytes, a tokenizer.json, or a folder with it, in place of the checkpoint's own");
+}
+
+// As it is: a last line break is part of the prompt.
+std::string standard_input() {
+  std::string text(kMostOfPrompt + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::cin.gcount()));
+  if (text.size() > kMostOfPrompt) {
+    throw ConfigError({{"--prompt", kStandardInput, cat("must be at most ", kMostOfPrompt, " bytes"), ""}});
   }
-  return found;
+  return text;
+}
+
+// The configuration's key for a tokenizer is this command's option.
+[[noreturn]] void throw_with_option(const ConfigError& error) {
+  std::vector<Problem> problems = error.problems();
+  for (Problem& problem : problems) {
+    if (problem.key == "data.tokenizer") problem.key = "--tokenizer";
+  }
+  throw ConfigError(std::move(problems));
 }
 
 }  // namespace
 
 int sample_command(const Words& words) {
   CLI::App app("Continues a prompt with the weights of a checkpoint.", "braid sample");
-  std::string checkpoint;
-  GenerateOptions options;
-  app.add_option("CHECKPOINT", checkpoint,
-                 "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest in it")
-      ->required();
-  app.add_option("--prompt", options.prompt, "text to continue; empty: start a document");
-  app.add_option("--tokens", options.num_tokens, "tokens to generate")->capture_default_str();
-  app.add_option("--temperature", options.temperature, "0: always the most likely token")->capture_default_str();
-  app.add_option("--top-k", options.top_k, "choose among the k most likely; 0: among all")->capture_default_str();
-  app.add_option("--seed", options.seed, "the same seed gives the same text")->capture_default_str();
-  app.add_option("--threads", options.threads, "0: as many as suit the model")->capture_default_str();
+  SampleRequest request;
+  add_sample_options(app, request);
   if (const auto code = parse_words(app, words)) return *code;
+  GenerateOptions& options = request.options;
 
-  if (auto found = problems_of(options); !found.empty()) throw ConfigError(std::move(found));
-
-  const std::string directory = named_checkpoint({"CHECKPOINT", checkpoint, checkpoint}, [](const std::string& fault) {
-    std::cerr << "braid: passed over " << fault << "\n";
+  const CheckpointName name{"CHECKPOINT", request.checkpoint, request.checkpoint};
+  const std::string directory = named_checkpoint(name, [](const std::string& fault) {
+    std::cerr << "braid: passed over " << printable(fault, kMostOfFault) << "\n";
   });
-  std::cout << options.prompt << std::flush;
-  generate(directory, options, [](const std::string& piece) { std::cout << piece << std::flush; });
-  std::cout << std::endl;
+  if (options.prompt == kStandardInput) options.prompt = standard_input();
+  WholeCharacters text;
+  std::string prompt = text.add(options.prompt);  // shown when there is something behind it
+  try {
+    generate(directory, options, [&](const std::string& piece) {
+      std::cout << std::exchange(prompt, "") << text.add(piece) << std::flush;
+    });
+  } catch (const ConfigError& error) {
+    if (options.tokenizer.empty()) throw;
+    throw_with_option(error);
+  }
+  std::cout << prompt << text.end() << std::endl;
   return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/base/utf8.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/named_checkpoint.h"
@@ -85,7 +86,7 @@ void show_sample(const RunEnd& end, const RunSpec& spec) {
   options.prompt = spec.train.sample_prompt;
   options.num_tokens = spec.train.sample_tokens;
   options.seed = spec.train.seed;
-  const std::string text = options.prompt + generate(end.checkpoint, options, nullptr);
+  const std::string text = whole_characters(options.prompt + generate(end.checkpoint, options, nullptr));
   write_file(spec.train.out + "/sample.txt", text + "\n");
   std::cout << "sample, also in " << spec.train.out << "/sample.txt:\n" << text << std::endl;
 }
@@ -136,8 +137,8 @@ int train_command(const Words& words) {
                "braid train");
   Invocation request;
   app.add_option("FILE", request.path, "the run as TOML")->required();
-  app.add_option("KEY=VALUE", request.overrides, "overrides");
-  app.footer("\n" + config_text());
+  add_overrides(app, request.overrides);
+  app.footer(config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
   const RunSpec spec = read_run(request.path, request.overrides, host_limits());

@@ -2,6 +2,7 @@
 // tokenizer.json says tokenizer_json.h's.
 #include "braid/data/tokenizer_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -76,6 +77,14 @@ std::string configured_end(const fs::path& folder, Faults& faults) {
   return end.is_string() ? end.get<std::string>() : "";
 }
 
+// Whether a text may become the token: it is a byte's, or a merge makes it.
+bool stands_for_text(const BpeModel& model, size_t id) {
+  const BpeToken& token = model.tokens[id];
+  if (token.kind == TokenKind::Text && token.bytes.size() == 1) return true;
+  return std::any_of(model.merges.begin(), model.merges.end(),
+                     [id](const BpeMerge& merge) { return merge.result == id; });
+}
+
 // Makes the end-of-text token special: its name in a text is text.
 void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& faults) {
   std::vector<std::string> names = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>"};
@@ -86,6 +95,10 @@ void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& 
   for (const auto& name : names) {
     for (size_t id = model.tokens.size(); id-- > 0;) {
       if (model.tokens[id].kind == TokenKind::Hole || model.tokens[id].bytes != name) continue;
+      if (stands_for_text(model, id)) {
+        return faults.add("end of text",
+                          cat("must be a token of its own, and \"", name, "\" is one that texts become"));
+      }
       model.end_of_text = static_cast<int>(id);
       model.tokens[id].kind = TokenKind::Special;
       return;

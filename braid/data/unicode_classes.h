@@ -1,10 +1,12 @@
-// What pre-tokenizers ask of a character, and reading characters out of bytes that need not be UTF-8.
+// What pre-tokenizers ask of a character.
 // It knows no patterns.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "braid/base/utf8.h"
 
 namespace braid {
 
@@ -20,18 +22,6 @@ enum class CharClass : uint8_t {
 
 // The class of every code point, kNumCodes entries. Made at the first call (about 1 MiB); any thread may call.
 const CharClass* char_classes();
-
-constexpr uint32_t kNotUtf8 = 0xFFFFFFFF;
-
-struct Utf8Char {
-  uint32_t code = kNotUtf8;  // or kNotUtf8
-  uint32_t bytes = 1;
-};
-
-// The character that begins at `at` < text.size(). A byte that begins no well-formed sequence (overlong forms,
-// surrogates, codes above 0x10FFFF, cut off) is a character of one byte with the code kNotUtf8.
-// Source: The Unicode Standard, table 3-7, "Well-Formed UTF-8 Byte Sequences".
-Utf8Char utf8_at(std::string_view text, size_t at);
 
 // kNotUtf8 is of the class Other.
 inline CharClass class_of(const CharClass* classes, uint32_t code) {

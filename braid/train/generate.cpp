@@ -12,12 +12,14 @@
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/seeds.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/data/tokenizer.h"
 #include "braid/train/resume.h"
 #include "braid/train/stage_model.h"
 #include "braid/train/thread_count.h"
+#include "braid/train/token_choice.h"
 
 namespace braid {
 namespace {
@@ -56,31 +58,51 @@ at::Tensor next_logits(StageModel& model, const RunSpec& spec, const std::vector
   return logits_btv.select(0, 0).select(0, static_cast<int64_t>(length) - 1).narrow(0, 0, spec.model.vocab);
 }
 
+// Subtracting the largest keeps a division by a tiny temperature from making infinities of all.
 int chosen_token(const at::Tensor& logits, const GenerateOptions& options, double draw) {
   if (options.temperature <= 0) return static_cast<int>(logits.argmax().item<int64_t>());
   const int64_t k = options.top_k > 0 ? std::min<int64_t>(options.top_k, logits.numel()) : logits.numel();
   const auto [values, indices] = at::topk(logits.to(at::kDouble), k);
-  const auto weights = at::softmax(values.div(options.temperature), 0);
-  const double* p = weights.const_data_ptr<double>();
-  int64_t place = 0;
-  for (double below = p[0]; place + 1 < k && draw >= below; below += p[++place]) {
-  }
+  const auto weights = at::softmax(values.sub(values.select(0, 0)).div(options.temperature), 0);
+  const size_t place = chosen_place({weights.const_data_ptr<double>(), static_cast<size_t>(k)}, options.top_p, draw);
   return static_cast<int>(indices.const_data_ptr<int64_t>()[place]);
 }
 
-std::string continuation(StageModel& model, const RunSpec& spec, const GenerateOptions& options,
-                         const std::function<void(const std::string&)>& on_text) {
-  const auto tokenizer = make_tokenizer(spec.data.tokenizer);
-  std::vector<int> tokens = tokenizer->encode(options.prompt);
-  if (tokens.empty()) tokens.push_back(tokenizer->end_of_text());
+std::unique_ptr<Tokenizer> tokenizer_for(const RunSpec& spec, const GenerateOptions& options,
+                                         const std::string& directory) {
+  const std::string& name = options.tokenizer.empty() ? spec.data.tokenizer : options.tokenizer;
+  auto tokenizer = make_tokenizer(name);
+  if (tokenizer->vocab() > spec.model.vocab) {
+    throw ConfigError({{"data.tokenizer", name,
+                        cat("must have at most ", spec.model.vocab, " tokens, as many as the model of ", directory,
+                            " knows, and has ", tokenizer->vocab()),
+                        ""}});
+  }
+  return tokenizer;
+}
+
+void refuse_weights_not_finite(const ParamStore& store, const std::string& directory) {
+  std::vector<std::string> names;
+  for (const Parameter& param : store.params()) {
+    if (!param.master.isfinite().all().item<bool>()) names.push_back(param.name);
+  }
+  if (names.empty()) return;
+  throw RunError(cat(directory, ": no text can be made of weights that are not finite: ", joined(names)));
+}
+
+std::string continuation(StageModel& model, const RunSpec& spec, const Tokenizer& tokenizer,
+                         const GenerateOptions& options, const std::function<void(const std::string&)>& on_text) {
+  std::vector<int> tokens = tokenizer.encode(options.prompt);
+  if (tokens.empty()) tokens.push_back(tokenizer.end_of_text());
   const uint64_t key = stream_key(options.seed, "generate");
   std::string text;
   for (int i = 0; i < options.num_tokens; ++i) {
     const auto logits = next_logits(model, spec, tokens);
+    if (!logits.isfinite().all().item<bool>()) throw RunError("the model's scores of the next token are not finite");
     const int token = chosen_token(logits, options, uniform(key, static_cast<uint64_t>(i)));
-    if (token == tokenizer->end_of_text() || token >= tokenizer->vocab()) break;
+    if (token == tokenizer.end_of_text() || token >= tokenizer.vocab()) break;
     tokens.push_back(token);
-    const std::string piece = tokenizer->decode({token});
+    const std::string piece = tokenizer.decode({token});
     text += piece;
     if (on_text) on_text(piece);
   }
@@ -93,6 +115,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
                      const std::function<void(const std::string& piece)>& on_text) {
   verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
+  const auto tokenizer = tokenizer_for(spec, options, directory);
   std::string text;
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();
@@ -101,7 +124,8 @@ std::string generate(const std::string& directory, const GenerateOptions& option
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
     StageModel model(spec, groups);
     load_weights(directory, model.params());
-    text = continuation(model, spec, options, on_text);
+    refuse_weights_not_finite(model.params(), directory);
+    text = continuation(model, spec, *tokenizer, options, on_text);
   });
   return text;
 }

@@ -37,6 +37,31 @@ TEST(IoError, NamesPathAndByte) {
   EXPECT_EQ(error.offset(), -1);
 }
 
+// All kinds: a name, a value or a message of somebody else's stands in each.
+TEST(Errors, SayWhatOthersWroteWithoutLettingItSteerTheTerminal) {
+  const std::string evil("a\x1b]0;title\a\0b", 13), shown = "a\\x1b]0;title\\x07\\x00b";
+  const ConfigError config({{evil, evil, "must not be " + evil, evil}});
+  EXPECT_EQ(config.what(), shown + " = " + shown + ": must not be " + shown + "; nearest valid is " + shown);
+  EXPECT_EQ(config.problems()[0].value, evil);
+  const IoError io(evil, -1, "holds " + evil);
+  EXPECT_EQ(io.what(), shown + ": holds " + shown);
+  EXPECT_EQ(io.path(), evil);
+  EXPECT_NE(std::string(CommError({evil, 0, 0, evil}).what()).find("rank 0: " + shown), std::string::npos);
+  EXPECT_EQ(RunError(evil).what(), shown);
+  EXPECT_EQ(InternalError(evil).what(), shown);
+}
+
+TEST(Errors, AreAsLongAsSomebodyReads) {
+  const std::string cell(1'000'000, 'F');
+  EXPECT_LT(std::string(ConfigError({{cell, cell, cell, cell}}).what()).size(), 30'000u);
+  EXPECT_LT(std::string(IoError(cell, 0, cell).what()).size(), 30'000u);
+}
+
+TEST(Errors, MayShowAPictureOfSeveralLines) {
+  EXPECT_STREQ(ConfigError({{"schedule", "", "cannot run:\nrank 0  >F0<\n", ""}}).what(),
+               "schedule: cannot run:\nrank 0  >F0<\n");
+}
+
 TEST(Check, ThrowsWithFileAndLine) {
   EXPECT_NO_THROW(check(true, "fine"));
   const int line = __LINE__ + 2;

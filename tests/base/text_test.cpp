@@ -81,5 +81,35 @@ TEST(Nearest, FindsTheLikelyWordOrNone) {
   EXPECT_EQ(nearest("lr", {"abc"}), "");
 }
 
+TEST(Nearest, AVeryLongWordCostsNothing) {
+  EXPECT_EQ(nearest(std::string(20'000'000, 'F'), {"gpipe", "1f1b"}), "");  // a table of distances would have 500 MB
+  EXPECT_EQ(nearest("1f", {"1f1b-with-a-very-long-name-behind-it", "1f1"}), "1f1");
+}
+
+TEST(Printable, LeavesTextAsItIs) {
+  for (const std::string text : {"", "a b\\c \"d\"", "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"}) {
+    EXPECT_EQ(printable(text, 100), text);
+  }
+}
+
+TEST(Printable, NothingSteersATerminalOrEndsTheText) {
+  EXPECT_EQ(printable("a\x1b[31mb", 100), "a\\x1b[31mb");
+  EXPECT_EQ(printable({"a\0b\x7f\r", 5}, 100), "a\\x00b\\x7f\\x0d");
+  EXPECT_EQ(printable("one\n\ttwo", 100), "one\\n\\ttwo");
+  EXPECT_EQ(printable("one\n\ttwo", 100, LineBreaks::Kept), "one\n\\ttwo");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m",
+                      100),
+            "\\xc2\\x9b31m");                                               // the control sequence introducer of C1
+  EXPECT_EQ(printable("\xFF\xE2\x82|\x9B", 100), "\\xff\\xe2\\x82|\\x9b");  // no UTF-8
+}
+
+TEST(Printable, CutsBetweenCharactersAndSaysHowLongItWas) {
+  EXPECT_EQ(printable("abcdef", 6), "abcdef");
+  EXPECT_EQ(printable("abcdef", 4), "abcd... (6 bytes)");
+  EXPECT_EQ(printable("ab\xE2\x82\xAC", 4), "ab... (5 bytes)");
+  EXPECT_LT(printable(std::string(20'000'000, 'x'), 300).size(), 330u);
+}
+
 }  // namespace
 }  // namespace braid::text_test

@@ -121,6 +121,15 @@ TEST_F(TokenizerFile, EndOfTextIsTheConfiguredOneOrAUsualName) {
   EXPECT_EQ(faults(), Strings{"end of text: the vocabulary has none of the tokens <|nothing|>"});
 }
 
+// Text would end a document, and the text's own token would be missing.
+TEST_F(TokenizerFile, EndOfTextIsNoTokenThatTextsBecome) {
+  for (const std::string name : {"a", "he"}) {
+    write("tokenizer_config.json", Json{{"eos_token", name}}.dump());
+    EXPECT_EQ(faults(),
+              Strings{"end of text: must be a token of its own, and \"" + name + "\" is one that texts become"});
+  }
+}
+
 TEST_F(TokenizerFile, WhatIsNotSupportedIsRefusedAllAtOnce) {
   json_["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})");
   json_["model"]["byte_fallback"] = true;

@@ -1,0 +1,130 @@
+// CLI11 stops at the first fault that it meets. The others are found by asking each option again.
+#include "braid/cli/arguments.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "braid/base/text.h"
+#include "braid/cli/command_page.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kNatural = "must be a whole number of at least 0";
+
+std::string shown_name(const CLI::Option& option) {
+  return option.get_option_text().empty() ? option.get_name() : option.get_option_text();
+}
+
+// What a value must be that CLI11 could not convert.
+std::string rule_of_type(const CLI::Option& option) {
+  const std::string type = option.get_type_name(), value = joined(option.results());
+  const bool is_whole = value.find_first_not_of("+-0123456789") == value.npos;
+  if (type == "UINT" && value.starts_with('-')) return kNatural;
+  if (type == "INT" || type == "UINT") return is_whole ? "is too large" : "must be a whole number";
+  return "must be a number";
+}
+
+// What CLI11 converts and no option means: "nan" and "inf", and numbers below 0 where there are none, which old
+// versions count from the top.
+std::string rule_of_kind(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  for (const std::string& word : option.results()) {
+    if (type == "UINT" && word.starts_with('-')) return kNatural;
+    if (type == "FLOAT" && !std::isfinite(std::strtod(word.c_str(), nullptr))) return "must be a finite number";
+  }
+  return "";
+}
+
+// The rule that the option's value breaks; empty when it breaks none.
+std::string broken_rule(CLI::Option& option) {
+  try {
+    option.run_callback();
+  } catch (const CLI::ValidationError& error) {
+    return std::string(error.what()).substr(option.get_name().size() + 2);  // behind "NAME: "
+  } catch (const CLI::ConversionError&) {
+    return rule_of_type(option);
+  } catch (const CLI::ArgumentMismatch&) {
+    return "must be given once";
+  }
+  return rule_of_kind(option);
+}
+
+std::vector<Problem> faulty_options(CLI::App& app) {
+  std::vector<Problem> found;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) {
+      if (option->get_required())
+        found.push_back({shown_name(*option), "", "is needed; " + option->get_description(), ""});
+      continue;
+    }
+    if (std::string rule = broken_rule(*option); !rule.empty()) {
+      found.push_back({shown_name(*option), joined(option->results(), " "), std::move(rule), ""});
+    }
+  }
+  return found;
+}
+
+// An option that is nearly the unknown one may have been meant; what stands behind that, nobody knows.
+std::vector<Problem> unknown_words(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) known.push_back(option->get_name());
+  }
+  std::vector<Problem> options, others;
+  for (const std::string& word : app.remaining()) {
+    if (word.size() > 1 && word[0] == '-') {
+      const std::string name = word.substr(0, word.find('='));
+      options.push_back({name, "", "is not an option of " + app.get_name(), nearest(name, known)});
+    } else {
+      others.push_back({"", word, "is one word too many for " + app.get_name(), ""});
+    }
+  }
+  return options.empty() ? others : options;
+}
+
+// A last word that is an option without its value.
+std::optional<Problem> missing_value(const CLI::App& app, const std::string& last) {
+  const CLI::Option* option = last.starts_with('-') ? app.get_option_no_throw(last) : nullptr;
+  if (!option || option->get_items_expected_min() == 0) return std::nullopt;
+  return Problem{last, "", "needs a value behind it: " + option->get_description(), ""};
+}
+
+}  // namespace
+
+std::optional<int> parse_words(CLI::App& app, const Words& words) {
+  if (words.on_options) {
+    words.on_options(app);
+    return 0;
+  }
+  const bool takes_extras = app.get_allow_extras();
+  app.allow_extras();
+  std::optional<Problem> cut_off;
+  std::string said;
+  try {
+    std::vector<std::string> reversed(words.list.rbegin(), words.list.rend());
+    app.parse(reversed);
+  } catch (const CLI::Success&) {  // --help, seen below
+  } catch (const CLI::ParseError& error) {
+    said = error.what();
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) cut_off = missing_value(app, words.list.back());
+  }
+  if (app.get_help_ptr()->count() > 0) {
+    std::cout << help_text(page_of(app));
+    return 0;
+  }
+  std::vector<Problem> found = takes_extras ? std::vector<Problem>() : unknown_words(app);
+  if (cut_off) found.push_back(*cut_off);
+  for (Problem& problem : faulty_options(app)) {
+    if (!cut_off || problem.key != cut_off->key) found.push_back(std::move(problem));
+  }
+  if (found.empty() && !said.empty()) found.push_back({"", "", said, ""});
+  if (!found.empty()) throw ConfigError(std::move(found));
+  return std::nullopt;
+}
+
+void add_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("OVERRIDES", overrides, "overrides of keys of the file")->option_text(kOverride);
+}
+
+}  // namespace braid

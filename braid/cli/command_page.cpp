@@ -1,0 +1,137 @@
+// CLI11's options to pages, and pages to help.
+#include "braid/cli/command_page.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kColumns = 100, kMeaningColumn = 26, kSummaryColumn = 14;
+
+// CLI11's names of types.
+std::string value_word(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type == "INT" || type == "UINT") return "N";
+  return type == "FLOAT" ? "NUMBER" : type;
+}
+
+OptionPage option_page(const CLI::Option& option) {
+  OptionPage page;
+  for (const auto& name : option.get_snames()) page.names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) page.names.push_back("--" + name);
+  if (option.get_positional()) {
+    page.names = {option.get_option_text().empty() ? option.get_name() : option.get_option_text()};
+  } else if (option.get_items_expected_max() > 0) {
+    page.value = value_word(option);
+  }
+  page.meaning = option.get_description();
+  page.otherwise = option.get_default_str();
+  page.required = option.get_required();
+  page.repeats = option.get_items_expected_max() > 1;
+  return page;
+}
+
+// The text in lines that begin at `column`; the first is there already.
+std::string wrapped(const std::string& text, size_t column) {
+  std::string lines;
+  size_t at = column;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (at > column && at + 1 + word.size() > kColumns) {
+      lines += "\n" + std::string(column, ' ');
+      at = column;
+    }
+    const std::string next = at > column ? " " + word : word;
+    lines += next;
+    at += next.size();
+  }
+  return lines;
+}
+
+std::string row(const std::string& left, const std::string& right, size_t column) {
+  std::string line = "  " + left;
+  const bool fits = line.size() + 2 <= column;
+  line += fits ? std::string(column - line.size(), ' ') : "\n" + std::string(column, ' ');
+  return line + wrapped(right, column) + "\n";
+}
+
+bool is_help(const OptionPage& option) { return option.names.back() == "--help"; }
+
+OptionPage help_option() { return {.names = {"-h", "--help"}, .meaning = "print this"}; }
+
+std::string group_text(const CommandPage& page) {
+  std::string all = cat("usage: ", usage_line(page), "\n\n");
+  for (const auto& command : page.commands) {
+    const std::string word = command.name.substr(page.name.size() + 1);
+    all += row(word, command.summary, kSummaryColumn);
+  }
+  for (const auto& option : page.options) {
+    if (!is_help(option)) all += row(heading(option), option.meaning, kSummaryColumn);
+  }
+  return all + "\n" + page.name + " COMMAND --help tells what it takes.\n";
+}
+
+}  // namespace
+
+CommandPage page_of(const CLI::App& app) {
+  CommandPage page;
+  page.name = app.get_name();
+  page.meaning = app.get_description();
+  page.footer = app.get_footer();
+  for (const CLI::Option* option : app.get_options()) {
+    if (option == app.get_help_ptr()) continue;
+    (option->get_positional() ? page.arguments : page.options).push_back(option_page(*option));
+  }
+  page.options.push_back(help_option());
+  return page;
+}
+
+CommandPage page_of(const Command& command, const std::string& name) {
+  CommandPage page;
+  page.name = name;
+  page.options = {help_option()};
+  if (&command == &braid_commands()) {
+    page.options.push_back({.names = {"--version"}, .meaning = "print version, commit and what was built in"});
+  }
+  if (command.run) command.run({{}, [&](const CLI::App& app) { page = page_of(app); }});
+  page.summary = command.summary;
+  for (const auto& inner : command.commands) page.commands.push_back(page_of(inner, name + " " + inner.name));
+  return page;
+}
+
+std::string usage_line(const CommandPage& page) {
+  std::string line = page.name;
+  if (!page.commands.empty()) return line + " COMMAND [ARGUMENT ...]";
+  for (const auto& option : page.options) {
+    if (option.required) line += " " + heading(option);
+  }
+  const auto optional = std::count_if(page.options.begin(), page.options.end(), [](auto& o) { return !o.required; });
+  if (optional > 1) line += " [OPTION ...]";  // all have --help
+  for (const auto& argument : page.arguments) {
+    const std::string words = argument.names[0] + (argument.repeats ? " ..." : "");
+    line += argument.required ? " " + words : " [" + words + "]";
+  }
+  return line;
+}
+
+std::string heading(const OptionPage& option) {
+  return joined(option.names) + (option.value.empty() ? "" : " " + option.value);
+}
+
+std::string explanation(const OptionPage& option) {
+  return option.otherwise.empty() ? option.meaning : cat(option.meaning, " (", option.otherwise, ")");
+}
+
+std::string help_text(const CommandPage& page) {
+  if (!page.commands.empty()) return group_text(page);
+  std::string all = cat("usage: ", usage_line(page), "\n\n", wrapped(page.meaning, 0), "\n\n");
+  for (const auto& argument : page.arguments) all += row(heading(argument), explanation(argument), kMeaningColumn);
+  for (const auto& option : page.options) all += row(heading(option), explanation(option), kMeaningColumn);
+  return page.footer.empty() ? all : all + "\n" + page.footer + (page.footer.ends_with("\n") ? "" : "\n");
+}
+
+}  // namespace braid

@@ -1,0 +1,47 @@
+// What a command takes, for those who print it: help, the manual page, shell completion. It is made of the options that
+// the command gives CLI11, and looks the same with every version of that library.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/cli/command_table.h"
+
+namespace braid {
+
+struct OptionPage {
+  std::vector<std::string> names;  // "-h", "--help"; an argument has one, "FILE"
+  std::string value;               // "TEXT", "N", "NUMBER"; empty for a flag
+  std::string meaning;
+  std::string otherwise;  // the value when it is not given; empty when the meaning says enough
+  bool required = false;
+  bool repeats = false;
+};
+
+struct CommandPage {
+  std::string name;     // "braid data prepare"
+  std::string summary;  // of the table of commands
+  std::string meaning;  // sentences; a group has none
+  std::string footer;   // lines, to be shown as they are
+  std::vector<OptionPage> arguments, options;
+  std::vector<CommandPage> commands;  // of a group
+};
+
+// The pages of `command` and of all that it holds; `name` has the groups in front.
+CommandPage page_of(const Command& command, const std::string& name);
+
+CommandPage page_of(const CLI::App& app);
+
+// "braid report [OPTION ...] RUN".
+std::string usage_line(const CommandPage& page);
+
+// "--out TEXT", "-h, --help", "FILE".
+std::string heading(const OptionPage& option);
+
+// The meaning, and what is so when the option is not given.
+std::string explanation(const OptionPage& option);
+
+// What --help prints.
+std::string help_text(const CommandPage& page);
+
+}  // namespace braid

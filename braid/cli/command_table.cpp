@@ -1,0 +1,35 @@
+// The list.
+#include "braid/cli/command_table.h"
+
+namespace braid {
+
+const Command& braid_commands() {
+  static const Command kBraid{
+      "braid",
+      "trains language models on all the devices its user has",
+      nullptr,
+      {
+#ifdef BRAID_TORCH
+          {"train", "train a language model as a configuration file says", train_command},
+          {"sample", "generate text from a checkpoint", sample_command},
+          {"bench",
+           "time training on this machine: how it scales with ranks",
+           nullptr,
+           {{"scaling", "steps at several counts of data ranks: table and plot", scaling_command}}},
+#endif
+          {"data",
+           "prepare text for training: learn a vocabulary, make token files",
+           nullptr,
+           {{"prepare", "turn text files into token files for training", prepare_command},
+            {"inspect", "print what a folder of prepared data holds, every byte verified", inspect_command},
+            {"train-bpe", "learn a byte-level BPE vocabulary from text", train_bpe_command}}},
+          {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
+          {"report", "write a page about a run: curves, timeline, memory, configuration", report_command},
+          {"config", "print every configuration key, its default and its meaning", config_command},
+          {"completion", "print what makes a shell complete these words", completion_command},
+          {"man", "print the manual page", man_command},
+      }};
+  return kBraid;
+}
+
+}  // namespace braid

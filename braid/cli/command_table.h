@@ -1,0 +1,22 @@
+// Which commands there are: the one list that dispatch, help, the manual page and shell completion are made of. What a
+// command takes, it says itself (command_page.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/cli/commands.h"
+
+namespace braid {
+
+struct Command {
+  std::string name;
+  std::string summary;                       // a line, without a capital and a full stop
+  int (*run)(const Words& words) = nullptr;  // null for a group
+  std::vector<Command> commands = {};        // of a group
+};
+
+// braid itself, a group.
+const Command& braid_commands();
+
+}  // namespace braid

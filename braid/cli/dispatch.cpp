@@ -1,0 +1,56 @@
+// Walking down the table of commands.
+#include "braid/cli/dispatch.h"
+
+#include <iostream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/cli/command_page.h"
+#include "braid/cli/version.h"
+
+namespace braid {
+namespace {
+
+bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
+
+[[noreturn]] void refuse(const std::string& word, const Command& group, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& command : group.commands) names.push_back(command.name);
+  std::vector<std::string> known = names;
+  known.emplace_back("help");
+  for (const OptionPage& option : page_of(group, name).options) known.push_back(option.names.back());
+  throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), nearest(word, known)}});
+}
+
+int run(const Command& command, const std::string& name, const std::vector<std::string>& words) {
+  if (command.run) return command.run({words});
+  if (words.empty()) {
+    std::cerr << help_text(page_of(command, name));
+    return 2;
+  }
+  if (asks_for_help(words[0])) {
+    std::cout << help_text(page_of(command, name));
+    return 0;
+  }
+  for (const auto& inner : command.commands) {
+    if (inner.name == words[0]) return run(inner, name + " " + inner.name, {words.begin() + 1, words.end()});
+  }
+  refuse(words[0], command, name);
+}
+
+}  // namespace
+
+int dispatch(std::vector<std::string> words) {
+  const Command& braid = braid_commands();
+  if (!words.empty() && words[0] == "--version") {
+    std::cout << version_text();
+    return 0;
+  }
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return run(braid, braid.name, words);
+}
+
+}  // namespace braid

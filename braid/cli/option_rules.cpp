@@ -1,0 +1,66 @@
+// Reading numbers with from_chars: no locale, no leading blanks.
+#include "braid/cli/option_rules.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+// The whole word as a number.
+template <class Number>
+std::optional<Number> number_in(const std::string& word) {
+  Number value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+std::string with_nearest(const std::string& rule, const std::string& nearest) {
+  return nearest.empty() ? rule : cat(rule, "; nearest valid is ", nearest);
+}
+
+// Without a description, which CLI11 would put behind the name of the option's type.
+CLI::Validator rule(std::function<std::string(std::string&)> broken) { return {std::move(broken), ""}; }
+
+}  // namespace
+
+CLI::Validator whole_number(int64_t least, int64_t most) {
+  return rule([least, most](std::string& word) -> std::string {
+    const auto value = number_in<int64_t>(word);
+    if (value && *value >= least && *value <= most) return "";
+    const bool bounded = most < std::numeric_limits<int32_t>::max();
+    const std::string range = bounded ? cat("from ", least, " to ", most) : cat("of at least ", least);
+    return with_nearest("must be a whole number " + range, value ? cat(std::clamp(*value, least, most)) : "");
+  });
+}
+
+CLI::Validator not_negative() {
+  return rule([](std::string& word) -> std::string {
+    const auto value = number_in<double>(word);
+    if (value && std::isfinite(*value) && *value >= 0) return "";
+    return with_nearest("must be a finite number of at least 0", value && *value < 0 ? "0" : "");
+  });
+}
+
+CLI::Validator share() {
+  return rule([](std::string& word) -> std::string {
+    const auto value = number_in<double>(word);
+    if (value && *value > 0 && *value <= 1) return "";
+    return with_nearest("must be a number above 0 and at most 1", value && *value > 1 ? "1" : "");
+  });
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  return rule([words = std::move(words)](std::string& word) -> std::string {
+    if (std::find(words.begin(), words.end(), word) != words.end()) return "";
+    return with_nearest("must be one of " + joined(words), nearest(word, words));
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,21 @@
+// What the word of an option must be: rules for CLI::Option::check. parse_words collects what breaks them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+CLI::Validator whole_number(int64_t least, int64_t most);
+
+// A finite number that is at least 0.
+CLI::Validator not_negative();
+
+// A number above 0 and at most 1.
+CLI::Validator share();
+
+CLI::Validator one_of(std::vector<std::string> words);
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// Scripts that make a shell complete the words of a command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/cli/command_page.h"
+
+namespace braid {
+
+struct CompletedKey {
+  std::string key;      // "train.steps", completed to "train.steps=" where a command takes overrides
+  std::string meaning;  // shown by the shells that show meanings
+};
+
+std::vector<std::string> completed_shells();
+
+// What `shell`, one of completed_shells(), is to read. Commands, options and keys are offered where each may stand, and
+// names of files elsewhere.
+std::string shell_completion(const std::string& shell, const CommandPage& braid, const std::vector<CompletedKey>& keys);
+
+}  // namespace braid

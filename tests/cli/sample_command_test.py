@@ -1,0 +1,94 @@
+"""braid sample as a user calls it: prompts, choices of tokens, whole characters, and what it refuses."""
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import tiny_run
+from braid_binary import BINARY, braid
+
+
+class Sample(tiny_run.TinyRun):
+    """Each test begins with a copy of a folder in which run.toml has been trained for one step."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.trained = pathlib.Path(folder.name)
+        (cls.trained / "text").mkdir()
+        (cls.trained / "text" / "a.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (cls.trained / "run.toml").write_text(tiny_run.TINY)
+        done = braid("train", "run.toml", "train.steps=1", "train.eval_every=0", cwd=cls.trained)
+        assert done.returncode == 0, done.stderr
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(self.trained / "run", self.path / "run")
+
+    def sample(self, *words, prompt=None):
+        """The bytes that are printed."""
+        done = subprocess.run([BINARY, "sample", "run", *words], input=prompt, capture_output=True, timeout=60,
+                              cwd=self.path)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return done.stdout
+
+    def refused(self, *words):
+        done = self.braid("sample", "run", *words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        return done.stderr
+
+    def test_no_half_of_a_character_is_printed(self):
+        texts = ""
+        for seed in range(4):  # all bytes are about as likely, so most do not go together
+            text = self.sample("--tokens", "60", "--temperature", "100", "--seed", str(seed), "--prompt", "\u20ac")
+            self.assertTrue(text.decode().startswith("\u20ac"))
+            texts += text.decode()
+        self.assertIn("\ufffd", texts)
+
+    def test_what_a_run_leaves_has_whole_characters(self):
+        done = self.braid("train", "run.toml", "train.steps=1", "train.eval_every=0", "train.out=other",
+                          "optimizer.lr=1e-30", 'train.sample_prompt="the \u20ac"', "train.sample_tokens=60")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = (self.path / "other" / "sample.txt").read_bytes().decode()
+        self.assertTrue(text.startswith("the \u20ac"), text)
+
+    def test_a_prompt_from_standard_input_is_taken_as_it_is(self):
+        words = ["--tokens", "5", "--temperature", "0"]
+        given = self.sample("--prompt", "the quick\n", *words)
+        self.assertTrue(given.startswith(b"the quick\n"))
+        self.assertEqual(self.sample("--prompt", "-", *words, prompt=b"the quick\n"), given)
+        alone = self.sample(*words, prompt=b"")
+        self.assertEqual(self.sample(*words, prompt=b"the quick\n"), alone)  # read where it is asked for
+
+    def test_top_p_of_almost_nothing_is_the_likeliest_token(self):
+        greedy = self.sample("--tokens", "12", "--temperature", "0")
+        self.assertEqual(self.sample("--tokens", "12", "--top-p", "1e-9"), greedy)
+        self.assertEqual(self.sample("--tokens", "12", "--top-p", "1"), self.sample("--tokens", "12"))
+
+    def test_options_out_of_their_range_are_named_all_at_once(self):
+        said = self.refused("--temperature", "nan", "--tokens", "0", "--top-k", "-1", "--top-p", "1.5", "--seed", "-1",
+                            "--threads", "1000", "--temprature=1")
+        self.assertEqual(said.splitlines(), [
+            "--temprature: is not an option of braid sample; nearest valid is --temperature",
+            "--tokens = 0: must be a whole number of at least 1; nearest valid is 1",
+            "--temperature = nan: must be a finite number of at least 0",
+            "--top-k = -1: must be a whole number of at least 0; nearest valid is 0",
+            "--top-p = 1.5: must be a number above 0 and at most 1; nearest valid is 1",
+            "--seed = -1: must be a whole number of at least 0",
+            "--threads = 1000: must be a whole number from 0 to 256; nearest valid is 256"])
+        for value in ("inf", "-inf", "-0.5", "warm", "1e999", ""):
+            self.assertIn(f"--temperature{' = ' + value if value else ''}: must be", self.refused("--temperature", value))
+        for value in ("0", "nan", "-1"):
+            self.assertIn(f"--top-p = {value}: must be", self.refused("--top-p", value))
+
+    def test_another_tokenizer_must_be_one_and_fit_the_model(self):
+        self.assertEqual(self.sample("--tokens", "8", "--tokenizer", "bytes"), self.sample("--tokens", "8"))
+        self.assertIn("--tokenizer = nowhere: must be", self.refused("--tokenizer", "nowhere"))
+        done = self.braid("data", "train-bpe", "--vocab", "260", "--out", "large", "text")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--tokenizer = large: must have at most 257 tokens", self.refused("--tokenizer", "large"))
+
+
+if __name__ == "__main__":
+    tiny_run.unittest.main()

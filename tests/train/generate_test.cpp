@@ -1,0 +1,101 @@
+// Text from weights that were put into a checkpoint by hand. What is printed of it is the command's tests' business.
+#include "braid/train/generate.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <limits>
+
+#include "braid/base/errors.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/spec/describe.h"
+#include "braid/train/stage_model.h"
+#include "tests/support/scratch_folder.h"
+
+namespace braid::generate_test {
+namespace {
+
+class Generate : public ScratchFolder {
+ protected:
+  void SetUp() override {
+    spec_.data.paths = {"text"};
+    spec_.model.layers = 1;
+    spec_.model.heads = 2;
+    spec_.model.width = 8;
+    spec_.model.context = 8;
+    spec_.model.vocab = 257;
+    options_.num_tokens = 20;
+  }
+
+  // A checkpoint of fresh weights, `change` made to them.
+  std::string saved(const std::function<void(ParamStore&)>& change) {
+    run_ranks(1, [&](Communicator& world) {
+      const RankGroups groups(DeviceMesh(spec_.mesh), StageLayout::single(), world);
+      StageModel model(spec_, groups);
+      change(model.params());
+      std::vector<PlacedTensor> tensors;
+      for (const Parameter& param : model.params().params()) {
+        tensors.push_back({param.name, param.placement, param.master});
+      }
+      const CheckpointInfo info{1, to_toml(spec_), "bytes", 0};
+      save_checkpoint(path("step-1"), {tensors, info}, world);
+    });
+    return path("step-1");
+  }
+
+  RunSpec spec_;
+  GenerateOptions options_;
+};
+
+TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
+  std::string name;
+  const std::string directory = saved([&](ParamStore& store) {
+    Parameter& last = store.params().back();
+    name = last.name;
+    last.master.detach().flatten()[0].fill_(std::numeric_limits<double>::quiet_NaN());
+  });
+  try {
+    generate(directory, options_, nullptr);
+    FAIL() << "text was made";
+  } catch (const RunError& error) {
+    EXPECT_EQ(error.what(), directory + ": no text can be made of weights that are not finite: " + name);
+  }
+}
+
+TEST_F(Generate, ScoresThatOverflowAreNotSampled) {
+  const std::string directory = saved([](ParamStore& store) {
+    for (Parameter& param : store.params()) param.master.detach().fill_(3e38);
+  });
+  EXPECT_THROW(generate(directory, options_, nullptr), RunError);
+}
+
+TEST_F(Generate, ASmallShareOfTheProbabilityIsTheLikeliestToken) {
+  const std::string directory = saved([](ParamStore&) {});
+  GenerateOptions greedy = options_, narrow = options_, tiny = options_;
+  greedy.temperature = 0;
+  narrow.top_p = 1e-9;
+  tiny.temperature = 1e-320;  // dividing by it overflows
+  const std::string likeliest = generate(directory, greedy, nullptr);
+  EXPECT_EQ(generate(directory, narrow, nullptr), likeliest);
+  EXPECT_EQ(generate(directory, tiny, nullptr), likeliest);
+  EXPECT_NE(generate(directory, options_, nullptr), likeliest);
+}
+
+TEST_F(Generate, AnotherTokenizerMustFitTheModel) {
+  spec_.model.vocab = 200;
+  spec_.data.tokenizer = "made-up";  // with bytes, the configuration itself would be refused
+  const std::string directory = saved([](ParamStore&) {});
+  options_.tokenizer = "bytes";
+  try {
+    generate(directory, options_, nullptr);
+    FAIL() << "text was made";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_EQ(text(error.problems()[0]),
+              "data.tokenizer = bytes: must have at most 200 tokens, as many as the model of " + directory +
+                  " knows, and has 257");
+  }
+}
+
+}  // namespace
+}  // namespace braid::generate_test
