@@ -1,8 +1,14 @@
-// braid report: one HTML page from a run's folder. It needs no LibTorch.
+// braid report: one HTML page from a run's folder, of whatever is there to be read. It needs no LibTorch.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "braid/base/errors.h"
@@ -12,46 +18,118 @@
 #include "braid/cli/output_file.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
+#include "braid/spec/toml_document.h"
 
 namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw IoError(path, -1, "cannot be read");
-  return text.str();
+constexpr const char* kRunConfig = "config.toml";
+constexpr const char* kRunMetrics = "metrics.jsonl";
+constexpr const char* kRunTrace = "trace.json";
+constexpr const char* kNotThere = "is missing";
+
+// Why a file of the run cannot be read; empty when it can.
+std::string fault_of(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  if (status.type() == fs::file_type::not_found) return kNotThere;
+  if (failure) return cat("cannot be read: ", failure.message());
+  if (!fs::is_regular_file(status)) return "is no file";
+  if (::access(path.c_str(), R_OK) != 0) return cat("cannot be read: ", std::strerror(errno));
+  return "";
 }
 
-// A run that still goes on, or that was killed, has no timeline; the page does without.
-std::vector<NamedTimeline> timelines_of(const fs::path& run) {
-  const fs::path trace = run / "trace.json";
-  if (!fs::exists(trace)) return {};
-  return parse_chrome_trace(contents(trace), trace);
-}
+// Reads what a run's folder holds. What it does not hold, or holds in pieces, becomes a fault of the page.
+class RunReader {
+ public:
+  explicit RunReader(fs::path run) : run_(std::move(run)) {}
 
-void refuse_what_is_no_run(const fs::path& run) {
-  std::vector<Problem> found;
-  if (!fs::is_directory(run)) throw ConfigError({{"RUN", run, "must be the folder of a run (train.out)", ""}});
-  for (const char* name : {"config.toml", "metrics.jsonl"}) {
-    if (!fs::is_regular_file(run / name)) {
-      found.push_back({(run / name).string(), "", "is missing; braid train writes it into train.out", ""});
+  RunPage page() {
+    RunPage page;
+    page.config_toml = config();
+    page.record = record();
+    if (faulty_.contains(kRunConfig) && faulty_.contains(kRunMetrics)) refuse();
+    page.timelines = timelines();
+    page.faults = std::move(faults_);
+    return page;
+  }
+
+ private:
+  void fault(const char* file, const std::string& what) {
+    faulty_.insert(file);
+    faults_.push_back(cat(file, " ", what));
+  }
+
+  // Opens what can be read; the file is a fault of the page otherwise.
+  std::optional<std::ifstream> opened(const char* file) {
+    const std::string why = fault_of(run_ / file);
+    if (why.empty()) return std::ifstream(run_ / file, std::ios::binary);
+    fault(file, why);
+    return std::nullopt;
+  }
+
+  std::string contents(const char* file) {
+    std::optional<std::ifstream> from = opened(file);
+    std::ostringstream text;
+    if (from) text << from->rdbuf();
+    return text.str();
+  }
+
+  std::string config() {
+    const std::string toml = contents(kRunConfig);
+    if (toml.empty() && !faulty_.contains(kRunConfig)) fault(kRunConfig, "is empty");
+    for (const Problem& problem : toml_document(toml, kRunConfig).problems) {
+      faults_.push_back(cat(text(problem), "; it is shown as it is"));
+    }
+    return toml;
+  }
+
+  RunRecord record() {
+    std::optional<std::ifstream> lines = opened(kRunMetrics);
+    if (!lines) return {};
+    RunRecord record = read_run_record(*lines);
+    const int64_t damaged = record.num_damaged_lines;
+    if (record.first_steps.empty() && record.steps.empty()) {
+      fault(kRunMetrics, "has no line of a run (docs/metrics_format.md)");
+    } else if (damaged > 0) {
+      faults_.push_back(
+          cat(kRunMetrics, ": ", damaged, damaged == 1 ? " unreadable line" : " unreadable lines", " left out"));
+    }
+    return record;
+  }
+
+  // A run that still goes on, or that was killed, has no timeline; the page does without.
+  std::vector<NamedTimeline> timelines() {
+    if (fault_of(run_ / kRunTrace) == kNotThere) return {};
+    const std::string trace = contents(kRunTrace);
+    if (faulty_.contains(kRunTrace)) return {};
+    try {
+      return parse_chrome_trace(trace, kRunTrace);
+    } catch (const ConfigError& error) {
+      faults_.push_back(cat(error.what(), "; the timeline is left out"));
+      return {};
     }
   }
-  if (!found.empty()) throw ConfigError(std::move(found));
-}
 
-RunRecord record_of(const fs::path& metrics) {
-  std::ifstream lines(metrics, std::ios::binary);
-  if (!lines) throw IoError(metrics, -1, "cannot be read");
-  RunRecord record = read_run_record(lines);
-  if (record.first_steps.empty() && record.steps.empty()) {
-    throw ConfigError({{metrics.string(), "", "must hold the lines of a run (docs/metrics_format.md)", ""}});
+  [[noreturn]] void refuse() const {
+    std::vector<Problem> found;
+    for (const std::string& fault : faults_) {
+      found.push_back({"RUN", run_, cat("must be the folder of a run (train.out); ", fault), ""});
+    }
+    throw ConfigError(std::move(found));
   }
-  return record;
+
+  fs::path run_;
+  std::set<std::string> faulty_;  // files that say nothing
+  std::vector<std::string> faults_;
+};
+
+// "run" of "runs/a/run/", and of "." within it.
+std::string name_of(const fs::path& folder) {
+  std::error_code gone;
+  return folder.filename() == "." ? fs::current_path(gone).filename() : folder.filename();
 }
 
 }  // namespace
@@ -67,14 +145,11 @@ int report_command(const Words& words) {
 
   fs::path folder = fs::path(run).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
-  refuse_what_is_no_run(folder);
-  RunPage page;
-  page.name = folder.filename() == "." ? fs::current_path().filename() : folder.filename();
-  page.config_toml = contents(folder / "config.toml");
-  page.record = record_of(folder / "metrics.jsonl");
-  page.timelines = timelines_of(folder);
+  RunPage page = RunReader(folder).page();
+  page.name = name_of(folder);
   if (out.empty()) out = folder / "report.html";
   write_file(out, run_page(page));
+  for (const std::string& fault : page.faults) std::cerr << "braid: " << (folder / fault).string() << "\n";
   std::cout << out << "\n";
   return 0;
 }

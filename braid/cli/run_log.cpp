@@ -37,6 +37,18 @@ std::vector<double> peaks_of(const StepReport& report) {
   return peaks;
 }
 
+std::string source_of(const PeakFlops& peak) {
+  switch (peak.source) {
+    case PeakSource::Given:
+      return "given";
+    case PeakSource::Measured:
+      return "measured";
+    case PeakSource::Step:
+      break;
+  }
+  return "step";
+}
+
 // {"parameters":[rank 0's, rank 1's],"gradients":...}
 MetricsLine category_peaks(const StepReport& report) {
   MetricsLine line;
@@ -50,41 +62,39 @@ MetricsLine category_peaks(const StepReport& report) {
 
 }  // namespace
 
-RunLog::RunLog(const RunStart& start)
-    : scales_loss_(start.spec.train.dtype == "float16"),
-      guesses_(start.spec.pipeline.validation == "after"),
-      served_(start.spec.sync.replication == "parameter-server"),
-      has_nodes_(start.spec.mesh.ranks_per_node > 0),
-      metrics_(start.spec.train.out + "/metrics.jsonl") {
-  write_file(start.spec.train.out + "/config.toml", to_toml(start.spec));
-  metrics_.write(start_line(start));
+RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
+  PosixFileSystem files;
+  replace_file(spec_.train.out + "/config.toml", to_toml(spec_), files);
+  metrics_.emplace(spec_.train.out + "/metrics.jsonl");
+  metrics_->write(start_line(start));
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
-  std::filesystem::remove(start.spec.train.out + "/trace.json", ignored);
-  events_ = new_tensorboard_file(start.spec.train.out + "/tensorboard", host_name(), wall_seconds(), start.first_step);
+  std::filesystem::remove(spec_.train.out + "/trace.json", ignored);
+  events_ = new_tensorboard_file(spec_.train.out + "/tensorboard", host_name(), wall_seconds(), start.first_step);
 }
 
 void RunLog::peak(const PeakFlops& peak) {
   MetricsLine line = line_of("peak");
   line.add("flops_per_second", peak.per_rank);
-  line.add("source", std::string_view(peak.source == PeakSource::Given ? "given" : "measured"));
-  metrics_.write(line.add("size", peak.size));
+  line.add("source", std::string_view(source_of(peak)));
+  metrics_->write(line.add("size", peak.size));
 }
 
 void RunLog::step(const StepReport& report) {
+  if (report.step % spec_.train.log_every != 0 && report.step != spec_.train.steps) return;
   MetricsLine line = line_of("step");
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
-  if (scales_loss_) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  if (spec_.train.dtype == "float16") line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
   if (report.staleness > 0) line.add("staleness", report.staleness);
-  if (served_) line.add("server_wait_seconds", report.server_wait_seconds);
-  if (guesses_) line.add("rollbacks", int64_t{report.rollbacks});
+  if (spec_.sync.replication == "parameter-server") line.add("server_wait_seconds", report.server_wait_seconds);
+  if (spec_.pipeline.validation == "after") line.add("rollbacks", int64_t{report.rollbacks});
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);
-  if (has_nodes_) line.add("sync_bytes_across_nodes", report.sync_bytes_across_nodes);
+  if (spec_.mesh.ranks_per_node > 0) line.add("sync_bytes_across_nodes", report.sync_bytes_across_nodes);
   line.add("sample_hash", std::string_view(cat(std::hex, report.sample_hash)));
   const std::vector<double> peaks = peaks_of(report);
-  metrics_.write(line.add("peak_memory_bytes", peaks));
+  metrics_->write(line.add("peak_memory_bytes", peaks));
   memory(report);
   scalars(report.step, {{"loss/train", report.loss},
                         {"optimizer/learning_rate", report.learning_rate},
@@ -100,24 +110,26 @@ void RunLog::memory(const StepReport& report) {
   const MetricsLine peaks = category_peaks(report);
   if (peaks.text() == memory_written_) return;
   memory_written_ = peaks.text();
-  metrics_.write(line_of("memory").add("step", report.step).add("peak_bytes", peaks));
+  metrics_->write(line_of("memory").add("step", report.step).add("peak_bytes", peaks));
 }
 
 void RunLog::choice(const std::string& choice) {
-  metrics_.write(line_of("choice").add("text", std::string_view(choice)));
+  metrics_->write(line_of("choice").add("text", std::string_view(choice)));
 }
 
-void RunLog::evaluation(int64_t step, double validation_loss) {
-  metrics_.write(line_of("evaluation").add("step", step).add("validation_loss", validation_loss));
-  scalars(step, {{"loss/validation", validation_loss}});
+void RunLog::evaluation(const Evaluation& evaluation) {
+  MetricsLine line = line_of("evaluation");
+  line.add("step", evaluation.step).add("validation_loss", evaluation.loss);
+  metrics_->write(line.add("validation_loss_per_byte", evaluation.loss_per_byte));
+  scalars(evaluation.step, {{"loss/validation", evaluation.loss}});
 }
 
 void RunLog::replicas(int64_t step, double loss, int64_t num_steps) {
-  metrics_.write(line_of("replicas").add("step", step).add("loss", loss).add("num_steps", num_steps));
+  metrics_->write(line_of("replicas").add("step", step).add("loss", loss).add("num_steps", num_steps));
 }
 
 void RunLog::checkpoint(int64_t step, const std::string& directory) {
-  metrics_.write(line_of("checkpoint").add("step", step).add("directory", std::string_view(directory)));
+  metrics_->write(line_of("checkpoint").add("step", step).add("directory", std::string_view(directory)));
 }
 
 void RunLog::scalars(int64_t step, std::vector<Scalar> values) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,15 @@ namespace braid {
 
 class RunLog {
  public:
-  // Into start.spec.train.out, which is there. Throws IoError, as all that follows.
+  // Into start.spec.train.out, which is there: config.toml is replaced before any other file is opened. Throws IoError,
+  // as all that follows.
   explicit RunLog(const RunStart& start);
 
   void peak(const PeakFlops& peak);
+  // Every step: written are those that train.log_every divides, and the last.
   void step(const StepReport& report);
   void choice(const std::string& choice);
-  void evaluation(int64_t step, double validation_loss);
+  void evaluation(const Evaluation& evaluation);
   void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
 
@@ -28,8 +31,8 @@ class RunLog {
   void memory(const StepReport& report);
   void scalars(int64_t step, std::vector<Scalar> values);
 
-  const bool scales_loss_, guesses_, served_, has_nodes_;
-  MetricsFile metrics_;
+  const RunSpec spec_;
+  std::optional<MetricsFile> metrics_;
   std::unique_ptr<TensorboardFile> events_;
   std::string memory_written_;  // the last line of memory, without its step
 };

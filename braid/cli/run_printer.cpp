@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/terminal.h"
@@ -15,7 +17,14 @@ namespace braid {
 namespace {
 
 constexpr size_t kMostOfLine = 20'000;  // bytes; names of files, and commands made of them, stand in lines
-constexpr int kPlainLines = 12;         // step lines of a whole run that is not on a terminal
+
+// A bar moves ten times a second. Plain lines follow the metrics, and come in half a minute whatever these do.
+constexpr double kPlainSeconds = 30, kRedrawSeconds = 0.1;
+
+ProgressPace pace_of(Terminal terminal, const TrainSpec& train) {
+  if (terminal == Terminal::Interactive) return {std::max(1, train.steps), kRedrawSeconds};
+  return {train.log_every, kPlainSeconds};
+}
 
 std::string mesh_text(const MeshSpec& mesh) {
   return cat("pipe ", mesh.pipe, " x data ", mesh.data, " x tensor ", mesh.tensor);
@@ -53,6 +62,18 @@ std::string cut_line(const RunStart& start, const Partition& cut) {
              " ms");
 }
 
+std::string peak_source(const PeakFlops& peak, const std::string& dtype) {
+  switch (peak.source) {
+    case PeakSource::Given:
+      return "from train.peak_flops";
+    case PeakSource::Measured:
+      return cat("a ", peak.size, " x ", peak.size, " product in ", dtype);
+    case PeakSource::Step:
+      break;
+  }
+  return "reached by a step, more than was known before";
+}
+
 double peak_of(const StepReport& report) {
   double peak = 0;
   for (const MemoryUse& use : report.memory) peak = std::max(peak, static_cast<double>(use.peak_total_bytes));
@@ -81,6 +102,7 @@ RunPrinter::RunPrinter(std::ostream& out, Terminal terminal, Opening opening)
 
 void RunPrinter::on_start(const RunStart& start) {
   start_ = start;
+  pace_ = pace_of(terminal_, start.spec.train);
   for (const std::string& done : opening_(start.first_step)) note(done);
   log_ = std::make_unique<RunLog>(start);
   print_line(model_line(start));
@@ -93,28 +115,22 @@ void RunPrinter::on_start(const RunStart& start) {
 
 void RunPrinter::on_peak(const PeakFlops& peak) {
   log_->peak(peak);
+  if (peak.source == PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
   const int ranks = DeviceMesh(start_.spec.mesh).num_ranks();
-  const std::string source = peak.source == PeakSource::Given
-                                 ? "from train.peak_flops"
-                                 : cat("a ", peak.size, " x ", peak.size, " product in ", start_.spec.train.dtype);
-  print_line(cat("peak   ", ranks, ranks == 1 ? " rank x " : " ranks x ", flops_text(peak.per_rank), ", ", source,
-                 "; mfu is measured against it"));
+  print_line(cat("peak   ", ranks, ranks == 1 ? " rank x " : " ranks x ", flops_text(peak.per_rank), ", ",
+                 peak_source(peak, start_.spec.train.dtype), "; mfu is measured against it"));
 }
 
 void RunPrinter::on_step(const StepReport& report) {
   log_->step(report);
+  if (!pace_->shows(report.step, start_.spec.train.steps, now_seconds())) return;
   const Progress progress = progress_of(report, start_.spec.train.steps);
   if (terminal_ == Terminal::Interactive) {
     out_ << "\r\033[K" << progress_bar(progress, terminal_width()) << std::flush;
     bar_is_open_ = true;
-  } else if (shows(report.step)) {
+  } else {
     print_line(progress_line(progress));
   }
-}
-
-bool RunPrinter::shows(int64_t step) const {
-  const int64_t steps = start_.spec.train.steps, every = std::max<int64_t>(1, steps / kPlainLines);
-  return step == start_.first_step + 1 || step % every == 0 || step == steps;
 }
 
 void RunPrinter::on_choice(const std::string& choice) {
@@ -122,9 +138,15 @@ void RunPrinter::on_choice(const std::string& choice) {
   print_line("chose  " + choice);
 }
 
-void RunPrinter::on_evaluation(int64_t step, double validation_loss) {
-  log_->evaluation(step, validation_loss);
-  print_line(cat("step ", step, "  validation loss ", fixed(validation_loss, 4)));
+// ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
+std::string RunPrinter::per_byte(const Evaluation& evaluation) const {
+  if (start_.spec.data.tokenizer == "bytes" || std::isnan(evaluation.loss_per_byte)) return "";
+  return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
+}
+
+void RunPrinter::on_evaluation(const Evaluation& evaluation) {
+  log_->evaluation(evaluation);
+  print_line(cat("step ", evaluation.step, "  validation loss ", fixed(evaluation.loss, 4), per_byte(evaluation)));
 }
 
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
@@ -138,9 +160,9 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
 }
 
 void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
-  if (!std::isnan(end.validation_loss)) {
-    print_line(cat("validation loss ", fixed(end.validation_loss, 4), " nats per token, ",
-                   end.validation_loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
+  if (!std::isnan(end.evaluation.loss)) {
+    print_line(cat("validation loss ", fixed(end.evaluation.loss, 4), " nats per token", per_byte(end.evaluation), ", ",
+                   end.evaluation.loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
                    fixed(end.bigram_entropy, 4)));
   }
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;

@@ -1,15 +1,17 @@
-// What a training run shows while it goes on: a progress bar on a terminal, plain lines otherwise. All it hears goes to
-// the run's log too. It knows nothing of files.
+// What a training run shows while it goes on: a progress bar on a terminal, otherwise a line for every step that
+// train.log_every logs. All it hears goes to the run's log too. It knows nothing of files.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "braid/cli/run_log.h"
 #include "braid/report/progress.h"
+#include "braid/report/progress_pace.h"
 #include "braid/train/run.h"
 
 namespace braid {
@@ -31,7 +33,7 @@ class RunPrinter final : public RunObserver {
   void on_step(const StepReport& report) override;
   void on_slow_path(const std::string& why) override { note(why); }
   void on_choice(const std::string& choice) override;
-  void on_evaluation(int64_t step, double validation_loss) override;
+  void on_evaluation(const Evaluation& evaluation) override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // How a signal ended the run; `command` takes it up again, empty where all steps are done.
@@ -41,14 +43,15 @@ class RunPrinter final : public RunObserver {
 
  private:
   void print_line(const std::string& line);
-  bool shows(int64_t step) const;
+  std::string per_byte(const Evaluation& evaluation) const;
 
   std::ostream& out_;
   Terminal terminal_;
   Opening opening_;
   std::unique_ptr<RunLog> log_;
   RunStart start_;
-  bool bar_is_open_ = false;
+  std::optional<ProgressPace> pace_;
+  bool bar_is_open_ = false, told_of_fast_step_ = false;
 };
 
 }  // namespace braid

@@ -62,12 +62,20 @@ bool draws(const SimulateRequest& request) {
   return request.output == SimulateOutput::Text || !request.svg.empty() || !request.trace.empty();
 }
 
+double stage_share(const Schedule& schedule) { return double{1} * schedule.num_ranks() / schedule.num_stages; }
+
+CostModel cost_of(const SimulateRequest& request, const Schedule& schedule) {
+  return request.times_of == TimesOf::Stage ? request.cost : with_share(request.cost, stage_share(schedule));
+}
+
 Played play(const SimulateRequest& request, Schedule schedule) {
   refuse_faults(schedule, request.sends);
-  Timeline timeline = simulate(schedule, request.cost, request.sends);
-  Summary worth = summary(schedule, timeline);
-  if (!draws(request)) timeline = {};  // there may be millions of spans
-  return {std::move(schedule), std::move(timeline), std::move(worth)};
+  Timeline timeline = simulate(schedule, cost_of(request, schedule), request.sends);
+  Played played{{}, {}, summary(schedule, timeline), {}};
+  if (draws(request)) played.timeline = std::move(timeline);  // there may be millions of spans
+  if (request.times_of == TimesOf::Rank) played.stage_share = stage_share(schedule);
+  played.schedule = std::move(schedule);
+  return played;
 }
 
 // With the transfers drawn when they take time.
@@ -75,7 +83,8 @@ std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::v
   std::vector<NamedTimeline> timelines;
   for (const auto& played : all) {
     const bool spelled = request.cost.transfer > 0 && !has_comms(played.schedule);
-    timelines.push_back({heading(played), spelled ? simulate(with_comms(played.schedule), request.cost, request.sends)
+    timelines.push_back({heading(played), spelled ? simulate(with_comms(played.schedule),
+                                                             cost_of(request, played.schedule), request.sends)
                                                   : played.timeline});
   }
   return timelines;

@@ -11,16 +11,6 @@
 namespace braid {
 namespace {
 
-// "8" when all are alike, "4 3 2 1" else.
-std::string per_rank(const std::vector<int>& values) {
-  const bool alike = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
-  if (alike && !values.empty()) return std::to_string(values[0]);
-  constexpr size_t kShown = 16;
-  std::vector<std::string> words;
-  for (size_t i = 0; i < std::min(values.size(), kShown); ++i) words.push_back(std::to_string(values[i]));
-  return joined(words, " ") + (values.size() > kShown ? " ..." : "");
-}
-
 // At most six decimals, no trailing zeros.
 std::string number(double value) {
   std::string digits = fixed(value, 6);
@@ -29,27 +19,47 @@ std::string number(double value) {
   return digits == "-0" ? "0" : digits;
 }
 
+double share_of(const Played& played) { return played.stage_share.value_or(1); }
+
+// "8" when all are alike, "4 3 2 1" else; each times `share`.
+std::string per_rank(const std::vector<int>& values, double share) {
+  const bool alike = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+  if (alike && !values.empty()) return number(values[0] * share);
+  constexpr size_t kShown = 16;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < std::min(values.size(), kShown); ++i) words.push_back(number(values[i] * share));
+  return joined(words, " ") + (values.size() > kShown ? " ..." : "");
+}
+
+constexpr const char* kSameModel =
+    "All run the same model: with v stages on a rank a stage takes 1/v of the rank's times, and peaks are in "
+    "microbatches "
+    "of all its layers.\n";
+
 }  // namespace
 
 std::string summary_text(const std::vector<Played>& all) {
   struct Quantity {
     const char* name;
-    std::string (*value)(const Summary&);
+    std::string (*value)(const Played&);
   };
   static constexpr Quantity kQuantities[] = {
-      {"makespan", [](const Summary& s) { return number(s.makespan); }},
-      {"bubble time", [](const Summary& s) { return number(s.bubble_time); }},
-      {"bubble fraction", [](const Summary& s) { return fixed(100 * s.bubble_fraction, 2) + " %"; }},
-      {"span bubble", [](const Summary& s) { return number(s.span_bubble); }},
-      {"bubble rate", [](const Summary& s) { return fixed(s.bubble_rate, 4); }},
-      {"peak activations", [](const Summary& s) { return per_rank(s.peak_activations); }},
-      {"peak pending weight grads", [](const Summary& s) { return per_rank(s.peak_pending_weight_grads); }},
-      {"weight versions", [](const Summary& s) { return std::to_string(s.weight_versions); }},
+      {"makespan", [](const Played& p) { return number(p.summary.makespan); }},
+      {"bubble time", [](const Played& p) { return number(p.summary.bubble_time); }},
+      {"bubble fraction", [](const Played& p) { return fixed(100 * p.summary.bubble_fraction, 2) + " %"; }},
+      {"span bubble", [](const Played& p) { return number(p.summary.span_bubble); }},
+      {"bubble rate", [](const Played& p) { return fixed(p.summary.bubble_rate, 4); }},
+      {"peak activations", [](const Played& p) { return per_rank(p.summary.peak_activations, share_of(p)); }},
+      {"peak pending weight grads",
+       [](const Played& p) { return per_rank(p.summary.peak_pending_weight_grads, share_of(p)); }},
+      {"weight versions", [](const Played& p) { return std::to_string(p.summary.weight_versions); }},
   };
   std::vector<std::string> lines;
   if (all.size() > 1) lines.emplace_back();  // names of the schedules
   for (const auto& quantity : kQuantities) lines.emplace_back(quantity.name);
+  bool shares = false;  // some rank has several stages
   for (const auto& played : all) {
+    shares = shares || share_of(played) != 1;
     size_t widest = 0;
     for (const auto& line : lines) widest = std::max(widest, line.size());
     size_t row = 0;
@@ -58,9 +68,9 @@ std::string summary_text(const std::vector<Played>& all) {
       lines[row++] += value;
     };
     if (all.size() > 1) put(played.schedule.name);
-    for (const auto& quantity : kQuantities) put(quantity.value(played.summary));
+    for (const auto& quantity : kQuantities) put(quantity.value(played));
   }
-  return joined(lines, "\n") + "\n";
+  return joined(lines, "\n") + "\n" + (shares ? kSameModel : "");
 }
 
 void write_json(std::ostream& out, const Played& played) {
@@ -74,6 +84,7 @@ void write_json(std::ostream& out, const Played& played) {
   line.add("span_bubble", s.span_bubble).add("bubble_rate", s.bubble_rate);
   line.add("peak_activations", s.peak_activations).add("peak_pending_weight_grads", s.peak_pending_weight_grads);
   line.add("weight_versions", s.weight_versions);
+  if (played.stage_share) line.add("stage_share", *played.stage_share);
   std::string head = line.text();
   head.pop_back();
   out << head << ",\"programs\":[";

@@ -1,6 +1,7 @@
 // What braid simulate says of schedules that were played: a table of quantities, a line of JSON.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -15,9 +16,13 @@ struct Played {
   Schedule schedule;
   Timeline timeline;  // empty when nothing draws it
   Summary summary;
+  // In comparisons: which part of a rank's layers a stage holds, and of a rank's times takes; all schedules run the
+  // same model.
+  std::optional<double> stage_share = {};
 };
 
-// One row per quantity, one column per schedule.
+// One row per quantity, one column per schedule. Where stages hold a share of a rank's layers, peaks are in
+// microbatches of all of a rank's layers, and a line below says so.
 std::string summary_text(const std::vector<Played>& all);
 
 // One JSON object, with `programs` as the last key, and a newline. There may be millions of actions, so it is written

@@ -15,6 +15,8 @@
 namespace braid {
 namespace {
 
+constexpr int kMostPasses = 1 << 24;  // a few gigabytes of actions
+
 // The words as given.
 struct SimulateOptions {
   std::string schedule, compare, ranks, microbatches, chunks, group;
@@ -72,6 +74,11 @@ class Reading {
     wanted_.microbatches = read("--microbatches", given_.microbatches, needed);
     wanted_.chunks = read("--chunks", given_.chunks, false);
     wanted_.group = read("--group", given_.group, false);
+    const double passes = 1.0 * wanted_.ranks * std::max(1, wanted_.chunks) * wanted_.microbatches;
+    if (passes > kMostPasses) {
+      const std::string rule = cat("must leave ranks x chunks x microbatches at or below ", kMostPasses);
+      reader_.add({"--microbatches", given_.microbatches, rule, ""});
+    }
     if (reader_.num_problems() > before) numbers_ = Numbers::Wrong;
     if (!given_.width.empty()) request_.width = reader_.natural("--width", given_.width, 0);
   }
@@ -98,6 +105,7 @@ class Reading {
     wanted_.input_grad = cost.input_grad;
     wanted_.weight_grad = cost.weight_grad;
     wanted_.transfer = cost.transfer;
+    if (names_.size() > 1 && given_.stage_times.empty()) request_.times_of = TimesOf::Rank;
     reader_.amount("--activation", given_.activation, "a size", wanted_.activation);
     reader_.amount("--pending", given_.pending, "a size", wanted_.pending);
   }
@@ -167,8 +175,9 @@ void add_options(CLI::App& app, SimulateOptions& given) {
   app.add_option("--microbatches", given.microbatches, "microbatches of a step");
   app.add_option("--chunks", given.chunks, "stages per rank, where the schedule leaves the choice");
   app.add_option("--group", given.group, "microbatches that pass a chunk before the next (interleaved ones)");
-  app.add_option("--compare", given.compare, "more schedules, side by side: a,b");
-  app.add_option("--forward", given.forward, "time of a forward pass on one stage (1)");
+  app.add_option("--compare", given.compare, "more schedules, side by side: a,b; all run the same model");
+  app.add_option("--forward", given.forward,
+                 "time of a forward pass on one stage, of a comparison on all of a rank (1)");
   app.add_option("--input-grad", given.input_grad, "time of an input-gradient pass (1)");
   app.add_option("--weight-grad", given.weight_grad, "time of a weight-gradient pass (1)");
   app.add_option("--overlapped", given.overlapped, "time of a fused forward and backward (their sum)");

@@ -14,9 +14,16 @@ namespace braid {
 
 enum class SimulateOutput { Text, Json, Csv };
 
+// Whose times the cost model has.
+enum class TimesOf {
+  Stage,  // of each stage
+  Rank,   // of all stages of a rank together, so that schedules with different numbers of stages run the same model
+};
+
 struct SimulateRequest {
   std::vector<Schedule> schedules;  // at least one; made, but not proved (validate.h)
   CostModel cost;
+  TimesOf times_of = TimesOf::Stage;
   SendMode sends = SendMode::Buffered;
   SimulateOutput output = SimulateOutput::Text;
   std::optional<int> width;  // of the grid; 0: no limit

@@ -19,7 +19,6 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/timeline_svg.h"
-#include "braid/sim/measured_cost.h"
 #include "braid/sim/simulate.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
@@ -68,12 +67,11 @@ Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
   return all;
 }
 
-// Draws the measured timeline above the ideal one, writes both with every rank's spans, and prints the closing lines.
+// Draws the measured timeline above the same step without waiting, writes both with every rank's spans, and prints the
+// closing lines.
 void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
   const Timeline measured = first_pipeline(end.timeline, spec.mesh);
-  MeasuredCost measured_cost;
-  measured_cost.add(measured);
-  const Timeline ideal = simulate(end.schedule, measured_cost.cost(end.schedule.num_stages));
+  const Timeline ideal = replay(end.schedule, measured);
   write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
   write_file(spec.train.out + "/trace.json",
              chrome_trace({{"measured", end.timeline}, {"ideal", every_pipeline(ideal, spec.mesh)}}));

@@ -25,6 +25,7 @@ h2{font-size:19px;margin:40px 0 12px;letter-spacing:-.005em}
 h3{font-size:15px;margin:0;font-weight:600}
 p{margin:0 0 6px}
 .lead{color:var(--soft)}
+.fault{color:var(--second)}
 .note{color:var(--soft);font-size:13.5px;margin:8px 0 0}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(146px,1fr));gap:12px}
 .tile,.chart,.panel{background:var(--card);border:1px solid var(--edge);border-radius:10px}

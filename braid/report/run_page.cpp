@@ -61,24 +61,33 @@ class Page {
     return "";
   }
 
-  std::string header() const {
-    std::string what = config("model", "family");
+  // What is known of it.
+  std::string summary() const {
+    std::vector<std::string> parts{config("model", "family")};
     if (!std::isnan(start("parameters"))) {
-      what += cat(" \u00b7 ", grouped(static_cast<int64_t>(start("parameters"))), " parameters");
+      parts.push_back(cat(grouped(static_cast<int64_t>(start("parameters"))), " parameters"));
     }
-    what += cat(" \u00b7 pipe ", config("mesh", "pipe"), " \u00d7 data ", config("mesh", "data"), " \u00d7 tensor ",
-                config("mesh", "tensor"), " \u00b7 ", config("train", "dtype"), " \u00b7 step ", record_.num_steps(),
-                " of ", config("train", "steps"));
-    std::string all = cat("<header><h1>", escaped(page_.name), "</h1>\n<p class=\"lead\">", escaped(what), "</p>\n");
+    std::vector<std::string> sides;
+    for (const char* axis : {"pipe", "data", "tensor"}) {
+      if (const std::string size = config("mesh", axis); !size.empty()) sides.push_back(cat(axis, " ", size));
+    }
+    parts.push_back(joined(sides, " \u00d7 "));
+    parts.push_back(config("train", "dtype"));
+    const std::string steps = config("train", "steps");
+    parts.push_back(cat("step ", record_.num_steps(), steps.empty() ? "" : " of ", steps));
+    std::erase(parts, "");
+    return joined(parts, " \u00b7 ");
+  }
+
+  std::string header() const {
+    std::string all =
+        cat("<header><h1>", escaped(page_.name), "</h1>\n<p class=\"lead\">", escaped(summary()), "</p>\n");
+    for (const std::string& fault : page_.faults) all += cat("<p class=\"fault\">", escaped(fault), "</p>\n");
     if (record_.first_steps.size() > 1) {
       std::vector<std::string> steps;
       for (size_t i = 1; i < record_.first_steps.size(); ++i) steps.push_back(cat(record_.first_steps[i]));
       all += cat("<p class=\"lead\">Started ", record_.first_steps.size(), " times, again after step ", joined(steps),
                  "; what was superseded is left out.</p>\n");
-    }
-    if (record_.num_damaged_lines > 0) {
-      all += cat("<p class=\"lead\">", record_.num_damaged_lines, " unreadable line",
-                 record_.num_damaged_lines == 1 ? "" : "s", " of metrics.jsonl left out.</p>\n");
     }
     return all + "</header>\n";
   }
@@ -97,6 +106,9 @@ class Page {
                   std::isnan(bigram)
                       ? "nats per token"
                       : cat(loss < bigram ? "below" : "not below", " the bigram\u2019s ", fixed(bigram, 3)));
+    }
+    if (!record_.validation_per_byte.empty() && config("data", "tokenizer") != "bytes") {
+      all += tile("Validation loss per byte", fixed(record_.validation_per_byte.back().y, 4), "nats per byte of text");
     }
     const Series& loss = series("loss");
     if (!loss.empty()) {
@@ -122,9 +134,14 @@ class Page {
   std::string utilisation_tile() const {
     const double share = late_median(series("mfu"), kTypical);
     if (std::isnan(share)) return "";
-    const char* source = record_.peak_source == "measured" ? " measured" : " given";
-    return tile("Utilisation (MFU)", fixed(100 * share, 1) + " <small>%</small>",
-                cat("of ", flops_text(record_.peak_flops), " a rank,", source));
+    return tile("Utilisation (MFU)", fixed(100 * share, 1) + " <small>%</small>", cat("of ", peak()));
+  }
+
+  std::string peak() const {
+    const char* source = record_.peak_source == "measured" ? "measured"
+                         : record_.peak_source == "step"   ? "reached by a step"
+                                                           : "given";
+    return cat(flops_text(record_.peak_flops), " a rank, ", source);
   }
 
   std::string seconds_per_step() const {
@@ -133,9 +150,11 @@ class Page {
     return seconds < 1 ? cat(short_number(1000 * seconds), " ms a step") : cat(short_number(seconds), " s a step");
   }
 
+  // The tile's own number is of many steps, this of the one that is drawn.
   std::string bubble_note() const {
     if (page_.timelines.size() < 2) return "of the pipeline";
-    return cat(fixed(100 * page_.timelines[1].timeline.bubble_fraction(), 1), " % ideal");
+    const auto bubble = [&](size_t i) { return fixed(100 * page_.timelines[i].timeline.bubble_fraction(), 1); };
+    return cat("last step ", bubble(0), " %, without waiting ", bubble(1), " %");
   }
 
   static std::string split_unit(const std::string& amount) {
@@ -172,7 +191,7 @@ class Page {
     chart("Gradient norm", "before clipping", with_trend("norm", series("grad_norm")), Base::Data);
     chart("Throughput", "tokens/s", with_trend("tokens/s", series("tokens_per_second")), Base::Zero);
     chart("Model-FLOP utilisation", "%", with_trend("mfu", percent(series("mfu"))), Base::Zero);
-    if (config("mesh", "pipe") != "1")
+    if (const std::string pipe = config("mesh", "pipe"); !pipe.empty() && pipe != "1")
       chart("Bubble", "% of the pipeline\u2019s time", with_trend("bubble", percent(series("bubble_fraction"))),
             Base::Zero);
     if (all.empty()) return "<h2>Curves</h2>\n<p class=\"note\">No step has been logged yet.</p>\n";
@@ -209,6 +228,7 @@ class Page {
   }
 
   std::string configuration() const {
+    if (page_.config_toml.empty()) return "";
     return cat("<h2>Configuration</h2>\n", config_tables(page_.config_toml),
                "<p class=\"note\">Marked: what differs from the default.</p>\n");
   }
@@ -223,7 +243,7 @@ class Page {
          {std::pair{"train_tokens", "tokens to train on"}, {"validation_tokens", "tokens held out"}}) {
       if (!std::isnan(start(key))) row(name, grouped(static_cast<int64_t>(start(key))));
     }
-    if (record_.peak_flops > 0) row("peak", cat(flops_text(record_.peak_flops), " a rank, ", record_.peak_source));
+    if (record_.peak_flops > 0) row("peak", peak());
     for (const auto& [step, folder] : record_.checkpoints) row(cat("checkpoint ", step), folder);
     return rows.empty() ? "" : cat("<h2>Environment</h2>\n<table class=\"facts\">\n", rows, "</table>\n");
   }

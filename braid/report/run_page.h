@@ -12,9 +12,10 @@ namespace braid {
 
 struct RunPage {
   std::string name;         // of the run's folder
-  std::string config_toml;  // as written by the run; may be of another version
+  std::string config_toml;  // as written by the run; may be of another version; empty: not known
   RunRecord record;
   std::vector<NamedTimeline> timelines;  // of one step, the first is drawn on top; empty: none yet
+  std::vector<std::string> faults;       // what of the run could not be read, a sentence each; said on top
 };
 
 // Self-contained: no address, no font, no script from elsewhere; readable without scripts, in light and dark, on paper

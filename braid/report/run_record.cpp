@@ -11,7 +11,11 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::string text_of(const OrderedJson& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+// Of a list or an object, however deep, dots.
+std::string text_of(const OrderedJson& value) {
+  if (value.is_structured()) return "...";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 std::vector<double> numbers(const OrderedJson& list) {
   std::vector<double> all;
@@ -35,14 +39,14 @@ void read_start(const OrderedJson& line, RunRecord& record) {
   for (const auto& [key, value] : line.items()) {
     if (value.is_number()) record.start[key] = value.get<double>();
   }
-  const OrderedJson environment = line.value("environment", OrderedJson::object());
-  for (const auto& [key, value] : environment.items()) {
-    record.environment.emplace_back(key, text_of(value));
+  if (const auto environment = line.find("environment"); environment != line.end()) {
+    for (const auto& [key, value] : environment->items()) record.environment.emplace_back(key, text_of(value));
   }
   const auto first = line.value("first_step", int64_t{0});
   record.first_steps.push_back(first);
   for (auto& [key, series] : record.steps) cut(series, first);
   cut(record.validation, first);
+  cut(record.validation_per_byte, first);
   std::erase_if(record.checkpoints, [&](const auto& saved) { return saved.first > first; });
 }
 
@@ -55,9 +59,18 @@ void read_step(const OrderedJson& line, RunRecord& record) {
   if (peaks != line.end()) record.peak_memory = numbers(*peaks);
 }
 
+void read_evaluation(const OrderedJson& line, RunRecord& record) {
+  const auto step = line.at("step").get<double>();
+  for (const auto& [key, series] :
+       {std::pair{"validation_loss", &record.validation}, {"validation_loss_per_byte", &record.validation_per_byte}}) {
+    const auto loss = line.find(key);
+    if (loss != line.end() && loss->is_number()) append(*series, {step, loss->get<double>()});
+  }
+}
+
 void read_memory(const OrderedJson& line, RunRecord& record) {
   record.memory.clear();
-  for (const auto& [category, bytes] : line.at("peak_bytes").items()) {
+  for (const auto& [category, bytes] : line.at("peak_bytes").get_ref<const OrderedJson::object_t&>()) {
     record.memory.emplace_back(category, numbers(bytes));
   }
 }
@@ -69,8 +82,7 @@ void read_line(const OrderedJson& line, RunRecord& record) {
   } else if (kind == "step") {
     read_step(line, record);
   } else if (kind == "evaluation") {
-    const auto& loss = line.at("validation_loss");
-    if (loss.is_number()) append(record.validation, {line.at("step").get<double>(), loss.get<double>()});
+    read_evaluation(line, record);
   } else if (kind == "checkpoint") {
     record.checkpoints.emplace_back(line.at("step"), line.at("directory"));
   } else if (kind == "peak") {

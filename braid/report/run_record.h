@@ -14,14 +14,14 @@
 namespace braid {
 
 struct RunRecord {
-  std::map<std::string, double> start;                           // the numbers of the last line that begins a run
-  std::vector<std::pair<std::string, std::string>> environment;  // of the same line, in its order
-  std::vector<int64_t> first_steps;                              // of every start, in the order of the file
-  std::map<std::string, Series> steps;                           // every numeric key of step lines, over the step
-  Series validation;
+  std::map<std::string, double> start;                              // the numbers of the last line that begins a run
+  std::vector<std::pair<std::string, std::string>> environment;     // of the same line, in its order
+  std::vector<int64_t> first_steps;                                 // of every start, in the order of the file
+  std::map<std::string, Series> steps;                              // every numeric key of step lines, over the step
+  Series validation, validation_per_byte;                           // nats per token, and per byte of text
   std::vector<std::pair<int64_t, std::string>> checkpoints;         // step, folder
   double peak_flops = 0;                                            // of one rank; 0: not known
-  std::string peak_source;                                          // "given" or "measured"
+  std::string peak_source;                                          // "given", "measured" or "step"
   std::vector<std::pair<std::string, std::vector<double>>> memory;  // by category, bytes of each rank
   std::vector<double> peak_memory;                                  // bytes of each rank, the most at once
   int64_t num_damaged_lines = 0;

@@ -28,15 +28,15 @@ class Reader {
   Schedule read(std::string_view table, std::string name) {
     while (!table.empty() && (table.back() == '\n' || table.back() == '\r')) table.remove_suffix(1);
     if (table.empty()) throw ConfigError({{"table", "", "has no rows", ""}});
+    if (std::count(table.begin(), table.end(), '\n') >= kMostRows) {
+      throw ConfigError({{"table", "", cat("has more than ", kMostRows, " rows, one for each rank"), ""}});
+    }
     schedule_.name = std::move(name);
     split(table, '\n', [&](std::string_view row) { read_row(row); });
     schedule_.num_stages = static_cast<int>(stages_.size());
-    for (int stage = 0; stage < schedule_.num_stages; ++stage) {
-      if (stages_[stage].empty()) {
-        problems_.push_back({cat("stage ", stage), "", "is on no rank, though a later stage is", ""});
-      }
-    }
+    refuse_gaps();
     place_stages();
+    refuse_too_few_actions();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     return std::move(schedule_);
   }
@@ -64,6 +64,11 @@ class Reader {
 
   void read_cell(std::string_view cell, int column) {
     const std::string place = cat("row ", schedule_.programs.size(), ", column ", column);
+    if (cell.size() > kLongestWord) {
+      problems_.push_back({place, cat(cell.substr(0, kLongestWord / 4), "..."),
+                           cat("has ", cell.size(), " characters, more than any action"), ""});
+      return;
+    }
     try {
       for (const Action& action : parse_word(cell)) add(action, place, cell);
     } catch (const ConfigError& error) {
@@ -79,6 +84,10 @@ class Reader {
       problems_.push_back({place, std::string(cell), cat("has a stage beyond ", kMostStages - 1), ""});
       return;
     }
+    if (action.micro >= kMostMicrobatches) {
+      problems_.push_back({place, std::string(cell), cat("has a microbatch beyond ", kMostMicrobatches - 1), ""});
+      return;
+    }
     if (action.stage >= static_cast<int>(stages_.size())) stages_.resize(action.stage + 1);
     auto& copies = stages_[action.stage];
     const int rank = schedule_.num_ranks() - 1;
@@ -91,6 +100,29 @@ class Reader {
     }
     schedule_.num_microbatches = std::max(schedule_.num_microbatches, action.micro + 1);
     schedule_.programs.back().push_back(action);
+  }
+
+  // The first ones by name: a typing slip may leave a million.
+  void refuse_gaps() {
+    int64_t num_gaps = 0;
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (!stages_[stage].empty() || ++num_gaps > kMostNamed) continue;
+      problems_.push_back({cat("stage ", stage), "", "is on no rank, though a later stage is", ""});
+    }
+    if (num_gaps <= kMostNamed) return;
+    problems_.push_back({"stages", "", cat("are on no rank: ", num_gaps - kMostNamed, " more"), ""});
+  }
+
+  // A sound table has actions for each stage and microbatch; whoever draws the faults of another makes room for all.
+  void refuse_too_few_actions() {
+    int64_t num_actions = 0;
+    for (const Program& program : schedule_.programs) num_actions += static_cast<int64_t>(program.size());
+    const int64_t num_places = int64_t{schedule_.num_stages} * schedule_.num_microbatches;
+    if (num_places <= std::max(num_actions, kMostPlaces)) return;
+    problems_.push_back({"table", "",
+                         cat("has ", num_actions, " actions, too few for ", schedule_.num_stages, " stages and ",
+                             schedule_.num_microbatches, " microbatches"),
+                         ""});
   }
 
   // One rank per stage, or two that share the microbatches: one from 0 on, the other from some microbatch on that is
@@ -127,7 +159,10 @@ class Reader {
     problems_.push_back({late.place, late.word, rule, ""});
   }
 
-  static constexpr int kMostStages = 1 << 20;  // a typing slip must not ask for gigabytes
+  // A typing slip must not ask for gigabytes.
+  static constexpr int kMostRows = 1 << 20, kMostStages = 1 << 20, kMostMicrobatches = 1 << 24;
+  static constexpr int64_t kMostPlaces = 1 << 24, kMostNamed = 16;
+  static constexpr size_t kLongestWord = 200;
 
   Schedule schedule_;
   std::vector<std::vector<Copy>> stages_;  // by stage, in the order of the ranks

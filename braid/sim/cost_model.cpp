@@ -1,6 +1,8 @@
 // Looking times up.
 #include "braid/sim/cost_model.h"
 
+#include "braid/base/errors.h"
+
 namespace braid {
 
 double CostModel::compute(const Action& action) const {
@@ -26,6 +28,15 @@ double CostModel::compute(const Action& action) const {
 
 double CostModel::compute_pair(const Action& forward, const Action& backward) const {
   return overlapped.value_or(compute(forward) + compute(backward));
+}
+
+CostModel with_share(CostModel cost, double share) {
+  check(cost.stages.empty(), "times of single stages are of those stages, not of a share of others");
+  for (double* time : {&cost.forward, &cost.input_grad, &cost.weight_grad, &cost.update}) *time *= share;
+  for (std::optional<double>* time : {&cost.overlapped, &cost.recompute}) {
+    if (*time) **time *= share;
+  }
+  return cost;
 }
 
 }  // namespace braid

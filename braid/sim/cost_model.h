@@ -34,4 +34,8 @@ struct CostModel {
   double compute_pair(const Action& forward, const Action& backward) const;
 };
 
+// Of stages that hold `share` of the layers: every action that computes takes that share of its time, transfers what
+// they took. `cost` has no times of single stages (check).
+CostModel with_share(CostModel cost, double share);
+
 }  // namespace braid

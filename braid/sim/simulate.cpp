@@ -2,6 +2,8 @@
 #include "braid/sim/simulate.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -11,10 +13,17 @@
 namespace braid {
 namespace {
 
+// What an action that computes takes; of the second of a fused pair, the pair.
+using Taken = std::function<double(const Visit&)>;
+
 class Clock {
  public:
-  Clock(const Schedule& schedule, const CostModel& cost, SendMode mode)
-      : schedule_(schedule), cost_(cost), mode_(mode), free_(schedule.num_ranks(), 0.0) {
+  Clock(const Schedule& schedule, Taken taken, double transfer, SendMode mode)
+      : schedule_(schedule),
+        taken_(std::move(taken)),
+        transfer_(transfer),
+        mode_(mode),
+        free_(schedule.num_ranks(), 0.0) {
     timeline_.ranks.resize(schedule.num_ranks());
     for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
       timeline_.ranks[rank].reserve(schedule.programs[rank].size());
@@ -33,7 +42,7 @@ class Clock {
       case Op::SendBackward:
         // Under rendezvous the receiver's last action is done: its receive is the next visit.
         if (waits) span.begin = std::max(free, free_[visit.after_rank]);
-        span.end = span.begin + cost_.transfer;
+        span.end = span.begin + transfer_;
         if (mode_ == SendMode::Rendezvous) {
           span.begin = free;
           free = span.end;
@@ -45,8 +54,8 @@ class Clock {
         free = span.end;
         break;
       default:
-        if (waits) span.begin = std::max(free, end_of(visit) + cost_.transfer);
-        span.end = span.begin + cost_.compute(action);
+        if (waits) span.begin = std::max(free, end_of(visit) + transfer_);
+        span.end = span.begin + taken_(visit);
         free = span.end;
     }
     timeline_.ranks[visit.rank].push_back(span);
@@ -60,8 +69,8 @@ class Clock {
     auto& spans = timeline_.ranks[visit.rank];
     Span& first = spans.back();
     Span second{schedule_.programs[visit.rank][visit.index], first.begin};
-    if (visit.after_rank >= 0) second.begin = std::max(first.begin, end_of(visit) + cost_.transfer);
-    second.end = second.begin + cost_.compute_pair(first.action, second.action);
+    if (visit.after_rank >= 0) second.begin = std::max(first.begin, end_of(visit) + transfer_);
+    second.end = second.begin + taken_(visit);
     first = {first.action, second.begin, second.end};
     free_[visit.rank] = second.end;
     spans.push_back(second);
@@ -70,7 +79,8 @@ class Clock {
   double end_of(const Visit& visit) const { return timeline_.ranks[visit.after_rank][visit.after_index].end; }
 
   const Schedule& schedule_;
-  const CostModel cost_;
+  const Taken taken_;
+  const double transfer_;
   const SendMode mode_;
   std::vector<double> free_;  // by rank
   Timeline timeline_;
@@ -84,6 +94,14 @@ class Clock {
   throw ConfigError(std::move(problems));
 }
 
+Timeline played(const Schedule& schedule, Clock clock, SendMode mode) {
+  const std::vector<int> stops = walk(schedule, mode, [&](const Visit& visit) { clock.visit(visit); });
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    if (stops[rank] != static_cast<int>(schedule.programs[rank].size())) refuse(schedule, mode);
+  }
+  return std::move(clock).timeline();
+}
+
 }  // namespace
 
 Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode) {
@@ -93,12 +111,24 @@ Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode
     const Schedule whole = with_comms(schedule);
     if (has_comms(whole)) return simulate(whole, cost, mode);
   }
-  Clock clock(schedule, cost, mode);
-  const std::vector<int> stops = walk(schedule, mode, [&](const Visit& visit) { clock.visit(visit); });
+  const auto taken = [&](const Visit& visit) {
+    const Program& program = schedule.programs[visit.rank];
+    const Action& action = program[visit.index];
+    return pair_ends(program, visit.index) ? cost.compute_pair(program[visit.index - 1], action) : cost.compute(action);
+  };
+  return played(schedule, Clock(schedule, taken, cost.transfer, mode), mode);
+}
+
+Timeline replay(const Schedule& schedule, const Timeline& measured) {
+  check(static_cast<int>(measured.ranks.size()) == schedule.num_ranks(), "a timeline has a row for each program");
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    if (stops[rank] != static_cast<int>(schedule.programs[rank].size())) refuse(schedule, mode);
+    check(measured.ranks[rank].size() == schedule.programs[rank].size(), "a row has a span for each action");
   }
-  return std::move(clock).timeline();
+  const auto taken = [&](const Visit& visit) {
+    const Span& span = measured.ranks[visit.rank][visit.index];
+    return computes(span.action.op) ? span.end - span.begin : 0;
+  };
+  return played(schedule, Clock(schedule, taken, 0, SendMode::Buffered), SendMode::Buffered);
 }
 
 }  // namespace braid

@@ -180,7 +180,7 @@ std::vector<Field> train_fields() {
                          "cores / ranks, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
-      train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines."),
+      train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines, and between printed lines where no terminal is."),
       train<&T::save_every>("train.save_every", at_least(0),
                             "Steps between checkpoints; 0 saves none by steps. The last step is always saved."),
       train<&T::save_minutes>("train.save_minutes", from(0),

@@ -7,6 +7,8 @@
 
 namespace braid {
 
+uint64_t sample_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
+
 BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGroups& groups, uint64_t seed)
     : sampler_(blend, spec.model.context, seed),
       dropout_key_(stream_key(spec.train.seed, "dropout")),

@@ -8,6 +8,9 @@
 
 namespace braid {
 
+// What orders the samples of a run, those it trains on and those it is measured on: the seed of their Sampler.
+uint64_t sample_order(const TrainSpec& train);
+
 // What of its samples a stage looks at: the first the tokens, the last the targets, one between them neither.
 struct MicrobatchParts {
   bool tokens = true, targets = true;

@@ -9,7 +9,11 @@
 namespace braid {
 
 // Where the number comes from.
-enum class PeakSource { Given, Measured };
+enum class PeakSource {
+  Given,
+  Measured,
+  Step,  // a step of training has reached more than was given or measured
+};
 
 struct PeakFlops {
   double per_rank = 0;  // floating-point operations per second, the mean over ranks; 0: not known

@@ -5,7 +5,6 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -24,6 +23,7 @@
 #include "braid/spec/replicas_apart.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
+#include "braid/train/evaluated_text.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
@@ -68,21 +68,24 @@ Wish strongest_wish(Wish mine, Communicator& world) {
 
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
 
-// What one rank does with its trainer. The observer hears rank 0 only.
+// What the ranks of a run share.
+struct SharedByRanks {
+  const RunStart& start;
+  EvaluatedText& evaluated;  // asked by rank 0 only
+  RunObserver& observer;     // hears rank 0 only
+  const std::function<bool()>& stop_requested;
+};
+
+// What one rank does with its trainer.
 class RankLoop {
  public:
-  RankLoop(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer,
-           const std::function<bool()>& stop_requested)
-      : start_(start),
-        train_(start.spec.train),
-        trainer_(trainer),
-        world_(world),
-        observer_(observer),
-        stop_requested_(stop_requested) {}
+  RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world)
+      : shared_(shared), start_(shared.start), train_(start_.spec.train), trainer_(trainer), world_(world) {}
 
   RunEnd run() {
     if (!asks_itself_) trainer_.wish = [this] { return wish(); };
-    if (peak_.per_rank > 0) tell([&] { observer_.on_peak(peak_); });
+    if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
+    if (trainer_.owes_evaluation && train_.eval_every > 0) evaluate();
     bool stops = false;
     while (!stops && trainer_.num_steps() < train_.steps) {
       hear(trainer_.advance());
@@ -102,10 +105,14 @@ class RankLoop {
     RunEnd end;
     end.interrupted = interrupted;
     hear(trainer_.settle());
-    if (saved_step_ != trainer_.num_steps()) save();  // first: whatever fails later, the weights are there
-    end.checkpoint = checkpoint_folder(train_.out, saved_step_);
     // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
-    end.validation_loss = interrupted ? std::numeric_limits<double>::quiet_NaN() : evaluate();
+    if (saved_step_ != trainer_.num_steps()) {  // first: whatever fails later, the weights are there
+      const bool evaluated = evaluated_step_ == trainer_.num_steps();
+      trainer_.owes_evaluation = interrupted && !evaluated && is_multiple(trainer_.num_steps(), train_.eval_every);
+      save();
+    }
+    end.checkpoint = checkpoint_folder(train_.out, saved_step_);
+    if (!interrupted) end.evaluation = evaluate();
     end.num_steps = trainer_.num_steps();
     end.bigram_entropy = start_.bigram_entropy;
     end.schedule = step_schedule(start_.spec);
@@ -120,13 +127,20 @@ class RankLoop {
   void hear(std::optional<StepReport> report) {
     if (!report) return;
     if (replicas_run_apart(start_.spec)) own_losses_.push_back(report->loss);
-    report->utilisation =
-        model_flop_utilisation(start_.spec.model, report->tokens_per_second, peak_.per_rank * world_.size());
-    if (due(report->step, train_.log_every)) tell([&] { observer_.on_step(*report); });
+    const double tokens_of_rank = report->tokens_per_second / world_.size();
+    raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
+    report->utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+    tell([&] { shared_.observer.on_step(*report); });
+  }
+  // No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
+  void raise_peak(double reached_per_rank) {
+    if (peak_.per_rank == 0 || reached_per_rank <= peak_.per_rank) return;
+    peak_ = {reached_per_rank, PeakSource::Step, 0};
+    tell([&] { shared_.observer.on_peak(peak_); });
   }
   // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
   Wish wish() {
-    if (stop_requested_()) return Wish::Stop;
+    if (shared_.stop_requested()) return Wish::Stop;
     if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return Wish::GoOn;
     wishes_to_save_ = now_seconds() - saved_at_ >= 60 * train_.save_minutes;
     return wishes_to_save_ ? Wish::Save : Wish::GoOn;
@@ -145,37 +159,42 @@ class RankLoop {
     if (saves) save();
     if (evaluates) evaluate();
     if (!saves && !evaluates) return false;
-    return strongest_wish(stop_requested_() ? Wish::Stop : Wish::GoOn, world_) == Wish::Stop;
+    return strongest_wish(shared_.stop_requested() ? Wish::Stop : Wish::GoOn, world_) == Wish::Stop;
   }
-  bool due(int64_t step, int every) const { return step % every == 0 || step == train_.steps; }
 
   void tell_of_graphs() {
     const std::string why = trainer_.graph_failure();
-    if (!why.empty() && !told_of_graphs_) tell([&] { observer_.on_slow_path("no CUDA graphs: " + why); });
+    if (!why.empty() && !told_of_graphs_) tell([&] { shared_.observer.on_slow_path("no CUDA graphs: " + why); });
     told_of_graphs_ = !why.empty();
   }
 
   void tell_of_choices() {
-    for (const std::string& choice : trainer_.take_choices()) tell([&] { observer_.on_choice(choice); });
+    for (const std::string& choice : trainer_.take_choices()) tell([&] { shared_.observer.on_choice(choice); });
   }
 
   // The first step is not kept waiting for it.
   void measure_peak() {
     const at::Tensor& weights = trainer_.model().params().flat_data();
     peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
-    tell([&] { observer_.on_peak(peak_); });
+    tell([&] { shared_.observer.on_peak(peak_); });
   }
   bool worth_measuring_peak() const {
     const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
     return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
   }
 
-  double evaluate() {
+  // Only rank 0's has nats per byte.
+  Evaluation evaluate() {
     hear(trainer_.settle());
     compare_replicas();
-    const double loss = trainer_.evaluate();
-    if (!std::isnan(loss)) tell([&] { observer_.on_evaluation(trainer_.num_steps(), loss); });
-    return loss;
+    Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
+    evaluated_step_ = evaluation.step;
+    if (std::isnan(evaluation.loss)) return evaluation;
+    tell([&] {
+      evaluation.loss_per_byte = evaluation.loss / shared_.evaluated.bytes_per_token();
+      shared_.observer.on_evaluation(evaluation);
+    });
+    return evaluation;
   }
   // They have made equally many steps, whenever that was.
   void compare_replicas() {
@@ -185,7 +204,7 @@ class RankLoop {
     world_.all_reduce(sum, ReduceOp::Sum).wait_host();
     own_losses_.clear();
     const double mean = sum.item<double>() / static_cast<double>(count * world_.size());
-    tell([&] { observer_.on_replicas(trainer_.num_steps(), mean, count); });
+    tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
   }
   void save() {
     hear(trainer_.settle());
@@ -194,17 +213,17 @@ class RankLoop {
     trainer_.save(directory, to_toml(start_.spec));
     saved_at_ = now_seconds();
     wishes_to_save_ = false;
-    tell([&] { observer_.on_checkpoint(saved_step_, directory); });
+    tell([&] { shared_.observer.on_checkpoint(saved_step_, directory); });
   }
 
+  const SharedByRanks& shared_;
   const RunStart& start_;
   const TrainSpec& train_;
   Trainer& trainer_;
   Communicator& world_;
-  RunObserver& observer_;
-  const std::function<bool()>& stop_requested_;
   const bool asks_itself_ = start_.spec.pipeline.validation == "before";
   int64_t saved_step_ = -1;          // of the last checkpoint
+  int64_t evaluated_step_ = -1;      // of the last evaluation
   double saved_at_ = now_seconds();  // or begun
   bool wishes_to_save_ = false;      // and has said so
   bool told_of_graphs_ = false;
@@ -228,6 +247,8 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus);
   start.measured_partition = measured;
+  EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
+  const SharedByRanks shared{start, evaluated, observer, stop_requested};
   RunEnd end;
   run_ranks(
       DeviceMesh(spec.mesh).num_ranks(),
@@ -245,7 +266,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
           observer.on_start(told);
           for (const std::string& choice : run.choices) observer.on_choice(choice);
         }
-        RunEnd mine = RankLoop(start, trainer, world, observer, stop_requested).run();
+        RunEnd mine = RankLoop(shared, trainer, world).run();
         if (world.rank() == 0) end = std::move(mine);
       },
       LocalOptions{.deadline_seconds = kNoDeadline});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -26,9 +27,18 @@ struct RunStart {
   int64_t first_step = 0;     // > 0 when resumed
 };
 
+// A measurement on what was held out.
+struct Evaluation {
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  int64_t step = 0;                 // after so many updates
+  double loss = kUnknown;           // nats per token
+  double loss_per_byte = kUnknown;  // nats per byte of text, whatever the tokenizer makes of it (EvaluatedText)
+};
+
 struct RunEnd {
   int64_t num_steps = 0;
-  double validation_loss = 0;  // nats per token; NaN when nothing is held out, or the run was interrupted
+  Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
   Schedule schedule;
@@ -41,15 +51,16 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void on_start(const RunStart& start) = 0;
-  // What utilisation is measured against, once: at the start when train.peak_flops says it, else after the first step,
-  // or never when a step is too small to be worth a measurement.
+  // What utilisation is measured against from here on: at the start when train.peak_flops says it, else after the first
+  // step, or never when a step is too small to be worth a measurement; and again before the report of each step that
+  // has reached more, which is the peak from then on.
   virtual void on_peak(const PeakFlops& peak) {}
-  virtual void on_step(const StepReport& report) = 0;
+  virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}
   // What was chosen, from measurements or because of a checkpoint and what it lacks: what and why.
   virtual void on_choice(const std::string& choice) {}
-  virtual void on_evaluation(int64_t step, double validation_loss) = 0;
+  virtual void on_evaluation(const Evaluation& evaluation) = 0;
   // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
   // over the steps since they were last evaluated, `num_steps` of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
@@ -62,8 +73,8 @@ HostLimits host_limits();
 // Runs `spec`, whose fields are each valid (parse_run), on thread ranks. train.resume is a checkpoint or empty, and
 // train.out the caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each
 // save and each evaluation; when any rank says yes, all finish that step (under pipeline.validation "after": the one
-// after it), save and return. Throws ConfigError with every problem before any rank starts, RunError, CommError,
-// IoError.
+// after it), save and return; an evaluation that was due there is made when the run is resumed. Throws ConfigError with
+// every problem before any rank starts, RunError, CommError, IoError.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 
 }  // namespace braid

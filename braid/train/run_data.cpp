@@ -44,6 +44,7 @@ RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : fol
     open_prepared(spec, place);
     return;
   }
+  tokenizer_place_ = place;
   tokenizer_ = make_tokenizer(place);
   mark_ = mark_of(*tokenizer_, spec.tokenizer, place);
   tokenizer_files_ = tokenizer_copy(place);
@@ -57,6 +58,7 @@ void RunData::open_prepared(const DataSpec& spec, const std::string& tokenizer_p
   if (own && tokenizer_identity(place) != folder.manifest.tokenizer.identity) {
     throw IoError(place, -1, cat("is not the tokenizer that the data in ", folder.path, " were prepared with"));
   }
+  tokenizer_place_ = place;
   mark_ = folder.manifest.tokenizer;
   mark_.name = own ? place : spec.tokenizer;
   tokenizer_files_ = tokenizer_copy(place);
@@ -92,6 +94,16 @@ std::vector<Problem> RunData::problems(const RunSpec& spec) const {
                      exact(prepared)});
   }
   return found;
+}
+
+std::vector<int> RunData::token_bytes() const {
+  const std::unique_ptr<Tokenizer> opened = tokenizer_ ? nullptr : make_tokenizer(tokenizer_place_);
+  const Tokenizer& tokenizer = tokenizer_ ? *tokenizer_ : *opened;
+  std::vector<int> bytes;
+  for (int token = 0; token < tokenizer.vocab(); ++token) {
+    bytes.push_back(static_cast<int>(tokenizer.decode({token}).size()));
+  }
+  return bytes;
 }
 
 Corpus RunData::corpus(const RunSpec& spec) const {

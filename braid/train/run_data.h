@@ -28,6 +28,9 @@ class RunData {
   // not fit how they were prepared, a model.vocab without room for the tokenizer's, a part that does not fill one
   // sample of model.context; IoError.
   Corpus corpus(const RunSpec& spec) const;
+  // For every token of the tokenizer the bytes of text that it stands for; 0 for those that give no text. Throws
+  // ConfigError and IoError when the tokenizer of prepared data cannot be opened.
+  std::vector<int> token_bytes() const;
 
  private:
   void open_prepared(const DataSpec& spec, const std::string& tokenizer_place);
@@ -36,6 +39,7 @@ class RunData {
   std::vector<PreparedFolder> folders_;   // empty: data.paths are text
   std::unique_ptr<Tokenizer> tokenizer_;  // of text
   TokenizerMark mark_;
+  std::string tokenizer_place_;                         // "bytes", or where its files are
   std::map<std::string, std::string> tokenizer_files_;  // as they were when this was made
 };
 

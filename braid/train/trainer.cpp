@@ -12,7 +12,6 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
@@ -28,7 +27,7 @@ namespace braid {
 
 struct Trainer::Pass {
   Pass(const Trainer& trainer, const Blend& blend, Schedule the_schedule, ExecutorMode mode)
-      : batches(trainer.spec_, blend, *trainer.groups_, stream_key(trainer.spec_.train.seed, "samples")),
+      : batches(trainer.spec_, blend, *trainer.groups_, sample_order(trainer.spec_.train)),
         schedule(std::move(the_schedule)),
         versions(version_plan(trainer.spec_, schedule)),
         executor(trainer.spec_, *trainer.model_, batches, {mode, versions}),
@@ -198,6 +197,7 @@ double Trainer::learning_rate() const {
 }
 
 double Trainer::evaluate() {
+  owes_evaluation = false;
   if (!evaluation_) return std::numeric_limits<double>::quiet_NaN();
   complete();
   replication_->meet();

@@ -51,6 +51,8 @@ class Trainer {
   // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
   // Throws RunError when it is not finite.
   double evaluate();
+  // An evaluation was due when the run ended and was not made. Travels with the checkpoint; evaluate() makes up for it.
+  bool owes_evaluation = false;
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 

@@ -41,6 +41,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   if (optimizer_->num_steps() != num_steps_) {
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
   }
+  if (owes_evaluation) info.counters["owes_evaluation"] = 1;
   if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
   save_checkpoint(directory, {on_host(tensors()), info, &origin_.tokenizer_files}, groups_->world);
   replication_->saved(*optimizer_);
@@ -53,6 +54,7 @@ void Trainer::load_counters(const CheckpointInfo& info) {
     return found == info.counters.end() ? otherwise : found->second;
   };
   num_steps_ = info.step;
+  owes_evaluation = counter("owes_evaluation", 0) != 0;
   optimizer_->set_num_steps(static_cast<int64_t>(counter("optimizer_steps", static_cast<double>(info.step))));
   if (!loss_scaler_) return;
   const auto num_finite = static_cast<int64_t>(counter("finite_steps", 0));

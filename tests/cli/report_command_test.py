@@ -1,5 +1,6 @@
 """braid report as a user calls it: from a folder to a page, and what it says when there is none."""
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -33,11 +34,11 @@ class Report(unittest.TestCase):
 
     def test_a_page_is_written_into_the_run(self):
         done = braid("report", str(self.run_folder) + "/")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(done.stdout, f"{self.run_folder}/report.html\n")
+        self.assertEqual((done.returncode, done.stdout), (0, f"{self.run_folder}/report.html\n"))
         page = (self.run_folder / "report.html").read_text()
         self.assertIn("<h1>my run</h1>", page)
-        self.assertIn("1 unreadable line of metrics.jsonl", page)
+        self.assertEqual(done.stderr, f"braid: {self.run_folder}/metrics.jsonl: 1 unreadable line left out\n")
+        self.assertIn("metrics.jsonl: 1 unreadable line left out", page)
         self.assertIn("measured", page)
         self.assertEqual(re.findall(r"(?:src|href)=", page), [])
 
@@ -56,20 +57,69 @@ class Report(unittest.TestCase):
         self.assertEqual(braid("report", str(self.run_folder)).returncode, 0)
         self.assertNotIn("The last step", (self.run_folder / "report.html").read_text())
 
-    def test_everything_that_is_missing_is_said(self):
+    def page_with(self, fault):
+        """The page of a run of which something cannot be read, which is said in it and on standard error."""
+        done = braid("report", str(self.run_folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = (self.run_folder / "report.html").read_text()
+        self.assertIn(f"braid: {self.run_folder}/{fault}", done.stderr)
+        self.assertIn(fault, re.sub(r"&quot;", '"', page))
+        return page
+
+    def test_a_folder_that_is_no_run_is_refused_with_everything_that_is_missing(self):
         (self.run_folder / "config.toml").unlink()
         (self.run_folder / "metrics.jsonl").unlink()
         said = self.refused(str(self.run_folder))
-        self.assertIn("config.toml: is missing", said)
-        self.assertIn("metrics.jsonl: is missing", said)
+        self.assertIn("config.toml is missing", said)
+        self.assertIn("metrics.jsonl is missing", said)
         self.assertIn("must be the folder of a run", self.refused(str(self.run_folder / "no")))
         self.refused()
 
-    def test_files_that_are_no_runs_are_named(self):
-        (self.run_folder / "trace.json").write_text("{}")
-        self.assertIn("trace.json", self.refused(str(self.run_folder)))
-        (self.run_folder / "metrics.jsonl").write_text("hello\n")
-        self.assertIn("metrics.jsonl", self.refused(str(self.run_folder)))
+    def test_what_is_missing_is_said_on_the_page_and_the_rest_is_there(self):
+        (self.run_folder / "config.toml").unlink()
+        page = self.page_with("config.toml is missing")
+        self.assertIn('<p class="lead">10 parameters \u00b7 step 4</p>', page)
+        self.assertIn(">Loss<", page)
+        self.assertNotIn("Configuration", page)
+        (self.run_folder / "config.toml").write_text(CONFIG)
+        (self.run_folder / "metrics.jsonl").unlink()
+        page = self.page_with("metrics.jsonl is missing")
+        self.assertIn("Configuration", page)
+        self.assertIn("The last step", page)
+
+    def test_what_is_broken_is_said_on_the_page_and_the_rest_is_there(self):
+        (self.run_folder / "config.toml").write_text("[model]\nfamily = gpt2\n")
+        page = self.page_with("config.toml:2:")
+        self.assertIn("family = gpt2", page)
+        self.assertIn(">Loss<", page)
+        for trace in ("{}", "[" * 100000, '{"traceEvents":[{"ph":"X"}]}', "\0"):
+            (self.run_folder / "trace.json").write_text(trace)
+            self.assertNotIn("The last step", self.page_with("trace.json: must be a trace that braid train wrote"))
+        for lines in ("hello\n", "", '{"kind":"run","environment":{"a":' + "[" * 500000 + "]" * 500000 + "}}\nx\n"):
+            (self.run_folder / "metrics.jsonl").write_text(lines)
+            self.page_with("metrics.jsonl")
+
+    def test_what_is_in_the_way_of_a_file_is_said(self):
+        for name in ("config.toml", "metrics.jsonl", "trace.json"):
+            (self.run_folder / name).unlink()
+            (self.run_folder / name).symlink_to(name)
+            self.page_with(f"{name} cannot be read: Too many levels of symbolic links")
+            (self.run_folder / name).unlink()
+            (self.run_folder / name).mkdir()
+            self.page_with(f"{name} is no file")
+            (self.run_folder / name).rmdir()
+            os.mkfifo(self.run_folder / name)
+            self.page_with(f"{name} is no file")
+            (self.run_folder / name).unlink()
+            self.setUp()
+
+    def test_a_path_that_leads_nowhere_is_the_users_to_mend(self):
+        loop = self.run_folder / "loop"
+        loop.symlink_to("loop")
+        for path in (loop, self.run_folder / ("long" * 100), self.run_folder / "config.toml", "/proc/self/mem", ""):
+            self.refused(str(path))
+        self.assertEqual(braid("report", str(self.run_folder), "--out", str(self.run_folder)).returncode, 3)
+        self.assertEqual(braid("report", str(self.run_folder), "--out", str(loop)).returncode, 3)
 
 
 if __name__ == "__main__":

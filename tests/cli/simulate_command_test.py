@@ -134,6 +134,22 @@ class Simulate(unittest.TestCase):
         for option in ("--ranks = 3", "--microbatches = 4", "--chunks = 2"):
             self.assertIn(option, said)
         self.assertIn("cannot be read", self.refused("--schedule", "file:/nowhere/table.csv"))
+        os.symlink("loop", os.path.join(self.folder, "loop"))
+        for path, why in ((self.folder, "is a folder"), (self.folder + "/loop", "symbolic links"),
+                          ("/" + "long" * 100, "too long"), ("/dev/zero", "more than")):
+            self.assertIn(why, self.refused("--schedule", "file:" + path))
+            self.assertIn(why, self.refused("--schedule", "zb-v", "--ranks", "1", "--microbatches", "2",
+                                            "--stage-times", path))
+        huge = self.refused("--schedule", "file:" + self.written("huge.csv", "0F0," + "x" * 2000000 + ",0\0F1\n"))
+        self.assertLess(len(huge), 1000)
+        self.assertIn("row 1, column 2 = xxx", huge)
+        self.assertIn("row 1, column 3", huge)
+        for table, why in (("\n" * 3000000, "rows"), ("0F2000000000\n", "a microbatch beyond"),
+                           ("100000F0,0F1000000\n", "too few for 100001 stages and 1000001 microbatches")):
+            self.assertIn(why, self.refused("--schedule", "file:" + self.written("wide.csv", table + "0F0\n")))
+        for numbers in (("2000000000", "2000000000"), ("4", "2000000000"), ("100000", "100000")):
+            self.assertIn("ranks x chunks x microbatches",
+                          self.refused("--schedule", "1f1b", "--ranks", numbers[0], "--microbatches", numbers[1]))
         bad = self.written("bad.csv", "0F0,zap\n0F0,0X1\n")
         said = self.refused("--schedule", "file:" + bad)
         for cell in ("row 1, column 2", "row 2, column 1", "row 2, column 2"):
@@ -212,6 +228,29 @@ class Simulate(unittest.TestCase):
         rows = {line[:26].strip(): line[26:].split() for line in done.stdout.splitlines()}
         self.assertEqual(rows["makespan"], ["33", "33", "27"])
         self.assertIn("gpipe, 4 ranks, 8 microbatches", done.stdout)
+
+    # zb-v fills two stages of a rank with what 1f1b does in one: by its own count of stages it would seem twice as slow.
+    def test_compared_schedules_run_the_same_model(self):
+        words = ("--compare", "1f1b,zb-v,interleaved,dualpipe", "--ranks", "4", "--microbatches", "8")
+        all_said = self.said(*words)
+        self.assertEqual([said["stage_share"] for said in all_said], [1, 0.5, 0.5, 1])
+        for said in all_said:
+            self.assertEqual(said["makespan"] - said["bubble_time"], 24, said["schedule"])  # 8 x (F + I + W) on a rank
+        self.assertEqual([said["makespan"] for said in all_said[:3]], [33, 25.5, 28.5])
+        done = simulate(*words)
+        rows = {line[:26].strip(): line[26:].split() for line in done.stdout.splitlines()}
+        self.assertEqual(rows["makespan"][:3], ["33", "25.5", "28.5"])
+        self.assertIn("All run the same model: with v stages on a rank a stage takes 1/v", done.stdout)
+        self.assertNotIn("same model", simulate("--compare", "1f1b,gpipe", *words[2:]).stdout)
+        alone, = self.said("--schedule", "zb-v", *words[2:])
+        self.assertEqual((alone["makespan"], alone.get("stage_share")), (51, None))
+
+    def test_compared_stages_with_times_of_their_own_keep_them(self):
+        times = self.written("times", "1 1 1\n" * 4)
+        said, = [said for said in self.said("--compare", "zb-v,interleaved", "--ranks", "2", "--microbatches", "4",
+                                            "--stage-times", times) if said["schedule"] == "zb-v"]
+        alone, = self.said("--schedule", "zb-v", "--ranks", "2", "--microbatches", "4")
+        self.assertEqual((said["makespan"], said.get("stage_share")), (alone["makespan"], None))
 
     def test_a_terminal_gets_colour_and_no_more_than_it_holds(self):
         printed = on_a_terminal(70, 24, "--schedule", "1f1b", "--ranks", "64", "--microbatches", "16")

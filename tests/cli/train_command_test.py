@@ -1,4 +1,8 @@
 """braid train and braid sample as a user calls them: what is written, what is said, and how it ends."""
+import json
+import os
+import pty
+import re
 import unittest
 
 from tiny_run import TinyRun
@@ -27,7 +31,69 @@ class Train(TinyRun):
             self.assertEqual(hashes[0], hashes[1])
             self.assertEqual(len(self.losses()), len(self.losses(out)))
             for a, b in zip(self.losses(), self.losses(out)):
-                self.assertAlmostEqual(a, b, delta=2e-3)
+                self.assertAlmostEqual(a, b, delta=2e-5)
+
+    def test_lines_follow_those_of_metrics_and_a_bar_every_step(self):
+        done = self.trained("train.log_every=4")
+        self.assertEqual([line["step"] for line in self.metrics() if line["kind"] == "step"], [4, 6])
+        shown = re.findall(r"^step (\d)/6  loss", done.stdout, re.M)
+        self.assertEqual(shown, ["1", "4", "6"])
+        ours, theirs = pty.openpty()
+        process = self.started("train.log_every=4", "train.out=terminal", stdout=theirs)
+        os.close(theirs)
+        said = b""
+        while not said.count(b"6/6 "):
+            said += os.read(ours, 4096)
+        self.assertIn(b"\r\x1b[K1/6 ", said)
+        os.close(ours)
+
+    def test_no_step_reaches_more_than_the_peak_and_a_peak_that_was_too_low_is_said(self):
+        done = self.trained("train.peak_flops=1")
+        shares = [line["mfu"] for line in self.metrics() if line["kind"] == "step"]
+        self.assertEqual(shares[0], 1)
+        self.assertLessEqual(max(shares), 1)
+        peaks = [line for line in self.metrics() if line["kind"] == "peak"]
+        self.assertEqual([line["source"] for line in peaks], ["given"] + ["step"] * (len(peaks) - 1))
+        self.assertIn("reached by a step, more than was known before; mfu is measured against it", done.stdout)
+        self.assertEqual(len(re.findall("^peak ", done.stdout, re.M)), 2, "however often it grows")
+
+    def test_what_is_called_ideal_is_never_slower_than_what_was_measured(self):
+        for schedule in ("1f1b", "zb-h1"):
+            done = self.trained("mesh.pipe=2", f"pipeline.schedule={schedule}", f"train.out={schedule}")
+            events = json.loads((self.path / schedule / "trace.json").read_text())["traceEvents"]
+            ends = [max(event["ts"] + event["dur"] for event in events if event["ph"] == "X" and event["pid"] == pid)
+                    for pid in (0, 1)]
+            self.assertLess(ends[1], ends[0])
+            measured, ideal = re.search(r"([\d.]+) % measured, ([\d.]+) % ideal", done.stdout).groups()
+            self.assertLessEqual(float(ideal), float(measured))
+
+    # A tokenizer of its own makes fewer tokens of the same bytes.
+    def test_nats_per_byte_stand_beside_nats_per_token(self):
+        self.assertEqual(self.braid("data", "train-bpe", "--vocab", "300", "--out", "tok", "text").returncode, 0)
+        self.assertEqual(self.braid("data", "prepare", "--out", "tokens", "--tokenizer", "tok", "text").returncode, 0)
+        for data in (["data.tokenizer=tok"], ["data.paths=[tokens]"]):
+            done = self.trained(*data, "train.overwrite=true")
+            last = [line for line in self.metrics() if line["kind"] == "evaluation"][-1]
+            per_token, per_byte = last["validation_loss"], last["validation_loss_per_byte"]
+            self.assertGreater(per_token, 1.5 * per_byte)
+            self.assertIn(f"step 6  validation loss {per_token:.4f}, {per_byte:.4f} per byte\n", done.stdout)
+            self.assertIn(f"validation loss {per_token:.4f} nats per token, {per_byte:.4f} per byte, ", done.stdout)
+        self.assertNotIn("per byte", self.trained("train.out=bytes").stdout)
+        last = [line for line in self.metrics("bytes") if line["kind"] == "evaluation"][-1]
+        self.assertAlmostEqual(last["validation_loss_per_byte"] / last["validation_loss"], 1, delta=0.01)
+
+    def test_the_configuration_is_replaced_whole_and_before_metrics_are_opened(self):
+        (self.path / "run").mkdir()
+        (self.path / "run" / "config.toml").write_text("of an earlier run\n")
+        os.link(self.path / "run" / "config.toml", self.path / "kept.toml")
+        self.trained()
+        self.assertEqual((self.path / "kept.toml").read_text(), "of an earlier run\n", "not written over in its place")
+        self.assertFalse((self.path / "run" / "config.toml.tmp").exists())
+        (self.path / "next" / "config.toml" / "in the way").mkdir(parents=True)
+        done = self.braid("train", "run.toml", "train.out=next")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("next/config.toml", done.stderr)
+        self.assertFalse((self.path / "next" / "metrics.jsonl").exists())
 
     def test_a_run_cut_in_two_is_the_run(self):
         exact = ["train.reduction=reproducible"]

@@ -111,11 +111,38 @@ TEST(RunPage, WhatIsNotThereIsLeftOut) {
   EXPECT_EQ(html.find("Memory"), html.npos);
   RunPage page = sample(1);
   page.record.first_steps = {0, 1};
-  page.record.num_damaged_lines = 1;
   EXPECT_NE(run_page(page).find("Started 2 times, again after step 1;"), std::string::npos);
-  EXPECT_NE(run_page(page).find("1 unreadable line of"), std::string::npos);
   page.config_toml = "[[[ <no toml>";
   EXPECT_NE(run_page(page).find("<pre>[[[ &lt;no toml&gt;</pre>"), std::string::npos);
+}
+
+TEST(RunPage, WhatCouldNotBeReadIsSaidOnTop) {
+  RunPage page = sample(3);
+  page.config_toml = "";
+  page.faults = {"config.toml is missing", "b < a"};
+  const std::string html = run_page(page);
+  EXPECT_NE(html.find("<p class=\"lead\">1,234,567 parameters \u00b7 step 3</p>\n"
+                      "<p class=\"fault\">config.toml is missing</p>\n<p class=\"fault\">b &lt; a</p>"),
+            html.npos);
+  EXPECT_EQ(html.find("Configuration"), html.npos);
+  EXPECT_NE(html.find(">Loss<"), html.npos);
+}
+
+// Both numbers are of the step that is drawn: what is above them is the median of many.
+TEST(RunPage, TheBubbleWithoutWaitingStandsBesideTheOneItIsLessThan) {
+  RunPage page = sample(3);
+  page.timelines[0].timeline.ranks[1][0].begin = 0.02;
+  page.timelines[0].timeline.ranks[1][0].end = 0.03;
+  EXPECT_NE(run_page(page).find("last step 66.7 %, without waiting 50.0 %"), std::string::npos);
+}
+
+TEST(RunPage, NatsPerByteAreShownWhereTokensAreNotBytes) {
+  RunPage page = sample(3);
+  page.record.validation_per_byte = {{5, 0.5}};
+  EXPECT_NE(run_page(page).find("<div class=\"value\">0.5000</div><div class=\"more\">nats per byte of text"),
+            std::string::npos);
+  page.config_toml += "[data]\ntokenizer = \"bytes\"\n";
+  EXPECT_EQ(run_page(page).find("nats per byte"), std::string::npos);
 }
 
 TEST(Chart, ACurveByHand) {

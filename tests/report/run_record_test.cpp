@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace braid::run_record_test {
 namespace {
@@ -20,7 +21,7 @@ constexpr char kRun[] =
 {"kind":"memory","step":1,"peak_bytes":{"parameters":[1.0,2.0],"other":[3.0,4.0]}}
 {"kind":"peak","flops_per_second":1e9,"source":"measured","size":256}
 {"kind":"step","step":2,"loss":4.5,"mfu":0.5,"peak_memory_bytes":[11.0,21.0]}
-{"kind":"evaluation","step":2,"validation_loss":4.25}
+{"kind":"evaluation","step":2,"validation_loss":4.25,"validation_loss_per_byte":1.5}
 {"kind":"checkpoint","step":2,"directory":"out/step-2"}
 )";
 
@@ -32,6 +33,7 @@ TEST(RunRecord, AWholeRun) {
   EXPECT_EQ(record.steps.at("loss"), (Series{{1, 5.5}, {2, 4.5}}));
   EXPECT_EQ(record.steps.at("mfu"), (Series{{2, 0.5}}));
   EXPECT_EQ(record.validation, (Series{{2, 4.25}}));
+  EXPECT_EQ(record.validation_per_byte, (Series{{2, 1.5}}));
   EXPECT_EQ(record.peak_flops, 1e9);
   EXPECT_EQ(record.peak_source, "measured");
   EXPECT_EQ(record.peak_memory, (std::vector<double>{11, 21}));
@@ -53,6 +55,7 @@ TEST(RunRecord, AResumeReplacesWhatCameAfter) {
   EXPECT_EQ(record.first_steps, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(record.steps.at("loss"), (Series{{1, 5.5}, {2, 4.0}, {3, 3.0}}));
   EXPECT_TRUE(record.validation.empty());
+  EXPECT_TRUE(record.validation_per_byte.empty());
   EXPECT_TRUE(record.checkpoints.empty());
   EXPECT_EQ(record.num_steps(), 3);
 }
@@ -63,14 +66,20 @@ TEST(RunRecord, ANewRunInTheSameFolderStandsAlone) {
   EXPECT_EQ(record.num_steps(), 0);
 }
 
-// Cut anywhere, the lines before the cut are read and the damage is counted.
+// Cut anywhere, the whole lines before the cut are read as ever and the piece behind them is counted.
 TEST(RunRecord, EveryTruncationIsRead) {
   const std::string whole = kRun;
-  for (size_t length = 0; length <= whole.size(); ++length) {
-    const RunRecord record = read(whole.substr(0, length));
-    EXPECT_LE(record.num_damaged_lines, 1) << length;
+  std::string lines, piece;  // of the text so far
+  for (const char next : whole) {
+    const bool whole_line = next == '\n';
+    const RunRecord record = read(lines + piece);
+    EXPECT_EQ(record.num_damaged_lines, piece.empty() || whole_line ? 0 : 1) << piece;
+    if (!whole_line) EXPECT_EQ(record.steps, read(lines).steps) << piece;
+    piece += next;
+    if (next == '\n') lines += std::exchange(piece, "");
   }
-  EXPECT_EQ(read(whole.substr(0, whole.size() - 5)).num_damaged_lines, 1);
+  EXPECT_EQ(lines, whole);
+  EXPECT_EQ(read(lines).num_damaged_lines, 0);
   EXPECT_EQ(read(whole + "{\"kind\":\"st\n{\"kind\":\"step\",\"step\":3,\"loss\":1.0}\n").last("loss"), 1.0);
 }
 
@@ -80,8 +89,12 @@ TEST(RunRecord, OddLinesAreCountedNotBelieved) {
       "{\"kind\":\"memory\",\"peak_bytes\":3}\n{\"kind\":\"checkpoint\",\"step\":1}\n{\"kind\":\"run\",\"first_step\":"
       "\"a\"}\n"
       "{\"kind\":\"run\",\"environment\":[]}\n\n{\"kind\":\"of the future\",\"x\":1}\n");
-  EXPECT_GE(record.num_damaged_lines, 9);
+  // All but those that are lawful: an environment that is an empty list, a blank line, a kind of the future.
+  EXPECT_EQ(record.num_damaged_lines, 11);
+  EXPECT_EQ(record.first_steps, (std::vector<int64_t>{0}));
   EXPECT_TRUE(record.steps.empty());
+  EXPECT_TRUE(record.memory.empty());
+  EXPECT_TRUE(record.checkpoints.empty());
 }
 
 }  // namespace

@@ -29,6 +29,18 @@ TEST(CostModel, APairTakesTheSumUnlessToldOtherwise) {
             "rank 1  .  F0 B0--- .  .  F1 B1---\n");
 }
 
+TEST(CostModel, AShareOfTheLayersTakesAShareOfTheTimes) {
+  const CostModel half =
+      with_share({.forward = 2, .input_grad = 4, .weight_grad = 6, .transfer = 1, .overlapped = 8, .update = 10}, 0.5);
+  const Action forward{Op::Forward, 0, 1, Fusion::WithNext}, backward{Op::FullBackward, 0, 0};
+  EXPECT_EQ(half.compute(forward), 1);
+  EXPECT_EQ(half.compute(backward), 5);
+  EXPECT_EQ(half.compute_pair(forward, backward), 4);
+  EXPECT_EQ(half.compute({Op::Recompute, 0, 0}), 1);
+  EXPECT_EQ(half.compute({Op::Update, 0, 0}), 5);
+  EXPECT_EQ(half.transfer, 1);
+}
+
 TEST(CostModel, WhatAPairMakesIsThereAtItsEnd) {
   for (const double latency : {0.0, 0.25}) {
     const Timeline timeline = simulate(from_csv(kFused, "fused"), {.transfer = latency, .overlapped = 2});

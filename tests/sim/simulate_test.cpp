@@ -13,6 +13,8 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/unit_time.h"
 #include "braid/schedule/validate.h"
+#include "braid/sim/measured_cost.h"
+#include "tests/support/dice.h"
 #include "tests/support/schedule_requests.h"
 
 namespace braid::simulate_test {
@@ -48,6 +50,49 @@ TEST(Simulate, RendezvousHoldsBothRanks) {
   EXPECT_EQ(first[3].begin, 2.5);  // 0SEND_F1 meets 1RECV_F1, reached when 1F0 ends
   EXPECT_EQ(first[3].end, 3.0);
   EXPECT_EQ(timeline.ranks[1][2].end, 3.0);
+}
+
+// A step on stages of different lengths, whose transfers take time.
+Timeline on_uneven_stages(const Schedule& schedule) {
+  Dice dice(7);
+  CostModel cost{.transfer = 0.5};
+  cost.stages.resize(static_cast<size_t>(schedule.num_stages));
+  const auto time = [&] { return 1.0 * dice.between(1, 4); };
+  for (StageTimes& stage : cost.stages) stage = {.forward = time(), .input_grad = time(), .weight_grad = time()};
+  return simulate(schedule, cost);
+}
+
+TEST(Replay, IsNeverSlowerThanWhatWasMeasured) {
+  for (const auto& named : valid_requests({{4, 8}})) {
+    const Schedule schedule = with_comms(named.schedule());
+    const Timeline measured = on_uneven_stages(schedule), ideal = replay(schedule, measured);
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+      EXPECT_EQ(ideal.busy(rank), measured.busy(rank)) << named.name;
+      for (size_t i = 0; i < measured.ranks[rank].size(); ++i) {
+        EXPECT_EQ(ideal.ranks[rank][i].action, measured.ranks[rank][i].action) << named.name;
+        EXPECT_LE(ideal.ranks[rank][i].end, measured.ranks[rank][i].end) << named.name;
+      }
+    }
+    EXPECT_LT(ideal.makespan(), measured.makespan()) << named.name << ": transfers take no time";
+    EXPECT_LT(ideal.bubble_fraction(), measured.bubble_fraction()) << named.name;
+  }
+}
+
+// Two of three forwards were held up: a model of typical times would have the third as long.
+TEST(Replay, EveryActionTakesWhatItTookItself) {
+  const Schedule schedule = with_comms(gpipe(1, 3));
+  Timeline measured{{{{{Op::Forward, 0, 0}, 10, 19},
+                      {{Op::Forward, 0, 1}, 19, 20},
+                      {{Op::Forward, 0, 2}, 21, 30},
+                      {{Op::FullBackward, 0, 0}, 30, 31},
+                      {{Op::FullBackward, 0, 1}, 31, 32},
+                      {{Op::FullBackward, 0, 2}, 32, 33}}}};
+  EXPECT_EQ(replay(schedule, measured).makespan(), 22);
+  MeasuredCost typical;
+  typical.add(measured);
+  EXPECT_GT(simulate(schedule, typical.cost(1)).makespan(), measured.makespan());
+  measured.ranks[0].pop_back();
+  EXPECT_THROW(replay(schedule, measured), InternalError);
 }
 
 TEST(Simulate, AgreesWithTheUnitClock) {

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "braid/base/errors.h"
-#include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/optim/lr_schedule.h"
@@ -33,7 +32,7 @@ class Replay {
       models_.push_back(std::make_unique<StageModel>(serial_, groups_));
       optimizers_.push_back(std::make_unique<AdamW>(serial_.optimizer, models_[r]->params()));
     }
-    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, stream_key(spec.train.seed, "samples"));
+    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, sample_order(spec.train));
     anchor_ = weights(0).clone();
     momentum_ = at::zeros_like(anchor_);
   }

@@ -112,12 +112,27 @@ TEST_F(PrecisionResume, GoesOnWithTheSameBitsAndTheSameScale) {
   }
 }
 
+// Its weights are those masters rounded to its own type, and it goes on from them with its own loss scale.
 TEST_F(PrecisionResume, AnotherPrecisionReadsTheSameMasters) {
+  at::Tensor saved;
   on_every_rank(spec_in("bfloat16"), [&](Trainer& trainer) {
     trainer.step();
+    saved = trainer.model().params().flat_master().clone();
     trainer.save(folder_ + "/saved", "");
   });
-  for (const char* dtype : {"float32", "float16"}) EXPECT_TRUE(third_step(spec_in(dtype)).defined()) << dtype;
+  for (const char* dtype : {"float32", "float16"}) {
+    const RunSpec spec = spec_in(dtype);
+    on_every_rank(spec, [&](Trainer& trainer) {
+      trainer.load(folder_ + "/saved");
+      const ParamStore& params = trainer.model().params();
+      EXPECT_TRUE(params.flat_master().equal(saved)) << dtype;
+      EXPECT_TRUE(params.flat_data().equal(saved.to(params.flat_data().scalar_type()))) << dtype;
+      const StepReport report = trainer.step();
+      EXPECT_EQ(report.step, 2) << dtype;
+      EXPECT_EQ(report.loss_scale, dtype == std::string("float16") ? spec.train.loss_scale : 1) << dtype;
+      EXPECT_EQ(params.flat_master().equal(saved), report.skipped) << dtype;
+    });
+  }
 }
 
 }  // namespace

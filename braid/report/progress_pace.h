@@ -1,0 +1,25 @@
+// Which steps of a run are shown. It knows neither clock nor terminal: the caller brings the time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace braid {
+
+// Shows the first step that it is asked about, the last of the run, those that `every` (at least 1) divides, and each
+// that ends `seconds` or more after the one shown before it: slow steps are all shown, quick ones leave some out, and
+// whoever watches is never left alone for much longer than that.
+class ProgressPace {
+ public:
+  ProgressPace(int64_t every, double seconds) : every_(every), seconds_(seconds) {}
+
+  // Of the step that ends at `now` (seconds, from any moment on). Steps come in their order.
+  bool shows(int64_t step, int64_t last_step, double now);
+
+ private:
+  int64_t every_;
+  double seconds_;
+  std::optional<double> shown_at_;
+};
+
+}  // namespace braid

@@ -1,0 +1,79 @@
+"""scripts/run_tests on the word of a ctest made for the purpose: what it counts, and what it says of tests that were
+skipped."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = """1/4 Testing: nn
+[ RUN      ] Kernels.Products
+[       OK ] Kernels.Products (2 ms)
+[ RUN      ] Kernels.Avx512
+/house/tests/nn/kernels_test.cpp:199: Skipped
+one set of kernels
+here
+
+[  SKIPPED ] Kernels.Avx512 (0 ms)
+[ RUN      ] Kernels.Avx1024
+/house/tests/nn/kernels_test.cpp:201: Skipped
+
+[  SKIPPED ] Kernels.Avx1024 (0 ms)
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] Kernels.Avx512
+2/4 Testing: prepare
+test_a (__main__.Prepare.test_a) ... skipped "the user's wing"
+test_b (__main__.Prepare.test_b)
+What it is about. ... skipped "the user's wing"
+test_c (__main__.Prepare.test_c) ... ok
+3/4 Testing: cuda_library
+skipped: libc10_cuda.so cannot be loaded
+"""
+
+
+class RunTests(unittest.TestCase):
+    def run_tests(self, summary, details):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name in ("scripts/run_tests", "tools/skipped_tests"):
+                (root / name).parent.mkdir()
+                shutil.copy(SOURCE / name, root / name)
+            (root / "bin").mkdir()
+            (root / "bin" / "ctest").write_text(f"#!/bin/sh\ncat <<'END'\n{summary}END\n")
+            (root / "bin" / "ctest").chmod(0o755)
+            (root / "build/release/Testing/Temporary").mkdir(parents=True)
+            (root / "build/release/Testing/Temporary/LastTest.log").write_text(details)
+            environment = os.environ | {"PATH": f"{root / 'bin'}:{os.environ['PATH']}"}
+            done = subprocess.run([root / "scripts/run_tests", "release", "."], capture_output=True, text=True,
+                                  env=environment)
+            return done.returncode, done.stdout.splitlines()
+
+    def test_what_was_skipped_is_listed_by_its_reason_and_is_no_failure(self):
+        code, said = self.run_tests("1/3 Test  #1: nn .......   Passed    0.03 sec\n"
+                                    "2/3 Test  #2: prepare ..   Passed    0.02 sec\n"
+                                    "3/3 Test #11: cuda_library ...***Skipped   0.01 sec\n", SKIPPED)
+        self.assertEqual(said[1:], [
+            "skipped: one set of kernels here: nn Kernels.Avx512",
+            "skipped: no reason given: nn Kernels.Avx1024",
+            "skipped: the user's wing: prepare test_a, prepare test_b",
+            "skipped: libc10_cuda.so cannot be loaded: cuda_library",
+            "release: 2 passed, 0 failed, 1 skipped"])
+        self.assertEqual(code, 0)
+
+    def test_many_with_one_reason_take_one_line(self):
+        log = "1/1 Testing: t\n" + "".join(f"test_{i} (X.test_{i}) ... skipped 'so'\n" for i in range(9))
+        code, said = self.run_tests("1/1 Test #1: t ...   Passed    0.03 sec\n", log)
+        self.assertEqual(said[1:-1], ["skipped: so: t test_0, t test_1, t test_2 and 6 more"])
+
+    def test_a_failure_and_nothing_at_all_are_errors(self):
+        for summary, counts in (("1/2 Test #1: a ...   Passed 0.1 sec\n2/2 Test #2: b ...***Failed 0.1 sec\n", "1 passed, 1"),
+                                ("1/1 Test #1: a ...***Skipped 0.1 sec\n", "0 passed, 0")):
+            code, said = self.run_tests(summary, "")
+            self.assertEqual(code, 1)
+            self.assertIn(f"release: {counts} failed", said[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
