@@ -56,7 +56,7 @@ TEST(Override, Complaints) {
        {"pipeline.schedule=1f1bb"},
        "pipeline.schedule = \"1f1bb\": must be " + schedules() + "; nearest valid is \"1f1b\""},
       {"", {"train.reduction="}, "train.reduction = \"\": must be \"fast\" or \"reproducible\""},
-      {"", {"train.out=\xff"}, "train.out = \xff: is not a TOML value"},
+      {"", {"train.out=\xff"}, "train.out = \\xff: is not a TOML value"},
       {"",
        {"model.heads=5", "train.dtype=half", "lr=1"},
        "lr = 1: is not a known key; nearest valid is optimizer.lr\n"
