@@ -29,7 +29,7 @@ std::string text(const Problem& problem) {
   if (!line.empty()) line += ": ";
   line += problem.rule;
   if (!problem.nearest.empty()) line += "; nearest valid is " + problem.nearest;
-  return line;
+  return problem.place.empty() ? line : problem.place + ": " + line;
 }
 
 ConfigError::ConfigError(std::vector<Problem> problems)

@@ -1,11 +1,12 @@
 // braid report: one HTML page from a run's folder. It needs no LibTorch.
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
@@ -18,26 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw IoError(path, -1, "cannot be read");
-  return text.str();
-}
+constexpr int64_t kMostBytes = 4'000'000'000;  // of any file of a run
 
 // A run that still goes on, or that was killed, has no timeline; the page does without.
 std::vector<NamedTimeline> timelines_of(const fs::path& run) {
   const fs::path trace = run / "trace.json";
-  if (!fs::exists(trace)) return {};
-  return parse_chrome_trace(contents(trace), trace);
+  if (path_kind(trace) == PathKind::Nothing) return {};
+  return parse_chrome_trace(file_content(trace, kMostBytes), trace);
 }
 
 void refuse_what_is_no_run(const fs::path& run) {
   std::vector<Problem> found;
-  if (!fs::is_directory(run)) throw ConfigError({{"RUN", run, "must be the folder of a run (train.out)", ""}});
+  if (path_kind(run) != PathKind::Folder)
+    throw ConfigError({{"RUN", run, "must be the folder of a run (train.out)", ""}});
   for (const char* name : {"config.toml", "metrics.jsonl"}) {
-    if (!fs::is_regular_file(run / name)) {
+    if (path_kind(run / name) != PathKind::File) {
       found.push_back({(run / name).string(), "", "is missing; braid train writes it into train.out", ""});
     }
   }
@@ -45,8 +41,7 @@ void refuse_what_is_no_run(const fs::path& run) {
 }
 
 RunRecord record_of(const fs::path& metrics) {
-  std::ifstream lines(metrics, std::ios::binary);
-  if (!lines) throw IoError(metrics, -1, "cannot be read");
+  std::istringstream lines(file_content(metrics, kMostBytes));
   RunRecord record = read_run_record(lines);
   if (record.first_steps.empty() && record.steps.empty()) {
     throw ConfigError({{metrics.string(), "", "must hold the lines of a run (docs/metrics_format.md)", ""}});
@@ -70,7 +65,7 @@ int report_command(const Words& words) {
   refuse_what_is_no_run(folder);
   RunPage page;
   page.name = folder.filename() == "." ? fs::current_path().filename() : folder.filename();
-  page.config_toml = contents(folder / "config.toml");
+  page.config_toml = file_content(folder / "config.toml", kMostBytes);
   page.record = record_of(folder / "metrics.jsonl");
   page.timelines = timelines_of(folder);
   if (out.empty()) out = folder / "report.html";

@@ -36,7 +36,7 @@ bool same_saved_type(const RunSpec& a, const RunSpec& b) {
 }
 
 std::string described(const ContentMark& mark) {
-  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, xxh64 ", hex(mark.digest), ")");
+  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, ", text(mark.digest), ")");
 }
 
 // The first difference; empty when there is none.
@@ -88,7 +88,7 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
 }  // namespace
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
-  return parse_run(info.config_toml, directory + "/manifest.json", {}, kAnyMesh);
+  return parse_run(info.config_toml, cat("config in ", directory, "/manifest.json"), {}, kAnyMesh);
 }
 
 // Replicas that were saved with weights of their own go on as so many.
