@@ -14,21 +14,16 @@ std::string behind(const std::string& text, std::string_view mark) {
   return at == text.npos ? text : text.substr(at + mark.size());
 }
 
-// The library repeats all of the token it stopped at, which may be most of a file.
-std::string without_what_was_read(const std::string& text) { return text.substr(0, text.find("; last read: ")); }
-
 template <class Json>
 JsonFault read(std::string_view text, Json& tree) {
   try {
     tree = Json::parse(text);
     return {};
   } catch (const nlohmann::json::parse_error& error) {
-    // "... at line 1, column 5: syntax error while parsing value - invalid literal; last read: 'tru}'"
     const auto seen = text.substr(0, std::min(text.size(), std::max<size_t>(error.byte, 1) - 1));
-    const std::string message = without_what_was_read(behind(in_words(error), ": "));
     const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
     return {1 + std::count(seen.begin(), seen.end(), '\n'),
-            "is not JSON: " + (is_empty ? "it is empty" : behind(message, " - "))};
+            "is not JSON: " + (is_empty ? "it is empty" : in_words(error))};
   } catch (const nlohmann::json::exception& error) {  // a number that no type holds
     return {1, "is not JSON that can be read: " + in_words(error)};
   }
@@ -39,6 +34,12 @@ JsonFault read(std::string_view text, Json& tree) {
 JsonFault read_json(std::string_view text, nlohmann::json& tree) { return read(text, tree); }
 JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) { return read(text, tree); }
 
-std::string in_words(const std::exception& error) { return behind(error.what(), "] "); }
+// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing value - invalid
+// literal; last read: 'tru}'", where what was read may be most of a file.
+std::string in_words(const std::exception& error) {
+  const std::string message = behind(error.what(), "] ");
+  if (!message.starts_with("parse error")) return message;
+  return behind(behind(message.substr(0, message.find("; last read: ")), ": "), " - ");
+}
 
 }  // namespace braid

@@ -19,8 +19,8 @@ struct JsonFault {
 JsonFault read_json(std::string_view text, nlohmann::json& tree);
 JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree);
 
-// What went wrong in asking a tree for something it does not have, an exception of the JSON library, without the
-// library's own number for it: "key 'step' not found".
+// An exception of the JSON library without its number, place and what it read before: "key 'step' not found",
+// "unexpected end of input".
 std::string in_words(const std::exception& error);
 
 }  // namespace braid

@@ -39,11 +39,14 @@ class FolderWalk {
     for (const auto& name : names_in(folder)) {
       const fs::path path = folder / name;
       const PathKind kind = path_kind(path);
-      const bool hidden = name.starts_with('.');
-      if (kind == PathKind::Folder && !is_link(path)) {
-        hidden ? void(++passed_over_.hidden) : walk(path);
-      } else if (kind == PathKind::File && included(name)) {
-        hidden ? void(++passed_over_.hidden) : files_.push_back(path);
+      const bool wanted = kind == PathKind::Folder ? !is_link(path) : kind == PathKind::File && included(name);
+      if (!wanted) continue;
+      if (name.starts_with('.')) {
+        ++passed_over_.hidden;
+      } else if (kind == PathKind::Folder) {
+        walk(path);
+      } else {
+        files_.push_back(path);
       }
     }
   }

@@ -49,7 +49,7 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   if (validation->num_tokens() > 0) corpus.validation = {{validation, 1}};
   read.digest = digest.named();
   corpus.origin.sources = {read};
-  if (const std::string told = sentence(passed_over); !told.empty()) corpus.choices = {told};
+  if (const std::string told = sentence(passed_over); !told.empty()) corpus.choices = {"what is text; " + told};
   return corpus;
 }
 

@@ -3,6 +3,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "braid/base/seeds.h"
 
 namespace braid {
@@ -32,6 +34,10 @@ Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts part
   if (parts.targets) microbatch.targets_bt = tokens(first, 1);
   if (by_document_) microbatch.documents_bt = documents(first);
   return microbatch;
+}
+
+int64_t BatchSource::num_before(int64_t count, int64_t step, int micro) const {
+  return std::clamp<int64_t>(count - first_of(step, micro), 0, microbatch_);
 }
 
 at::Tensor BatchSource::tokens(int64_t first_sample, int64_t first_token) const {

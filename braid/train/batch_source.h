@@ -26,6 +26,8 @@ class BatchSource {
   // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
   // token file is damaged.
   Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  // How many of that microbatch's sequences, its first, are among the run's first `count`.
+  int64_t num_before(int64_t count, int64_t step, int micro) const;
   // Of the tokens and the targets that `read` holds, on the host: that microbatch as it came. Added up over all
   // microbatches of a step (modulo 2^64), tokens and targets counted once each, it is the same on every mesh.
   uint64_t hash(int64_t step, int micro, const Microbatch& read) const;

@@ -101,7 +101,7 @@ class Prepare(unittest.TestCase):
         self.assertEqual(self.contents(), before)
 
         with open(self.path / "many.jsonl", "w") as file:
-            for number in range(200000):
+            for number in range(40000):
                 file.write(json.dumps({"text": f"tale {number} of a lazy dog"}) + "\n")
         words = ["data", "prepare", "--out", "stopped one", "--shard-tokens", "2000", "many.jsonl"]
         for signal_, name in [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")]:

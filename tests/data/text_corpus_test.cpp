@@ -116,7 +116,7 @@ TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreCountedAndPassedOver) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "e", "f"}));
   EXPECT_EQ(list.passed_over.hidden, 2);
   EXPECT_EQ(list.passed_over.binary, 2);
-  EXPECT_EQ(read_all().choices, (std::vector<std::string>{"passed over in folders: 2 hidden, 2 binary"}));
+  EXPECT_EQ(read_all().choices, (std::vector<std::string>{"what is text; passed over in folders: 2 hidden, 2 binary"}));
   // What is named itself is read.
   EXPECT_EQ(list_documents({.paths = {(folder_ / ".b").string(), (folder_ / "d.png").string()}}).documents.size(), 2u);
   fs::remove(folder_ / "a"), fs::remove(folder_ / "e"), fs::remove(folder_ / "f");
