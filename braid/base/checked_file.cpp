@@ -7,21 +7,37 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {
 
+namespace {
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+}  // namespace
+
 // O_NONBLOCK: opening a named pipe must not wait for its writer before fstat can refuse it.
-CheckedFile::CheckedFile(std::string path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
-  if (fd_ < 0) throw IoError(path_, -1, cat("cannot open: ", std::strerror(errno)));
+CheckedFile::CheckedFile(std::string path, Links links)
+    : path_(std::move(path)),
+      fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::Refused ? O_NOFOLLOW : 0))) {
+  const std::error_code fault(errno, std::generic_category());
   struct stat about {};
+  if (fd_ < 0 && ::stat(path_.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) {
+    throw IoError(path_, -1, "is a socket, not a regular file");  // which cannot even be opened
+  }
+  if (fd_ < 0) throw IoError(path_, -1, cat("cannot open: ", fault.message()));
   const bool regular = ::fstat(fd_, &about) == 0 && S_ISREG(about.st_mode);
   if (!regular) {
     ::close(fd_);
-    throw IoError(path_, -1, "is not a regular file");
+    throw IoError(path_, -1, cat("is ", kind_of(about.st_mode), ", not a regular file"));
   }
   bytes_ = about.st_size;
 }
@@ -44,6 +60,10 @@ std::string CheckedFile::content(int64_t limit) const {
   std::string text(static_cast<size_t>(bytes_), '\0');
   read(0, std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+std::string file_content(const std::string& path, int64_t limit) {
+  return CheckedFile(path, Links::Followed).content(limit);
 }
 
 }  // namespace braid

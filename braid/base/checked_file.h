@@ -9,11 +9,14 @@
 
 namespace braid {
 
+enum class Links { Refused, Followed };
+
 // Threads may read at the same moment.
 class CheckedFile {
  public:
-  // Throws IoError when `path` is not a regular file (links are not followed) or cannot be opened.
-  explicit CheckedFile(std::string path);
+  // Throws IoError when `path` cannot be opened or is no regular file: a folder, a pipe, a device or a socket, none of
+  // which has an end to be read up to.
+  explicit CheckedFile(std::string path, Links links = Links::Refused);
   ~CheckedFile();
   CheckedFile(const CheckedFile&) = delete;
 
@@ -29,5 +32,8 @@ class CheckedFile {
   int fd_;
   int64_t bytes_ = 0;
 };
+
+// All of a file that somebody has named, through links. Throws IoError as CheckedFile does.
+std::string file_content(const std::string& path, int64_t limit);
 
 }  // namespace braid

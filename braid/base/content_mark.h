@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include "braid/base/digest.h"
+
 namespace braid {
 
 struct ContentMark {
   std::string name;  // without a folder, "source0-train-00000.tokens"
   int64_t documents = 0, bytes = 0;
-  uint64_t digest = 0;  // XXH64
+  NamedDigest digest;  // of the kind that the file itself has
 
   bool operator==(const ContentMark&) const = default;
 };

@@ -1,30 +1,59 @@
-// XXH64 of a stream of bytes, seed 0: finds accidents (torn writes, flipped bits), not attacks.
-// It knows no files. Source: the xxHash fast digest algorithm specification, version 0.1.1, "XXH64"; `xxhsum -H1`
-// agrees.
+// Digests of a stream of bytes, made with xxHash: they find accidents (torn writes, flipped bits), not attacks.
+// It knows no files. Of what is written the digest is XXH3; XXH64 is read, and stays where digests are compared with
+// those of any version: of tokenizers, texts and lines.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace braid {
 
+// XXH64 with seed 0, XXH3 of 64 bits without seed or secret: `xxhsum -H1` and `xxhsum -H3` agree.
+enum class DigestKind : uint8_t { Xxh64, Xxh3 };
+
+// As files name them: "xxh64", "xxh3".
+std::string text(DigestKind kind);
+// Nothing for any other name.
+std::optional<DigestKind> digest_kind(std::string_view name);
+
+// A digest that says how it was made. Only those of one kind are ever equal.
+struct NamedDigest {
+  uint64_t value = 0;
+  DigestKind kind = DigestKind::Xxh3;
+
+  bool operator==(const NamedDigest&) const = default;
+};
+
+// "xxh3 0c5a…", with sixteen digits.
+std::string text(const NamedDigest& digest);
+
 class Digest {
  public:
+  explicit Digest(DigestKind kind);
+  Digest(Digest&&) noexcept;
+  Digest& operator=(Digest&&) noexcept;
+  ~Digest();
+
   void add(std::span<const std::byte> bytes);
   // Of everything added so far.
   uint64_t value() const;
+  NamedDigest named() const { return {value(), kind_}; }
 
  private:
-  void consume(const std::byte* stripe);
+  struct State;
 
-  std::array<uint64_t, 4> lanes_{0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0, 0x61C8864E7A143579};
-  std::array<std::byte, 32> rest_{};  // the last total_ % 32 bytes
-  uint64_t total_ = 0;
+  DigestKind kind_;
+  std::unique_ptr<State> state_;
 };
+
+// Of all of `bytes`.
+uint64_t digest_of(DigestKind kind, std::span<const std::byte> bytes);
+uint64_t digest_of(DigestKind kind, std::string_view text);
 
 // Adds a text so that its end shows: its length in decimal, a newline and its bytes.
 void add_sized(Digest& digest, std::string_view text);

@@ -36,7 +36,7 @@ std::string text(const Problem& problem) {
   if (!line.empty()) line += ": ";
   line += wording(problem.rule);
   if (!problem.nearest.empty()) line += "; nearest valid is " + printable(problem.nearest, kMostOfValue);
-  return line;
+  return problem.place.empty() ? line : printable(problem.place, kMostOfName) + ": " + line;
 }
 
 ConfigError::ConfigError(std::vector<Problem> problems)

@@ -21,11 +21,12 @@ struct Problem {
   std::string value;    // as written; empty when missing
   std::string rule;     // what must hold, "must be divisible by mesh.tensor (4)"
   std::string nearest;  // the nearest valid value or key; empty when there is none
+  std::string place;    // the file and line it is written on, "run.toml:12"; empty when it stands in none
 
   bool operator==(const Problem&) const = default;
 };
 
-// "model.heads = 6: must be divisible by mesh.tensor (4); nearest valid is 8"
+// "run.toml:12: model.heads = 6: must be divisible by mesh.tensor (4); nearest valid is 8"
 std::string text(const Problem& problem);
 
 // The user is wrong. Carries every problem found, never only the first. what() has one line per problem. Exit code 2.

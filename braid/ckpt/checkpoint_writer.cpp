@@ -61,7 +61,7 @@ void CheckpointWriter::begin(const std::string& name, std::vector<TensorEntry> t
   name_ = name;
   tensors_ = std::move(tensors);
   next_ = 0;
-  digest_ = {};
+  digest_ = Digest(DigestKind::Xxh3);
   bytes_ = 0;
   file_ = files_.create(temporary_name(directory_) + "/" + name);
 }
@@ -79,9 +79,8 @@ void CheckpointWriter::append(const at::Tensor& tensor) {
         "a file takes its tensors in order");
   const auto bytes = bytes_of(tensor);
   write(bytes);
-  Digest own;
-  own.add(bytes);
-  manifest_.tensors[info.name] = {name_, info.type, info.shape, own.value()};
+  const NamedDigest own{digest_of(DigestKind::Xxh3, bytes), DigestKind::Xxh3};
+  manifest_.tensors[info.name] = {name_, info.type, info.shape, own};
 }
 
 void CheckpointWriter::close() {
@@ -89,7 +88,7 @@ void CheckpointWriter::close() {
   file_->sync();
   file_->close();
   file_.reset();
-  manifest_.files[name_] = {bytes_, digest_.value()};
+  manifest_.files[name_] = {bytes_, digest_.named()};
 }
 
 void CheckpointWriter::publish() {

@@ -56,7 +56,7 @@ class CheckpointWriter {
   std::vector<TensorEntry> tensors_;  // of the open file
   size_t next_ = 0;                   // of tensors_
   std::unique_ptr<WritableFile> file_;
-  Digest digest_;
+  Digest digest_{DigestKind::Xxh3};  // of the open file
   int64_t bytes_ = 0;
   bool aside_ = false, renamed_ = false, published_ = false;
 };

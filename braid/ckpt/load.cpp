@@ -106,37 +106,38 @@ void read_piece(const OpenFile& open, const TensorEntry& entry, const Piece& pie
   }
 }
 
-uint64_t hashed(const CheckedFile& file, int64_t begin, int64_t end) {
-  Digest digest;
+// The digest of bytes begin .. end of the file, of the same kind as `said`.
+NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, const NamedDigest& said) {
+  Digest digest(said.kind);
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunkBytes, end - begin)));
   for (int64_t at = begin; at < end; at += kChunkBytes) {
     const auto part = std::span(chunk).first(static_cast<size_t>(std::min(kChunkBytes, end - at)));
     file.read(at, part);
     digest.add(part);
   }
-  return digest.value();
+  return digest.named();
 }
 
 // Says which tensor is at fault where it can.
 [[noreturn]] void throw_changed(const OpenFile& open, const Manifest& manifest) {
   for (const auto& entry : open.header.tensors) {
     const int64_t begin = open.header.data_begin + entry.begin, end = open.header.data_begin + entry.end;
-    const uint64_t found = hashed(open.file, begin, end), said = manifest.tensors.at(entry.info.name).hash;
+    const NamedDigest said = manifest.tensors.at(entry.info.name).hash, found = hashed(open.file, begin, end, said);
     if (found != said) {
       throw IoError(open.file.path(), begin,
-                    cat("tensor ", entry.info.name, " has xxh64 ", hex(found), "; the manifest says ", hex(said),
+                    cat("tensor ", entry.info.name, " has ", text(found), "; the manifest says ", hex(said.value),
                         ": its bytes were changed"));
     }
   }
-  throw IoError(open.file.path(), 0, "the xxh64 of the file is not the manifest's: its header was changed");
+  throw IoError(open.file.path(), 0, "the digest of the file is not the manifest's: its header was changed");
 }
 
 void verify_plain(const std::string& path, const ManifestFile& said) {
   const CheckedFile file(path);
   check_size(file, said.bytes);
-  const uint64_t found = hashed(file, 0, file.bytes());
+  const NamedDigest found = hashed(file, 0, file.bytes(), said.hash);
   if (found != said.hash) {
-    throw IoError(path, 0, cat("has xxh64 ", hex(found), "; the manifest says ", hex(said.hash), ": it was changed"));
+    throw IoError(path, 0, cat("has ", text(found), "; the manifest says ", hex(said.hash.value), ": it was changed"));
   }
 }
 
@@ -183,7 +184,7 @@ void verify_checkpoint(const std::string& directory) {
       continue;
     }
     const auto open = opened(found, manifest, name);
-    if (hashed(open->file, 0, open->file.bytes()) != said.hash) throw_changed(*open, manifest);
+    if (hashed(open->file, 0, open->file.bytes(), said.hash) != said.hash) throw_changed(*open, manifest);
   }
 }
 

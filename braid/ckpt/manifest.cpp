@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/checked_file.h"
-#include "braid/base/digest.h"
 #include "braid/base/errors.h"
+#include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -17,8 +17,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "braid checkpoint";
-constexpr std::string_view kDigestMember = ",\n  \"xxh64\": \"";
-constexpr std::string_view kDigestEnd = "\"\n}\n";
+constexpr int kIndent = 2;
 constexpr int64_t kMaxManifestBytes = 1'000'000'000;
 
 std::string without_last_slash(std::string directory) {
@@ -26,38 +25,8 @@ std::string without_last_slash(std::string directory) {
   return directory;
 }
 
-uint64_t digest(std::string_view text) {
-  Digest digest;
-  digest.add(std::as_bytes(std::span(text)));
-  return digest.value();
-}
-
-// The part of the text that the digest covers.
-std::string_view checked_part(const std::string& path, std::string_view text) {
-  const size_t tail = kDigestMember.size() + 16 + kDigestEnd.size();
-  const size_t body = text.size() < tail ? 0 : text.size() - tail;
-  if (text.size() < tail || text.substr(body, kDigestMember.size()) != kDigestMember || !text.ends_with(kDigestEnd)) {
-    throw IoError(path, static_cast<int64_t>(text.size()),
-                  "must end with its xxh64; it is cut short or not a manifest");
-  }
-  const std::string_view said = text.substr(body + kDigestMember.size(), 16);
-  const std::string found = hex(digest(text.substr(0, body)));
-  if (said != found) {
-    throw IoError(path, static_cast<int64_t>(body),
-                  cat("says its xxh64 is ", said, "; it is ", found, ": it was changed"));
-  }
-  return text.substr(0, body);
-}
-
 void require(bool holds, const std::string& path, const std::string& rule) {
   if (!holds) throw IoError(path, -1, rule);
-}
-
-uint64_t hash_of(const OrderedJson& json, const std::string& path, const char* key = "xxh64") {
-  const auto text = json.at(key).get<std::string>();
-  require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
-          cat(key, " ", text, " must be sixteen digits"));
-  return std::stoull(text, nullptr, 16);
 }
 
 // One path component of a strict alphabet, so that a manifest cannot name a file elsewhere.
@@ -84,18 +53,18 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
   manifest.info = {json.at("step").get<int64_t>(), json.at("config").get<std::string>(),
                    json.at("tokenizer").get<std::string>(), json.at("next_sample").get<int64_t>()};
   if (json.contains("counters")) manifest.info.counters = json["counters"].get<std::map<std::string, double>>();
-  if (json.contains("tokenizer_xxh64")) manifest.info.tokenizer_hash = hash_of(json, path, "tokenizer_xxh64");
+  if (json.contains("tokenizer_xxh64")) manifest.info.tokenizer_hash = hex_in(json, "tokenizer_xxh64", path);
   for (const auto& mark : json.value("data", OrderedJson::array())) {
     manifest.info.data.push_back({mark.at("name").get<std::string>(), mark.at("documents").get<int64_t>(),
-                                  mark.at("bytes").get<int64_t>(), hash_of(mark, path)});
+                                  mark.at("bytes").get<int64_t>(), digest_in(mark, path)});
   }
   for (const auto& [name, file] : json.at("files").items()) {
     require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
-    manifest.files[name] = {file.at("bytes").get<int64_t>(), hash_of(file, path)};
+    manifest.files[name] = {file.at("bytes").get<int64_t>(), digest_in(file, path)};
   }
   for (const auto& [name, tensor] : json.at("tensors").items()) {
     ManifestTensor entry{tensor.at("file").get<std::string>(), type_of(tensor.at("dtype").get<std::string>(), path),
-                         tensor.at("shape").get<std::vector<int64_t>>(), hash_of(tensor, path)};
+                         tensor.at("shape").get<std::vector<int64_t>>(), digest_in(tensor, path)};
     require(manifest.files.count(entry.file) == 1, path, cat("tensor ", name, " lies in ", entry.file, ", not listed"));
     manifest.tensors[name] = std::move(entry);
   }
@@ -113,35 +82,30 @@ std::string manifest_text(const Manifest& manifest) {
   json["tokenizer"] = manifest.info.tokenizer;
   if (manifest.info.tokenizer_hash != 0) json["tokenizer_xxh64"] = hex(manifest.info.tokenizer_hash);
   for (const auto& [name, documents, bytes, digest] : manifest.info.data) {
-    json["data"].push_back({{"name", name}, {"documents", documents}, {"bytes", bytes}, {"xxh64", hex(digest)}});
+    json["data"].push_back({{"name", name}, {"documents", documents}, {"bytes", bytes}});
+    put_digest(json["data"].back(), digest);
   }
   json["config"] = manifest.info.config_toml;
   if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
   json["files"] = OrderedJson::object();
   for (const auto& [name, file] : manifest.files) {
-    json["files"][name] = {{"bytes", file.bytes}, {"xxh64", hex(file.hash)}};
+    json["files"][name] = {{"bytes", file.bytes}};
+    put_digest(json["files"][name], file.hash);
   }
   json["tensors"] = OrderedJson::object();
   for (const auto& [name, tensor] : manifest.tensors) {
-    json["tensors"][name] = {
-        {"file", tensor.file}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}, {"xxh64", hex(tensor.hash)}};
+    json["tensors"][name] = {{"file", tensor.file}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}};
+    put_digest(json["tensors"][name], tensor.hash);
   }
-  std::string body = json.dump(2);
-  body.resize(body.size() - 2);  // the last "\n}"
-  return cat(body, kDigestMember, hex(digest(body)), kDigestEnd);
+  return sealed_json(json, kIndent);
 }
 
 bool holds_tensors(const std::string& file_name) { return file_name.ends_with(".safetensors"); }
 
 Manifest parse_manifest(const std::string& path, const std::string& text) {
-  const auto body = checked_part(path, text);
-  try {
-    return from_json(OrderedJson::parse(cat(body, "\n}")), path);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw IoError(path, static_cast<int64_t>(error.byte), error.what());
-  } catch (const nlohmann::json::exception& error) {
-    throw IoError(path, -1, error.what());
-  }
+  Manifest manifest;
+  read_sealed_json(path, text, [&](const OrderedJson& json) { manifest = from_json(json, path); });
+  return manifest;
 }
 
 std::string found_directory(const std::string& directory) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "braid/base/digest.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/safetensors.h"
 
@@ -13,7 +14,7 @@ namespace braid {
 
 struct ManifestFile {
   int64_t bytes = 0;
-  uint64_t hash = 0;  // Digest of the whole file
+  NamedDigest hash;  // of the whole file
   bool operator==(const ManifestFile&) const = default;
 };
 
@@ -21,7 +22,7 @@ struct ManifestTensor {
   std::string file;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
-  uint64_t hash = 0;  // Digest of its bytes
+  NamedDigest hash;  // of its bytes
   bool operator==(const ManifestTensor&) const = default;
 };
 
@@ -31,12 +32,13 @@ struct Manifest {
   std::map<std::string, ManifestTensor> tensors;  // by name
 };
 
-inline constexpr int kManifestVersion = 2;  // version 1 knew neither data nor tokenizer files; it is read too
+// Version 2 has XXH64 alone, version 1 neither data nor tokenizer files; both are read too.
+inline constexpr int kManifestVersion = 3;
 
 // Whether a file of a checkpoint is a safetensors file; the others are the tokenizer's.
 bool holds_tensors(const std::string& file_name);
 
-// The whole file; its last member is the Digest of the bytes before it.
+// The whole file; its last member is the digest of the bytes before it (sealed_json.h).
 std::string manifest_text(const Manifest& manifest);
 
 // Throws IoError naming `path` and the byte when `text` is not what manifest_text makes.

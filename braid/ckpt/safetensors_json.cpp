@@ -10,6 +10,7 @@
 #include <set>
 
 #include "braid/base/errors.h"
+#include "braid/base/json_text.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -127,7 +128,7 @@ class HeaderGrammar {
   bool boolean(bool) { return refuse("a boolean"); }
   bool binary(nlohmann::json::binary_t&) { return refuse("binary data"); }
   bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) {
-    return fail(cat("not JSON: ", error.what()));
+    return fail("not JSON: " + in_words(error));
   }
 
  private:

@@ -1,12 +1,15 @@
 // braid data prepare: text files to token files, with progress.
 // It knows neither the files' format nor how a preparation goes on.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <iostream>
 
 #include "braid/base/clock.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/last_words.h"
+#include "braid/cli/resume_command.h"
 #include "braid/cli/terminal.h"
 #include "braid/data/prepare.h"
 #include "braid/report/progress.h"
@@ -35,21 +38,27 @@ class PreparePrinter {
 
   void on_end(const PrepareResult& result, const std::string& out) {
     if (interactive_) std::cout << "\r\x1b[K";
+    if (result.was_complete) std::cout << out << " is finished already: nothing was left to do\n";
     const double seconds = now_seconds() - begin_;
-    int64_t train = 0, validation = 0, num_files = 0;
+    int64_t train = 0, validation = 0, num_files = 0, bad_lines = 0;
     for (const auto& source : result.manifest.sources) {
+      bad_lines += source.bad_lines;
       for (const auto& part : source.parts) {
         train += part.train.num_tokens;
         validation += part.validation.num_tokens;
         num_files += (part.train.num_tokens > 0) + (part.validation.num_tokens > 0);
       }
     }
-    if (result.first.text_bytes > 0) {
+    if (result.first.text_bytes > 0 && !result.was_complete) {
       std::cout << "went on behind " << human_bytes(static_cast<double>(result.first.text_bytes)) << "\n";
     }
     std::cout << out << ": " << result.last.num_documents << " documents, " << train << " tokens to train on, "
-              << validation << " held out, in " << num_files << " token files\n"
-              << line(result.last, seconds) << std::endl;
+              << validation << " held out, in " << num_files << " token files\n";
+    if (bad_lines > 0) std::cout << "skipped " << bad_lines << " bad lines\n";
+    const std::string passed_over = sentence(result.passed_over);
+    if (!passed_over.empty()) std::cout << passed_over << "\n";
+    if (!result.was_complete) std::cout << line(result.last, seconds) << "\n";
+    std::cout << std::flush;
   }
 
  private:
@@ -92,11 +101,17 @@ int prepare_command(const Words& words) {
   app.add_option("--validation-fraction", request.validation_fraction, "share held out")->capture_default_str();
   app.add_option("--shard-tokens", request.shard_tokens, "tokens of a file, at least")->capture_default_str();
   app.add_option("--text-field", request.text_field, "of a line of .jsonl")->capture_default_str();
+  app.add_flag_callback(
+      "--skip-bad-lines", [&] { request.bad_lines = BadLines::Skipped; },
+      "pass over lines of .jsonl without the text field, and count them");
   app.add_option("--threads", request.threads, "that encode; the result does not depend on it")->capture_default_str();
   if (const auto code = parse_words(app, words)) return *code;
 
   PosixFileSystem files;
   PreparePrinter printer;
+  Words again{program_invocation_name, "data", "prepare"};
+  again.insert(again.end(), words.begin(), words.end());
+  const LastWords stopped("stopped; to go on: " + for_the_shell(again));
   const auto result = prepare(request, files, [&](const PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);
   return 0;

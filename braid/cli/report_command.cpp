@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"

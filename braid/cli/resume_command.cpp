@@ -12,7 +12,7 @@ bool is_plain(const std::string& word) {
   return !word.empty() && word.find_first_not_of(kPlain) == word.npos;
 }
 
-std::string for_the_shell(const std::string& word) {
+std::string quoted_word(const std::string& word) {
   if (is_plain(word)) return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
@@ -27,6 +27,12 @@ std::string key_of(const std::string& word) {
 
 }  // namespace
 
+std::string for_the_shell(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(quoted_word(word));
+  return joined(quoted, " ");
+}
+
 std::string resume_command(const std::string& program, const std::string& file,
                            const std::vector<std::string>& overrides, const std::string& checkpoint) {
   std::vector<std::string> words{program, "train", file};
@@ -35,8 +41,7 @@ std::string resume_command(const std::string& program, const std::string& file,
     if (key != "train.resume" && key != "train.overwrite") words.push_back(word);
   }
   words.push_back("train.resume=" + (is_plain(checkpoint) ? checkpoint : toml_text(checkpoint)));
-  for (std::string& word : words) word = for_the_shell(word);
-  return joined(words, " ");
+  return for_the_shell(words);
 }
 
 }  // namespace braid

@@ -4,7 +4,9 @@
 #include <charconv>
 #include <filesystem>
 
+#include "braid/base/clock.h"
 #include "braid/base/file_system.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/output_file.h"
@@ -22,13 +24,13 @@ constexpr int kMaxVocab = 1 << 24;
 struct BpeOptions {
   std::string vocab, out, min_frequency;
   std::string pattern = "gpt2";
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, include;
 };
 
 struct Request {
   BpeTraining training;
   std::filesystem::path out;  // the file
-  std::vector<Document> documents;
+  DocumentList inputs;
 };
 
 class Reader {
@@ -54,7 +56,7 @@ class Reader {
     }
     request.training.pattern = given.pattern;
     read_out(given.out, request);
-    read_inputs(paths, request);
+    read_inputs(paths, given.include, request);
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     return request;
   }
@@ -79,25 +81,21 @@ class Reader {
     if (out.empty())
       return problems_.push_back({"--out", "", "is needed; the folder to write tokenizer.json into", ""});
     request.out = std::filesystem::path(out) / "tokenizer.json";
-    if (std::filesystem::exists(out) && !std::filesystem::is_directory(out)) {
+    const PathKind kind = path_kind(out);
+    if (kind != PathKind::Nothing && kind != PathKind::Folder) {
       problems_.push_back({"--out", out, "must be a folder", ""});
-    } else if (std::filesystem::exists(request.out)) {
+    } else if (path_kind(request.out) != PathKind::Nothing) {
       problems_.push_back({"--out", out, "has a tokenizer.json already; remove it or name another folder", ""});
     }
   }
 
-  void read_inputs(const std::vector<std::string>& paths, Request& request) {
+  void read_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& include, Request& request) {
     if (paths.empty())
       return problems_.push_back({"INPUT", "", "is needed; text files, folders of them or patterns", ""});
-    DataSpec spec;
-    spec.paths = paths;
     try {
-      request.documents = list_documents(spec);
+      request.inputs = list_documents({.paths = paths, .include = include});
     } catch (const ConfigError& error) {
-      for (Problem problem : error.problems()) {
-        problem.key = "INPUT";
-        problems_.push_back(std::move(problem));
-      }
+      for (const Problem& problem : error.problems()) problems_.push_back(of_option("INPUT", problem));
     }
   }
 
@@ -112,6 +110,8 @@ std::optional<Request> read_request(const Words& words) {
   app.add_option("--out", given.out, "folder for tokenizer.json");
   app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(pattern_names()), " (gpt2)"));
   app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
+  app.add_option("--include", given.include, "a file name pattern inside folders, \"*.txt\"; repeatable")
+      ->allow_extra_args(false);
   app.footer("INPUT ...  text files, folders of them, or patterns in quotes");
   if (parse_words(app, words)) return std::nullopt;
   given.inputs = app.remaining();
@@ -120,25 +120,32 @@ std::optional<Request> read_request(const Words& words) {
   return Reader().read(given, options);
 }
 
-// One line that is written over on a terminal, nothing elsewhere.
+// One line that is written over on a terminal, ten times a second at most; nothing elsewhere.
 class ProgressLine {
  public:
   void show(const std::string& text) {
-    if (is_terminal_) std::cout << "\r" << text << "\x1b[K" << std::flush;
+    const double now = now_seconds();
+    if (!is_terminal_ || now - shown_ < kLeastSeconds) return;
+    shown_ = now;
+    std::cout << "\r" << text << "\x1b[K" << std::flush;
   }
   void end() {
     if (is_terminal_) std::cout << "\r\x1b[K" << std::flush;
   }
 
  private:
+  static constexpr double kLeastSeconds = 0.1;
+
   bool is_terminal_ = stdout_is_terminal();
+  double shown_ = -kLeastSeconds;
 };
 
 PieceCounts count_pieces(const Request& request, ProgressLine& line) {
   PieceCounts counts({{pattern_regex(request.training.pattern)}});
   int64_t all = 0, done = 0;
-  for (const auto& document : request.documents) all += document.bytes;
-  for (const auto& document : request.documents) {
+  const auto& documents = request.inputs.documents;
+  for (const auto& document : documents) all += document.bytes;
+  for (const auto& document : documents) {
     counts.add_file(document.path, [&](int64_t bytes) {
       const double now = static_cast<double>(done + bytes);
       line.show(cat("counting pieces  ", fixed(100 * now / static_cast<double>(all), 0), " % of ",
@@ -163,10 +170,12 @@ int train_bpe_command(const Words& words) {
   PosixFileSystem().create_directories(request->out.parent_path().string());
   write_file(request->out.string(), tokenizer_json(model));
   std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from " << counts.table().size()
-            << " distinct pieces of " << request->documents.size() << " documents\n";
+            << " distinct pieces of " << request->inputs.documents.size() << " documents\n";
   if (model.tokens.size() < static_cast<size_t>(request->training.vocab)) {
     std::cout << "fewer than asked for: no other pair occurs " << request->training.min_frequency << " times\n";
   }
+  const std::string passed_over = sentence(request->inputs.passed_over);
+  if (!passed_over.empty()) std::cout << passed_over << "\n";
   std::cout << "wrote " << request->out.string() << "\n";
   return 0;
 }

@@ -18,6 +18,12 @@ std::string first_few(const std::vector<std::string>& all) {
   return cat(all.size(), ": ", joined(named), all.size() > named.size() ? ", ..." : "");
 }
 
+// What is in a vocabulary for its name and not as text; fairseq fills vocabularies up with "madeupword0000", ...
+bool is_name(const std::string& bytes) {
+  const auto lies_in = [&](char open, char close) { return bytes.front() == open && bytes.back() == close; };
+  return lies_in('<', '>') || lies_in('[', ']') || bytes.starts_with("madeupword");
+}
+
 }  // namespace
 
 void Faults::add(const std::string& where, const std::string& rule) {
@@ -83,12 +89,19 @@ void BpeVocabulary::add_merge(const std::string& left, const std::string& right)
   model_.merges.push_back({left_id->second, right_id->second, result->second});
 }
 
-BpeModel BpeVocabulary::finish() {
+BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
   if (!bad_ids_.empty())
     faults_.add("vocabulary", cat("ids must be distinct whole numbers below 2^24; not so ", first_few(bad_ids_)));
   if (!bad_merges_.empty()) {
     faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
   }
+  find_bytes_without_token();
+  if (!faults_.any() && whole_pieces == WholePieces::Merge) find_tokens_without_merge();
+  model_.whole_pieces = whole_pieces;
+  return std::move(model_);
+}
+
+void BpeVocabulary::find_bytes_without_token() {
   std::vector<bool> known(256);
   for (const auto& token : model_.tokens) {
     if (token.kind == TokenKind::Text && token.bytes.size() == 1)
@@ -100,7 +113,21 @@ BpeModel BpeVocabulary::finish() {
   }
   if (!missing.empty())
     faults_.add("vocabulary", cat("must have a token for every byte (byte level); missing ", first_few(missing)));
-  return std::move(model_);
+}
+
+void BpeVocabulary::find_tokens_without_merge() {
+  std::vector<bool> made(model_.tokens.size());
+  for (const BpeMerge& merge : model_.merges) made[merge.result] = true;
+  std::vector<std::string> missing;
+  for (size_t id = 0; id < model_.tokens.size(); ++id) {
+    const auto& [bytes, kind] = model_.tokens[id];
+    if (kind == TokenKind::Text && bytes.size() > 1 && !made[id] && !is_name(bytes)) {
+      missing.push_back(byte_symbols(bytes));
+    }
+  }
+  if (missing.empty()) return;
+  faults_.add("merges", cat("must make every token of the vocabulary, or they are cut short or another's; none makes ",
+                            first_few(missing)));
 }
 
 }  // namespace braid

@@ -39,11 +39,15 @@ class BpeVocabulary {
   // "left right" in the byte alphabet.
   void add_merge(const std::string& line);
   void add_merge(const std::string& left, const std::string& right);
-  // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token.
-  BpeModel finish();
+  // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
+  // only ever merged, for tokens that no merge makes: a list of merges that was cut short, or is another vocabulary's.
+  // Names such as "<pad>" are made by none.
+  BpeModel finish(WholePieces whole_pieces);
 
  private:
   bool take(int64_t id, const std::string& name);
+  void find_bytes_without_token();
+  void find_tokens_without_merge();
 
   Faults& faults_;
   std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling

@@ -32,6 +32,7 @@ struct Corpus {
   Blend validation;  // empty: nothing is held out
   int64_t num_documents = 0;
   CorpusOrigin origin = {};
+  std::vector<std::string> choices = {};  // sentences about what was left out, for the user to hear once
 };
 
 // In nats per token: the cross-entropy of a model that knows only the bigram counts of `train`, measured on

@@ -1,4 +1,4 @@
-// Walks folders and chooses the documents held out. It reads no file's content.
+// Walks folders and chooses the documents held out.
 #include "braid/data/document_list.h"
 
 #include <unistd.h>
@@ -10,8 +10,10 @@
 #include <set>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
+#include "braid/data/text_check.h"
 
 namespace braid {
 namespace {
@@ -20,49 +22,87 @@ namespace fs = std::filesystem;
 
 struct Found {
   std::vector<Document> documents;
+  PassedOver passed_over;
   std::string fault;  // what rule the entry breaks; empty when it is good
 };
 
-bool readable(const fs::path& path) { return ::access(path.c_str(), R_OK) == 0; }
+Found faulty(std::string fault) { return {{}, {}, std::move(fault)}; }
 
-bool included(const std::string& name, const std::vector<std::string>& patterns) {
-  return patterns.empty() ||
-         std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return matches(name, pattern); });
-}
+bool readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
 
-// Regular files of `folder` that the patterns name, sorted by their path below it.
-std::vector<fs::path> files_below(const fs::path& folder, const std::vector<std::string>& patterns) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && included(entry.path().filename().string(), patterns)) files.push_back(entry.path());
+// The text files of a folder that the patterns name, sorted by their path below it.
+class FolderWalk {
+ public:
+  explicit FolderWalk(const std::vector<std::string>& patterns) : patterns_(patterns) {}
+
+  void walk(const fs::path& folder) {
+    for (const auto& name : names_in(folder)) {
+      const fs::path path = folder / name;
+      const PathKind kind = path_kind(path);
+      const bool wanted = kind == PathKind::Folder ? !is_link(path) : kind == PathKind::File && included(name);
+      if (!wanted) continue;
+      if (name.starts_with('.')) {
+        ++passed_over_.hidden;
+      } else if (kind == PathKind::Folder) {
+        walk(path);
+      } else {
+        files_.push_back(path);
+      }
+    }
   }
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-  return files;
-}
 
-Found find(const fs::path& path, const std::vector<std::string>& patterns) {
-  const auto status = fs::status(path);
-  if (!fs::exists(status)) return {{}, "does not exist"};
-  const bool folder = fs::is_directory(status);
-  if (!folder && !fs::is_regular_file(status)) return {{}, "must be a file or a folder"};
-  const auto files = folder ? files_below(path, patterns) : std::vector<fs::path>{path};
-  if (files.empty() && patterns.empty()) return {{}, "holds no file"};
-  if (files.empty()) return {{}, cat("holds no file that data.include names (", joined(patterns), ")")};
-  Found found;
-  for (const auto& file : files) {
-    if (!readable(file)) return {{}, cat(folder ? file.string() + " " : "", "cannot be read")};
-    const auto bytes = static_cast<int64_t>(fs::file_size(file));
-    if (bytes > 0) found.documents.push_back({file.string(), bytes});
+  Found found() {
+    if (files_.empty()) return faulty(why_empty());
+    std::sort(files_.begin(), files_.end());
+    Found found{{}, passed_over_, ""};
+    for (const auto& file : files_) {
+      if (!readable(file)) return faulty(file + " cannot be read");
+      const int64_t bytes = file_bytes(file);
+      if (bytes == 0) continue;
+      if (begins_as_text(file)) {
+        found.documents.push_back({file, bytes});
+      } else {
+        ++found.passed_over.binary;
+      }
+    }
+    if (!found.documents.empty()) return found;
+    return faulty(found.passed_over.binary > 0 ? "holds no text" : "holds empty files only");
   }
-  if (found.documents.empty()) found.fault = folder ? "holds empty files only" : "is empty";
-  return found;
+
+ private:
+  bool included(const std::string& name) const {
+    return patterns_.empty() ||
+           std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) { return matches(name, pattern); });
+  }
+  std::string why_empty() const {
+    if (!patterns_.empty()) return cat("holds no file that data.include names (", joined(patterns_), ")");
+    return passed_over_.hidden > 0 ? "holds hidden files only" : "holds no file";
+  }
+
+  const std::vector<std::string>& patterns_;
+  std::vector<std::string> files_;
+  PassedOver passed_over_;
+};
+
+Found find(const std::string& path, const std::vector<std::string>& patterns) {
+  const PathKind kind = path_kind(path);
+  if (kind == PathKind::Nothing) return faulty("does not exist");
+  if (kind == PathKind::Other) return faulty("must be a file or a folder");
+  if (kind == PathKind::Folder) {
+    FolderWalk walk(patterns);
+    walk.walk(path);
+    return walk.found();
+  }
+  if (!readable(path)) return faulty("cannot be read");
+  const int64_t bytes = file_bytes(path);
+  return bytes > 0 ? Found{{{path, bytes}}, {}, ""} : faulty("is empty");
 }
 
 Found find_or_fault(const std::string& path, const std::vector<std::string>& patterns) {
   try {
     return find(path, patterns);
-  } catch (const fs::filesystem_error& error) {
-    return {{}, cat("cannot be read (", error.code().message(), ")")};
+  } catch (const IoError& error) {
+    return faulty(cat("cannot be read (", error.what(), ")"));
   }
 }
 
@@ -86,20 +126,37 @@ bool matches(std::string_view name, std::string_view pattern) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-std::vector<Document> list_documents(const DataSpec& spec) {
+std::string sentence(const PassedOver& passed_over) {
+  std::vector<std::string> parts;
+  if (passed_over.hidden > 0) parts.push_back(cat(passed_over.hidden, " hidden"));
+  if (passed_over.binary > 0) parts.push_back(cat(passed_over.binary, " binary"));
+  return parts.empty() ? "" : "passed over in folders: " + joined(parts);
+}
+
+DocumentList list_documents(const DataSpec& spec) {
   std::vector<Problem> problems;
   if (spec.paths.empty()) problems.push_back({"data.paths", "", "must name at least one file or folder", ""});
-  std::vector<Document> documents;
+  DocumentList list;
   std::set<std::string> seen;
   for (const auto& path : spec.paths) {
     auto found = find_or_fault(path, spec.include);
     if (!found.fault.empty()) problems.push_back({"data.paths", path, found.fault, ""});
     for (auto& document : found.documents) {
-      if (seen.insert(fs::canonical(document.path).native()).second) documents.push_back(std::move(document));
+      if (seen.insert(resolved_path(document.path)).second) list.documents.push_back(std::move(document));
     }
+    list.passed_over.hidden += found.passed_over.hidden;
+    list.passed_over.binary += found.passed_over.binary;
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
-  return documents;
+  return list;
+}
+
+Problem of_option(const std::string& option, Problem problem) {
+  constexpr std::string_view kInclude = "data.include";
+  const size_t at = problem.rule.find(kInclude);
+  if (at != std::string::npos) problem.rule.replace(at, kInclude.size(), "--include");
+  if (problem.key == "data.paths" || problem.key == "data.tokenizer") problem.key = option;
+  return problem;
 }
 
 std::vector<bool> held_out(const std::vector<Document>& documents, double fraction) {

@@ -1,17 +1,38 @@
 // Files whole, lines by JSON.
 #include "braid/data/document_reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "braid/base/checked_file.h"
+#include "braid/base/digest.h"
+#include "braid/base/json_text.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/data/text_corpus.h"
-#include "braid/data/token_file_layout.h"
 
 namespace braid {
+
+namespace {
+
+// Ends of lines in a file's first `offset` bytes.
+int64_t lines_before(const std::string& path, int64_t offset) {
+  constexpr int64_t kStepBytes = 1 << 20;
+  const CheckedFile file(path, Links::Followed);
+  std::string bytes;
+  int64_t lines = 0;
+  for (int64_t at = 0; at < offset; at += kStepBytes) {
+    bytes.resize(static_cast<size_t>(std::min(kStepBytes, offset - at)));
+    file.read(at, std::as_writable_bytes(std::span(bytes)));
+    lines += std::count(bytes.begin(), bytes.end(), '\n');
+  }
+  return lines;
+}
+
+}  // namespace
 
 bool has_lines(const Document& file) { return file.path.ends_with(".jsonl") || file.path.ends_with(".ndjson"); }
 
@@ -45,7 +66,7 @@ std::optional<ReadDocument> DocumentReader::next() {
 
 ReadDocument DocumentReader::whole_file() {
   const Side side = single_ ? Side::SplitEnd : held_out_[file_] ? Side::Validation : Side::Train;
-  ReadDocument document{content(files_[file_]), side, static_cast<int64_t>(file_) + 1, 0};
+  ReadDocument document{content(files_[file_]), side, static_cast<int64_t>(file_) + 1, 0, num_bad_lines_};
   seek(document.next_file, 0);
   return document;
 }
@@ -55,16 +76,18 @@ std::optional<ReadDocument> DocumentReader::next_line() {
   if (!lines_.is_open()) {
     lines_.open(path, std::ios::binary);
     lines_.seekg(offset_);
+    line_ = offset_ == 0 ? 0 : -1;
     if (!lines_) throw IoError(path, offset_, std::strerror(errno));
   }
   static const uint64_t kKey = stream_key(0, "data.validation");
   for (std::string line; std::getline(lines_, line);) {
+    if (line_ >= 0) ++line_;
     auto text = text_of(line);
     offset_ += static_cast<int64_t>(line.size()) + (lines_.eof() ? 0 : 1);
     if (!text || text->empty()) continue;
-    const double place = uniform(kKey, digest_of(std::as_bytes(std::span(*text))));
+    const double place = uniform(kKey, digest_of(DigestKind::Xxh64, *text));
     const Side side = place < options_.validation_fraction ? Side::Validation : Side::Train;
-    return ReadDocument{std::move(*text), side, static_cast<int64_t>(file_), offset_};
+    return ReadDocument{std::move(*text), side, static_cast<int64_t>(file_), offset_, num_bad_lines_};
   }
   if (lines_.bad()) throw IoError(path, offset_, std::strerror(errno));
   if (offset_ != files_[file_].bytes) throw IoError(path, offset_, "has changed since it was listed");
@@ -73,14 +96,21 @@ std::optional<ReadDocument> DocumentReader::next_line() {
 
 std::optional<std::string> DocumentReader::text_of(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  nlohmann::json json;
+  const JsonFault fault = read_json(line, json);
   if (json.is_object()) {
     const auto found = json.find(options_.text_field);
     if (found != json.end() && found->is_string()) return found->get<std::string>();
   }
-  problems_.push_back({cat(files_[file_].path, " at byte ", offset_), "",
-                       cat("must be a JSON object with a string \"", options_.text_field, "\""), ""});
+  add_bad_line(fault.line > 0 ? fault.why : cat("must be a JSON object with a string \"", options_.text_field, "\""));
   return std::nullopt;
+}
+
+void DocumentReader::add_bad_line(const std::string& rule) {
+  ++num_bad_lines_;
+  if (options_.bad_lines == BadLines::Skipped) return;
+  if (line_ < 0) line_ = 1 + lines_before(files_[file_].path, offset_);
+  problems_.push_back({cat(files_[file_].path, ":", line_), "", rule, ""});
 }
 
 }  // namespace braid

@@ -25,11 +25,18 @@ struct ReadDocument {
   std::string text;
   Side side = Side::Train;
   int64_t next_file = 0, next_offset = 0;  // where the reader stands behind it
+  int64_t bad_lines = 0;                   // that it has passed over so far
+};
+
+enum class BadLines : uint8_t {
+  Named,   // listed as problems
+  Skipped  // passed over and counted
 };
 
 struct ReaderOptions {
   std::string text_field = "text";
   double validation_fraction = 0;
+  BadLines bad_lines = BadLines::Named;
 };
 
 // Text files are held out by held_out(), as when a run reads them itself; of a single text file the end is. Lines are
@@ -40,15 +47,17 @@ class DocumentReader {
 
   // The next document is the one at `offset` of file number `file`.
   void seek(int64_t file, int64_t offset);
-  // Empty behind the last. Documents without text are passed over. Lines that are no JSON object with the text field
-  // are passed over and listed in problems(). Throws IoError.
+  // Empty behind the last. Documents without text are passed over. So are bad lines, which are no JSON object with the
+  // text field; unless they are skipped, problems() names each by its file and line. Throws IoError.
   std::optional<ReadDocument> next();
   const std::vector<Problem>& problems() const { return problems_; }
+  int64_t num_bad_lines() const { return num_bad_lines_; }  // of those met since the reader was made
 
  private:
   std::optional<ReadDocument> next_line();
   ReadDocument whole_file();
   std::optional<std::string> text_of(const std::string& line);
+  void add_bad_line(const std::string& rule);
 
   std::vector<Document> files_;
   ReaderOptions options_;
@@ -57,6 +66,8 @@ class DocumentReader {
   size_t file_ = 0;
   int64_t offset_ = 0;
   std::ifstream lines_;  // of the file at hand, when it has lines
+  int64_t line_ = 0;     // of the file at hand, from 1; -1 where it is not known, behind a seek into the file
+  int64_t num_bad_lines_ = 0;
   std::vector<Problem> problems_;
 };
 

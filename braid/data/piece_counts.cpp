@@ -3,7 +3,6 @@
 #include "braid/data/piece_counts.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
 
 #include "braid/base/checked_file.h"
@@ -36,7 +35,7 @@ size_t PieceCounts::add_all_but(size_t margin, std::string_view text) {
 void PieceCounts::add(std::string_view text) { add_all_but(0, text); }
 
 void PieceCounts::add_file(const std::string& path, const std::function<void(int64_t)>& progress) {
-  const CheckedFile file(std::filesystem::canonical(path));
+  const CheckedFile file(path, Links::Followed);
   std::string block;
   for (int64_t at = 0; at < file.bytes();) {
     const int64_t more = std::min(kBlockBytes, file.bytes() - at);

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <iterator>
 
@@ -19,17 +17,15 @@
 namespace braid {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096, kMostProblems = 20;
 
 struct EncodedDocument {
   std::vector<uint32_t> train, validation;  // each ended by end-of-text, or empty
-  int64_t next_file = 0, next_offset = 0;
+  int64_t next_file = 0, next_offset = 0, bad_lines = 0;
 };
 
 EncodedDocument encoded(const ReadDocument& document, const Tokenizer& tokenizer, double fraction) {
-  EncodedDocument out{{}, {}, document.next_file, document.next_offset};
+  EncodedDocument out{{}, {}, document.next_file, document.next_offset, document.bad_lines};
   auto& tokens = document.side == Side::Validation ? out.validation : out.train;
   tokenizer.encode_append(document.text, tokens);
   const auto end_of_text = static_cast<uint32_t>(tokenizer.end_of_text());
@@ -117,15 +113,16 @@ class Preparation {
   PrepareResult run() {
     begin();
     const PrepareStatus first = status_;
+    const bool was_complete = files_.exists(in_out("manifest.json"));
     tell_(status_);
     auto& cursor = progress_.cursor;
     while (cursor.source < static_cast<int64_t>(plan_.files.size())) run_source(static_cast<size_t>(cursor.source));
-    if (!fs::exists(in_out("manifest.json"))) {
+    if (!was_complete) {
       replace_file(files_, in_out("manifest.json"), manifest_json(progress_.manifest));
     }
     files_.remove_all(in_out("progress.json"));
     files_.sync_directory(request_.out);
-    return {progress_.manifest, first, status_};
+    return {progress_.manifest, first, status_, was_complete, plan_.passed_over};
   }
 
  private:
@@ -148,7 +145,7 @@ class Preparation {
   // The folder is complete in itself: whoever has it can turn its tokens back into text.
   void copy_tokenizer() {
     const auto copy = tokenizer_copy(request_.tokenizer);
-    if (copy.empty() || fs::exists(in_out("manifest.json"))) return;
+    if (copy.empty() || files_.exists(in_out("manifest.json"))) return;
     files_.create_directories(in_out("tokenizer"));
     for (const auto& [name, bytes] : copy) replace_file(files_, in_out("tokenizer/") + name, bytes);
   }
@@ -176,14 +173,16 @@ class Preparation {
   }
 
   void run_source(size_t source) {
-    DocumentReader reader(plan_.files[source], {request_.text_field, request_.validation_fraction});
+    DocumentReader reader(plan_.files[source], {request_.text_field, request_.validation_fraction, request_.bad_lines});
     reader.seek(progress_.cursor.file, progress_.cursor.offset);
+    bad_lines_before_ = progress_.manifest.sources[source].bad_lines;
     begin_part(source);
     for (auto batch = read_batch(reader); !batch.empty(); batch = read_batch(reader)) {
       for (const auto& document : encoded(batch, *plan_.tokenizer, request_)) add(document, source);
       status_.text_bytes = bytes_before(progress_.cursor);
       tell_(status_);
     }
+    progress_.manifest.sources[source].bad_lines = bad_lines_before_ + reader.num_bad_lines();
     if (!writer_->empty()) finish_part(source);
     progress_.cursor = {static_cast<int64_t>(source) + 1, 0, 0, plan_.stamp};
     status_.text_bytes = bytes_before(progress_.cursor);
@@ -201,7 +200,9 @@ class Preparation {
     if (!reader.problems().empty()) {  // nothing more is made, but the rest of the source is looked at
       while (reader.problems().size() < kMostProblems && reader.next()) {
       }
-      throw ConfigError(reader.problems());
+      auto found = reader.problems();
+      found.push_back({"--skip-bad-lines", "", "passes over such lines and counts them", ""});
+      throw ConfigError(std::move(found));
     }
     return batch;
   }
@@ -221,6 +222,7 @@ class Preparation {
     writer_->add(document, part_);
     status_.num_tokens += static_cast<int64_t>(document.train.size() + document.validation.size());
     ++status_.num_documents;
+    progress_.manifest.sources[source].bad_lines = bad_lines_before_ + document.bad_lines;
     progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset, plan_.stamp};
     if (writer_->num_train_tokens() < request_.shard_tokens) return;
     finish_part(source);
@@ -234,7 +236,8 @@ class Preparation {
   const PreparePlan plan_;
   PrepareProgress progress_;
   PrepareStatus status_;
-  PreparedPart part_;  // the one being written
+  int64_t bad_lines_before_ = 0;  // of the source at hand, up to where this call went on with it
+  PreparedPart part_;             // the one being written
   std::unique_ptr<PartWriter> writer_;
 };
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "braid/base/file_system.h"
+#include "braid/data/document_list.h"
+#include "braid/data/document_reader.h"
 #include "braid/data/prepared_manifest.h"
 
 namespace braid {
@@ -21,6 +23,7 @@ struct PrepareRequest {
   double validation_fraction = 0.05;
   int64_t shard_tokens = 100'000'000;  // a token file ends with the document that reaches it
   std::string text_field = "text";     // of a line of .jsonl
+  BadLines bad_lines = BadLines::Named;
   int threads = 1;
 };
 
@@ -31,14 +34,17 @@ struct PrepareStatus {
 
 struct PrepareResult {
   PreparedManifest manifest;
-  PrepareStatus first, last;  // where it began (not 0 when it went on with an earlier one) and ended
+  PrepareStatus first, last;    // where it began (not 0 when it went on with an earlier one) and ended
+  bool was_complete = false;    // when it was called: nothing was left to do
+  PassedOver passed_over = {};  // in the inputs' folders
 };
 
 // Fills `request.out`. Killed at any moment and called again with the same request it goes on behind the last finished
 // token file, and the bytes of the folder come out as if it had never stopped. A folder that is complete is left as it
 // is. `tell` hears from time to time where it is. The result does not depend on `threads`. Memory: a few MiB of text
 // with its tokens, or the largest document, and 8 bytes per document of a token file.
-// Throws ConfigError with every problem of the request, or of the lines of .jsonl files (up to 20); IoError.
+// Throws ConfigError with every problem of the request, or of the lines of .jsonl files (up to 20) unless bad ones are
+// to be skipped; IoError.
 PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
                       const std::function<void(const PrepareStatus&)>& tell);
 

@@ -1,19 +1,18 @@
 // Judges a request and compares it with what a folder already holds.
 #include "braid/data/prepare_plan.h"
 
+#include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/digest.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
-#include "braid/data/token_file_layout.h"
 #include "braid/data/tokenizer_identity.h"
 
 namespace braid {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kMaxProgressBytes = 1'000'000'000;
 
@@ -25,12 +24,7 @@ void collect(Problems& found, const std::string& option, const Read& read) {
   try {
     read();
   } catch (const ConfigError& error) {
-    for (Problem problem : error.problems()) {
-      const size_t at = problem.rule.find("data.include");
-      if (at != std::string::npos) problem.rule.replace(at, 12, "--include");
-      if (problem.key == "data.paths" || problem.key == "data.tokenizer") problem.key = option;
-      found.push_back(std::move(problem));
-    }
+    for (const Problem& problem : error.problems()) found.push_back(of_option(option, problem));
   }
 }
 
@@ -61,15 +55,15 @@ Problems problems_of(const PrepareRequest& request) {
 
 // What is written must not be read as an input when the preparation goes on.
 void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
-  const auto out = fs::weakly_canonical(request.out).native() + "/";
+  const auto out = resolved_path(request.out) + "/";
   for (const auto& input : request.inputs) {
-    std::error_code unreadable;
-    if (!fs::is_directory(input, unreadable) || !out.starts_with(fs::weakly_canonical(input).native() + "/")) continue;
+    if (path_kind(input) != PathKind::Folder || !out.starts_with(resolved_path(input) + "/")) continue;
     found.push_back({"--out", request.out, cat("must not lie inside the input ", input), ""});
   }
 }
 
-uint64_t digest(const std::string& text) { return digest_of(std::as_bytes(std::span(text))); }
+// Of one kind for ever: it is compared with what an earlier call wrote.
+uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
 PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
   PreparedSource source{inputs, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
@@ -86,8 +80,7 @@ uint64_t stamp_of(const std::vector<std::vector<Document>>& sources) {
   std::string all;
   for (const auto& files : sources) {
     for (const auto& file : files) {
-      const auto changed = fs::last_write_time(file.path).time_since_epoch().count();
-      all += cat(file.path, '\0', file.bytes, ' ', changed, '\n');
+      all += cat(file.path, '\0', file.bytes, ' ', change_time(file.path), '\n');
     }
   }
   return digest(all);
@@ -101,7 +94,9 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
   }
   for (size_t s = 0; s < groups.size(); ++s) {
     collect(found, "INPUT", [&] {
-      auto files = list_documents({.paths = groups[s], .include = request.include});
+      auto [files, passed_over] = list_documents({.paths = groups[s], .include = request.include});
+      plan.passed_over.hidden += passed_over.hidden;
+      plan.passed_over.binary += passed_over.binary;
       const double weight = s < request.weights.size() ? request.weights[s] : 0;
       plan.manifest.sources.push_back(source_of(groups[s], weight, files));
       plan.files.push_back(std::move(files));
@@ -109,8 +104,12 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
   }
 }
 
+// What was to be done, without what was met in doing it.
 PreparedManifest without_parts(PreparedManifest manifest) {
-  for (auto& source : manifest.sources) source.parts.clear();
+  for (auto& source : manifest.sources) {
+    source.parts.clear();
+    source.bad_lines = 0;
+  }
   return manifest;
 }
 
@@ -142,11 +141,11 @@ Problems differences(const PreparedManifest& now, const PreparedManifest& was, c
 }
 
 bool holds_nothing(const std::string& folder) {
-  if (!fs::exists(folder)) return true;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".tmp") return false;
-  }
-  return true;
+  const PathKind kind = path_kind(folder);
+  if (kind == PathKind::Nothing) return true;
+  if (kind != PathKind::Folder) throw ConfigError({{"--out", folder, "must be a folder", ""}});
+  const auto names = names_in(folder);
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".tmp"); });
 }
 
 }  // namespace
@@ -173,9 +172,10 @@ PreparePlan prepare_plan(const PrepareRequest& request) {
 std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan) {
   const std::string path = request.out + "/progress.json";
   PrepareProgress progress;
-  if (fs::exists(request.out + "/manifest.json") && is_prepared(request.out)) {
+  const auto is_there = [](const std::string& file) { return path_kind(file) != PathKind::Nothing; };
+  if (is_there(request.out + "/manifest.json") && is_prepared(request.out)) {
     progress = {read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size()), 0, 0, plan.stamp}};
-  } else if (fs::exists(path)) {
+  } else if (is_there(path)) {
     progress = parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));
   } else if (holds_nothing(request.out)) {
     return std::nullopt;

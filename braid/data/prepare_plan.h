@@ -15,6 +15,7 @@ namespace braid {
 struct PreparePlan {
   PreparedManifest manifest;                 // without parts
   std::vector<std::vector<Document>> files;  // of each source
+  PassedOver passed_over;                    // in all inputs
   std::unique_ptr<Tokenizer> tokenizer;
   uint64_t stamp = 0;  // of the files' names, sizes and times of change
 };

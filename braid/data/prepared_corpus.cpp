@@ -2,9 +2,9 @@
 #include "braid/data/prepared_corpus.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -102,7 +102,7 @@ std::vector<PreparedFolder> prepared_folders(const std::vector<std::string>& pat
   for (const auto& path : any ? paths : std::vector<std::string>()) {
     if (!is_prepared(path)) {
       found.push_back({"data.paths", path, "must be prepared data like the others (braid data prepare)", ""});
-    } else if (!std::filesystem::exists(path + "/manifest.json")) {
+    } else if (path_kind(path + "/manifest.json") == PathKind::Nothing) {
       found.push_back({"data.paths", path, "is not finished: call the same braid data prepare again", ""});
     } else {
       folders.push_back({path, read_prepared_manifest(path)});

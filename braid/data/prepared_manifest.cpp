@@ -1,15 +1,15 @@
 // JSON of prepared data. Everything read is checked before it is used.
 #include "braid/data/prepared_manifest.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
-#include "braid/data/token_file_layout.h"
 
 namespace braid {
 namespace {
@@ -17,49 +17,19 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "braid prepared data";
-constexpr int kVersion = 1;
-constexpr std::string_view kDigestMember = ",\n \"xxh64\": \"", kDigestEnd = "\"\n}\n";
+constexpr int kVersion = 2;  // version 1 has XXH64 alone; it is read too
+constexpr int kIndent = 1;
 constexpr int64_t kMaxBytes = 1'000'000'000;
-
-std::string digest_text(std::string_view text) { return hex(digest_of(std::as_bytes(std::span(text)))); }
 
 void require(bool holds, const std::string& path, const std::string& rule) {
   if (!holds) throw IoError(path, -1, rule);
 }
 
-// The text with its own digest as the last member.
-std::string sealed(const OrderedJson& json) {
-  std::string body = json.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
-  body.resize(body.size() - 2);  // the last "\n}"
-  return cat(body, kDigestMember, digest_text(body), kDigestEnd);
-}
-
-OrderedJson unsealed(const std::string& path, const std::string& text) {
-  const size_t tail = kDigestMember.size() + 16 + kDigestEnd.size();
-  if (text.size() < tail || !text.ends_with(kDigestEnd) ||
-      std::string_view(text).substr(text.size() - tail, kDigestMember.size()) != kDigestMember) {
-    throw IoError(path, static_cast<int64_t>(text.size()), "must end with its xxh64: it is cut short or another file");
-  }
-  const std::string body = text.substr(0, text.size() - tail);
-  if (text.substr(body.size() + kDigestMember.size(), 16) != digest_text(body)) {
-    throw IoError(path, static_cast<int64_t>(body.size()), cat("its xxh64 is ", digest_text(body), ": it was changed"));
-  }
-  return OrderedJson::parse(body + "\n}");
-}
-
 OrderedJson json_of(const std::string& name, const TokenFileInfo& file) {
-  return {{"name", name},
-          {"bytes", file.bytes},
-          {"tokens", file.num_tokens},
-          {"documents", file.num_documents},
-          {"xxh64", hex(file.digest)}};
-}
-
-uint64_t number_of(const OrderedJson& json, const std::string& path) {
-  const auto text = json.get<std::string>();
-  require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos, path,
-          cat("digest ", text, " must be sixteen digits"));
-  return std::stoull(text, nullptr, 16);
+  OrderedJson json{
+      {"name", name}, {"bytes", file.bytes}, {"tokens", file.num_tokens}, {"documents", file.num_documents}};
+  put_digest(json, file.digest);
+  return json;
 }
 
 // A name without a folder, so that a manifest cannot name a file elsewhere.
@@ -72,7 +42,7 @@ std::string file_name(const OrderedJson& json, const std::string& path) {
 
 TokenFileInfo info_of(const OrderedJson& json, const std::string& path) {
   const TokenFileInfo info{json.at("bytes").get<int64_t>(), json.at("tokens").get<int64_t>(),
-                           json.at("documents").get<int64_t>(), number_of(json.at("xxh64"), path)};
+                           json.at("documents").get<int64_t>(), digest_in(json, path)};
   require(info.num_tokens > 0 && info.num_documents > 0 && info.bytes > 0, path, "a listed file holds tokens");
   return info;
 }
@@ -81,6 +51,7 @@ OrderedJson json_of(const PreparedSource& source) {
   OrderedJson json{{"inputs", source.inputs},        {"weight", source.weight},
                    {"files", source.num_files},      {"text_bytes", source.text_bytes},
                    {"listing", hex(source.listing)}, {"parts", OrderedJson::array()}};
+  if (source.bad_lines > 0) json["bad_lines"] = source.bad_lines;
   for (const auto& part : source.parts) {
     OrderedJson entry = OrderedJson::object();
     if (part.train.num_tokens > 0) entry["train"] = json_of(part.train_name, part.train);
@@ -93,10 +64,11 @@ OrderedJson json_of(const PreparedSource& source) {
 PreparedSource source_of(const OrderedJson& json, const std::string& path) {
   PreparedSource source{json.at("inputs").get<std::vector<std::string>>(),
                         json.at("weight").get<double>(),
-                        number_of(json.at("listing"), path),
+                        hex_in(json, "listing", path),
                         json.at("files").get<int64_t>(),
                         json.at("text_bytes").get<int64_t>(),
-                        {}};
+                        {},
+                        json.value("bad_lines", int64_t{0})};
   require(source.weight >= 0, path, "a weight is at least 0");
   for (const auto& entry : json.at("parts")) {
     PreparedPart part;
@@ -132,9 +104,10 @@ OrderedJson json_of(const PreparedManifest& manifest) {
 PreparedManifest manifest_of(const OrderedJson& json, const std::string& path) {
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
   const auto version = json.at("version").get<int64_t>();
-  require(version == kVersion, path, cat("has format version ", version, "; this braid reads ", kVersion));
+  require(version >= 1 && version <= kVersion, path,
+          cat("has format version ", version, "; this braid reads 1 to ", kVersion));
   const OrderedJson& mark = json.at("tokenizer");
-  PreparedManifest manifest{{mark.at("name").get<std::string>(), number_of(mark.at("xxh64"), path),
+  PreparedManifest manifest{{mark.at("name").get<std::string>(), hex_in(mark, "xxh64", path),
                              mark.at("vocab").get<int64_t>(), mark.at("end_of_text").get<int64_t>()},
                             json.at("validation_fraction").get<double>(),
                             json.at("shard_tokens").get<int64_t>(),
@@ -146,46 +119,39 @@ PreparedManifest manifest_of(const OrderedJson& json, const std::string& path) {
   return manifest;
 }
 
-template <class Read>
-auto checked(const std::string& path, const Read& read) {
-  try {
-    return read();
-  } catch (const nlohmann::json::exception& error) {
-    throw IoError(path, -1, error.what());
-  }
-}
-
 }  // namespace
 
-std::string manifest_json(const PreparedManifest& manifest) { return sealed(json_of(manifest)); }
+std::string manifest_json(const PreparedManifest& manifest) { return sealed_json(json_of(manifest), kIndent); }
 
 std::string progress_json(const PrepareProgress& progress) {
   OrderedJson json = json_of(progress.manifest);
   const auto& [source, file, offset, stamp] = progress.cursor;
   json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}, {"stamp", hex(stamp)}};
-  return sealed(json);
+  return sealed_json(json, kIndent);
 }
 
 PreparedManifest parse_prepared_manifest(const std::string& path, const std::string& text) {
-  return checked(path, [&] { return manifest_of(unsealed(path, text), path); });
+  PreparedManifest manifest;
+  read_sealed_json(path, text, [&](const OrderedJson& json) { manifest = manifest_of(json, path); });
+  return manifest;
 }
 
 PrepareProgress parse_prepare_progress(const std::string& path, const std::string& text) {
-  return checked(path, [&] {
-    const OrderedJson json = unsealed(path, text);
+  PrepareProgress progress;
+  read_sealed_json(path, text, [&](const OrderedJson& json) {
     const OrderedJson& at = json.at("cursor");
-    return PrepareProgress{manifest_of(json, path),
-                           {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(),
-                            at.at("offset").get<int64_t>(), number_of(at.at("stamp"), path)}};
+    progress = {manifest_of(json, path),
+                {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(), at.at("offset").get<int64_t>(),
+                 hex_in(at, "stamp", path)}};
   });
+  return progress;
 }
 
 bool is_prepared(const std::string& folder) {
-  std::error_code unreadable;
-  if (!std::filesystem::is_directory(folder, unreadable)) return false;
-  if (std::filesystem::exists(folder + "/progress.json", unreadable)) return true;
+  if (path_kind(folder) != PathKind::Folder) return false;
+  if (path_kind(folder + "/progress.json") != PathKind::Nothing) return true;
   const std::string path = folder + "/manifest.json";
-  if (!std::filesystem::is_regular_file(path, unreadable)) return false;
+  if (path_kind(path) != PathKind::File) return false;
   return CheckedFile(path).content(kMaxBytes).find(kFormat) != std::string::npos;
 }
 

@@ -37,6 +37,7 @@ struct PreparedSource {
   uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
   int64_t num_files = 0, text_bytes = 0;
   std::vector<PreparedPart> parts;
+  int64_t bad_lines = 0;  // of .jsonl files, skipped
 
   bool operator==(const PreparedSource&) const = default;
 };

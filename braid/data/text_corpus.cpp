@@ -2,12 +2,10 @@
 #include "braid/data/text_corpus.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <span>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -15,18 +13,12 @@
 namespace braid {
 
 std::string content(const Document& document) {
-  std::ifstream file(document.path, std::ios::binary);
-  if (!file) throw IoError(document.path, -1, std::strerror(errno));
-  std::string text(static_cast<size_t>(document.bytes), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  const int64_t got = file.gcount();
-  if (got < document.bytes) {
-    throw IoError(document.path, got, cat("ends before the ", document.bytes, " bytes it had when listed"));
+  const CheckedFile file(document.path, Links::Followed);
+  if (file.bytes() != document.bytes) {
+    throw IoError(document.path, std::min(file.bytes(), document.bytes),
+                  cat("has ", file.bytes(), " bytes; it had ", document.bytes, " when it was listed"));
   }
-  if (file.peek() != std::ifstream::traits_type::eof()) {
-    throw IoError(document.path, document.bytes, "has grown since it was listed");
-  }
-  return text;
+  return file.content(document.bytes);
 }
 
 int64_t held_out_end(int64_t num_tokens, double fraction) {
@@ -36,12 +28,12 @@ int64_t held_out_end(int64_t num_tokens, double fraction) {
 }
 
 Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
-  const auto documents = list_documents(spec);
+  const auto [documents, passed_over] = list_documents(spec);
   const auto out = held_out(documents, spec.validation_fraction);
   const auto train = std::make_shared<MemoryTokens>(tokenizer.vocab());
   const auto validation = std::make_shared<MemoryTokens>(tokenizer.vocab());
   ContentMark read{"text", static_cast<int64_t>(documents.size())};
-  Digest digest;
+  Digest digest(DigestKind::Xxh64);
   for (size_t i = 0; i < documents.size(); ++i) {
     const std::string text = content(documents[i]);
     read.bytes += documents[i].bytes;
@@ -55,8 +47,9 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   }
   Corpus corpus{{{train, 1}}, {}, static_cast<int64_t>(documents.size())};
   if (validation->num_tokens() > 0) corpus.validation = {{validation, 1}};
-  read.digest = digest.value();
+  read.digest = digest.named();
   corpus.origin.sources = {read};
+  if (const std::string told = sentence(passed_over); !told.empty()) corpus.choices = {"what is text; " + told};
   return corpus;
 }
 

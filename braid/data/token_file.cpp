@@ -26,10 +26,13 @@ void TokenFile::read_header() {
   }
   std::memcpy(&header_, bytes.data(), sizeof header_);
   if (header_.magic != known.magic) fail(0, "does not begin with BRAIDTOK: it is not a token file");
-  if (header_.version != known.version) {
-    fail(8, cat("has format version ", header_.version, "; this braid reads ", known.version));
+  if (header_.version < 1 || header_.version > known.version) {
+    fail(8, cat("has format version ", header_.version, "; this braid reads 1 to ", known.version));
   }
-  if (header_.digest != digest_of_part(header_)) fail(0, "its header is damaged");
+  const auto kind = digest_kind(header_);
+  if (!kind) fail(40, "names digests that this braid does not know, or is damaged there");
+  kind_ = *kind;
+  if (header_.digest != digest_of_part(kind_, header_)) fail(0, "its header is damaged");
   const bool good = header_.vocab >= 1 && header_.vocab <= 1 << 24 && header_.block_bytes == known.block_bytes &&
                     header_.width == static_cast<uint32_t>(token_width(static_cast<int64_t>(header_.vocab)));
   if (!good) fail(0, "its header names a width, vocabulary or block size that no token file has");
@@ -39,7 +42,7 @@ void TokenFile::read_footer() {
   const auto bytes = file_.bytes();
   footer_at_ = static_cast<int64_t>(bytes.size() - sizeof footer_);
   std::memcpy(&footer_, bytes.data() + footer_at_, sizeof footer_);
-  if (footer_.digest != digest_of_part(footer_) || footer_.magic != TokenFileFooter().magic) {
+  if (footer_.digest != digest_of_part(kind_, footer_) || footer_.magic != TokenFileFooter().magic) {
     fail(footer_at_, "its footer is damaged or the file is cut short");
   }
   if (footer_.header_digest != header_.digest) fail(0, "its header is another file's");
@@ -51,8 +54,8 @@ void TokenFile::read_footer() {
   ends_at_ = static_cast<int64_t>(sizeof header_) + token_bytes;
   digests_at_ = ends_at_ + 8 * num_documents();
   if (digests_at_ + 8 * blocks != footer_at_) fail(footer_at_, "its counts do not add up to its size");
-  if (digest_of(bytes.subspan(static_cast<size_t>(digests_at_), static_cast<size_t>(8 * blocks))) !=
-      footer_.blocks_digest) {
+  const auto table = bytes.subspan(static_cast<size_t>(digests_at_), static_cast<size_t>(8 * blocks));
+  if (digest_of(kind_, table) != footer_.blocks_digest) {
     fail(digests_at_, "its table of block digests is damaged");
   }
   file_.touch(static_cast<size_t>(8 * blocks));
@@ -71,7 +74,7 @@ void TokenFile::verify_blocks(int64_t begin_byte, int64_t end_byte) const {
     const int64_t at = static_cast<int64_t>(sizeof header_) + block * size;
     const auto bytes =
         file_.bytes().subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(size, ends_at_ - at)));
-    if (digest_of(bytes) != words(digests_at_ + 8 * block, 1)[0])
+    if (digest_of(kind_, bytes) != words(digests_at_ + 8 * block, 1)[0])
       fail(at, cat("block ", block, " of its tokens is damaged"));
     bits.fetch_or(bit, std::memory_order_relaxed);
   }
@@ -93,7 +96,8 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out) const {
 
 void TokenFile::verify_documents() const {
   const auto ends = words(ends_at_, num_documents());
-  if (digest_of(std::as_bytes(ends)) != footer_.documents_digest) fail(ends_at_, "its table of documents is damaged");
+  if (digest_of(kind_, std::as_bytes(ends)) != footer_.documents_digest)
+    fail(ends_at_, "its table of documents is damaged");
   if (!std::is_sorted(ends.begin(), ends.end()) || (ends.empty() ? 0 : ends.back()) != footer_.num_tokens) {
     fail(ends_at_, "its table of documents does not end with its last token");
   }
@@ -108,7 +112,7 @@ void TokenFile::read_documents(int64_t begin, std::span<int64_t> out) const {
 }
 
 TokenFileInfo TokenFile::info() const {
-  return {static_cast<int64_t>(file_.bytes().size()), num_tokens(), num_documents(), footer_.digest};
+  return {static_cast<int64_t>(file_.bytes().size()), num_tokens(), num_documents(), {footer_.digest, kind_}};
 }
 
 void TokenFile::verify() const {

@@ -41,6 +41,7 @@ class TokenFile final : public TokenSource {
 
   MappedFile file_;
   TokenFileHeader header_;
+  DigestKind kind_ = DigestKind::Xxh3;  // of all digests in the file
   TokenFileFooter footer_;
   int64_t ends_at_ = 0, digests_at_ = 0, footer_at_ = 0;  // offsets in the file
   mutable std::vector<std::atomic<uint64_t>> verified_;   // a bit per block

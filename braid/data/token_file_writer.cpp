@@ -8,6 +8,11 @@
 #include "braid/data/token_source.h"
 
 namespace braid {
+namespace {
+
+constexpr DigestKind kDigests = DigestKind::Xxh3;  // as the header says
+
+}  // namespace
 
 TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int64_t vocab, uint64_t tokenizer) {
   check(vocab >= 1 && vocab <= 1 << 24, "a vocabulary has up to 2^24 tokens");
@@ -16,7 +21,7 @@ TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int
   header_.width = static_cast<uint32_t>(token_width(vocab));
   header_.vocab = static_cast<uint64_t>(vocab);
   header_.tokenizer = tokenizer;
-  header_.digest = digest_of_part(header_);
+  header_.digest = digest_of_part(kDigests, header_);
   block_.reserve(header_.block_bytes);
   append(std::as_bytes(std::span(&header_, 1)));
 }
@@ -39,7 +44,7 @@ void TokenFileWriter::add_document(std::span<const uint32_t> tokens) {
 }
 
 void TokenFileWriter::close_block() {
-  block_digests_.push_back(digest_of(block_));
+  block_digests_.push_back(digest_of(kDigests, block_));
   append(block_);
   block_.clear();
 }
@@ -48,16 +53,16 @@ TokenFileInfo TokenFileWriter::finish() {
   block_.resize((block_.size() + 7) / 8 * 8);
   if (!block_.empty()) close_block();
   footer_.num_documents = ends_.size();
-  footer_.documents_digest = digest_of(std::as_bytes(std::span(ends_)));
-  footer_.blocks_digest = digest_of(std::as_bytes(std::span(block_digests_)));
+  footer_.documents_digest = digest_of(kDigests, std::as_bytes(std::span(ends_)));
+  footer_.blocks_digest = digest_of(kDigests, std::as_bytes(std::span(block_digests_)));
   footer_.header_digest = header_.digest;
-  footer_.digest = digest_of_part(footer_);
+  footer_.digest = digest_of_part(kDigests, footer_);
   append(std::as_bytes(std::span(ends_)));
   append(std::as_bytes(std::span(block_digests_)));
   append(std::as_bytes(std::span(&footer_, 1)));
   file_->sync();
   file_->close();
-  return {bytes_, num_tokens(), num_documents(), footer_.digest};
+  return {bytes_, num_tokens(), num_documents(), {footer_.digest, kDigests}};
 }
 
 void TokenFileWriter::append(std::span<const std::byte> bytes) {

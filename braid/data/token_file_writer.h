@@ -15,7 +15,7 @@ namespace braid {
 // What a finished file is, enough to know it again.
 struct TokenFileInfo {
   int64_t bytes = 0, num_tokens = 0, num_documents = 0;
-  uint64_t digest = 0;  // of the footer, and so of every byte
+  NamedDigest digest;  // of the footer, and so of every byte
 
   bool operator==(const TokenFileInfo&) const = default;
 };

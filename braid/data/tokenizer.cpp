@@ -1,9 +1,8 @@
 // The byte tokenizer, and tokenizers by name. Files are read elsewhere.
 #include "braid/data/tokenizer.h"
 
-#include <filesystem>
-
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/data/tokenizer_file.h"
 
@@ -45,7 +44,7 @@ std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokeni
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "bytes") return byte_tokenizer();
-  if (std::filesystem::exists(name)) return bpe_tokenizer(read_bpe(name));
+  if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
   throw ConfigError(
       {{"data.tokenizer", name,
         "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "

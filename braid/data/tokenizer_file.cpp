@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/json_text.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/data/bpe_vocabulary.h"
 #include "braid/data/pattern_scanner.h"
+#include "braid/data/tokenizer_identity.h"
 #include "braid/data/tokenizer_json.h"
 
 namespace braid {
@@ -23,25 +26,24 @@ using Json = nlohmann::json;
 
 // Empty, with a fault, when the file cannot be read.
 std::optional<std::string> content_of(const fs::path& path, Faults& faults) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  if (!file || content.str().empty()) {
-    faults.add(path.filename().string(), "cannot be read or is empty");
-    return std::nullopt;
+  try {
+    auto content = file_content(path, kMaxTokenizerBytes);
+    if (!content.empty()) return content;
+    faults.add(path.filename().string(), "is empty");
+  } catch (const IoError& error) {
+    faults.add("", error.what());
   }
-  return std::move(content).str();
+  return std::nullopt;
 }
 
 std::optional<Json> json_of(const fs::path& path, Faults& faults) {
   const auto content = content_of(path, faults);
   if (!content) return std::nullopt;
-  try {
-    return Json::parse(*content);
-  } catch (const Json::parse_error& error) {
-    faults.add(path.filename().string(), cat("is not JSON (byte ", error.byte, ")"));
-    return std::nullopt;
-  }
+  Json json;
+  const JsonFault fault = read_json(*content, json);
+  if (fault.line == 0) return json;
+  faults.add(cat(path.filename().string(), ":", fault.line), fault.why);
+  return std::nullopt;
 }
 
 // A merge is a line "left right"; a line "#version: ..." is none.
@@ -61,7 +63,7 @@ BpeModel read_two_files(const fs::path& folder, Faults& faults) {
   if (const auto content = content_of(folder / "merges.txt", faults)) {
     for (const auto& line : merge_lines(*content)) vocabulary.add_merge(line);
   }
-  BpeModel model = vocabulary.finish();
+  BpeModel model = vocabulary.finish(WholePieces::Merge);
   model.pretokenizer.regexes = {std::string(kGpt2Regex)};
   return model;
 }
@@ -69,7 +71,7 @@ BpeModel read_two_files(const fs::path& folder, Faults& faults) {
 // The name under "eos_token", which is a string or an object with "content".
 std::string configured_end(const fs::path& folder, Faults& faults) {
   const fs::path path = folder / "tokenizer_config.json";
-  if (!fs::exists(path)) return "";
+  if (path_kind(path) == PathKind::Nothing) return "";
   const auto json = json_of(path, faults);
   if (!json || !json->is_object()) return "";
   Json end = json->value("eos_token", Json());
@@ -112,12 +114,13 @@ void choose_end_of_text(BpeModel& model, const std::string& configured, Faults& 
 BpeModel read_bpe(const std::string& path) {
   Faults faults(path);
   const fs::path given(path);
-  const bool is_folder = fs::is_directory(given);
+  const bool is_folder = path_kind(path) == PathKind::Folder;
   const fs::path json_path = is_folder ? given / "tokenizer.json" : given;
   const fs::path folder = is_folder ? given : given.parent_path();
   BpeModel model;
-  if (is_folder && !fs::exists(json_path)) {
-    if (!fs::exists(given / "vocab.json") && !fs::exists(given / "merges.txt")) {
+  const auto is_there = [](const fs::path& file) { return path_kind(file) != PathKind::Nothing; };
+  if (is_folder && !is_there(json_path)) {
+    if (!is_there(given / "vocab.json") && !is_there(given / "merges.txt")) {
       faults.add("", "the folder has neither tokenizer.json nor vocab.json and merges.txt");
       faults.throw_any();
     }

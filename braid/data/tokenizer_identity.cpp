@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -18,12 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfigName = "tokenizer_config.json";
 
-std::string tokenizer_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(file)), {});
-  if (!file) throw IoError(path, -1, "cannot be read");
-  return content;
-}
+std::string tokenizer_bytes(const std::string& path) { return file_content(path, kMaxTokenizerBytes); }
 
 }  // namespace
 
@@ -45,7 +39,7 @@ std::vector<std::string> tokenizer_files(const std::string& name) {
 }
 
 uint64_t tokenizer_identity(const std::string& name) {
-  Digest digest;
+  Digest digest(DigestKind::Xxh64);
   if (name == "bytes") digest.add(std::as_bytes(std::span(std::string_view("braid tokenizer: bytes"))));
   for (const auto& path : tokenizer_files(name)) {
     if (fs::path(path).filename() != kConfigName) add_sized(digest, tokenizer_bytes(path));
@@ -64,7 +58,7 @@ std::map<std::string, std::string> tokenizer_copy(const std::string& name) {
 }
 
 uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text) {
-  Digest digest;
+  Digest digest(DigestKind::Xxh64);
   add_sized(digest, cat(hex(identity), " ", end_of_text));
   return std::max<uint64_t>(1, digest.value());
 }

@@ -9,12 +9,14 @@
 
 namespace braid {
 
+constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;  // of any of its files: none comes near it
+
 // The files that `name`, a DataSpec::tokenizer, is made of: none for "bytes"; a tokenizer.json, or a vocab.json with a
 // merges.txt, and where it exists a tokenizer_config.json. They need not exist.
 std::vector<std::string> tokenizer_files(const std::string& name);
 
-// XXH64 over the files that decide tokens (all of tokenizer_files() but tokenizer_config.json); of a fixed text for
-// "bytes". Equal for equal files wherever they lie. Throws IoError.
+// XXH64, whatever files around it have, over the files that decide tokens (all of tokenizer_files() but
+// tokenizer_config.json); of a fixed text for "bytes". Equal for equal files wherever they lie. Throws IoError.
 uint64_t tokenizer_identity(const std::string& name);
 
 // The bytes of tokenizer_files() by the names under which a folder with them is the same tokenizer: a file of another

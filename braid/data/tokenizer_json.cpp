@@ -56,9 +56,8 @@ class Reader {
     read_pretokenizer(member(json, "pre_tokenizer"));
     read_model(member(json, "model"));
     read_added(member(json, "added_tokens"));
-    BpeModel model = vocabulary_.finish();
+    BpeModel model = vocabulary_.finish(whole_pieces_);
     model.pretokenizer = std::move(pretokenizer_);
-    model.whole_pieces = whole_pieces_;
     model.normalizer = normalizer_;
     return model;
   }

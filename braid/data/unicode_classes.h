@@ -1,9 +1,10 @@
-// What pre-tokenizers ask of a character.
-// It knows no patterns.
+// What pre-tokenizers ask of a character. Which characters are letters depends on the version of Unicode that utf8proc
+// knows (docs/tokenizer.md). It knows no patterns.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "braid/base/utf8.h"
@@ -29,16 +30,6 @@ inline CharClass class_of(const CharClass* classes, uint32_t code) {
 }
 
 // Appends the UTF-8 form of a code point below 0x110000.
-template <class String>
-void append_utf8(String& out, uint32_t code) {
-  if (code < 0x80) {
-    out.push_back(static_cast<char>(code));
-    return;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-  out.push_back(static_cast<char>(kLead[more] | (code >> (6 * more))));
-  for (int i = more - 1; i >= 0; --i) out.push_back(static_cast<char>(0x80 | ((code >> (6 * i)) & 0x3F)));
-}
+void append_utf8(std::string& out, uint32_t code);
 
 }  // namespace braid

@@ -54,7 +54,9 @@ std::vector<Field> model_fields() {
 
 std::vector<Field> data_fields() {
   return {
-      data<&D::paths>("data.paths", Anything{}, "Text files, or folders searched recursively; at least one."),
+      data<&D::paths>(
+          "data.paths", Anything{},
+          "Text files, or folders searched recursively, hidden and binary files passed over; at least one."),
       data<&D::include>("data.include", Anything{},
                         "File name patterns inside folders, such as \"*.py\"; empty takes every file."),
       data<&D::tokenizer>(
@@ -179,7 +181,9 @@ std::vector<Field> train_fields() {
                          "for every 16 million operations of one of model.width x model.width), at least 1, at most "
                          "cores / ranks, and 1 in reproducible mode."),
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
-      train<&T::eval_batches>("train.eval_batches", at_least(1), "Batches of train.batch sequences per evaluation."),
+      train<&T::eval_sequences>("train.eval_sequences", at_least(1),
+                                "Held-out sequences per evaluation: the same ones each time, whatever the seed, the "
+                                "batch and the mesh."),
       train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines, and between printed lines where no terminal is."),
       train<&T::save_every>("train.save_every", at_least(0),
                             "Steps between checkpoints; 0 saves none by steps. The last step is always saved."),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/json_text.h"
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"
 
@@ -156,10 +157,14 @@ ModelSpec llama_model(const Keys& keys) {
 }  // namespace
 
 ModelSpec parse_hf_config(const std::string& json_text, const std::string& origin, std::vector<Problem>& problems) {
-  const Json root = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  Json root;
+  const JsonFault fault = read_json(json_text, root);
+  if (fault.line > 0) {
+    problems.push_back({cat(origin, ":", fault.line), "", fault.why, ""});
+    return {};
+  }
   if (!root.is_object()) {
-    const char* rule = root.is_discarded() ? "is not JSON" : "must hold a JSON object";
-    problems.push_back({origin, "", rule, ""});
+    problems.push_back({origin, "", "must hold a JSON object", ""});
     return {};
   }
   const Keys keys(root, origin + ": ", problems);
@@ -174,9 +179,9 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
 ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems) {
   std::string text;
   try {
-    text = CheckedFile(path).content(kMostBytes);
+    text = file_content(path, kMostBytes);
   } catch (const IoError& error) {
-    problems.push_back({"model.config", toml_text(path), cat("cannot be read: ", error.what()), ""});
+    problems.push_back({"model.config", toml_text(path), error.what(), ""});
     return {};
   }
   return parse_hf_config(text, path, problems);

@@ -11,8 +11,8 @@
 
 namespace braid {
 
-// The model in `json_text`. Adds every problem, its key "origin: json_key": text that is no JSON, sizes that are
-// missing or no integers, and settings that ask for a computation we do not have.
+// The model in `json_text`. Adds every problem, its key "origin: json_key", or "origin:3" for text that is no JSON:
+// sizes that are missing or no integers, and settings that ask for a computation we do not have.
 ModelSpec parse_hf_config(const std::string& json_text, const std::string& origin, std::vector<Problem>& problems);
 
 // The same for a file. One that cannot be read is a problem of model.config.

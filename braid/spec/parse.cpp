@@ -2,18 +2,19 @@
 #include "braid/spec/parse.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/preset.h"
 
 namespace braid {
 namespace {
+
+constexpr int64_t kMostTomlBytes = int64_t{16} << 20;  // a configuration is a few kilobytes
 
 // What is known so far.
 struct Reading {
@@ -22,6 +23,7 @@ struct Reading {
   std::set<std::string> unread;  // of these, keys whose value could not be read
   std::set<std::string> meant;   // keys that misspelt ones were probably meant to be
   std::vector<Problem> problems;
+  std::map<std::string, int64_t> lines;  // by key, of what the file says and no override
 };
 
 void give(const Field& field, const TomlValue& value, Reading& reading) {
@@ -71,16 +73,19 @@ std::string nearest_section(const std::string& name) {
   return nearest(name, names);
 }
 
+std::string in_brackets(const std::string& section) { return cat("[", section, "]"); }
+
 void add_unknown_section(const std::string& name, const TomlTable& table, Reading& reading) {
   const std::string meant = nearest_section(name);
   for (const auto& [leaf, value] : table) reading.meant.insert(cat(meant, ".", leaf));
   reading.problems.push_back(
-      {cat("[", name, "]"), "", "is not a known section", meant.empty() ? "" : cat("[", meant, "]")});
+      {in_brackets(name), "", "is not a known section", meant.empty() ? "" : in_brackets(meant)});
 }
 
 void read_section(const std::string& section, const TomlTable& table, Reading& reading) {
   for (const auto& [leaf, value] : table) {
     const std::string key = section + "." + leaf;
+    reading.lines[key] = value.line;
     if (const Field* field = find_field(key)) {
       give(*field, value, reading);
     } else {
@@ -92,6 +97,7 @@ void read_section(const std::string& section, const TomlTable& table, Reading& r
 void read_document(const TomlTable& root, Reading& reading) {
   for (const auto& [name, value] : root) {
     const auto* table = value.as<TomlTable>();
+    reading.lines[table ? in_brackets(name) : name] = value.line;
     if (table && is_section(name)) {
       read_section(name, *table, reading);
     } else if (table) {
@@ -146,6 +152,7 @@ void read_override(const std::string& word, Reading& reading) {
     reading.problems.push_back({"override", toml_text(word), "must have the form section.key=value", meant});
     return;
   }
+  reading.lines.erase(key);
   const std::string text = trimmed(word.substr(equals + 1));
   const Field* field = find_field(key);
   if (!field) {
@@ -183,7 +190,15 @@ Reading read_on_model(const TomlDocument& document, const std::vector<std::strin
   return reading;
 }
 
-RunSpec checked(const TomlDocument& document, const std::vector<std::string>& overrides, const HostLimits& limits) {
+void add_places(const Reading& reading, const std::string& origin, std::vector<Problem>& problems) {
+  for (Problem& problem : problems) {
+    const auto found = reading.lines.find(problem.key);
+    if (found != reading.lines.end()) problem.place = cat(origin, ":", found->second);
+  }
+}
+
+RunSpec checked(const TomlDocument& document, const std::string& origin, const std::vector<std::string>& overrides,
+                const HostLimits& limits) {
   Reading reading = read_on_model(document, overrides);
   reading.problems.insert(reading.problems.begin(), document.problems.begin(), document.problems.end());
   if (document.problems.empty()) {
@@ -197,6 +212,7 @@ RunSpec checked(const TomlDocument& document, const std::vector<std::string>& ov
       if (auto problem = broken_rule(field, reading.spec)) reading.problems.push_back(std::move(*problem));
     }
   }
+  add_places(reading, origin, reading.problems);
   if (!reading.problems.empty()) throw ConfigError(std::move(reading.problems));
   return reading.spec;
 }
@@ -205,18 +221,17 @@ RunSpec checked(const TomlDocument& document, const std::vector<std::string>& ov
 
 RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
                   const HostLimits& limits) {
-  return checked(toml_document(toml_text, origin), overrides, limits);
+  return checked(toml_document(toml_text, origin), origin, overrides, limits);
 }
 
 RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const HostLimits& limits) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  const bool failed = !file || (text.str().empty() && file.peek() != std::ifstream::traits_type::eof());
-  if (!failed && !file.bad()) return parse_run(text.str(), path, overrides, limits);
-  TomlDocument unread;
-  unread.problems.push_back({path, "", cat("cannot be read: ", std::strerror(errno)), ""});
-  return checked(unread, overrides, limits);
+  std::string text;
+  try {
+    text = file_content(path, kMostTomlBytes);
+  } catch (const IoError& error) {
+    return checked({{}, {{"", "", error.what(), ""}}}, path, overrides, limits);
+  }
+  return parse_run(text, path, overrides, limits);
 }
 
 }  // namespace braid

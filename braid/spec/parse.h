@@ -18,9 +18,10 @@ namespace braid {
 // An override is "section.key=value" with a TOML value. Where the field is a string a bare word stands for itself
 // (train.reduction=reproducible), and in a list of strings too (data.paths=[a.txt, b.txt]), since shells eat quotes.
 //
-// Throws one ConfigError with every problem: syntax errors with line and column ("origin:3:7"), unknown sections and
-// keys with the nearest known one, values of a wrong type, and all that problems() finds. After a syntax error the
-// rules between fields are not judged, since most values are missing.
+// Throws one ConfigError with every problem, in its place ("origin:12") where it is about a key of the text: syntax
+// errors with line and column ("origin:3:7"), unknown sections and keys with the nearest known one, values of a wrong
+// type, and all that problems() finds. After a syntax error the rules between fields are not judged, since most values
+// are missing.
 RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
                   const HostLimits& limits = {});
 

@@ -41,7 +41,7 @@ struct TrainSpec {
   double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
   int threads = 0;               // per rank; 0: as suits the model, at most cores / ranks; 1 in reproducible mode
   int eval_every = 0;            // steps between evaluations; 0: only at the end
-  int eval_batches = 8;          // batches of train.batch sequences per evaluation
+  int eval_sequences = 64;       // held-out sequences per evaluation, always the same ones
   int log_every = 1;             // steps between metrics lines
   int save_every = 0;            // steps between checkpoints; 0: not by steps
   double save_minutes = 15;      // minutes after which the next step is saved; 0: not by time

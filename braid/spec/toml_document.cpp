@@ -66,7 +66,10 @@ TomlTable in_order(const toml::table& table) {
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   TomlTable entries;
-  for (const auto& [place, name] : order) entries.emplace_back(*name, value(*table.get(*name)));
+  for (const auto& [place, name] : order) {
+    entries.emplace_back(*name, value(*table.get(*name)));
+    entries.back().second.line = place.line;
+  }
   return entries;
 }
 

@@ -22,6 +22,7 @@ struct TomlOther {};
 struct TomlValue {
   std::variant<TomlOther, bool, int64_t, double, std::string, TomlList, TomlTable> content;
   std::string written;  // the value as TOML, in one line
+  int64_t line = 0;     // that its key stands on, from 1; of a value of a list 0
 
   template <class Content>
   const Content* as() const {

@@ -3,11 +3,14 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "braid/base/seeds.h"
 
 namespace braid {
 
-uint64_t sample_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
+uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
+uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
 
 BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGroups& groups, uint64_t seed)
     : sampler_(blend, spec.model.context, seed),
@@ -34,6 +37,10 @@ Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts part
   if (parts.targets) microbatch.targets_bt = tokens(first, 1);
   if (by_document_) microbatch.documents_bt = documents(first);
   return microbatch;
+}
+
+int64_t BatchSource::num_before(int64_t count, int64_t step, int micro) const {
+  return std::clamp<int64_t>(count - first_of(step, micro), 0, microbatch_);
 }
 
 at::Tensor BatchSource::tokens(int64_t first_sample, int64_t first_token) const {

@@ -8,8 +8,10 @@
 
 namespace braid {
 
-// What orders the samples of a run, those it trains on and those it is measured on: the seed of their Sampler.
-uint64_t sample_order(const TrainSpec& train);
+// What orders the samples that a run trains on: the seed of their Sampler. And those that it is measured on, the same ones
+// for every run.
+uint64_t training_order(const TrainSpec& train);
+uint64_t evaluation_order();
 
 // What of its samples a stage looks at: the first the tokens, the last the targets, one between them neither.
 struct MicrobatchParts {
@@ -29,6 +31,8 @@ class BatchSource {
   // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
   // token file is damaged.
   Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
+  // How many of that microbatch's sequences, its first, are among the run's first `count`.
+  int64_t num_before(int64_t count, int64_t step, int micro) const;
   // Of the tokens and the targets that `read` holds, on the host: that microbatch as it came. Added up over all
   // microbatches of a step (modulo 2^64), tokens and targets counted once each, it is the same on every mesh.
   uint64_t hash(int64_t step, int micro, const Microbatch& read) const;

@@ -1,8 +1,7 @@
 // Reads the checkpoint's manifest and the tokenizer's files.
 #include "braid/train/continuation.h"
 
-#include <filesystem>
-
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/spec/fields.h"
@@ -17,7 +16,7 @@ void take_tokenizer(Continuation& run, const CheckpointInfo& info) {
   run.tokenizer_place = tokenizer_folder(directory);
   if (run.tokenizer_place.empty()) {
     run.choices.push_back(cat("the tokenizer at ", name, ": ", directory, " was saved without its own"));
-  } else if (!std::filesystem::exists(name)) {
+  } else if (path_kind(name) == PathKind::Nothing) {
     run.choices.push_back(cat("the tokenizer that was saved with ", directory, ": there is none at ", name));
   } else if (!same_tokenizer(name, run.tokenizer_place)) {
     run.choices.push_back(cat("the tokenizer that was saved with ", directory, ": the one at ", name, " is another"));

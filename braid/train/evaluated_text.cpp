@@ -14,8 +14,8 @@ EvaluatedText::EvaluatedText(const RunSpec& spec, const Blend& validation, std::
 
 double EvaluatedText::bytes_per_token() {
   if (bytes_per_token_) return *bytes_per_token_;
-  const Sampler sampler(validation_, spec_.model.context, sample_order(spec_.train));
-  const int64_t num_samples = int64_t{spec_.train.eval_batches} * spec_.train.batch;
+  const Sampler sampler(validation_, spec_.model.context, evaluation_order());
+  const int64_t num_samples = spec_.train.eval_sequences;
   std::vector<int64_t> targets(static_cast<size_t>(spec_.model.context));
   int64_t bytes = 0;
   for (int64_t sample = 0; sample < num_samples; ++sample) {

@@ -21,6 +21,7 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
       batches_(batches),
       plan_(std::move(options.versions)),
       mode_(options.mode),
+      sequences_(options.sequences),
       activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
       vocab_(spec.model.vocab) {
   if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {
@@ -85,6 +86,7 @@ Microbatch ModelExecutor::placed(Microbatch read) const {
 
 void ModelExecutor::forward(int stage, int micro) {
   const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
+  if (mode_ == ExecutorMode::Evaluation && model_.is_last(stage)) return evaluate_last(stage, micro);
   Microbatch host = read(stage, micro);
   if (mode_ == ExecutorMode::Training) sample_hash_ += batches_.hash(step_, micro, host);
   const Microbatch microbatch = placed(std::move(host));
@@ -96,9 +98,21 @@ void ModelExecutor::forward(int stage, int micro) {
   InFlight& flight = in_flight_[{stage, micro}];
   flight.passage = Passage(microbatch);
   flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
-  if (!model_.is_last(stage)) return;
-  losses_m_.select(0, micro).copy_(flight.output);
-  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
+  if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
+}
+
+// Of a microbatch of which only some sequences count, those alone go through; of one of which none do, the first does
+// for nothing, since ranks that share parameters run their blocks together.
+void ModelExecutor::evaluate_last(int stage, int micro) {
+  const int64_t counted = batches_.num_before(sequences_, step_, micro), run = std::max<int64_t>(counted, 1);
+  const auto first = [run](at::Tensor all) { return all.defined() ? all.narrow(0, 0, run) : all; };
+  Microbatch host = read(stage, micro);
+  for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt}) *part = first(*part);
+  Passage passage(placed(std::move(host)));
+  const at::Tensor input = first(in_flight_[{stage, micro}].input);
+  in_flight_.erase({stage, micro});
+  const at::Tensor loss = model_.segments(stage).forward(input, passage);
+  if (counted > 0) losses_m_.select(0, micro).copy_(loss.to(at::kDouble).mul(counted));
 }
 
 void ModelExecutor::full_backward(int stage, int micro) {

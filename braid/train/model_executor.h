@@ -21,7 +21,8 @@ enum class ExecutorMode { Training, Evaluation };
 
 struct ExecutorOptions {
   ExecutorMode mode = ExecutorMode::Training;
-  VersionPlan versions;  // of the schedule that will run
+  VersionPlan versions;   // of the schedule that will run
+  int64_t sequences = 0;  // evaluation: so many count, from the first of step 0 on
 };
 
 class ModelExecutor final : public StageExecutor {
@@ -43,7 +44,8 @@ class ModelExecutor final : public StageExecutor {
   void record_with(MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
   // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
-  // Waits for the device.
+  // In training the mean over the microbatch's sequences, in evaluation the sum over those that count, which depends on
+  // no batch. Waits for the device.
   std::vector<double> losses() const;
   // Of what this rank has read for the last step in training (BatchSource::hash), added up.
   uint64_t sample_hash() const { return sample_hash_; }
@@ -76,6 +78,7 @@ class ModelExecutor final : public StageExecutor {
   at::Tensor activation_buffer() const;
   Microbatch read(int stage, int micro) const;
   Microbatch placed(Microbatch read) const;
+  void evaluate_last(int stage, int micro);
   int local_micro(int stage, int micro) const;
   double loss_gradient(int micro) const;
   void use_weights_of(int stage, int micro);
@@ -86,6 +89,7 @@ class ModelExecutor final : public StageExecutor {
   const BatchSource& batches_;
   VersionPlan plan_;
   ExecutorMode mode_;
+  int64_t sequences_;
   std::unique_ptr<WeightVersions> versions_;  // null under a synchronous plan
   std::vector<int64_t> activation_shape_;
   int64_t vocab_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
@@ -36,7 +37,7 @@ bool same_saved_type(const RunSpec& a, const RunSpec& b) {
 }
 
 std::string described(const ContentMark& mark) {
-  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, xxh64 ", hex(mark.digest), ")");
+  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, ", text(mark.digest), ")");
 }
 
 // The first difference; empty when there is none.
@@ -85,10 +86,24 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
        toml_text(served ? was : saved.sync.replication)});
 }
 
+// A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
+// decided, a run that goes on may decide anew.
+std::string without_former_keys(const std::string& config_toml) {
+  constexpr std::string_view kFormer[] = {"eval_batches = "};
+  std::istringstream lines(config_toml);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const bool former =
+        std::any_of(std::begin(kFormer), std::end(kFormer), [&](auto key) { return line.starts_with(key); });
+    kept += former ? "\n" : line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
-  return parse_run(info.config_toml, directory + "/manifest.json", {}, kAnyMesh);
+  return parse_run(without_former_keys(info.config_toml), cat("config in ", directory, "/manifest.json"), {}, kAnyMesh);
 }
 
 // Replicas that were saved with weights of their own go on as so many.

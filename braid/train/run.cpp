@@ -264,7 +264,9 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
           RunStart told = start;
           told.first_step = trainer.num_steps();
           observer.on_start(told);
-          for (const std::string& choice : run.choices) observer.on_choice(choice);
+          for (const auto& choices : {run.choices, corpus.choices}) {
+            for (const std::string& choice : choices) observer.on_choice(choice);
+          }
         }
         RunEnd mine = RankLoop(shared, trainer, world).run();
         if (world.rank() == 0) end = std::move(mine);

@@ -58,7 +58,8 @@ class RunObserver {
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}
-  // What was chosen, from measurements or because of a checkpoint and what it lacks: what and why.
+  // What was chosen, from measurements, because of a checkpoint and what it lacks, or of data that are left out: what
+  // and why.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(const Evaluation& evaluation) = 0;
   // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all

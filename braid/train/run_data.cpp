@@ -1,6 +1,8 @@
 // Judges the data against the run. Reading is the data room's.
 #include "braid/train/run_data.h"
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/data/text_corpus.h"
@@ -34,6 +36,17 @@ void refuse_short(const RunSpec& spec, const Corpus& corpus) {
   for (const auto& part : corpus.train) refuse("training", part.tokens->num_tokens());
   for (const auto& part : corpus.validation) refuse("validation", part.tokens->num_tokens());
   if (!found.empty()) throw ConfigError(std::move(found));
+}
+
+// Of a blend, parts that hold too little out for one sample are not measured, while any part holds enough. Returns a
+// sentence about it, else "".
+std::string leave_out_small_parts(const RunSpec& spec, Blend& validation) {
+  const auto small = [&](const BlendPart& part) { return part.tokens->num_tokens() <= spec.model.context; };
+  if (std::all_of(validation.begin(), validation.end(), small)) return "";
+  const size_t all = validation.size(), left_out = std::erase_if(validation, small);
+  if (left_out == 0) return "";
+  return cat("validation without ", left_out, " of ", all, " parts of the data, which hold out less than one sample (",
+             spec.model.context + 1, " tokens)");
 }
 
 }  // namespace
@@ -117,6 +130,8 @@ Corpus RunData::corpus(const RunSpec& spec) const {
   if (!folders_.empty() && spec.train.eval_every > 0 && corpus.validation.empty()) {
     throw ConfigError({{"train.eval_every", cat(spec.train.eval_every), "must be 0: the data hold nothing out", "0"}});
   }
+  const std::string left_out = leave_out_small_parts(spec, corpus.validation);
+  if (!left_out.empty()) corpus.choices.push_back(left_out);
   refuse_short(spec, corpus);
   corpus.origin.tokenizer = tokenizer_hash(mark_.identity, mark_.end_of_text);
   corpus.origin.tokenizer_files = tokenizer_files_;

@@ -13,9 +13,7 @@ namespace {
 enum Sum { kWishes, kSquares, kHashLow, kHashHigh, kNumSums };
 constexpr int kHalf = 32;
 
-double mean(const double* losses, int64_t count) {
-  return std::accumulate(losses, losses + count, 0.0) / static_cast<double>(count);
-}
+double total(const double* losses, int64_t count) { return std::accumulate(losses, losses + count, 0.0); }
 
 // Sums of weights tell the strongest wish of fewer ranks than this.
 constexpr double kManyRanks = 1 << 20;
@@ -31,9 +29,9 @@ GradNormExchange started_norm(StageModel& model) {
 
 }  // namespace
 
-double mean_loss(const at::Tensor& losses, Communicator& world) {
+double total_loss(const at::Tensor& losses, Communicator& world) {
   world.all_reduce(losses, ReduceOp::Sum).wait_host();
-  return mean(losses.const_data_ptr<double>(), losses.numel());
+  return total(losses.const_data_ptr<double>(), losses.numel());
 }
 
 StepExchange::StepExchange(StageModel& model, const Own& own)
@@ -56,7 +54,7 @@ StepExchange::Numbers StepExchange::finish() {
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t count = losses_.numel() - kNumSums;
   const double* const more = losses + count;
-  numbers.loss = mean(losses, count);
+  numbers.loss = total(losses, count) / static_cast<double>(count);
   numbers.wish = strongest_of(more[kWishes]);
   numbers.squares = more[kSquares];
   numbers.sample_hash = static_cast<uint64_t>(more[kHashLow]) + (static_cast<uint64_t>(more[kHashHigh]) << kHalf);

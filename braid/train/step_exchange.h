@@ -17,12 +17,12 @@ enum class Wish { GoOn, Save, Stop };
 
 // By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
 // all ranks add the losses in the same order whatever the layout. Blocks; `losses` becomes that sum. Collective.
-double mean_loss(const at::Tensor& losses, Communicator& world);
+double total_loss(const at::Tensor& losses, Communicator& world);
 
 class StepExchange {
  public:
   struct Own {
-    at::Tensor losses;  // as for mean_loss()
+    at::Tensor losses;  // as for total_loss()
     BusyRow row;
     Wish wish = Wish::GoOn;
     uint64_t sample_hash = 0;  // of what this rank alone speaks for

@@ -2,9 +2,8 @@
 #include "braid/train/step_schedule.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/schedule/generators.h"
@@ -39,12 +38,13 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
   return problem;
 }
 
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw ConfigError({{"pipeline.schedule", "file:" + path, "cannot be read", ""}});
-  return text.str();
+std::string schedule_text(const std::string& path) {
+  constexpr int64_t kMostBytes = 1'000'000'000;
+  try {
+    return file_content(path, kMostBytes);
+  } catch (const IoError& error) {
+    throw ConfigError({{"pipeline.schedule", "file:" + path, cat("cannot be read (", error.what(), ")"), ""}});
+  }
 }
 
 Schedule requested(const RunSpec& spec) {
@@ -52,7 +52,7 @@ Schedule requested(const RunSpec& spec) {
   const std::string path = schedule_file(spec.pipeline);
   try {
     return path.empty() ? make_schedule(spec.pipeline.schedule, request)
-                        : schedule_from_table(content(path), spec.pipeline.schedule, request);
+                        : schedule_from_table(schedule_text(path), spec.pipeline.schedule, request);
   } catch (const ConfigError& error) {
     std::vector<Problem> problems;
     for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));

@@ -27,10 +27,11 @@ namespace braid {
 
 struct Trainer::Pass {
   Pass(const Trainer& trainer, const Blend& blend, Schedule the_schedule, ExecutorMode mode)
-      : batches(trainer.spec_, blend, *trainer.groups_, sample_order(trainer.spec_.train)),
+      : batches(trainer.spec_, blend, *trainer.groups_,
+                mode == ExecutorMode::Training ? training_order(trainer.spec_.train) : evaluation_order()),
         schedule(std::move(the_schedule)),
         versions(version_plan(trainer.spec_, schedule)),
-        executor(trainer.spec_, *trainer.model_, batches, {mode, versions}),
+        executor(trainer.spec_, *trainer.model_, batches, {mode, versions, trainer.spec_.train.eval_sequences}),
         runtime(schedule, *trainer.groups_->pipe, executor) {}
 
   BatchSource batches;
@@ -203,12 +204,13 @@ double Trainer::evaluate() {
   replication_->meet();
   const c10::AutoGradMode no_grad(false);
   double sum = 0;
-  for (int batch = 0; batch < spec_.train.eval_batches; ++batch) {
-    evaluation_->executor.begin_step(batch);
+  const int64_t sequences = spec_.train.eval_sequences;
+  for (int64_t step = 0; step * spec_.train.batch < sequences; ++step) {
+    evaluation_->executor.begin_step(step);
     evaluation_->runtime.run_step();
-    sum += mean_loss(losses(*evaluation_, groups_->world), groups_->world);
+    sum += total_loss(losses(*evaluation_, groups_->world), groups_->world);
   }
-  const double loss = sum / spec_.train.eval_batches;
+  const double loss = sum / static_cast<double>(sequences);
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
   return loss;
 }

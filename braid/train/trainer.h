@@ -48,7 +48,8 @@ class Trainer {
   // The strongest of all ranks' wishes in the last complete step; the same on all ranks.
   Wish agreed_wish() const { return update_->wish(); }
 
-  // Mean loss over eval_batches batches of the validation part, in nats per token; NaN when nothing is held out.
+  // Mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN when nothing is held
+  // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
   // Throws RunError when it is not finite.
   double evaluate();
   // An evaluation was due when the run ended and was not made. Travels with the checkpoint; evaluate() makes up for it.

@@ -217,7 +217,7 @@ TEST_F(CorruptCheckpoint, AFlippedByteOfDataIsFoundByVerify) {
     flipped[static_cast<size_t>(at + (entry.end - entry.begin) / 2)] ^= 1;
     write(model_, flipped);
     const auto what = verify_error();
-    EXPECT_EQ(what.find(cat(model_, ": at byte ", at, ": tensor ", entry.info.name, " has xxh64 ")), 0u) << what;
+    EXPECT_EQ(what.find(cat(model_, ": at byte ", at, ": tensor ", entry.info.name, " has xxh3 ")), 0u) << what;
   }
 }
 

@@ -1,7 +1,10 @@
 """braid data prepare and inspect as a user calls them, and training on what they leave."""
 import json
+import os
 import pathlib
 import random
+import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -88,6 +91,69 @@ class Prepare(unittest.TestCase):
         self.assertFalse((self.path / "out").exists())
         self.assertEqual(self.braid("data", "inspect", "text").returncode, 2)
         self.assertEqual(self.braid("data", "prepare", "text").returncode, 2)
+
+    def test_what_is_finished_says_so_and_what_is_stopped_says_how_to_go_on(self):
+        self.assertEqual(self.prepare("text").returncode, 0)
+        before = self.contents()
+        again = self.prepare("text")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("out is finished already: nothing was left to do\n", again.stdout)
+        self.assertEqual(self.contents(), before)
+
+        with open(self.path / "many.jsonl", "w") as file:
+            for number in range(40000):
+                file.write(json.dumps({"text": f"tale {number} of a lazy dog"}) + "\n")
+        words = ["data", "prepare", "--out", "stopped one", "--shard-tokens", "2000", "many.jsonl"]
+        for signal_, name in [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")]:
+            process = subprocess.Popen([BINARY, *words], cwd=self.path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                       text=True)
+            while not (self.path / "stopped one" / "progress.json").exists():
+                self.assertIsNone(process.poll())
+            process.send_signal(signal_)
+            said = process.communicate()[1]
+            self.assertEqual(process.returncode, 128 + signal_, said)
+            self.assertIn(f"stopped; to go on: {BINARY} data prepare --out 'stopped one' --shard-tokens 2000 many.jsonl", said)
+            shutil.rmtree(self.path / "stopped one")
+
+    def test_bad_lines_are_named_or_skipped_and_counted(self):
+        (self.path / "bad.jsonl").write_text('{"text": "good"}\n{"text": tru}\n[]\n{"text": "good"}\n')
+        done = self.prepare("bad.jsonl")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.splitlines(), [
+            "bad.jsonl:2: is not JSON: invalid literal",
+            'bad.jsonl:3: must be a JSON object with a string "text"',
+            "--skip-bad-lines: passes over such lines and counts them"])
+        done = self.prepare("bad.jsonl", "--skip-bad-lines")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("skipped 2 bad lines\n", done.stdout)
+        self.assertIn("skipped 2 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
+
+    def test_hidden_and_binary_files_are_passed_over_and_counted(self):
+        (self.path / "text" / ".hidden").write_text("secret")
+        (self.path / "text" / "picture.png").write_bytes(b"\x89PNG\0")
+        done = self.prepare("text")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("out: 20 documents, ", done.stdout)
+        self.assertIn("passed over in folders: 1 hidden, 1 binary\n", done.stdout)
+
+    def test_what_the_system_refuses_is_no_mistake_of_braid(self):
+        (self.path / "loop").symlink_to("loop")
+        os.mkfifo(self.path / "pipe")
+        (self.path / "tokenizer").mkdir()
+        (self.path / "tokenizer" / "vocab.json").symlink_to("vocab.json")
+        long_name = "n" * 300
+        for words in [["loop"], [long_name], ["pipe"], ["text", "--tokenizer", "loop"], ["text", "--tokenizer", long_name],
+                      ["text", "--tokenizer", "/dev/zero"], ["text", "--tokenizer", "pipe"],
+                      ["text", "--tokenizer", "tokenizer"], ["text", "--out", "loop"], ["text", "--out", long_name],
+                      ["text", "--out", "lines.jsonl"], ["text", "--out", "loop/below"]]:
+            out = [] if "--out" in words else ["--out", "out"]
+            done = self.braid("data", "prepare", *out, *words)
+            self.assertIn(done.returncode, (2, 3), (words, done.stderr))
+            self.assertNotIn("internal error", done.stderr)
+            self.assertIn(words[-1], done.stderr)
+        for words in [["inspect", "loop"], ["inspect", long_name]]:
+            done = self.braid("data", *words)
+            self.assertIn(done.returncode, (2, 3), (words, done.stderr))
 
     def test_damage_is_found_and_named(self):
         self.assertEqual(self.prepare("text").returncode, 0)

@@ -48,7 +48,7 @@ class Readme(unittest.TestCase):
                     file.write("def quick(brown, fox):\n    return brown * fox\n" * 30)
             done = braid("train", str(SOURCE / "examples" / "quickstart.toml"), f'data.paths=["{folder}"]',
                          f'train.out="{folder}/quickstart"', "train.steps=3", "train.eval_every=2", "train.batch=4",
-                         "train.eval_batches=1", "train.sample_tokens=2", "optimizer.warmup_steps=1")
+                         "train.eval_sequences=4", "train.sample_tokens=2", "optimizer.warmup_steps=1")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(shapes(done.stdout.replace(folder, "runs")), shapes(shown))
 

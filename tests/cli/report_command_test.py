@@ -121,6 +121,21 @@ class Report(unittest.TestCase):
         self.assertEqual(braid("report", str(self.run_folder), "--out", str(self.run_folder)).returncode, 3)
         self.assertEqual(braid("report", str(self.run_folder), "--out", str(loop)).returncode, 3)
 
+    def test_what_the_system_refuses_is_no_mistake_of_braid(self):
+        loop = self.run_folder / "loop"
+        loop.symlink_to("loop")
+        for name in ["trace.json", "metrics.jsonl", "config.toml"]:
+            (self.run_folder / name).unlink()
+            (self.run_folder / name).symlink_to(loop)
+            done = braid("report", str(self.run_folder))
+            self.assertIn(done.returncode, (2, 3), done.stderr)
+            self.assertNotIn("internal error", done.stderr)
+            self.assertIn(name, done.stderr)
+        for run in [loop, self.run_folder / ("n" * 300)]:
+            done = braid("report", str(run))
+            self.assertIn(done.returncode, (2, 3), done.stderr)
+            self.assertIn(run.name, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -188,7 +188,7 @@ class Data(Resume):
         self.train(resume, "data.paths=[elsewhere/tokens]", "train.out=next")
         self.assertEqual(self.steps("loss", "next"), self.steps("loss", "prepared")[3:])
         self.assertRegex(self.refused(resume, "data.paths=[shards]"), r"must hold the data of prepared/step-3, which has "
-                         r"source0-train-00000\.tokens \(\d+ documents, \d+ bytes, xxh64 [0-9a-f]{16}\) in place of "
+                         r"source0-train-00000\.tokens \(\d+ documents, \d+ bytes, xxh3 [0-9a-f]{16}\) in place of "
                          r"source0-train-00000\.tokens")
         self.assertIn("in place of text (8 documents", self.refused(resume, "data.paths=[text]"))
         self.assertIn("which ends before source0-train-00000.tokens",

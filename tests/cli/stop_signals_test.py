@@ -1,6 +1,5 @@
 """Signals to braid train in every phase: what is saved, what is said, how it ends. Nothing waits for a time: a test goes
 on when a line or a file is there."""
-import errno
 import fcntl
 import os
 import pty
@@ -14,7 +13,7 @@ from braid_binary import BINARY
 from tiny_run import ENDLESS, TinyRun, let_signals_through
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-LONG_EVALUATION = ["train.steps=100000", "train.eval_every=1", "train.eval_batches=100000000"]
+LONG_EVALUATION = ["train.steps=100000", "train.eval_every=1", "train.eval_sequences=400000000"]
 
 
 def ignoring(number):
@@ -62,20 +61,10 @@ class StopSignals(TinyRun):
                 self.assertEqual(steps, list(range(1, last + 2)))
 
     def test_one_before_the_first_step_ends_at_once(self):
-        (self.path / "tokens").mkdir()
-        os.mkfifo(self.path / "tokens" / "tokenizer.json")
-        process = self.started("data.tokenizer=tokens")
-        writers = []
-
-        def is_read():
-            try:
-                writers.append(os.open(self.path / "tokens" / "tokenizer.json", os.O_WRONLY | os.O_NONBLOCK))
-            except OSError as error:
-                self.assertEqual(error.errno, errno.ENXIO)
-            return writers
-
-        self.wait_for(process, is_read)
-        self.addCleanup(os.close, writers[0])
+        with open(self.path / "long", "wb") as text:
+            text.truncate(64 << 20)  # zeros, which take a while to become tokens
+        process = self.started("data.paths=[long]")
+        self.wait_for(process, (self.path / "run" / "run.lock").exists)
         process.send_signal(signal.SIGTERM)
         code, said, told = self.ended(process)
         self.assertEqual((code, said), (143, ""))

@@ -54,6 +54,29 @@ class TrainBpe(unittest.TestCase):
         for key in ("--vocab", "--out", "INPUT"):
             self.assertIn(f"{key}: is needed", done.stderr)
 
+    def test_includes_as_prepare_does_and_counts_what_it_passes_over(self):
+        text = self.path / "text"
+        text.mkdir()
+        (text / "a.txt").write_bytes(TEXT.read_bytes())
+        (text / "b.md").write_bytes(TEXT.read_bytes())
+        (text / ".hidden.txt").write_text("hidden")
+        (text / "c.txt").write_bytes(b"\0" * 10)
+        done = self.train("--vocab", 300, "--out", self.path / "tok", "--include", "*.txt", text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("distinct pieces of 1 documents\npassed over in folders: 1 hidden, 1 binary\n", done.stdout)
+        done = self.train("--vocab", 300, "--out", self.path / "new", "--include", "*.py", text)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, f"INPUT = {text}: holds no file that --include names (*.py)\n"))
+
+    def test_what_the_system_refuses_is_no_mistake_of_braid(self):
+        (self.path / "loop").symlink_to("loop")
+        long_name = self.path / ("n" * 300)
+        for words in [["--out", self.path / "tok", self.path / "loop"], ["--out", self.path / "tok", long_name],
+                      ["--out", self.path / "loop", TEXT], ["--out", long_name, TEXT], ["--out", TEXT, TEXT]]:
+            done = self.train("--vocab", 300, *words)
+            self.assertIn(done.returncode, (2, 3), (words, done.stderr))
+            self.assertNotIn("internal error", done.stderr)
+
     def test_subcommands(self):
         self.assertIn("train-bpe", braid("data", "--help").stdout)
         done = braid("data", "train-bp")

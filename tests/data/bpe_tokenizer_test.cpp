@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "tests/data/bpe_golden.h"
+#include "tests/support/scratch_folder.h"
 
 namespace braid::bpe_tokenizer_test {
 namespace {
@@ -48,9 +49,26 @@ TEST(BpeTokenizer, NormalizesAsTheReference) {
   }
 }
 
+// In the form in which GPT-2's vocabulary comes, with a few hundred merges.
+class TwoFiles : public ScratchFolder {};
+TEST_F(TwoFiles, EncodeAsTheReference) {
+  const auto model = nlohmann::json::parse(std::ifstream(data_file("bpe.json"))).at("model");
+  std::string merges = "#version: 0.2\n";
+  for (const auto& merge : model.at("merges")) {
+    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  }
+  write(path("vocab.json"), model.at("vocab").dump());
+  write(path("merges.txt"), merges);
+  const auto tokenizer = make_tokenizer(folder_);
+  EXPECT_EQ(tokenizer->vocab(), 558);
+  expect_golden(*tokenizer, bpe_golden().at("ids").at("gpt2"));
+}
+
 TEST(BpeTokenizer, EncodesAsTheReferenceWithGpt2sVocabulary) {
   const char* folder = std::getenv("BRAID_GPT2");
-  if (folder == nullptr) GTEST_SKIP() << "BRAID_GPT2 names no folder with GPT-2's vocab.json and merges.txt";
+  if (folder == nullptr) {
+    GTEST_SKIP() << "GPT-2's own tokens: BRAID_GPT2 names no folder with its vocab.json and merges.txt";
+  }
   const auto tokenizer = make_tokenizer(folder);
   EXPECT_EQ(tokenizer->vocab(), 50257);
   EXPECT_EQ(tokenizer->end_of_text(), 50256);

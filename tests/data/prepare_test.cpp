@@ -6,6 +6,7 @@
 #include <map>
 
 #include "braid/base/errors.h"
+#include "braid/data/document_reader.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/data/sampler.h"
 #include "braid/data/text_corpus.h"
@@ -189,9 +190,67 @@ TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
   EXPECT_NE(message(what).find("must not lie inside the input"), std::string::npos);
   write(path("bad.jsonl"), "{\"text\": \"good\"}\nno json\n{\"text\": 5}\n[]\n{\"text\": \"good too\"}\n");
   EXPECT_EQ(message(request({"bad.jsonl"})),
-            cat(path("bad.jsonl"), " at byte 17: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
-                " at byte 25: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
-                " at byte 37: must be a JSON object with a string \"text\""));
+            cat(path("bad.jsonl"), ":2: is not JSON: invalid literal\n", path("bad.jsonl"),
+                ":3: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
+                ":4: must be a JSON object with a string \"text\"\n--skip-bad-lines: passes over such lines and counts "
+                "them"));
+}
+
+// Also those behind a place where an earlier call stopped: the reader is put into the middle of a file.
+TEST_F(PrepareTest, BadLinesAreNamedOrCounted) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += cat("{\"text\": \"", story(i), "\"}\n", i % 10 == 9 ? "no json\n" : "");
+  write(path("bad.jsonl"), lines);
+  auto what = request({"bad.jsonl"});
+  const std::string said = message(what);
+  for (const int line : {11, 22, 33, 44}) {
+    EXPECT_NE(said.find(cat("bad.jsonl:", line, ": is not JSON")), std::string::npos) << said;
+  }
+  DocumentReader reader({{path("bad.jsonl"), static_cast<int64_t>(lines.size())}}, {});
+  reader.seek(0, static_cast<int64_t>(lines.find("no json")));
+  while (reader.next()) {
+  }
+  ASSERT_EQ(reader.problems().size(), 4u);
+  EXPECT_EQ(reader.problems()[0].key, path("bad.jsonl:11"));
+  EXPECT_EQ(reader.problems()[3].key, path("bad.jsonl:44"));
+
+  std::filesystem::remove_all(path("out"));
+  what.bad_lines = BadLines::Skipped;
+  const auto result = run(what);
+  EXPECT_EQ(result.manifest.sources[0].bad_lines, 4);
+  EXPECT_EQ(result.last.num_documents, 40);
+  const auto wanted = contents("out");
+  for (const int when : {30, 60, 90}) {
+    std::filesystem::remove_all(path("out"));
+    DyingFileSystem files(when);
+    EXPECT_THROW(prepare(what, files, [](const PrepareStatus&) {}), Killed);
+    run(what);
+    EXPECT_EQ(contents("out"), wanted) << "killed at call " << when;
+  }
+}
+
+TEST_F(PrepareTest, WhatIsFinishedIsSaidToBe) {
+  const auto what = request({"text"});
+  EXPECT_FALSE(run(what).was_complete);
+  const auto wanted = contents("out");
+  const auto again = run(what);
+  EXPECT_TRUE(again.was_complete);
+  EXPECT_EQ(again.last.num_documents, 12);
+  EXPECT_EQ(contents("out"), wanted);
+}
+
+// Written by braid 0.1.0 before manifests named their digests.
+TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
+  std::filesystem::copy(BRAID_SOURCE_DIR "/tests/data/data/prepared_v1", path("old"));
+  const Corpus old = corpus("old");
+  EXPECT_EQ(num_tokens(old.train), 21);
+  ASSERT_EQ(old.origin.sources.size(), 2u);
+  EXPECT_EQ(old.origin.sources[0],
+            (ContentMark{"source0-train-00000.tokens", 1, 4224, {0x22e98650d2ffa83a, DigestKind::Xxh64}}));
+  std::string text = content(path("old/manifest.json"));
+  text[text.find("4224")] = '5';
+  write(path("old/manifest.json"), text);
+  EXPECT_THROW(corpus("old"), IoError);
 }
 
 TEST_F(PrepareTest, AnotherRequestOrChangedTextIsRefused) {

@@ -12,6 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/data/document_list.h"
+#include "braid/data/text_check.h"
 
 namespace braid::text_corpus_test {
 namespace {
@@ -99,6 +100,45 @@ TEST_F(TextCorpusTest, EmptyFilesAreSkippedAndAFileReachedTwiceCountsOnce) {
   const auto corpus = read({.paths = {again.string(), folder_.string()}, .validation_fraction = 0});
   EXPECT_EQ(drawn(corpus.train), "A|C|");
   EXPECT_EQ(corpus.num_documents, 2);
+}
+
+TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreCountedAndPassedOver) {
+  write("a", "A");
+  write(".b", "B");
+  write(".git/c", "C");
+  write("d.png", std::string("\x89PNG\r\n\0\0", 8));
+  write("e", std::string(9000, 'e') + std::string(1, '\0'));  // behind the first 8 KiB
+  write("f", std::string(8191, 'f') + "\u00e9");              // a character that they cut
+  write("latin1", "caf\xE9 au lait");
+  const auto list = list_documents({.paths = {folder_.string()}});
+  std::vector<std::string> names;
+  for (const auto& document : list.documents) names.push_back(fs::path(document.path).filename());
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "e", "f"}));
+  EXPECT_EQ(list.passed_over.hidden, 2);
+  EXPECT_EQ(list.passed_over.binary, 2);
+  EXPECT_EQ(read_all().choices, (std::vector<std::string>{"what is text; passed over in folders: 2 hidden, 2 binary"}));
+  // What is named itself is read.
+  EXPECT_EQ(list_documents({.paths = {(folder_ / ".b").string(), (folder_ / "d.png").string()}}).documents.size(), 2u);
+  fs::remove(folder_ / "a"), fs::remove(folder_ / "e"), fs::remove(folder_ / "f");
+  EXPECT_EQ(message({.paths = {folder_.string()}}), cat("data.paths = ", folder_.string(), ": holds no text"));
+}
+
+TEST(TextCheck, IsUtf8WithoutANul) {
+  for (const char* text : {"", "plain", "\u00e9\u6f22\U0001F469", "cut \xF0\x9F\x91", "\xEF\xBB\xBFmark"}) {
+    EXPECT_TRUE(is_text_so_far(text)) << text;
+  }
+  for (const std::string& text : {std::string("a\0b", 3), std::string("caf\xE9 noir"), std::string("\x80"),
+                                  std::string("\xFF\xFE"), std::string("\xF0\x9F\x91xyz")}) {
+    EXPECT_FALSE(is_text_so_far(text)) << testing::PrintToString(text);
+  }
+}
+
+TEST_F(TextCorpusTest, WhatCannotBeLookedAtIsNamed) {
+  fs::create_symlink("loop", folder_ / "loop");
+  const std::string loop = (folder_ / "loop").string(), long_name = (folder_ / std::string(300, 'n')).string();
+  const std::string said = message({.paths = {loop, long_name}});
+  EXPECT_NE(said.find("Too many levels of symbolic links"), std::string::npos) << said;
+  EXPECT_NE(said.find("File name too long"), std::string::npos) << said;
 }
 
 TEST_F(TextCorpusTest, NamesEveryBadPathAtOnce) {

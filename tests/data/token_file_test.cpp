@@ -134,6 +134,25 @@ TEST_F(TokenFileTest, TheHeaderOfAnotherFileIsRefused) {
   EXPECT_EQ(offset_of_fault("bad"), 0);
 }
 
+// Written by braid 0.1.0 before files named their digests.
+TEST_F(TokenFileTest, TheFirstVersionIsVerifiedByItsOwnDigests) {
+  for (const char* side : {"train", "validation"}) {
+    const std::string name = cat("source0-", side, "-00000.tokens");
+    std::filesystem::copy_file(cat(BRAID_SOURCE_DIR, "/tests/data/data/prepared_v1/", name), path(name));
+    ASSERT_EQ(offset_of_fault(name), -1);
+    EXPECT_EQ(open(name)->info().digest.kind, DigestKind::Xxh64);
+    const std::string good = content(path(name));
+    for (const size_t at : {size_t{20}, size_t{42}, size_t{4097}, good.size() - 70, good.size() - 3}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 4);
+      write(path("bad"), bad);
+      EXPECT_GE(offset_of_fault("bad"), 0) << at;
+    }
+  }
+  write_tokens("new", {{1, 2, 3}}, 300);
+  EXPECT_EQ(open("new")->info().digest.kind, DigestKind::Xxh3);
+}
+
 TEST_F(TokenFileTest, NothingIsAFileToo) {
   write_tokens("empty", {}, 300);
   EXPECT_EQ(offset_of_fault("empty"), -1);

@@ -165,12 +165,57 @@ TEST_F(TokenizerFile, AVocabularyThatDoesNotHoldTogether) {
                      "vocabulary: must have a token for every byte (byte level); missing 2: 97, 98"}));
 }
 
+// A list of merges that was cut short leaves tokens that nothing makes.
+TEST_F(TokenizerFile, MergesThatDoNotMakeTheVocabularyAreRefused) {
+  const auto write_two = [&](size_t num_merges, const std::string& behind) {
+    std::string lines = "#version: 0.2\n";
+    for (size_t i = 0; i < num_merges; ++i) {
+      const auto& merge = json_["model"]["merges"][i];
+      lines += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+    }
+    write("vocab.json", json_["model"]["vocab"].dump());
+    write("merges.txt", lines + behind);
+  };
+  const std::string rule =
+      "merges: must make every token of the vocabulary, or they are cut short or another's; none makes ";
+  write_two(301, "");
+  EXPECT_EQ(faults(folder_), Strings{});
+  write_two(300, "");
+  ASSERT_EQ(faults(folder_).size(), 1u);
+  EXPECT_TRUE(faults(folder_)[0].starts_with(rule + "1: ")) << faults(folder_)[0];
+  write_two(298, "\u00e0 \u00a4");  // within a line, which says another merge once more
+  EXPECT_TRUE(faults(folder_)[0].starts_with(rule + "3: ")) << faults(folder_)[0];
+  write_two(0, "");
+  EXPECT_TRUE(faults(folder_)[0].starts_with(rule + "301: ")) << faults(folder_)[0];
+
+  json_["model"]["vocab"]["<pad>"] = 558;  // names are made by nothing
+  json_["model"]["vocab"]["madeupword0000"] = 559;
+  write_two(301, "");
+  EXPECT_EQ(faults(folder_), Strings{});
+  json_["model"]["merges"].erase(300);
+  EXPECT_EQ(faults().size(), 1u);
+  json_["model"]["ignore_merges"] = true;  // whole pieces are looked up
+  EXPECT_EQ(faults(), Strings{});
+}
+
+TEST_F(TokenizerFile, NamesWhatCannotBeRead) {
+  std::filesystem::create_symlink("vocab.json", folder_ + "/vocab.json");
+  write("merges.txt", "#version: 0.2\n");
+  EXPECT_THROW(read_bpe(folder_), IoError);
+  std::filesystem::remove(folder_ + "/vocab.json");
+  std::filesystem::create_directory(folder_ + "/vocab.json");
+  EXPECT_EQ(faults(folder_)[0], folder_ + "/vocab.json: is a folder, not a regular file");
+  EXPECT_EQ(faults("/dev/zero"), Strings{"/dev/zero: is a device, not a regular file"});
+  EXPECT_THROW(make_tokenizer(std::string(300, 'n')), IoError);
+}
+
 TEST_F(TokenizerFile, NoFileNoJsonNoModel) {
   EXPECT_EQ(faults(folder_), Strings{"the folder has neither tokenizer.json nor vocab.json and merges.txt"});
   write("merges.txt", "");
   EXPECT_EQ(faults(folder_).size(), 3u);  // both files and the bytes
   write("tokenizer.json", "{\"model\": ");
-  EXPECT_EQ(faults(folder_), Strings{"tokenizer.json: is not JSON (byte 11)"});
+  EXPECT_EQ(faults(folder_),
+            Strings{"tokenizer.json:1: is not JSON: unexpected end of input; expected '[', '{', or a literal"});
   write("tokenizer.json", "[1]");
   EXPECT_EQ(faults(folder_), Strings{"tokenizer.json: must be an object"});
   write("tokenizer.json", R"({"model": {"type": "Unigram"}})");

@@ -163,7 +163,7 @@ TEST(BadInput, AFileThatIsNotThere) {
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
-                 "/nowhere/run.toml: cannot be read: No such file or directory\n"
+                 "/nowhere/run.toml: cannot open: No such file or directory\n"
                  "train.steps = 0: must be at least 1; nearest valid is 1");
   }
   EXPECT_THROW(read_run(BRAID_SOURCE_DIR, {}), ConfigError);

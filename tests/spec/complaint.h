@@ -49,7 +49,8 @@ inline void expect_repairs(const Case& given, const HostLimits& limits = {}) {
 inline void expect_complaints(const std::vector<Case>& cases, const HostLimits& limits = {}) {
   for (const auto& given : cases) {
     std::string said = "accepted";
-    const auto found = problems_of(given, limits);
+    auto found = problems_of(given, limits);
+    for (Problem& problem : found) problem.place.clear();  // place_test.cpp looks at them
     if (!found.empty()) said = ConfigError(found).what();
     std::string expected = given.complaint;
     if (expected.ends_with("...")) {

@@ -43,8 +43,8 @@ TEST(Fields, CoverEveryMember) {
       run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 10);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
-                                peak_flops, threads, eval_every, eval_batches, log_every, save_every, save_minutes, out,
-                                overwrite, resume, sample_prompt, sample_tokens] = run.train;
+                                peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
+                                out, overwrite, resume, sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 21);
   EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 21);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;

@@ -117,8 +117,9 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
 }
 
 TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
-  EXPECT_EQ(complaint("{"), "c: is not JSON");
-  EXPECT_EQ(complaint(""), "c: is not JSON");
+  EXPECT_EQ(complaint("{"), "c:1: is not JSON: unexpected end of input; expected string literal");
+  EXPECT_EQ(complaint(""), "c:1: is not JSON: it is empty");
+  EXPECT_EQ(complaint("{\n\"a\": 1,\n\"b\": tru}"), "c:3: is not JSON: invalid literal");
   EXPECT_EQ(complaint("[1]"), "c: must hold a JSON object");
   EXPECT_EQ(complaint("{}"), "c: model_type: must be given, \"gpt2\" or \"llama\"");
   EXPECT_EQ(complaint(R"({"model_type": "mamba"})"),

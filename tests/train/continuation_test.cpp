@@ -31,11 +31,10 @@ class FirstFormat : public ScratchFolder {
       trainer.save(step_, to_toml(spec_));
     });
     std::string text = content(step_ + "/manifest.json");
-    text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
-    const std::string body = text.substr(0, text.rfind(",\n  \"xxh64\""));
-    Digest digest;
-    digest.add(std::as_bytes(std::span(body)));
-    write(step_ + "/manifest.json", cat(body, ",\n  \"xxh64\": \"", hex(digest.value()), "\"\n}\n"));
+    text.replace(text.find("\"version\": 3"), 12, "\"version\": 1");
+    const std::string body = text.substr(0, text.rfind(",\n  \"xxh3\""));
+    const std::string digest = hex(digest_of(DigestKind::Xxh3, body));
+    write(step_ + "/manifest.json", cat(body, ",\n  \"xxh3\": \"", digest, "\"\n}\n"));
   }
   RunSpec resumed(int steps) const {
     RunSpec spec = spec_;

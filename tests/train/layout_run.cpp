@@ -37,7 +37,7 @@ RunSpec tiny_spec(int heads, int batch) {
   spec.train.batch = batch;
   spec.train.microbatch = 1;
   spec.train.dtype = "float64";
-  spec.train.eval_batches = 1;
+  spec.train.eval_sequences = batch;
   return spec;
 }
 

@@ -32,7 +32,7 @@ class Replay {
       models_.push_back(std::make_unique<StageModel>(serial_, groups_));
       optimizers_.push_back(std::make_unique<AdamW>(serial_.optimizer, models_[r]->params()));
     }
-    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, sample_order(spec.train));
+    batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, training_order(spec.train));
     anchor_ = weights(0).clone();
     momentum_ = at::zeros_like(anchor_);
   }

@@ -55,7 +55,7 @@ class Run : public ScratchFolder {
     spec.model = {.layers = 2, .heads = 2, .width = 16, .context = 16};
     spec.data.paths = {path("text")};
     spec.train = {
-        .steps = 6, .batch = 4, .microbatch = 2, .reduction = "reproducible", .eval_every = 3, .eval_batches = 1};
+        .steps = 6, .batch = 4, .microbatch = 2, .reduction = "reproducible", .eval_every = 3, .eval_sequences = 4};
     spec.train.out = path(out);
     return spec;
   }
@@ -134,7 +134,7 @@ TEST_F(Run, NoEvaluationIsMadeTwice) {
 // Every 401st token ends a document: it is predicted, and is no text.
 TEST_F(Run, NatsPerByteOfBytesAreMoreThanPerTokenByTheEndsOfDocuments) {
   RunSpec longer = spec("run");
-  longer.train.eval_batches = 40;
+  longer.train.eval_sequences = 160;
   Listener listener;
   run(longer, listener);
   const Evaluation& last = listener.evaluations.back();

@@ -101,15 +101,25 @@ double validation_loss(const RunSpec& spec) {
   return loss;
 }
 
-TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMesh) {
+TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMeshAndBatch) {
   RunSpec spec = tiny_spec(6, 8);
-  spec.train.eval_batches = 3;
+  spec.train.eval_sequences = 21;  // no whole number of any batch
   const double want = validation_loss(spec);
   for (const MeshSpec& mesh :
        {MeshSpec{.pipe = 4}, MeshSpec{.data = 4}, MeshSpec{.tensor = 3}, MeshSpec{.pipe = 2, .data = 2, .tensor = 2}}) {
     spec.mesh = mesh;
     EXPECT_NEAR(validation_loss(spec), want, 1e-10);
   }
+  spec.mesh = {.pipe = 2, .data = 2};
+  spec.sync.zero = 3;  // ranks gather parameters together, whether their sequences count or not
+  for (const auto& [batch, microbatch] : {std::pair(8, 4), std::pair(4, 1), std::pair(24, 6), std::pair(32, 16)}) {
+    spec.train.batch = batch;
+    spec.train.microbatch = microbatch;
+    EXPECT_NEAR(validation_loss(spec), want, 1e-10) << batch << " in " << microbatch;
+  }
+  spec.train.eval_sequences = 20;
+  EXPECT_GT(std::abs(validation_loss(spec) - want), 1e-6);
+  spec.train.eval_sequences = 21;
   spec.train.seed = 2;
   EXPECT_GT(std::abs(validation_loss(spec) - want), 1e-6);
 }

@@ -1,0 +1,26 @@
+// JSON as people meet it: what is wrong with a text is said in words, with the line it is on.
+// It opens no files and knows no format.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+struct JsonFault {
+  int64_t line = 0;  // of the text, from 1; 0: it is JSON
+  std::string why;   // "is not JSON: unexpected end of input"
+};
+
+// Reads `text` into `tree`. Where it is no JSON the fault says so, and the tree means nothing.
+JsonFault read_json(std::string_view text, nlohmann::json& tree);
+JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree);
+
+// An exception of the JSON library without its number, place and what it read before: "key 'step' not found",
+// "unexpected end of input".
+std::string in_words(const std::exception& error);
+
+}  // namespace braid

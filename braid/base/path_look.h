@@ -1,0 +1,28 @@
+// Questions about paths. Each is answered, or an IoError says why the system does not: no permission, links in a
+// circle, a name that is too long. Links are followed unless it says otherwise.
+// It opens no file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+enum class PathKind { Nothing, File, Folder, Other };  // Other: a pipe, a device, a socket
+
+PathKind path_kind(const std::string& path);
+// Whether the path's last name is a link; false where there is nothing.
+bool is_link(const std::string& path);
+
+// The names in a folder, sorted as bytes.
+std::vector<std::string> names_in(const std::string& folder);
+
+// The path without links, "." and "..", as far as it exists: equal for two paths to the same place.
+std::string resolved_path(const std::string& path);
+
+int64_t file_bytes(const std::string& file);
+// When a file's content last changed, in the file system's own count: only good to be compared.
+int64_t change_time(const std::string& file);
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// What a command says when it is stopped by a signal at a moment at which it may be stopped.
+// It knows nothing of the command.
+#pragma once
+
+#include <string>
+
+namespace braid {
+
+// While one exists, which is once at a time, because a signal handler can reach nothing but what is global: SIGINT,
+// SIGTERM and SIGHUP write `words` and a newline on standard error and end the process at once with exit code
+// 128 + signal. One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
+class LastWords {
+ public:
+  explicit LastWords(std::string words);
+  ~LastWords();  // signals do what they did before
+  LastWords(const LastWords&) = delete;
+
+ private:
+  const std::string words_;
+};
+
+}  // namespace braid

@@ -1,0 +1,68 @@
+// What is said of text that is no JSON, and of JSON that was changed behind its seal.
+#include "braid/base/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "braid/base/errors.h"
+#include "braid/base/sealed_json.h"
+#include "braid/base/text.h"
+
+namespace braid::json_text_test {
+namespace {
+
+std::string said(const std::string& text) {
+  nlohmann::json tree;
+  const JsonFault fault = read_json(text, tree);
+  return cat(fault.line, " ", fault.why);
+}
+
+TEST(JsonText, NamesTheLineAndWhatStandsThere) {
+  EXPECT_EQ(said("{\"a\": [1, 2]}"), "0 ");
+  EXPECT_EQ(said(""), "1 is not JSON: it is empty");
+  EXPECT_EQ(said("\n \n"), "3 is not JSON: it is empty");
+  EXPECT_EQ(said("{\"a\": 1,\n\n \"b\": tru}"), "3 is not JSON: invalid literal");
+  EXPECT_EQ(said("[1,\n2"), "2 is not JSON: unexpected end of input; expected ']'");
+  EXPECT_EQ(said("{\"a\": \"x\ny\"}"),
+            "1 is not JSON: invalid string: control character U+000A (LF) must be escaped to \\u000A or \\n");
+  EXPECT_EQ(said("{} {}"), "1 is not JSON: unexpected '{'; expected end of input");
+}
+
+// The library repeats all that it read of the token at fault.
+TEST(JsonText, DoesNotRepeatTheFile) {
+  EXPECT_LT(said("\"" + std::string(1 << 20, 'a')).size(), 100u);
+  EXPECT_EQ(said("{\"a\": 1e999}").find("json.exception"), std::string::npos);
+}
+
+TEST(SealedJson, ComesBackAndNoChangeDoes) {
+  const std::string text = sealed_json({{"step", 3}, {"name", "a"}}, 2);
+  int64_t step = 0;
+  read_sealed_json("m", text, [&](const auto& json) { step = json.at("step").template get<int64_t>(); });
+  EXPECT_EQ(step, 3);
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string bad = text;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    EXPECT_THROW(read_sealed_json("m", bad, [](const auto&) {}), IoError) << i;
+    EXPECT_THROW(read_sealed_json("m", text.substr(0, i), [](const auto&) {}), IoError) << i;
+  }
+}
+
+TEST(SealedJson, SaysInWordsWhatIsMissing) {
+  const auto said_of = [](const std::string& key) -> std::string {
+    try {
+      read_sealed_json("m", sealed_json({{"step", "3"}, {"xxh64", "12"}}, 1), [&](const auto& json) {
+        key == "digest" ? void(digest_in(json, "m")) : void(json.at(key).template get<int64_t>());
+      });
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(said_of("step"), "m: type must be number, but is string");
+  EXPECT_EQ(said_of("stop"), "m: key 'stop' not found");
+  EXPECT_EQ(said_of("digest"), "m: xxh64 12 must be sixteen digits");
+}
+
+}  // namespace
+}  // namespace braid::json_text_test

@@ -1,0 +1,55 @@
+// What a run makes of the data it is given: which parts it measures.
+#include "braid/train/run_data.h"
+
+#include "braid/data/prepare.h"
+#include "tests/support/scratch_folder.h"
+
+namespace braid::run_data_test {
+namespace {
+
+class SmallParts : public ScratchFolder {
+ protected:
+  // A folder of prepared data, of which about a fifth is held out.
+  std::string prepared(const std::string& name, int num_lines) const {
+    std::string lines;
+    for (int i = 0; i < num_lines; ++i) lines += "{\"text\": \"a line of text, number " + std::to_string(i) + "\"}\n";
+    write(path(name + ".jsonl"), lines);
+    PrepareRequest request;
+    request.out = path(name);
+    request.inputs = {path(name + ".jsonl")};
+    request.validation_fraction = 0.2;
+    PosixFileSystem files;
+    prepare(request, files, [](const PrepareStatus&) {});
+    return request.out;
+  }
+  static RunSpec spec(const std::vector<std::string>& paths, int context) {
+    RunSpec spec;
+    spec.model.context = context;
+    spec.data.paths = paths;
+    spec.data.weights.assign(paths.size(), 1);
+    return spec;
+  }
+};
+
+TEST_F(SmallParts, AreTrainedOnAndNotMeasured) {
+  const RunSpec wanted = spec({prepared("large", 200), prepared("small", 12)}, 150);
+  const RunData data(wanted.data);
+  const Corpus corpus = data.corpus(data.resolved(wanted));
+  EXPECT_EQ(corpus.train.size(), 2u);
+  ASSERT_EQ(corpus.validation.size(), 1u);
+  EXPECT_GT(corpus.validation[0].tokens->num_tokens(), 150);
+  EXPECT_EQ(corpus.choices,
+            (std::vector<std::string>{"validation without 1 of 2 parts of the data, which hold out less "
+                                      "than one sample (151 tokens)"}));
+  const RunSpec both = spec(wanted.data.paths, 20);
+  EXPECT_EQ(data.corpus(data.resolved(both)).validation.size(), 2u);
+}
+
+TEST_F(SmallParts, AreRefusedWhereNothingElseIsMeasured) {
+  const RunSpec wanted = spec({prepared("one", 12), prepared("two", 12)}, 200);
+  const RunData data(wanted.data);
+  EXPECT_THROW(data.corpus(data.resolved(wanted)), ConfigError);
+}
+
+}  // namespace
+}  // namespace braid::run_data_test
