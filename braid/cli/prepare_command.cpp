@@ -109,8 +109,8 @@ int prepare_command(const Words& words) {
 
   PosixFileSystem files;
   PreparePrinter printer;
-  Words again{program_invocation_name, "data", "prepare"};
-  again.insert(again.end(), words.begin(), words.end());
+  std::vector<std::string> again{program_invocation_name, "data", "prepare"};
+  again.insert(again.end(), words.list.begin(), words.list.end());
   const LastWords stopped("stopped; to go on: " + for_the_shell(again));
   const auto result = prepare(request, files, [&](const PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);

@@ -184,7 +184,8 @@ std::vector<Field> train_fields() {
       train<&T::eval_sequences>("train.eval_sequences", at_least(1),
                                 "Held-out sequences per evaluation: the same ones each time, whatever the seed, the "
                                 "batch and the mesh."),
-      train<&T::log_every>("train.log_every", at_least(1), "Steps between metrics lines, and between printed lines where no terminal is."),
+      train<&T::log_every>("train.log_every", at_least(1),
+                           "Steps between metrics lines, and between printed lines where no terminal is."),
       train<&T::save_every>("train.save_every", at_least(0),
                             "Steps between checkpoints; 0 saves none by steps. The last step is always saved."),
       train<&T::save_minutes>("train.save_minutes", from(0),

@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// What orders the samples that a run trains on: the seed of their Sampler. And those that it is measured on, the same ones
-// for every run.
+// What orders the samples that a run trains on: the seed of their Sampler. And those that it is measured on, the same
+// ones for every run.
 uint64_t training_order(const TrainSpec& train);
 uint64_t evaluation_order();
 
