@@ -43,11 +43,13 @@ int run(const Command& command, const std::string& name, const std::vector<std::
 int dispatch(std::vector<std::string> words) {
   const Command& braid = braid_commands();
   if (!words.empty() && words[0] == "--version") {
+    if (words.size() > 1) throw ConfigError({{"", words[1], "is one word too many for braid --version", ""}});
     std::cout << version_text();
     return 0;
   }
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
+    if (words == std::vector<std::string>{"help"}) words.clear();  // of help itself there is nothing else to tell
     words.emplace_back("--help");
   }
   return run(braid, braid.name, words);

@@ -13,7 +13,9 @@ constexpr size_t kMostOfMessage = 20'000;  // bytes
 
 int main(int argc, char** argv) {
   try {
-    return braid::dispatch({argv + 1, argv + argc});
+    const int code = braid::dispatch({argv + 1, argv + argc});
+    if (!std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
+    return code;
   } catch (const braid::ConfigError& error) {
     std::cerr << error.what() << "\n";
     return 2;

@@ -10,9 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
-#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
@@ -48,6 +46,10 @@ class RunReader {
   explicit RunReader(fs::path run) : run_(std::move(run)) {}
 
   RunPage page() {
+    std::error_code unknown;
+    if (!fs::is_directory(run_, unknown)) {
+      throw ConfigError({{"RUN", run_, "must be the folder of a run (train.out)", ""}});
+    }
     RunPage page;
     page.config_toml = config();
     page.record = record();

@@ -37,13 +37,15 @@ class FolderWalk {
 
   void walk(const fs::path& folder) {
     for (const auto& name : names_in(folder)) {
+      if (name.starts_with('.')) {  // not looked at: what it leads to refuses nothing
+        ++passed_over_.hidden;
+        continue;
+      }
       const fs::path path = folder / name;
       const PathKind kind = path_kind(path);
       const bool wanted = kind == PathKind::Folder ? !is_link(path) : kind == PathKind::File && included(name);
       if (!wanted) continue;
-      if (name.starts_with('.')) {
-        ++passed_over_.hidden;
-      } else if (kind == PathKind::Folder) {
+      if (kind == PathKind::Folder) {
         walk(path);
       } else {
         files_.push_back(path);

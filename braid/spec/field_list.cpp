@@ -183,7 +183,7 @@ std::vector<Field> train_fields() {
       train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
       train<&T::eval_sequences>("train.eval_sequences", at_least(1),
                                 "Held-out sequences per evaluation: the same ones each time, whatever the seed, the "
-                                "batch and the mesh."),
+                                "batch and the mesh. Where less is held out they come again."),
       train<&T::log_every>("train.log_every", at_least(1),
                            "Steps between metrics lines, and between printed lines where no terminal is."),
       train<&T::save_every>("train.save_every", at_least(0),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -15,6 +16,12 @@ namespace braid {
 
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
+
+// A key that there is none of any more, and the one that says now what it said.
+struct FormerKey {
+  std::string_view key, successor;
+};
+inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"}};
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>

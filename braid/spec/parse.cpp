@@ -62,7 +62,9 @@ std::string nearest_key(const std::string& key) {
 }
 
 void add_unknown_key(const std::string& key, const std::string& written, const char* rule, Reading& reading) {
-  const std::string meant = nearest_key(key);
+  const auto former =
+      std::find_if(std::begin(kFormerKeys), std::end(kFormerKeys), [&](auto f) { return f.key == key; });
+  const std::string meant = former != std::end(kFormerKeys) ? std::string(former->successor) : nearest_key(key);
   reading.meant.insert(meant);
   reading.problems.push_back({key, written, rule, meant});
 }

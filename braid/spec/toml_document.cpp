@@ -94,9 +94,26 @@ TomlValue value(const toml::node& node) {
   return {TomlOther{}, out.str()};
 }
 
+// The first line whose key or header has more parts than anybody writes; 0 for none. Tables are read one in another,
+// and the stack has an end.
+int too_deep_line(const std::string& text) {
+  constexpr auto kMostParts = 100;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const auto end = line.begin() + static_cast<std::ptrdiff_t>(std::min(line.find_first_of("=#\"'"), line.size()));
+    if (std::count(line.begin(), end, '.') >= kMostParts) return number;
+  }
+  return 0;
+}
+
 }  // namespace
 
 TomlDocument toml_document(const std::string& text, const std::string& origin) {
+  if (const int line = too_deep_line(text)) {
+    return {{}, {{cat(origin, ":", line), "", "has a key of more than a hundred parts", ""}}};
+  }
   const toml::parse_result result = toml::parse(text, origin);
   if (result) return {in_order(result.table()), {}};
   const auto& error = result.error();

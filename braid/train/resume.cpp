@@ -89,12 +89,12 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
 // A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
 // decided, a run that goes on may decide anew.
 std::string without_former_keys(const std::string& config_toml) {
-  constexpr std::string_view kFormer[] = {"eval_batches = "};
   std::istringstream lines(config_toml);
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const bool former =
-        std::any_of(std::begin(kFormer), std::end(kFormer), [&](auto key) { return line.starts_with(key); });
+    const bool former = std::any_of(std::begin(kFormerKeys), std::end(kFormerKeys), [&](const FormerKey& known) {
+      return line.starts_with(cat(known.key.substr(known.key.find('.') + 1), " = "));
+    });
     kept += former ? "\n" : line + "\n";
   }
   return kept;

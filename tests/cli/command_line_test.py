@@ -155,7 +155,15 @@ class Messages(unittest.TestCase):
     def test_a_cell_of_megabytes_is_one_short_line(self):
         said = self.said_of(b"0F0," + b"F" * 5_000_000)
         self.assertLess(len(said), 600)
-        self.assertIn(b"FFF... (5000000 bytes): must be", said)
+        self.assertIn(b"FFF...: has 5000000 characters", said)
+
+
+class Output(unittest.TestCase):
+    def test_what_cannot_be_written_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            for words in (["--version"], ["completion", "bash"], ["config"]):
+                done = subprocess.run([BINARY, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (3, "braid: standard output: cannot be written\n"), words)
 
 
 class Completion(unittest.TestCase):

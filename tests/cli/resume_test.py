@@ -78,14 +78,17 @@ class Resume(unittest.TestCase):
 class Tokenizer(Resume):
     configuration = RUN.replace("[optimizer]", 'tokenizer = "tok"\n[optimizer]')
 
-    # Two tokenizers of the same size: in the second, bytes have each other's numbers.
+    # Two tokenizers of the same size: in the second, bytes have each other's numbers. Both have two tokens that could end a text.
     @classmethod
     def prepare(cls):
         done = braid("data", "train-bpe", "--vocab", "280", "--out", "tok", "text", cwd=cls.trained)
         assert done.returncode == 0, done.stderr
+        file = cls.trained / "tok" / "tokenizer.json"
+        tokenizer = json.loads(file.read_text())
+        tokenizer["added_tokens"].append(tokenizer["added_tokens"][0] | {"id": 280, "content": "<|other|>"})
+        file.write_text(json.dumps(tokenizer))
         shutil.copytree(cls.trained / "tok", cls.trained / "other")
         file = cls.trained / "other" / "tokenizer.json"
-        tokenizer = json.loads(file.read_text())
         vocab = tokenizer["model"]["vocab"]
         letters = [token for token in vocab if len(token) == 1]
         numbers = [vocab[token] for token in letters]
@@ -156,9 +159,7 @@ class Tokenizer(Resume):
 
     def test_another_end_of_text_is_another_tokenizer(self):
         shutil.copytree(self.path / "tok", self.path / "ended")
-        vocab = json.loads((self.path / "tok/tokenizer.json").read_text())["model"]["vocab"]
-        word = next(token for token in vocab if len(token) > 2 and token.isascii() and token.isalpha())
-        (self.path / "ended/tokenizer_config.json").write_text(json.dumps({"eos_token": word}))
+        (self.path / "ended/tokenizer_config.json").write_text(json.dumps({"eos_token": "<|other|>"}))
         self.assertIn('data.tokenizer = "ended": must be the tokenizer of run/step-3',
                       self.refused("data.tokenizer=ended"))
 

@@ -136,7 +136,7 @@ class Simulate(unittest.TestCase):
         self.assertIn("cannot be read", self.refused("--schedule", "file:/nowhere/table.csv"))
         os.symlink("loop", os.path.join(self.folder, "loop"))
         for path, why in ((self.folder, "is a folder"), (self.folder + "/loop", "symbolic links"),
-                          ("/" + "long" * 100, "too long"), ("/dev/zero", "more than")):
+                          ("/" + "long" * 100, "too long"), ("/dev/zero", "not a regular file")):
             self.assertIn(why, self.refused("--schedule", "file:" + path))
             self.assertIn(why, self.refused("--schedule", "zb-v", "--ranks", "1", "--microbatches", "2",
                                             "--stage-times", path))

@@ -1,6 +1,7 @@
 // Where a problem is written: the file and the line, so that nobody has to look for it.
 #include <sys/stat.h>
 
+#include "braid/spec/toml_document.h"
 #include "tests/spec/complaint.h"
 #include "tests/support/scratch_folder.h"
 
@@ -68,6 +69,14 @@ TEST_F(NamedFile, IsReadWhenItEndsSomewhere) {
   EXPECT_EQ(problem(folder_), folder_ + ": is a folder, not a regular file");
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_EQ(problem(path("loop")), path("loop") + ": cannot open: Too many levels of symbolic links");
+}
+
+TEST(Place, AKeyOfTooManyPartsIsRefusedBeforeItIsRead) {
+  std::string deep = "a";
+  for (int i = 0; i < 20'000; ++i) deep += ".a";
+  const TomlDocument document = toml_document("b = 1\n" + deep + " = 1\n", "run.toml");
+  ASSERT_EQ(document.problems.size(), 1u);
+  EXPECT_EQ(document.problems[0].key, "run.toml:2");
 }
 
 }  // namespace
