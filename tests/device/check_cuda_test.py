@@ -243,8 +243,10 @@ class NothingToCheck(CheckCuda):
         self.assertIn("libbraid_cuda.so missing", self.refused())
         torch = places.torch_in(self.path / "site")
         for there, said in (((), "cmake, ninja, g.. missing"),
-                            (("cmake", "ninja", "g++"), "no nvcc .* cuda-nvcc-13-0")):
-            with mock.patch.object(places.shutil, "which", lambda name, path=None: name if name in there else None):
+                            (("cmake", "ninja", "g++"), "no nvcc .* cuda-nvcc-13-0"),
+                            (("cmake", "ninja", "g++", "nvcc"), "no NVIDIA driver .* nothing was built")):
+            with mock.patch.object(places.shutil, "which", lambda name, path=None: name if name in there else None), \
+                    mock.patch.object(places, "has_driver", return_value=False):
                 with self.assertRaisesRegex(harness.Unusable, said):
                     places.build(self.path, torch, self.path / "log")
 

@@ -1,4 +1,5 @@
 """Where LibTorch and the programs are, whether they fit together, and what it takes where they are missing."""
+import ctypes.util
 import dataclasses
 import os
 import pathlib
@@ -94,6 +95,11 @@ def find_nvcc():
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
 
+def has_driver():
+    """Whether NVIDIA's driver library is here, without which no device can be used."""
+    return ctypes.util.find_library("cuda") is not None
+
+
 def build(root, torch, log):
     """Builds the programs with this LibTorch; returns their folder."""
     missing = [name for name in ("cmake", "ninja", "g++") if not shutil.which(name)]
@@ -104,6 +110,8 @@ def build(root, torch, log):
     if not nvcc:
         raise Unusable("there is no libbraid_cuda.so in build/release/bin, and no nvcc to build it with: it takes "
                        f"{NVCC_PACKAGES}; or copy {', '.join(PROGRAMS)} from where they were built")
+    if not has_driver():
+        raise Unusable("there is no NVIDIA driver (libcuda.so.1) on this machine, so nothing was built")
     environment = os.environ | {"BRAID_TORCH_ROOT": str(torch.folder),
                                 "PATH": f"{pathlib.Path(nvcc).parent}:{os.environ['PATH']}"}
     with open(log, "w") as out:
