@@ -14,7 +14,7 @@ constexpr size_t kMostOfMessage = 20'000;  // bytes
 int main(int argc, char** argv) {
   try {
     const int code = braid::dispatch({argv + 1, argv + argc});
-    if (!std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
+    if (code == 0 && !std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
     return code;
   } catch (const braid::ConfigError& error) {
     std::cerr << error.what() << "\n";

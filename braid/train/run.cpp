@@ -156,16 +156,9 @@ class RankLoop {
     const int64_t step = trainer_.num_steps();
     const bool saves = wish == Wish::Save || is_multiple(step, train_.save_every);
     const bool evaluates = is_multiple(step, train_.eval_every);
-    if (saves) {
-      trainer_.owes_evaluation = evaluates;  // whatever ends the process before it is made
-      save();
-      if (stop_was_wished()) return true;
-    }
-    if (!evaluates) return false;
-    evaluate();
-    return stop_was_wished();
-  }
-  bool stop_was_wished() {
+    if (saves) save();
+    if (evaluates) evaluate();
+    if (!saves && !evaluates) return false;
     return strongest_wish(shared_.stop_requested() ? Wish::Stop : Wish::GoOn, world_) == Wish::Stop;
   }
 

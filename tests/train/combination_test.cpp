@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "braid/base/text.h"
@@ -140,7 +141,9 @@ void expect_verdict(const RunSpec& spec, const Combination& pair) {
   }
 }
 
+// Of those that are supported every third one, and all of them under BRAID_FULL: each trains twice.
 TEST(Combinations, EveryCellIsAsTheTableSays) {
+  const bool every_cell = std::getenv("BRAID_FULL") != nullptr;
   int num_cells = 0;
   for (const Switch& a : kSwitches) {
     for (const Switch& b : kSwitches) {
@@ -154,7 +157,7 @@ TEST(Combinations, EveryCellIsAsTheTableSays) {
       for (const Feature alone : {a.feature, b.feature}) {
         if (combination(alone, alone).verdict == Verdict::Refused) pair = combination(alone, alone);
       }
-      expect_verdict(spec, pair);
+      if (pair.verdict != Verdict::Supported || every_cell || num_cells % 3 == 0) expect_verdict(spec, pair);
       ++num_cells;
     }
   }
