@@ -43,13 +43,13 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.model = {.layers = 12, .heads = 12, .width = 768, .context = given.context, .vocab = 50257};
   spec.mesh.data = given.ranks;
   spec.sync.zero = given.zero;
-  spec.sync.compression = given.compression;
+  spec.sync.compression = braid::value_of<braid::CompressionKind>(given.compression).value();
   spec.optimizer.lr = 1e-4;
   spec.optimizer.clip_norm = 0;  // the peer does not clip
   spec.train.steps = 1000000;
   spec.train.batch = given.rank_batch * given.ranks;
   spec.train.microbatch = given.rank_batch;
-  spec.train.dtype = given.dtype;
+  spec.train.dtype = braid::value_of<braid::DType>(given.dtype).value();
   spec.train.threads = 1;
   return spec;
 }

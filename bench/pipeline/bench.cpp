@@ -39,7 +39,7 @@ Arguments arguments(int argc, char** argv) {
 braid::RunSpec spec_of(const Arguments& given) {
   braid::RunSpec spec;
   spec.model = {.layers = 12, .heads = 12, .width = 768, .context = given.context, .vocab = 50257};
-  spec.model.output_weights = "untied";
+  spec.model.output_weights = braid::OutputWeights::Untied;
   spec.mesh.pipe = kRanks;
   spec.pipeline.schedule = given.schedule;
   spec.pipeline.partition = given.partition;
@@ -48,7 +48,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.train.steps = 1000000;
   spec.train.batch = given.microbatches;
   spec.train.microbatch = 1;
-  spec.train.dtype = given.dtype;
+  spec.train.dtype = braid::value_of<braid::DType>(given.dtype).value();
   spec.train.threads = 1;
   return spec;
 }

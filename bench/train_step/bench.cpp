@@ -46,7 +46,7 @@ braid::RunSpec spec_of(const Arguments& given) {
   spec.train.steps = 1000000;
   spec.train.batch = given.batch;
   spec.train.microbatch = given.batch / given.data;
-  spec.train.dtype = given.dtype;
+  spec.train.dtype = braid::value_of<braid::DType>(given.dtype).value();
   spec.train.threads = given.threads;
   return spec;
 }

@@ -84,9 +84,10 @@ void RunLog::step(const StepReport& report) {
   MetricsLine line = line_of("step");
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
-  if (spec_.train.dtype == "float16") line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  if (spec_.train.dtype == DType::Float16) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
   if (report.staleness > 0) line.add("staleness", report.staleness);
-  if (spec_.sync.replication == "parameter-server") line.add("server_wait_seconds", report.server_wait_seconds);
+  if (spec_.sync.replication == ReplicationKind::ParameterServer)
+    line.add("server_wait_seconds", report.server_wait_seconds);
   if (spec_.pipeline.validation == "after") line.add("rollbacks", int64_t{report.rollbacks});
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);

@@ -62,7 +62,7 @@ std::string cut_line(const RunStart& start, const Partition& cut) {
              " ms");
 }
 
-std::string peak_source(const PeakFlops& peak, const std::string& dtype) {
+std::string peak_source(const PeakFlops& peak, DType dtype) {
   switch (peak.source) {
     case PeakSource::Given:
       return "from train.peak_flops";

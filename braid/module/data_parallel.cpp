@@ -68,7 +68,7 @@ class DataParallel::State {
     replica.finish();
   }
   const std::vector<OwnedRange>& owned() { return replica.replicated().store().owned(); }
-  bool served() const { return options.sync.replication == "parameter-server"; }
+  bool served() const { return options.sync.replication == ReplicationKind::ParameterServer; }
 
   Communicator& world;
   const Options options;

@@ -41,8 +41,8 @@ std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& 
 }
 
 std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSpec& sync) {
-  const bool sums = sync.replication == "all-reduce";
-  const bool kept_here = sums || sync.replication == "local-sgd";
+  const bool sums = sync.replication == ReplicationKind::AllReduce;
+  const bool kept_here = sums || sync.replication == ReplicationKind::LocalSgd;
   std::vector<Problem> problems;
   for (const Parameter& param : modules.store().params()) {
     const at::Tensor& own = modules.parameters()[param.index];

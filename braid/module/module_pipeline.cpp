@@ -64,18 +64,6 @@ std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& sch
   return plan;
 }
 
-// Microbatch after microbatch through the stages.
-Schedule forward_only(const Schedule& schedule, int num_microbatches) {
-  Schedule result{"forward", schedule.num_stages, num_microbatches, schedule.stage_rank, {}};
-  result.programs.resize(schedule.programs.size());
-  for (int micro = 0; micro < num_microbatches; ++micro) {
-    for (int stage = 0; stage < schedule.num_stages; ++stage) {
-      result.programs[schedule.stage_rank[stage]].push_back({Op::Forward, stage, micro});
-    }
-  }
-  return with_comms(result);
-}
-
 Tensors joined_rows(const std::vector<Tensors>& parts) {
   Tensors result;
   for (size_t i = 0; !parts.empty() && i < parts[0].size(); ++i) {

@@ -52,8 +52,10 @@ class ReplicaGradients {
   void follow_changes();
   void set_aside(bool scaled);
   void arrived(const Parameter& param);
-  bool averages() const { return sync_.replication == "local-sgd" || sync_.replication == "diloco"; }
-  bool only_sums() const { return sync_.replication == "all-reduce" && sync_.zero == 0; }
+  bool averages() const {
+    return sync_.replication == ReplicationKind::LocalSgd || sync_.replication == ReplicationKind::DiLoCo;
+  }
+  bool only_sums() const { return sync_.replication == ReplicationKind::AllReduce && sync_.zero == 0; }
   const Tensors& updated() const { return replicated_ ? replicated_->modules().updated() : parameters_; }
 
   const std::map<int, ModuleStage>& stages_;

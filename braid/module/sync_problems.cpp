@@ -10,7 +10,7 @@ namespace braid {
 
 std::vector<Problem> sync_problems(const SyncSpec& sync, const Communicator& replicas) {
   std::vector<Problem> found;
-  const bool sums = sync.replication == "all-reduce";
+  const bool sums = sync.replication == ReplicationKind::AllReduce;
   RunSpec run;
   run.sync = sync;
   for (const Field& field : sync_fields()) {
@@ -20,15 +20,16 @@ std::vector<Problem> sync_problems(const SyncSpec& sync, const Communicator& rep
   if (group < 0 || (group > 0 && replicas.size() % group != 0)) {
     found.push_back({"sync.zero_group", cat(group), cat("must be 0 or divide the ", replicas.size(), " ranks"), "0"});
   }
-  if (sync.replication == "parameter-server" && replicas.rank_kind() == RankKind::Process) {
-    found.push_back({"sync.replication", sync.replication,
+  if (sync.replication == ReplicationKind::ParameterServer && replicas.rank_kind() == RankKind::Process) {
+    found.push_back({"sync.replication", cat(sync.replication),
                      "needs ranks that are threads: servers are threads beside them", "all-reduce"});
   }
-  if (sync.zero > 0 && (!sums || sync.compression != "none")) {
+  if (sync.zero > 0 && (!sums || sync.compression != CompressionKind::None)) {
     found.push_back({"sync.zero", cat(sync.zero), "must be 0 unless plain sums keep the ranks in step", "0"});
   }
-  if (!sums && sync.compression != "none") {
-    found.push_back({"sync.compression", sync.compression, "must be none unless sums keep the ranks in step", "none"});
+  if (!sums && sync.compression != CompressionKind::None) {
+    found.push_back(
+        {"sync.compression", cat(sync.compression), "must be none unless sums keep the ranks in step", "none"});
   }
   return found;
 }
@@ -39,8 +40,8 @@ std::vector<Problem> pipelined_sync_problems(const SyncSpec& sync, const Communi
     found.push_back({"sync.zero", cat(sync.zero),
                      "must be 0 or 1 in a pipeline of modules, where many microbatches add to whole gradients", "1"});
   }
-  if (sync.replication == "parameter-server") {
-    found.push_back({"sync.replication", sync.replication,
+  if (sync.replication == ReplicationKind::ParameterServer) {
+    found.push_back({"sync.replication", cat(sync.replication),
                      "is not for a pipeline of modules, whose ranks update the parameters of their stages",
                      "all-reduce"});
   }

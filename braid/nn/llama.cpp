@@ -50,7 +50,7 @@ class LlamaHead final : public Block {
 
 RotaryOptions rotary_options(const ModelSpec& spec) {
   RotaryOptions options{head_width(spec), spec.context, spec.rope_base, {}};
-  if (spec.rope_scaling == "llama3") {
+  if (spec.rope_scaling == RopeScaling::Llama3) {
     const auto context = static_cast<double>(spec.rope_context);
     options.scaling = {{spec.rope_factor, spec.rope_low_frequency, spec.rope_high_frequency, context}};
   }

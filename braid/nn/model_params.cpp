@@ -48,8 +48,10 @@ void ParamList::add_position_table(const std::string& name) {
   add_matrix(name, replicated({spec_.context, spec_.width}), spec_.init_std);
 }
 
-int token_table_uses(const ModelSpec& spec) { return spec.output_weights == "tied" ? 2 : 1; }
+int token_table_uses(const ModelSpec& spec) { return spec.output_weights == OutputWeights::Tied ? 2 : 1; }
 
-std::string head_table(const ModelSpec& spec) { return spec.output_weights == "tied" ? "wte.weight" : "head.weight"; }
+std::string head_table(const ModelSpec& spec) {
+  return spec.output_weights == OutputWeights::Tied ? "wte.weight" : "head.weight";
+}
 
 }  // namespace braid

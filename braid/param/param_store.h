@@ -17,10 +17,9 @@
 
 #include "braid/param/param_spec.h"
 #include "braid/param/sharding.h"
+#include "braid/spec/train_spec.h"
 
 namespace braid {
-
-enum class Reduction { Fast, Reproducible };
 
 // A parameter's gradient from one of its uses. `slice` views the flat gradient buffer.
 struct UseGrad {

@@ -2,6 +2,7 @@
 // reduction are passes (passes.h). Rules, pictures and sources are with the families in generators/.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "braid/schedule/generators/stage_placement.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/schedule_request.h"
+#include "braid/schedule/version_plan.h"
 
 namespace braid {
 
@@ -23,9 +25,13 @@ struct ScheduleTraits {
   int chunks = 1;                // stages / ranks; 0: ScheduleRequest::chunks, 2 unless given
   bool splits_backward = false;  // it has I and W
   bool fuses = false;            // it has fused pairs of F and B
-  bool asynchronous = false;     // it has UPDATE actions, and several versions of the weights are in use
   bool takes_group = false;      // it reads ScheduleRequest::group
   bool takes_times = false;      // it reads the times and sizes of the request
+  // Of an asynchronous schedule, which has UPDATE actions: the version of its weights that a stage uses. Of others
+  // none: a step ends with its one update.
+  std::optional<VersionRule> versions = std::nullopt;
+
+  bool asynchronous() const { return versions.has_value(); }
 };
 
 // One per schedule, in the order in which they are listed to the user.

@@ -96,6 +96,23 @@ Schedule with_recompute(const Schedule& schedule, const std::vector<int>& stages
   });
 }
 
+Schedule forward_only(const Schedule& schedule, int num_microbatches) {
+  Schedule forwards = schedule;
+  forwards.num_microbatches = num_microbatches;
+  forwards.promise = {};
+  for (Program& program : forwards.programs) program.clear();
+  const int second = schedule.mirrored() ? schedule.mirror_from : num_microbatches;
+  const int num_rounds = schedule.num_stages + num_microbatches;
+  for (int round = 0; round < num_rounds; ++round) {
+    for (int micro = 0; micro < num_microbatches; ++micro) {
+      const int stage = round - (micro < second ? micro : micro - second);
+      if (stage < 0 || stage >= schedule.num_stages) continue;
+      forwards.programs[schedule.rank_of(stage, micro)].push_back({Op::Forward, stage, micro});
+    }
+  }
+  return with_comms(forwards);
+}
+
 Schedule split_backward(const Schedule& schedule) {
   return rewritten(schedule, [](const Program& program) {
     Program longer;
@@ -109,34 +126,6 @@ Schedule split_backward(const Schedule& schedule) {
       }
     }
     return longer;
-  });
-}
-
-Schedule merge_backward(const Schedule& schedule) {
-  return rewritten(schedule, [](const Program& program) {
-    Program shorter;
-    shorter.reserve(program.size());
-    for (size_t i = 0; i < program.size(); ++i) {
-      const auto [op, stage, micro, fusion] = program[i];
-      const bool apart = op != Op::InputGrad || pair_ends(program, i) || i + 1 == program.size();
-      if (!apart && program[i + 1] == Action{Op::WeightGrad, stage, micro}) {
-        shorter.push_back({Op::FullBackward, stage, micro});
-        ++i;
-      } else {
-        shorter.push_back(program[i]);
-      }
-    }
-    return shorter;
-  });
-}
-
-Schedule with_overlap(const Schedule& schedule) {
-  return rewritten(schedule, [](Program program) {
-    for (size_t i = 0; i + 1 < program.size(); ++i) {
-      const bool pair = program[i].op == Op::Forward && goes_back(program[i + 1].op);
-      if (pair && program[i].micro != program[i + 1].micro) program[i].fusion = Fusion::WithNext;
-    }
-    return program;
   });
 }
 

@@ -1,7 +1,7 @@
 // Passes from schedule to schedule. They never reorder compute actions, and a fused pair stays one: what either of its
-// actions needs comes before it, what either makes leaves after it. When several apply, the order is split_backward or
-// merge_backward, with_overlap, with_unshard, with_grad_sync, a pass of transfers, with_recompute: so a gradient leaves
-// before the weight pass and the reduction begin, and a stage's parameters come before it waits for a tensor.
+// actions needs comes before it, what either makes leaves after it. When several apply, the order is split_backward,
+// with_unshard, with_grad_sync, with_comms, with_recompute: so a gradient leaves before the weight pass and the
+// reduction begin, and a stage's parameters come before it waits for a tensor.
 #pragma once
 
 #include <vector>
@@ -18,20 +18,6 @@ namespace braid {
 //
 // A schedule that has transfers already comes back as it is.
 Schedule with_comms(const Schedule& schedule);
-
-// When a rank's next action may be placed by with_paired_comms: at its first chance, or not before its slot of
-// unit_time(), which leaves idle slots where a table shows them.
-enum class Pace { FirstChance, UnitTime };
-
-// Adds the same transfers in the order in which they are meant to be posted: rounds over the ranks place one action
-// each, and whoever places a send places its receive on the other rank too. So a receive may stand long before it is
-// needed. Needs a schedule that validate() accepts.
-//
-//   rank 0  0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1     Pace::UnitTime
-//   rank 1  1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1
-//
-// A schedule that has transfers already comes back as it is. Source: PyTorch's _add_send_recv.
-Schedule with_paired_comms(const Schedule& schedule, Pace pace);
 
 // Adds REDUCE_GRAD of a stage right after the last action that adds to its weight gradients (B or W), on each rank that
 // has a copy of it. A schedule that has it already comes back as it is, and so does an asynchronous one: there UPDATE
@@ -52,12 +38,12 @@ Schedule with_recompute(const Schedule& schedule, const std::vector<int>& stages
 // Replaces every B by I and W. Apply before the transfers, so that the send stands between them.
 Schedule split_backward(const Schedule& schedule);
 
-// Replaces every I that is followed by its W by a B, unless the I is in a fused pair. Source: PyTorch's _merge_bw.
-Schedule merge_backward(const Schedule& schedule);
-
-// Fuses every F with the B or I after it when they are of two microbatches. Both then wait for what either needs, which
-// not every schedule can take: validate() tells.
-Schedule with_overlap(const Schedule& schedule);
+// The forwards alone, of any number of microbatches on the stages and ranks of the schedule, with their transfers:
+// stage s has microbatch m of its direction in round s + m.
+//
+//   rank 0  0F0 0SEND_F0 0F1 0SEND_F1
+//   rank 1  1RECV_F0 1F0 1RECV_F1 1F1
+Schedule forward_only(const Schedule& schedule, int num_microbatches);
 
 // True when the schedule has at least one send or receive.
 bool has_comms(const Schedule& schedule);

@@ -142,10 +142,27 @@ Given give(const Field& field, Reals& to, const TomlValue& value) {
   return {};
 }
 
+Given choose(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
+  const auto* name = value.as<std::string>();
+  if (!name) return wrong_type(field);
+  if (choice.choose(spec, *name)) return {};
+  const std::string meant = nearest(*name, std::get<OneOf>(field.rule).words);
+  return AssignFault{"must be " + rule_text(field.rule), meant.empty() ? "" : toml_text(meant)};
+}
+
 }  // namespace
 
 std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {
-  return std::visit([&](auto member) { return give(field, member(spec), value); }, field.slot);
+  if (const auto* choice = std::get_if<Choice>(&field.slot)) return choose(field, *choice, value, spec);
+  return std::visit(
+      [&](auto member) -> Given {
+        if constexpr (std::is_same_v<decltype(member), Choice>) {
+          return {};
+        } else {
+          return give(field, member(spec), value);
+        }
+      },
+      field.slot);
 }
 
 }  // namespace braid

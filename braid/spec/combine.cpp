@@ -2,12 +2,10 @@
 #include "braid/spec/combine.h"
 
 #include <algorithm>
-#include <initializer_list>
-#include <string_view>
 
 #include "braid/base/errors.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {
@@ -19,10 +17,11 @@ struct FeatureRow {
   bool (*on)(const RunSpec& spec);
 };
 
-// With one rank a pipeline of several stages still is one.
-bool runs(const RunSpec& spec, std::initializer_list<std::string_view> schedules) {
-  const bool named = std::find(schedules.begin(), schedules.end(), spec.pipeline.schedule) != schedules.end();
-  return named && num_stages(spec) > 1;
+// With one rank a pipeline of several stages still is one; an asynchronous one updates within the step even with one.
+template <Feature kKind>
+bool runs(const RunSpec& spec) {
+  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  return traits && pipeline_kind(*traits) == kKind && (traits->asynchronous() || num_stages(spec) > 1);
 }
 
 // On some stage.
@@ -35,44 +34,27 @@ bool recomputes(const RunSpec& spec, Recompute::Keeps keeps) {
 }
 
 constexpr FeatureRow kFeatures[kNumFeatures] = {
-    {Feature::FlushPipeline, "flushed pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) {
-       return runs(spec, {"naive", "gpipe", "1f1b"});
-     }},
-    {Feature::ChunkedPipeline, "chunked pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) {
-       return runs(spec, {"interleaved", "looped-bfs"});
-     }},
-    {Feature::ZeroBubblePipeline, "zero-bubble pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) {
-       return runs(spec, {"zb-h1", "zb-h2", "zb-1p", "zb-2p", "interleaved-zb"});
-     }},
-    {Feature::VShapedPipeline, "V-shaped pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) {
-       return runs(spec, {"zb-v", "dualpipev", "v-half", "v-min"});
-     }},
-    {Feature::MirroredPipeline, "bidirectional pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) { return runs(spec, {"dualpipe"}); }},
+    {Feature::FlushPipeline, "flushed pipeline", "pipeline.schedule", runs<Feature::FlushPipeline>},
+    {Feature::ChunkedPipeline, "chunked pipeline", "pipeline.schedule", runs<Feature::ChunkedPipeline>},
+    {Feature::ZeroBubblePipeline, "zero-bubble pipeline", "pipeline.schedule", runs<Feature::ZeroBubblePipeline>},
+    {Feature::VShapedPipeline, "V-shaped pipeline", "pipeline.schedule", runs<Feature::VShapedPipeline>},
+    {Feature::MirroredPipeline, "bidirectional pipeline", "pipeline.schedule", runs<Feature::MirroredPipeline>},
     {Feature::TablePipeline, "action table", "pipeline.schedule",
      [](const RunSpec& spec) { return !schedule_file(spec.pipeline).empty(); }},
-    {Feature::AsynchronousPipeline, "asynchronous pipeline", "pipeline.schedule",
-     [](const RunSpec& spec) {
-       const ScheduleKind* kind = schedule_kind(spec.pipeline.schedule);
-       return kind && kind->update == UpdateRule::Asynchronous;
-     }},
+    {Feature::AsynchronousPipeline, "asynchronous pipeline", "pipeline.schedule", runs<Feature::AsynchronousPipeline>},
     {Feature::PostValidation, "validation after the update", "pipeline.validation",
      [](const RunSpec& spec) { return spec.pipeline.validation == "after"; }},
     {Feature::TiedEmbedding, "tied embedding", "model.output_weights",
-     [](const RunSpec& spec) { return spec.model.output_weights == "tied"; }},
+     [](const RunSpec& spec) { return spec.model.output_weights == OutputWeights::Tied; }},
     {Feature::Clipping, "gradient clipping", "optimizer.clip_norm",
      [](const RunSpec& spec) { return spec.optimizer.clip_norm > 0; }},
     {Feature::Dropout, "dropout", "model.dropout", [](const RunSpec& spec) { return spec.model.dropout > 0; }},
     {Feature::DocumentAttention, "attention by document", "data.attention",
-     [](const RunSpec& spec) { return spec.data.attention == "document"; }},
+     [](const RunSpec& spec) { return spec.data.attention == AttentionMask::Document; }},
     {Feature::LossScaling, "loss scaling", "train.dtype",
-     [](const RunSpec& spec) { return spec.train.dtype == "float16"; }},
+     [](const RunSpec& spec) { return spec.train.dtype == DType::Float16; }},
     {Feature::NarrowWeights, "16-bit weights", "train.dtype",
-     [](const RunSpec& spec) { return spec.train.dtype == "bfloat16" || spec.train.dtype == "float16"; }},
+     [](const RunSpec& spec) { return spec.train.dtype == DType::BFloat16 || spec.train.dtype == DType::Float16; }},
     {Feature::SelectiveRecompute, "selective recompute", "memory.recompute",
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::Selected); }},
     {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
@@ -83,10 +65,10 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::Expert, "expert parallelism", "mesh.expert", [](const RunSpec& spec) { return spec.mesh.expert > 1; }},
     {Feature::Tensor, "tensor parallelism", "mesh.tensor", [](const RunSpec& spec) { return spec.mesh.tensor > 1; }},
     {Feature::Reproducible, "reproducible reduction", "train.reduction",
-     [](const RunSpec& spec) { return spec.train.reduction == "reproducible"; }},
+     [](const RunSpec& spec) { return spec.train.reduction == Reduction::Reproducible; }},
     {Feature::Nodes, "nodes", "mesh.ranks_per_node", [](const RunSpec& spec) { return spec.mesh.ranks_per_node > 0; }},
     {Feature::Compression, "gradient compression", "sync.compression",
-     [](const RunSpec& spec) { return spec.sync.compression != "none"; }},
+     [](const RunSpec& spec) { return spec.sync.compression != CompressionKind::None; }},
     {Feature::ShardedOptimizer, "sharded optimizer", "sync.zero",
      [](const RunSpec& spec) { return spec.sync.zero == 1; }},
     {Feature::ShardedGradients, "sharded gradients", "sync.zero",
@@ -94,9 +76,11 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::ShardedParameters, "sharded parameters", "sync.zero",
      [](const RunSpec& spec) { return spec.sync.zero == 3; }},
     {Feature::LocalUpdates, "local updates", "sync.replication",
-     [](const RunSpec& spec) { return spec.sync.replication == "local-sgd" || spec.sync.replication == "diloco"; }},
+     [](const RunSpec& spec) {
+       return spec.sync.replication == ReplicationKind::LocalSgd || spec.sync.replication == ReplicationKind::DiLoCo;
+     }},
     {Feature::ParameterServers, "parameter server", "sync.replication",
-     [](const RunSpec& spec) { return spec.sync.replication == "parameter-server"; }},
+     [](const RunSpec& spec) { return spec.sync.replication == ReplicationKind::ParameterServer; }},
     {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
 };
 
@@ -114,6 +98,21 @@ const FeatureRow& row(Feature feature) {
 
 std::string text(Feature feature) { return row(feature).text; }
 std::string key(Feature feature) { return row(feature).key; }
+
+Feature pipeline_kind(const ScheduleTraits& traits) {
+  if (traits.asynchronous()) return Feature::AsynchronousPipeline;
+  switch (traits.placement) {
+    case StagePlacement::Linear:
+      return traits.splits_backward ? Feature::ZeroBubblePipeline : Feature::FlushPipeline;
+    case StagePlacement::Loop:
+      return traits.splits_backward ? Feature::ZeroBubblePipeline : Feature::ChunkedPipeline;
+    case StagePlacement::V:
+      return Feature::VShapedPipeline;
+    case StagePlacement::Mirrored:
+      return Feature::MirroredPipeline;
+  }
+  throw InternalError("a placement of stages without a kind of pipeline");
+}
 
 const std::vector<Combination>& combinations() {
   using enum Feature;

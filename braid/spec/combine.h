@@ -5,18 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "braid/schedule/generators.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
 
 enum class Feature {
-  FlushPipeline,         // mesh.pipe > 1 and one stage per rank, F and B: naive, gpipe, 1f1b
-  ChunkedPipeline,       // several stages per rank in a loop: interleaved, looped-bfs
-  ZeroBubblePipeline,    // deferred weight gradients: zb-h1, zb-h2, zb-1p, zb-2p, interleaved-zb
-  VShapedPipeline,       // two stages per rank, there and back: zb-v, dualpipev, v-half, v-min
+  FlushPipeline,         // one stage per rank, full backwards: gpipe, 1f1b
+  ChunkedPipeline,       // several stages per rank in a loop, full backwards: interleaved
+  ZeroBubblePipeline,    // weight gradients are deferred: zb-h1, interleaved-zb
+  VShapedPipeline,       // two stages per rank, there and back: zb-v
   MirroredPipeline,      // every stage on two ranks: dualpipe
   TablePipeline,         // file:PATH
-  AsynchronousPipeline,  // pipedream, pipedream-2bw
+  AsynchronousPipeline,  // updates within the step: pipedream
   PostValidation,        // pipeline.validation "after"
   TiedEmbedding,         // model.output_weights "tied"
   Clipping,              // optimizer.clip_norm > 0
@@ -54,6 +55,10 @@ struct Combination {
 std::string text(Feature feature);
 // The key that switches it, "mesh.pipe"; empty when no configuration does.
 std::string key(Feature feature);
+
+// The kind of pipeline that a schedule of these traits is: one of the features that end in Pipeline. Rows of the table
+// are about kinds, so every schedule has the verdicts of its kind.
+Feature pipeline_kind(const ScheduleTraits& traits);
 
 // The rows of the table that have something to say; every other pair is supported.
 const std::vector<Combination>& combinations();

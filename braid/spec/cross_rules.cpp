@@ -14,7 +14,7 @@ namespace {
 constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
 
 bool power_of_two(int64_t n) { return n > 0 && std::has_single_bit(static_cast<uint64_t>(n)); }
-bool reproducible(const RunSpec& spec) { return spec.train.reduction == "reproducible"; }
+bool reproducible(const RunSpec& spec) { return spec.train.reduction == Reduction::Reproducible; }
 int64_t num_ranks(const RunSpec& spec) { return int64_t{spec.mesh.pipe} * spec.mesh.data * spec.mesh.tensor; }
 
 std::string ranks_text(const View& at) {
@@ -47,7 +47,7 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"model.kv_heads", "model.family", "model.heads"},
        [](const View& at) {
-         return at.spec.model.family == "llama" || num_kv_heads(at.spec.model) == at.spec.model.heads;
+         return at.spec.model.family == ModelFamily::Llama || num_kv_heads(at.spec.model) == at.spec.model.heads;
        },
        [](const View&) { return std::string("must be 0 or model.heads when model.family is \"gpt2\""); }},
       {{"mesh.tensor", "model.heads"},
@@ -58,7 +58,8 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.kv_heads (", num_kv_heads(at.spec.model), ")"); }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool follows = at.spec.model.ffn == 0 && at.spec.model.family == "gpt2";  // tensor divides the width
+         const bool follows =
+             at.spec.model.ffn == 0 && at.spec.model.family == ModelFamily::Gpt2;  // tensor divides the width
          return follows || ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {
@@ -66,7 +67,7 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"model.width", "model.heads", "model.family"},
        [](const View& at) {
-         return at.spec.model.family != "llama" || at.spec.model.width % (2 * at.spec.model.heads) == 0;
+         return at.spec.model.family != ModelFamily::Llama || at.spec.model.width % (2 * at.spec.model.heads) == 0;
        },
        [](const View& at) {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");
@@ -145,10 +146,12 @@ std::vector<CrossRule> train_rules() {
                     at.spec.train.batch / batch_unit(at.spec));
        }},
       {{"sync.replication", "train.device"},
-       [](const View& at) { return at.spec.sync.replication != "parameter-server" || at.spec.train.device == "cpu"; },
+       [](const View& at) {
+         return at.spec.sync.replication != ReplicationKind::ParameterServer || at.spec.train.device == DeviceKind::Cpu;
+       },
        [](const View&) { return std::string("needs train.device = \"cpu\": servers are on the host"); }},
       {{"train.device", "mesh.pipe", "mesh.data", "mesh.tensor"},
-       [](const View& at) { return at.spec.train.device != "cuda" || num_ranks(at.spec) == 1; },
+       [](const View& at) { return at.spec.train.device != DeviceKind::Cuda || num_ranks(at.spec) == 1; },
        [](const View& at) {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec),
                     "): they are threads of one process, which would wait for each other on a device");

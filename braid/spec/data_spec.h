@@ -4,14 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "braid/spec/word.h"
+
 namespace braid {
+
+// Document: tokens do not see other documents of their sequence.
+enum class AttentionMask { Causal, Document };
+constexpr auto words(AttentionMask) { return std::to_array<std::string_view>({"causal", "document"}); }
 
 struct DataSpec {
   std::vector<std::string> paths;         // files, or folders searched recursively
   std::vector<std::string> include = {};  // file name patterns inside folders, "*.py"; empty: all
-  std::string tokenizer = "bytes";    // bytes, a tokenizer.json, or a folder with it or with vocab.json + merges.txt
-  std::vector<double> weights = {};   // share of samples from each path; empty: by size. Prepared data only
-  std::string attention = "causal";   // causal, or document: tokens do not see other documents of their sequence
+  std::string tokenizer = "bytes";   // bytes, a tokenizer.json, or a folder with it or with vocab.json + merges.txt
+  std::vector<double> weights = {};  // share of samples from each path; empty: by size. Prepared data only
+  AttentionMask attention = AttentionMask::Causal;
   double validation_fraction = 0.05;  // share of the documents' bytes held out
 
   bool operator==(const DataSpec&) const = default;

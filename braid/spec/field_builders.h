@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "braid/spec/fields.h"
+#include "braid/spec/word.h"
 
 namespace braid::field_builders {
 
@@ -20,10 +23,32 @@ auto& at(RunSpec& spec) {
   return spec.*Section.*Value;
 }
 
+// Of an enum with names (word.h).
+template <auto Section, auto Value>
+Choice choice() {
+  using Enum = std::remove_cvref_t<decltype(at<Section, Value>(std::declval<RunSpec&>()))>;
+  return {[](const RunSpec& spec) { return word(spec.*Section.*Value); },
+          [](RunSpec& spec, std::string_view name) {
+            const auto value = value_of<Enum>(name);
+            if (value) at<Section, Value>(spec) = *value;
+            return value.has_value();
+          }};
+}
+
 // A field of `Section`; the key's section must be the member's name.
 template <auto Section, auto Value>
 Field field(std::string key, Rule rule, std::string meaning) {
-  return {std::move(key), std::move(meaning), &at<Section, Value>, std::move(rule)};
+  using Type = std::remove_cvref_t<decltype(at<Section, Value>(std::declval<RunSpec&>()))>;
+  if constexpr (std::is_enum_v<Type>) {
+    return {std::move(key), std::move(meaning), choice<Section, Value>(), std::move(rule)};
+  } else {
+    return {std::move(key), std::move(meaning), &at<Section, Value>, std::move(rule)};
+  }
+}
+
+template <class Enum>
+OneOf one_of() {
+  return {Strings(kWords<Enum>.begin(), kWords<Enum>.end())};
 }
 
 inline IntRange at_least(int64_t min) { return {min, kMaxInt}; }

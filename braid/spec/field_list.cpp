@@ -1,7 +1,7 @@
 // The fields themselves: key, meaning, place and rule of every value a user can set. Defaults are the structs'.
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
-#include "braid/spec/schedule_kind.h"
+#include "braid/spec/pipeline_stages.h"
 
 namespace braid {
 namespace {
@@ -18,7 +18,7 @@ std::vector<Field> model_fields() {
                         "A known model's sizes by name, such as \"gpt2-124m\"; other keys of the section override it."),
       model<&M::config>("model.config", Anything{},
                         "A Hugging Face config.json to take sizes from; other keys of the section override it."),
-      model<&M::family>("model.family", OneOf{{"gpt2", "llama"}}, "Architecture of the model."),
+      model<&M::family>("model.family", one_of<ModelFamily>(), "Architecture of the model."),
       model<&M::layers>("model.layers", at_least(1), "Number of transformer blocks."),
       model<&M::heads>("model.heads", at_least(1), "Attention heads per block; divides model.width."),
       model<&M::kv_heads>("model.kv_heads", at_least(0),
@@ -32,7 +32,7 @@ std::vector<Field> model_fields() {
       model<&M::vocab>("model.vocab", IntRange{0, 1 << 24}, "Tokens the model knows; 0 takes the tokenizer's number."),
       model<&M::vocab_multiple>("model.vocab_multiple", IntRange{1, 65536},
                                 "The vocabulary is padded to a multiple of this times mesh.tensor."),
-      model<&M::output_weights>("model.output_weights", OneOf{{"tied", "untied"}},
+      model<&M::output_weights>("model.output_weights", one_of<OutputWeights>(),
                                 "Whether the head shares the token embedding's weights."),
       model<&M::dropout>("model.dropout", RealRange{0, 1, Bound::Closed, Bound::Open},
                          "Share of activations dropped, on the embeddings and on both residual branches."),
@@ -40,7 +40,7 @@ std::vector<Field> model_fields() {
                           "Standard deviation of initial weights; residual projections use it / sqrt(2 model.layers)."),
       model<&M::norm_eps>("model.norm_eps", from(1e-12), "Added to the variance or mean square in norms."),
       model<&M::rope_base>("model.rope_base", more_than(1), "Base of the rotary positions' wavelengths. Llama only."),
-      model<&M::rope_scaling>("model.rope_scaling", OneOf{{"none", "llama3"}},
+      model<&M::rope_scaling>("model.rope_scaling", one_of<RopeScaling>(),
                               "How rotary frequencies are stretched to longer contexts. Llama only."),
       model<&M::rope_factor>("model.rope_factor", from(1), "llama3 scaling: low frequencies are divided by this."),
       model<&M::rope_low_frequency>("model.rope_low_frequency", more_than(0),
@@ -66,7 +66,7 @@ std::vector<Field> data_fields() {
       data<&D::weights>("data.weights", Anything{},
                         "Share of the samples that comes from each of data.paths, prepared data only; empty shares by "
                         "size."),
-      data<&D::attention>("data.attention", OneOf{{"causal", "document"}},
+      data<&D::attention>("data.attention", one_of<AttentionMask>(),
                           "\"document\" hides the other documents of a sequence from a token."),
       data<&D::validation_fraction>("data.validation_fraction", RealRange{0, 0.9},
                                     "Share of the documents' bytes held out for evaluation."),
@@ -89,7 +89,7 @@ std::vector<Field> mesh_fields() {
 
 std::vector<Field> pipeline_fields() {
   return {
-      pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{schedule_kind_names(), "file:"},
+      pipeline<&PipelineSpec::schedule>("pipeline.schedule", OneOf{schedule_names(), "file:"},
                                         "Order of forward and backward passes; file:PATH reads a table of actions."),
       pipeline<&PipelineSpec::chunks>("pipeline.chunks", IntRange{0, 64},
                                       "Stages per pipeline rank, for the schedules that leave it open (interleaved, "
@@ -98,7 +98,7 @@ std::vector<Field> pipeline_fields() {
           "pipeline.group", at_least(0),
           "Microbatches that pass a chunk before the next chunk's turn (interleaved), or that one update takes "
           "(pipedream-2bw); 0 leaves it to the schedule."),
-      pipeline<&PipelineSpec::weights>("pipeline.weights", OneOf{{"own", "vertical"}},
+      pipeline<&PipelineSpec::weights>("pipeline.weights", one_of<StageWeights>(),
                                        "Which version of its weights a stage uses for a microbatch under an "
                                        "asynchronous schedule: its newest at the "
                                        "forward pass (own), or the one that the first stage used (vertical)."),
@@ -161,16 +161,16 @@ std::vector<Field> train_fields() {
       train<&T::microbatch>("train.microbatch", IntRange{1, 1000000}, "Sequences per forward pass of one rank."),
       train<&T::seed>("train.seed", IntRange{0, kMaxToml},
                       "Makes initial weights, order of samples and dropout; equal on every mesh."),
-      train<&T::reduction>("train.reduction", OneOf{{"fast", "reproducible"}},
+      train<&T::reduction>("train.reduction", one_of<Reduction>(),
                            "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
                            "data and pipe size."),
-      train<&T::dtype>("train.dtype", OneOf{{"float32", "float64", "bfloat16", "float16"}},
+      train<&T::dtype>("train.dtype", one_of<DType>(),
                        "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
                        "and moments."),
       train<&T::loss_scale>("train.loss_scale", from(1),
                             "First scale of the loss in float16; it halves on overflow and grows again."),
-      train<&T::device>("train.device", OneOf{{"cpu", "cuda"}}, "Where a rank computes; \"cuda\" has one rank."),
-      train<&T::cuda_graph>("train.cuda_graph", OneOf{{"auto", "off"}},
+      train<&T::device>("train.device", one_of<DeviceKind>(), "Where a rank computes; \"cuda\" has one rank."),
+      train<&T::cuda_graph>("train.cuda_graph", one_of<GraphUse>(),
                             "On cuda, \"auto\" records a microbatch as a graph and replays it, unless reduction is "
                             "reproducible, attention is by document or memory.recompute is on; \"off\" never does."),
       train<&T::peak_flops>("train.peak_flops", from(0),

@@ -109,8 +109,8 @@ std::string type_text(const Field& field) {
   return std::visit(
       Overloaded{[](Member<bool>) { return "true or false"; }, [](Member<int>) { return "integer"; },
                  [](Member<uint64_t>) { return "integer"; }, [](Member<double>) { return "number"; },
-                 [](Member<std::string>) { return "string"; }, [](Member<Strings>) { return "list of strings"; },
-                 [](Member<Reals>) { return "list of numbers"; }},
+                 [](Member<std::string>) { return "string"; }, [](Choice) { return "string"; },
+                 [](Member<Strings>) { return "list of strings"; }, [](Member<Reals>) { return "list of numbers"; }},
       field.slot);
 }
 
@@ -151,6 +151,7 @@ std::string toml_text(const std::string& value) {
 std::string value_text(const Field& field, const RunSpec& spec) {
   return std::visit(Overloaded{[&](Member<bool> member) { return std::string(value(member, spec) ? "true" : "false"); },
                                [&](Member<int> member) { return toml_text(int64_t{value(member, spec)}); },
+                               [&](Choice choice) { return toml_text(std::string(choice.word(spec))); },
                                [&](auto member) { return toml_text(value(member, spec)); }},
                     field.slot);
 }

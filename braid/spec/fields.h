@@ -26,8 +26,13 @@ inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_s
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>
 using Member = T& (*)(RunSpec&);
+// Of an enum, by the names of its values (word.h).
+struct Choice {
+  std::string_view (*word)(const RunSpec& spec);
+  bool (*choose)(RunSpec& spec, std::string_view word);  // false, and nothing changes: no value has that name
+};
 using Slot = std::variant<Member<bool>, Member<int>, Member<uint64_t>, Member<double>, Member<std::string>,
-                          Member<Strings>, Member<Reals>>;
+                          Member<Strings>, Member<Reals>, Choice>;
 
 // What a value must satisfy on its own.
 struct Anything {};

@@ -101,7 +101,7 @@ ModelSpec gpt2_model(const Keys& keys) {
   keys.need("scale_attn_weights", true);
   keys.need("scale_attn_by_inverse_layer_idx", false);
   keys.need("add_cross_attention", false);
-  if (!keys.flag("tie_word_embeddings", true)) model.output_weights = "untied";
+  if (!keys.flag("tie_word_embeddings", true)) model.output_weights = OutputWeights::Untied;
   return model;
 }
 
@@ -116,7 +116,7 @@ void take_rope(const Keys& keys, ModelSpec& model) {
       rope.need("partial_rotary_factor", 1.0);
       const Json* value = rope.find(type);
       if (!value || *value != "llama3") continue;
-      model.rope_scaling = "llama3";
+      model.rope_scaling = RopeScaling::Llama3;
       for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"}) {
         if (!rope.find(needed)) rope.refuse(needed, "must be given");
       }
@@ -130,7 +130,7 @@ void take_rope(const Keys& keys, ModelSpec& model) {
 
 ModelSpec llama_model(const Keys& keys) {
   ModelSpec model;
-  model.family = "llama";
+  model.family = ModelFamily::Llama;
   model.norm_eps = 1e-6;
   keys.take_size("vocab_size", model.vocab);
   keys.take_size("max_position_embeddings", model.context);
@@ -150,7 +150,7 @@ ModelSpec llama_model(const Keys& keys) {
     keys.refuse("head_dim", cat("must be hidden_size / num_attention_heads (", model.width, " / ", model.heads, ")"));
   }
   take_rope(keys, model);
-  if (!keys.flag("tie_word_embeddings", false)) model.output_weights = "untied";
+  if (!keys.flag("tie_word_embeddings", false)) model.output_weights = OutputWeights::Untied;
   return model;
 }
 

@@ -3,8 +3,8 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {

@@ -15,8 +15,8 @@ constexpr double kFlopsPerWeight = 6;
 double block_weights(const ModelSpec& spec) {
   const double width = spec.width;
   const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
-  const double attention = 2 * width * width + 2 * width * keys;  // query and output; key and value
-  const double matrices = spec.family == "llama" ? 3 : 2;         // gate, up and down; or in and out
+  const double attention = 2 * width * width + 2 * width * keys;      // query and output; key and value
+  const double matrices = spec.family == ModelFamily::Llama ? 3 : 2;  // gate, up and down; or in and out
   return attention + matrices * width * ffn_width(spec);
 }
 

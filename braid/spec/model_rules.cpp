@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-bool scaled(const View& at) { return at.spec.model.rope_scaling == "llama3"; }
+bool scaled(const View& at) { return at.spec.model.rope_scaling == RopeScaling::Llama3; }
 
 // A spec that still names its model was never put together: what it says of sizes is not what was asked for.
 CrossRule resolved(const char* key, std::string ModelSpec::*name) {
@@ -21,7 +21,7 @@ std::vector<CrossRule> model_rules() {
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       {{"model.rope_scaling", "model.family"},
-       [](const View& at) { return !scaled(at) || at.spec.model.family == "llama"; },
+       [](const View& at) { return !scaled(at) || at.spec.model.family == ModelFamily::Llama; },
        [](const View&) { return std::string("must be \"none\" when model.family is \"gpt2\""); }},
       {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},
        [](const View& at) {

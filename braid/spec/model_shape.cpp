@@ -9,7 +9,7 @@ int head_width(const ModelSpec& spec) { return spec.width / spec.heads; }
 
 int ffn_width(const ModelSpec& spec) {
   if (spec.ffn > 0) return spec.ffn;
-  if (spec.family == "gpt2") return 4 * spec.width;
+  if (spec.family == ModelFamily::Gpt2) return 4 * spec.width;
   constexpr int kMultiple = 64;
   const int64_t wanted = (int64_t{8} * spec.width + 2) / 3;
   return static_cast<int>((wanted + kMultiple - 1) / kMultiple * kMultiple);

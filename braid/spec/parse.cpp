@@ -140,7 +140,9 @@ std::optional<TomlValue> override_value(const Field& field, const std::string& t
   const bool quoted = text.find_first_of("\"'") != std::string::npos;
   if (quoted) return value;
   if (std::holds_alternative<WordOrNumbers>(field.rule) && value && value->as<TomlList>()) return value;
-  if (std::holds_alternative<Member<std::string>>(field.slot)) return toml_value(toml_text(text));
+  const bool text_field =
+      std::holds_alternative<Member<std::string>>(field.slot) || std::holds_alternative<Choice>(field.slot);
+  if (text_field) return toml_value(toml_text(text));
   const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
   if (std::holds_alternative<Member<Strings>>(field.slot) && list) return toml_value(quoted_list(text));
   return value ? value : toml_value(toml_text(text));

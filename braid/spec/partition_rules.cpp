@@ -7,8 +7,8 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {

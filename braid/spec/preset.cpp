@@ -25,13 +25,13 @@ ModelSpec gpt2(const Sizes& sizes) {
 
 struct LlamaSizes {
   int kv_heads, ffn;
-  const char* output_weights;
+  OutputWeights output_weights;
   double rope_base = 10000;
 };
 
 ModelSpec llama(const Sizes& sizes, const LlamaSizes& more) {
   ModelSpec model = gpt2(sizes);
-  model.family = "llama";
+  model.family = ModelFamily::Llama;
   model.kv_heads = more.kv_heads;
   model.ffn = more.ffn;
   model.output_weights = more.output_weights;
@@ -41,7 +41,7 @@ ModelSpec llama(const Sizes& sizes, const LlamaSizes& more) {
 
 // Llama 3.1 and later; the other figures of the scaling are ModelSpec's defaults.
 ModelSpec scaled(ModelSpec model, double factor) {
-  model.rope_scaling = "llama3";
+  model.rope_scaling = RopeScaling::Llama3;
   model.rope_factor = factor;
   return model;
 }
@@ -58,13 +58,13 @@ std::vector<Preset> table() {
       {"gpt2-350m", kGpt2, gpt2({24, 16, 1024, 1024, kGpt2Vocab})},
       {"gpt2-774m", kGpt2, gpt2({36, 20, 1280, 1024, kGpt2Vocab})},
       {"gpt2-1.5b", kGpt2, gpt2({48, 25, 1600, 1024, kGpt2Vocab})},
-      {"llama-tiny", "ours, for trials", llama({4, 4, 128, 256, 0}, {2, 384, "tied"})},
-      {"llama-small", "ours, for trials", llama({6, 6, 384, 256, 0}, {2, 1024, "tied"})},
+      {"llama-tiny", "ours, for trials", llama({4, 4, 128, 256, 0}, {2, 384, OutputWeights::Tied})},
+      {"llama-small", "ours, for trials", llama({6, 6, 384, 256, 0}, {2, 1024, OutputWeights::Tied})},
       {"tinyllama-1.1b", "config.json of TinyLlama/TinyLlama_v1.1; Zhang et al. 2024, table 2",
-       llama({22, 32, 2048, 2048, 32000}, {4, 5632, "untied"})},
-      {"llama-1b", kLlama3, scaled(llama({16, 32, 2048, 8192, kLlama3Vocab}, {8, 8192, "tied", 500000}), 32)},
-      {"llama-3b", kLlama3, scaled(llama({28, 24, 3072, 8192, kLlama3Vocab}, {8, 8192, "tied", 500000}), 32)},
-      {"llama-8b", kLlama3, scaled(llama({32, 32, 4096, 8192, kLlama3Vocab}, {8, 14336, "untied", 500000}), 8)},
+       llama({22, 32, 2048, 2048, 32000}, {4, 5632, OutputWeights::Untied})},
+      {"llama-1b", kLlama3, scaled(llama({16, 32, 2048, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
+      {"llama-3b", kLlama3, scaled(llama({28, 24, 3072, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
+      {"llama-8b", kLlama3, scaled(llama({32, 32, 4096, 8192, kLlama3Vocab}, {8, 14336, OutputWeights::Untied, 500000}), 8)},
   };
 }
 

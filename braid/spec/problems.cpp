@@ -12,8 +12,8 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
-#include "braid/spec/schedule_kind.h"
 
 namespace braid {
 namespace {

@@ -6,7 +6,8 @@ namespace braid {
 namespace {
 
 bool feeds_errors_back(const SyncSpec& sync) {
-  return sync.compression != "none" && sync.compression != "bfloat16" && sync.compression != "float16";
+  return sync.compression != CompressionKind::None && sync.compression != CompressionKind::BFloat16 &&
+         sync.compression != CompressionKind::Float16;
 }
 
 // Ranks are numbered along tensor first, then data: the replicas of a rank are mesh.tensor apart.
@@ -29,7 +30,7 @@ std::vector<CrossRule> reduction_rules() {
                     " x tensor ", at.spec.mesh.tensor, ")");
        }},
       {{"sync.compression", "train.dtype"},
-       [](const View& at) { return at.spec.train.dtype != "float16" || !feeds_errors_back(at.spec.sync); },
+       [](const View& at) { return at.spec.train.dtype != DType::Float16 || !feeds_errors_back(at.spec.sync); },
        [](const View&) {
          return std::string(
              "must be none, bfloat16 or float16 when train.dtype is \"float16\": what the others owe is "

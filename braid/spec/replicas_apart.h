@@ -8,7 +8,7 @@ namespace braid {
 // A replica's steps wait for no other replica's, and servers see pushes in any order: a step's numbers are the
 // replica's own.
 inline bool replicas_run_apart(const RunSpec& spec) {
-  return spec.sync.replication == "parameter-server" && spec.sync.consistency != "bsp";
+  return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
 }  // namespace braid

@@ -4,12 +4,17 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
-#include "braid/spec/schedule_kind.h"
+#include "braid/spec/pipeline_stages.h"
 
 namespace braid {
 namespace {
 
-// Microbatches that one update of pipedream-2bw takes on a rank.
+bool versions_are(const RunSpec& spec, VersionRule rule) {
+  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  return traits && traits->versions == rule;
+}
+
+// Microbatches that one update of a double-buffered schedule takes on a rank.
 int update_group(const RunSpec& spec) { return spec.pipeline.group > 0 ? spec.pipeline.group : spec.mesh.pipe; }
 
 }  // namespace
@@ -17,12 +22,13 @@ int update_group(const RunSpec& spec) { return spec.pipeline.group > 0 ? spec.pi
 std::vector<CrossRule> schedule_rules() {
   return {
       {{"pipeline.weights", "pipeline.schedule"},
-       [](const View& at) { return at.spec.pipeline.weights == "own" || at.spec.pipeline.schedule == "pipedream"; },
+       [](const View& at) {
+         return at.spec.pipeline.weights == StageWeights::Own || versions_are(at.spec, VersionRule::Own);
+       },
        [](const View&) { return std::string("must be \"own\" unless pipeline.schedule is \"pipedream\""); }},
       {{"pipeline.chunks", "pipeline.schedule"},
        [](const View& at) {
-         const ScheduleKind* kind = schedule_kind(at.spec.pipeline.schedule);
-         return at.spec.pipeline.chunks == 0 || !kind || at.spec.pipeline.chunks == chunks_per_rank(at.spec.pipeline);
+         return at.spec.pipeline.chunks == 0 || at.spec.pipeline.chunks == chunks_per_rank(at.spec.pipeline);
        },
        [](const View& at) {
          return cat("must be 0 or ", chunks_per_rank(at.spec.pipeline), ", the stages per rank of \"",
@@ -30,8 +36,8 @@ std::vector<CrossRule> schedule_rules() {
        }},
       {{"pipeline.group", "pipeline.schedule", "mesh.pipe", "train.reduction"},
        [](const View& at) {
-         const bool summed_by_tree = at.spec.train.reduction == "reproducible";
-         return !summed_by_tree || at.spec.pipeline.schedule != "pipedream-2bw" ||
+         const bool summed_by_tree = at.spec.train.reduction == Reduction::Reproducible;
+         return !summed_by_tree || !versions_are(at.spec, VersionRule::DoubleBuffered) ||
                 std::has_single_bit(static_cast<unsigned>(update_group(at.spec)));
        },
        [](const View& at) {

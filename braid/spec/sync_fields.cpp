@@ -8,7 +8,7 @@ std::vector<Field> sync_fields() {
   using namespace field_builders;
   using S = SyncSpec;
   return {
-      sync<&S::replication>("sync.replication", OneOf{{"all-reduce", "local-sgd", "diloco", "parameter-server"}},
+      sync<&S::replication>("sync.replication", one_of<ReplicationKind>(),
                             "How replicas are kept in step: gradients summed at every step (all-reduce), weights "
                             "averaged every sync.period steps (local-sgd), the same with an outer optimizer (diloco), "
                             "or gradients sent to servers that hold the weights (parameter-server)."),
@@ -16,13 +16,13 @@ std::vector<Field> sync_fields() {
                           "Size of a gradient bucket of the data axis, in MiB (2^20 bytes)."),
       sync<&S::first_bucket_mb>("sync.first_bucket_mb", more_than(0),
                                 "Size of the bucket that is ready first in backward, in MiB (2^20 bytes)."),
-      sync<&S::overlap>("sync.overlap", OneOf{{"auto", "on", "off"}},
+      sync<&S::overlap>("sync.overlap", one_of<OverlapChoice>(),
                         "Whether a bucket leaves as soon as its gradients are complete (on) or after the backward pass "
                         "(off); \"auto\" measures both in the first steps and takes the faster."),
-      sync<&S::tune_buckets>("sync.tune_buckets", OneOf{{"off", "on"}},
+      sync<&S::tune_buckets>("sync.tune_buckets", one_of<OnOff>(),
                              "\"on\" measures several bucket sizes in the first steps and takes the fastest."),
       sync<&S::compression>(
-          "sync.compression", OneOf{{"none", "bfloat16", "float16", "top-k", "one-bit", "eight-bit", "power-sgd"}},
+          "sync.compression", one_of<CompressionKind>(),
           "What gradients become on the wire; the last four carry what was lost over to the next step."),
       sync<&S::compression_fraction>("sync.compression_fraction", RealRange{0, 1, Bound::Open, Bound::Closed},
                                      "Share of each parameter's gradient that top-k sends."),
@@ -33,7 +33,7 @@ std::vector<Field> sync_fields() {
                      "too, 3 parameters too."),
       sync<&S::zero_group>("sync.zero_group", at_least(0),
                            "Data ranks that share out one copy, neighbours on the data axis; 0: all of them."),
-      sync<&S::zero_gather>("sync.zero_gather", OneOf{{"block", "stage"}},
+      sync<&S::zero_gather>("sync.zero_gather", one_of<GatherUnit>(),
                             "Under sync.zero 3, whether each block is gathered just before it runs and freed after it "
                             "(block), or a whole stage for as long as the schedule needs it soon (stage), which takes "
                             "more memory and sends less."),
@@ -47,7 +47,7 @@ std::vector<Field> sync_fields() {
                         "Servers that share out the parameters of each pipeline and tensor rank by key range."),
       sync<&S::server_optimizer>("sync.server_optimizer", OneOf{{"adamw", "adagrad", "sgd"}},
                                  "What a server updates with, at the rates of [optimizer]."),
-      sync<&S::consistency>("sync.consistency", OneOf{{"bsp", "ssp", "asp"}},
+      sync<&S::consistency>("sync.consistency", one_of<Consistency>(),
                             "Whether workers of a parameter server wait for all at every step (bsp), for those that "
                             "are more than sync.staleness steps behind (ssp), or never (asp)."),
       sync<&S::staleness>("sync.staleness", at_least(0),

@@ -31,7 +31,7 @@ std::vector<CrossRule> server_rules() {
        }},
       {{"sync.consistency", "sync.replication", "model.output_weights", "mesh.pipe", "pipeline.schedule"},
        [](const View& at) {
-         const bool tied = at.spec.model.output_weights == "tied";
+         const bool tied = at.spec.model.output_weights == OutputWeights::Tied;
          return !replicas_run_apart(at.spec) || !tied || !ends_apart(at.spec);
        },
        [](const View&) {

@@ -17,9 +17,9 @@ namespace {
 
 TunerOptions tuner_options(const SyncSpec& spec) {
   using enum TunerOptions::Choice;
-  return {.first = {spec.overlap == "off" ? Overlap::Off : Overlap::On, spec.bucket_mb},
-          .overlap = spec.overlap == "auto" ? Measured : Given,
-          .buckets = spec.tune_buckets == "on" ? Measured : Given};
+  return {.first = {spec.overlap == OverlapChoice::Off ? Overlap::Off : Overlap::On, spec.bucket_mb},
+          .overlap = spec.overlap == OverlapChoice::Auto ? Measured : Given,
+          .buckets = spec.tune_buckets == OnOff::On ? Measured : Given};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 LocalSgdPlan local_sgd_plan(const SyncSpec& spec, int64_t num_steps) {
   LocalSgdPlan plan{spec.period_warmup, spec.period, num_steps, std::nullopt};
-  if (spec.replication == "diloco") plan.outer = OuterOptimizer{spec.outer_lr, spec.outer_momentum};
+  if (spec.replication == ReplicationKind::DiLoCo) plan.outer = OuterOptimizer{spec.outer_lr, spec.outer_momentum};
   return plan;
 }
 
@@ -33,7 +33,7 @@ ReducerPlace reducer_place(const SyncGroups& groups, const ReplicationParts& par
 std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
   ParamStore& store = parts.store;
   const ReplicaGroups replicas{groups.replicas, groups.tied};
-  if (spec.replication == "parameter-server") {
+  if (spec.replication == ReplicationKind::ParameterServer) {
     const ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
     return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, workers);
   }
@@ -41,7 +41,7 @@ std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGr
     const ShardGroups shards{groups.shards, groups.copies, groups.tied};
     return std::make_unique<Zero>(store, parts.unit_sink, shards, std::move(parts.stage_of_block));
   }
-  if (spec.replication == "local-sgd" || spec.replication == "diloco") {
+  if (spec.replication == ReplicationKind::LocalSgd || spec.replication == ReplicationKind::DiLoCo) {
     const auto plain = [&](const ReplicaGroups& over) {
       return std::make_unique<BucketedAllReduce>(spec, store, over);
     };

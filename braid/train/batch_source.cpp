@@ -18,7 +18,7 @@ BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGrou
       batch_(spec.train.batch),
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
-      by_document_(spec.data.attention == "document"),
+      by_document_(spec.data.attention == AttentionMask::Document),
       data_rank_(groups.data->rank()),
       data_size_(groups.data->size()),
       num_microbatches_(batch_ / (microbatch_ * data_size_)) {}

@@ -25,11 +25,11 @@ void check_entries(const at::Tensor& tokens, int64_t vocab) {
 }  // namespace
 
 at::Device compute_device(const RunSpec& spec) {
-  return spec.train.device == "cuda" ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  return spec.train.device == DeviceKind::Cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
 }
 
 void open_device(const RunSpec& spec) {
-  if (spec.train.device == "cuda") load_cuda(cuda_places());
+  if (spec.train.device == DeviceKind::Cuda) load_cuda(cuda_places());
 }
 
 void enter_device(const RunSpec& spec) {

@@ -30,8 +30,8 @@ RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) 
   spec.pipeline.partition = "even";
   spec.pipeline.speeds.clear();
   spec.memory = MemorySpec{};
-  spec.train.reduction = "fast";
-  spec.train.device = "cpu";
+  spec.train.reduction = Reduction::Fast;
+  spec.train.device = DeviceKind::Cpu;
   const std::string own = tokenizer_folder(directory);
   if (!own.empty()) spec.data.tokenizer = own;  // else "bytes", or format 1, which knows a path only
   return spec;

@@ -33,7 +33,7 @@ bool is_fixed(const std::string& key) {
 
 // Weights are saved as float32, whatever narrower type they are computed with.
 bool same_saved_type(const RunSpec& a, const RunSpec& b) {
-  return (a.train.dtype == "float64") == (b.train.dtype == "float64");
+  return (a.train.dtype == DType::Float64) == (b.train.dtype == DType::Float64);
 }
 
 std::string described(const ContentMark& mark) {
@@ -69,7 +69,7 @@ void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, st
 
 // Whose state a checkpoint of such a run holds under the names of AdamW's moments.
 std::string optimizer_of(const RunSpec& spec) {
-  return spec.sync.replication == "parameter-server" ? spec.sync.server_optimizer : "adamw";
+  return spec.sync.replication == ReplicationKind::ParameterServer ? spec.sync.server_optimizer : "adamw";
 }
 
 // Another optimizer would take sums of squares, or nothing, for its moments.
@@ -77,13 +77,13 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
                               const std::string& directory) {
   const std::string was = optimizer_of(saved);
   if (optimizer_of(spec) == was) return;
-  const bool served = spec.sync.replication == "parameter-server";
+  const bool served = spec.sync.replication == ReplicationKind::ParameterServer;
   const char* key = served ? "sync.server_optimizer" : "sync.replication";
   const char* with = served ? "" : "have servers, and ";
   found.push_back(
       {key, value_text(*find_field(key), spec),
        cat("must ", with, "go on with the optimizer of ", directory, ", whose state is that of \"", was, "\""),
-       toml_text(served ? was : saved.sync.replication)});
+       value_text(*find_field(key), saved)});
 }
 
 // A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
@@ -115,9 +115,10 @@ void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, s
     found.push_back({key, value_text(*find_field(key), spec),
                      cat("must be as in ", directory, ", whose replicas are between two synchronisations"), was});
   };
-  const std::string& way = spec.sync.replication;
-  const std::string was = info.config_toml.empty() ? way : saved_spec(info, directory).sync.replication;
-  if (way != was || (way != "local-sgd" && way != "diloco")) refuse("sync.replication", toml_text(was));
+  const ReplicationKind way = spec.sync.replication;
+  const ReplicationKind was = info.config_toml.empty() ? way : saved_spec(info, directory).sync.replication;
+  const bool apart_too = way == ReplicationKind::LocalSgd || way == ReplicationKind::DiLoCo;
+  if (way != was || !apart_too) refuse("sync.replication", toml_text(std::string(word(was))));
   if (spec.mesh.data != apart->second) refuse("mesh.data", cat(apart->second));
 }
 

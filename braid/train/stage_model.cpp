@@ -34,18 +34,23 @@ Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
   return {static_cast<Sharded>(spec.zero), groups.shards->rank(), parts};
 }
 
-at::ScalarType scalar_type(const std::string& dtype) {
-  if (dtype == "float64") return at::kDouble;
-  if (dtype == "bfloat16") return at::kBFloat16;
-  if (dtype == "float16") return at::kHalf;
-  check(dtype == "float32", "the spec's dtype is float32, float64, bfloat16 or float16");
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+      return at::kDouble;
+    case DType::BFloat16:
+      return at::kBFloat16;
+    case DType::Float16:
+      return at::kHalf;
+    case DType::Float32:
+      break;
+  }
   return at::kFloat;
 }
 
 StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {
   const ModelParams all = model_params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
-  const bool reproducible = spec.train.reduction == "reproducible";
   std::vector<BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
     for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
@@ -54,9 +59,8 @@ StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(
     }
   }
   const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
-  const auto reduction = reproducible ? Reduction::Reproducible : Reduction::Fast;
-  store_ = std::make_unique<ParamStore>(mine,
-                                        StoreOptions{reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
+  store_ = std::make_unique<ParamStore>(
+      mine, StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
   make_sink();
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) build(spec, stage);
 }

@@ -73,6 +73,6 @@ Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 // Names without repeats (a tied parameter once), in model order.
 ParamOrder param_order(const ModelParams& params);
 
-at::ScalarType scalar_type(const std::string& dtype);  // of train.dtype
+at::ScalarType scalar_type(DType dtype);
 
 }  // namespace braid

@@ -107,7 +107,7 @@ class Profile {
     const auto data = static_cast<int64_t>(store_.flat_data().element_size());
     const auto master = static_cast<int64_t>(store_.flat_master().element_size());
     int64_t num_masters = data == master ? 3 : 4;
-    if (spec_.train.reduction == "reproducible") {
+    if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }

@@ -2,6 +2,8 @@
 #include "braid/train/step_schedule.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
@@ -11,9 +13,9 @@
 #include "braid/schedule/validate.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/replicas_apart.h"
-#include "braid/spec/schedule_kind.h"
 #include "braid/spec/shard_data.h"
 #include "braid/train/stage_layout.h"
 
@@ -22,14 +24,19 @@ namespace {
 
 int num_microbatches(const RunSpec& spec) { return spec.train.batch / (spec.train.microbatch * spec.mesh.data); }
 
+constexpr const char* kBatch = "train.batch";
+
+// The fields of a request, and what sets them in a configuration.
+const std::map<std::string_view, const char*> kKeys = {{"schedule", "pipeline.schedule"},
+                                                       {"ranks", "mesh.pipe"},
+                                                       {"chunks", "pipeline.chunks"},
+                                                       {"group", "pipeline.group"},
+                                                       {"microbatches", kBatch}};
+
 // A request's field in the configuration, and a value of the one as a value of the other.
 Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
-  if (problem.key == "schedule") problem.key = "pipeline.schedule";
-  if (problem.key == "ranks") problem.key = "mesh.pipe";
-  if (problem.key == "chunks") problem.key = "pipeline.chunks";
-  if (problem.key == "group") problem.key = "pipeline.group";
-  if (problem.key == "microbatches") {
-    problem.key = "train.batch";
+  if (const auto known = kKeys.find(problem.key); known != kKeys.end()) problem.key = known->second;
+  if (problem.key == kBatch) {
     problem.value = cat(spec.train.batch);
     problem.rule = cat("makes ", num_microbatches(spec), " microbatches per rank, which ", problem.rule);
     const int per_microbatch = spec.train.microbatch * spec.mesh.data;
@@ -104,7 +111,7 @@ bool runs_ahead_already(const Schedule& schedule) {
 }  // namespace
 
 Schedule step_schedule(const RunSpec& spec) {
-  const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == "stage";
+  const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
   const Schedule asked = requested(spec);
   const Schedule schedule = with_comms(with_grad_sync(gathers_stages ? with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
@@ -113,18 +120,9 @@ Schedule step_schedule(const RunSpec& spec) {
 }
 
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
-  if (spec.pipeline.schedule == "pipedream-2bw") return {schedule, VersionRule::DoubleBuffered};
-  return {schedule, spec.pipeline.weights == "vertical" ? VersionRule::Vertical : VersionRule::Own};
-}
-
-Schedule forward_only(Schedule schedule) {
-  for (Program& program : schedule.programs) {
-    std::erase_if(program, [](const Action& action) {
-      return action.op != Op::Forward && action.op != Op::SendForward && action.op != Op::RecvForward;
-    });
-    for (Action& action : program) action.fusion = Fusion::None;
-  }
-  return schedule;
+  if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, VersionRule::Vertical};
+  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  return {schedule, traits ? traits->versions.value_or(VersionRule::Own) : VersionRule::Own};
 }
 
 void refuse_faulty_schedule(const RunSpec& spec) {

@@ -14,9 +14,6 @@ Schedule step_schedule(const RunSpec& spec);
 // Which versions of the weights its stages use.
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
 
-// Evaluation: the forwards of a training schedule, and what carries them.
-Schedule forward_only(Schedule schedule);
-
 // Throws ConfigError when step_schedule() cannot run: with the grid around its faults when validate() finds any, with
 // every fault of its layout, and, for a table with UPDATE actions, with everything that an asynchronous schedule
 // refuses.

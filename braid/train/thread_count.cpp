@@ -21,7 +21,7 @@ int threads_with_work(const ModelSpec& model, double tokens, int limit) {
 
 int threads_per_rank(const RunSpec& spec, int cores) {
   if (spec.train.threads > 0) return spec.train.threads;
-  if (spec.train.reduction == "reproducible") return 1;
+  if (spec.train.reduction == Reduction::Reproducible) return 1;
   const double tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / spec.mesh.tensor;
   return threads_with_work(spec.model, tokens, cores / DeviceMesh(spec.mesh).num_ranks());
 }

@@ -15,6 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
+#include "braid/schedule/passes.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
@@ -44,9 +45,10 @@ struct Trainer::Pass {
 // Documents decide shapes, a reproducible sum has a place of its own for each microbatch, nobody has tried to record
 // what is run again, and a recording is of a whole model whose weights stay where they are.
 bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
-  return spec.train.device == "cuda" && spec.train.cuda_graph == "auto" && spec.train.reduction == "fast" &&
-         spec.data.attention == "causal" && stage_recompute(spec.memory, 0) == Recompute{} &&
-         schedule.num_stages == 1 && !version_plan(spec, schedule).asynchronous();
+  return spec.train.device == DeviceKind::Cuda && spec.train.cuda_graph == GraphUse::Auto &&
+         spec.train.reduction == Reduction::Fast && spec.data.attention == AttentionMask::Causal &&
+         stage_recompute(spec.memory, 0) == Recompute{} && schedule.num_stages == 1 &&
+         !version_plan(spec, schedule).asynchronous();
 }
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
@@ -62,14 +64,15 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
-  if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
+  if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   const UpdateTime time = update_time();
   update_ = std::make_unique<StepUpdate>(time, spec_.optimizer.clip_norm,
                                          StepUpdate::Parts{*model_, *optimizer_, *replication_, loss_scaler_.get()});
   if (time == UpdateTime::Guessed) ahead_ = braid::run_ahead(training_->schedule);
   if (!corpus.validation.empty()) {
-    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule), ExecutorMode::Evaluation);
+    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule, schedule.num_microbatches),
+                                         ExecutorMode::Evaluation);
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };

@@ -84,12 +84,14 @@ struct Way {
   braid::SyncSpec sync;
 };
 
-const Way kWays[] = {
-    {"all-reduce", {}}, {"ZeRO-3", {.zero = 3}}, {"servers", {.replication = "parameter-server", .servers = 2}}};
+const Way kWays[] = {{"all-reduce", {}},
+                     {"ZeRO-3", {.zero = 3}},
+                     {"servers", {.replication = braid::ReplicationKind::ParameterServer, .servers = 2}}};
 
 Outcome train(MakeNet make, int ranks, const braid::SyncSpec& sync, const Images& data) {
   constexpr double kRate = 0.01;
-  const bool served = sync.replication == "parameter-server";  // the servers hold the optimizer, AdamW as well
+  const bool served =
+      sync.replication == braid::ReplicationKind::ParameterServer;  // the servers hold the optimizer, AdamW as well
   Outcome outcome;
   std::vector<torch::nn::Sequential> nets;  // made one by one: seeds are of the process
   for (int rank = 0; rank < ranks; ++rank) nets.push_back(make());

@@ -10,6 +10,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
+#include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::checkpoint_test {
@@ -50,7 +51,7 @@ class Checkpoint : public ScratchFolder {
 };
 
 TEST_F(Checkpoint, WhatOneMeshSavesEveryOtherLoads) {
-  const bool full = std::getenv("BRAID_FULL") != nullptr;
+  const bool full = full_run();
   const auto savers =
       full ? meshes_up_to(8)
            : std::vector<MeshSpec>{

@@ -13,6 +13,7 @@
 
 #include "braid/base/text.h"
 #include "braid/comm/communicator.h"
+#include "tests/support/sampled.h"
 
 namespace braid::comm_tests {
 
@@ -21,8 +22,6 @@ inline constexpr bool kTsan = true;
 #else
 inline constexpr bool kTsan = false;
 #endif
-
-inline bool full_run() { return std::getenv("BRAID_FULL") != nullptr; }
 
 template <class T>
 at::ScalarType type_of() {

@@ -168,7 +168,7 @@ TEST(ProcessRankTraining, parameter_servers_are_refused) {
   run_forked(2, [](Communicator& world) {
     LayerList layers;
     layers.add(torch::nn::Linear(2, 2));
-    EXPECT_THROW(DataParallel(layers, world, {.sync = {.replication = "parameter-server"}}), ConfigError);
+    EXPECT_THROW(DataParallel(layers, world, {.sync = {.replication = ReplicationKind::ParameterServer}}), ConfigError);
   });
 }
 

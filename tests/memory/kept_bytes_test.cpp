@@ -15,7 +15,7 @@ constexpr int64_t kHidden = kRows * kWidth * kFloat;  // bytes of a residual str
 
 // The first stage of a model without dropout: the embedding and `layers` blocks.
 struct StageOfBlocks {
-  std::string family = "gpt2";
+  ModelFamily family = ModelFamily::Gpt2;
   int layers = 1;
   std::string recompute = "none";
   WeightPass weights = WeightPass::AtOnce;
@@ -40,7 +40,7 @@ ModelSpec plain_model(const StageOfBlocks& of) {
   spec.context = kContext;
   spec.vocab = 19;
   spec.vocab_multiple = 1;
-  if (of.family != "llama") return spec;
+  if (of.family != ModelFamily::Llama) return spec;
   spec.kv_heads = kKvHeads;
   spec.ffn = kFfn;
   return spec;
@@ -89,10 +89,10 @@ Bytes bytes_of(const StageOfBlocks& of) {
 }
 
 int64_t kept_bytes(const char* recompute, int layers, int in_flight = 1) {
-  return bytes_of({"gpt2", layers, recompute, WeightPass::AtOnce, in_flight}).kept;
+  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).kept;
 }
 int64_t peak_bytes(const char* recompute, int layers, int in_flight = 1) {
-  return bytes_of({"gpt2", layers, recompute, WeightPass::AtOnce, in_flight}).peak;
+  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).peak;
 }
 
 // Of one GPT-2 block, in units of the stream: its input, normed, qkv 3, attention, the sum, normed, up 4, GELU 4; and
@@ -114,9 +114,9 @@ TEST(KeptBytes, OfLlamaFollowFromShapes) {
   const int64_t qkv = kHidden * (kHeads + 2 * kKvHeads) / kHeads, inner = kRows * kFfn * kFloat;
   const int64_t everything = 5 * kHidden + qkv + 3 * inner + kRows * (2 + kHeads) * kFloat;
   const int64_t selected = 2 * kHidden + qkv + 2 * inner + kRows * 2 * kFloat;
-  EXPECT_EQ(bytes_of({"llama", 3, "none"}).kept, 3 * everything + kHidden);
-  EXPECT_EQ(bytes_of({"llama", 3, "selective"}).kept, 3 * selected + kHidden);
-  EXPECT_EQ(bytes_of({"llama", 3, "full"}).kept, 2 * kHidden);
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "none"}).kept, 3 * everything + kHidden);
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "selective"}).kept, 3 * selected + kHidden);
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "full"}).kept, 2 * kHidden);
 }
 
 TEST(KeptBytes, EachMicrobatchInFlightKeepsItsOwn) {
@@ -150,7 +150,7 @@ TEST(PeakBytes, OfFullAreBlockInputsAndOneBlock) {
 // With a split backward, what waits for the weight pass is the inputs and output gradients of the products, however
 // they came about; after it nothing is left.
 TEST(WaitingBytes, AreTheSameWhateverWasKept) {
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
     const int64_t want = bytes_of({family, 4, "none", WeightPass::Later}).waiting;
     EXPECT_GT(want, 0);
     for (const char* policy : {"selective", "full", "every:2"}) {

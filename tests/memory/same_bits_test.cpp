@@ -32,7 +32,7 @@ int num_differences(const Tensors& got, const Tensors& want) {
   return differences;
 }
 
-struct SameBits : testing::TestWithParam<std::tuple<const char*, at::ScalarType>> {
+struct SameBits : testing::TestWithParam<std::tuple<ModelFamily, at::ScalarType>> {
   StagesRun run() const {
     StagesRun run{five_blocks(std::get<0>(GetParam()))};
     run.dtype = std::get<1>(GetParam());
@@ -40,10 +40,10 @@ struct SameBits : testing::TestWithParam<std::tuple<const char*, at::ScalarType>
   }
 };
 INSTANTIATE_TEST_SUITE_P(Models, SameBits,
-                         testing::Combine(testing::Values("gpt2", "llama"),
+                         testing::Combine(testing::Values(ModelFamily::Gpt2, ModelFamily::Llama),
                                           testing::Values(at::kDouble, at::kFloat, at::kBFloat16, at::kHalf)),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + c10::toString(std::get<1>(info.param));
+                           return cat(std::get<0>(info.param), c10::toString(std::get<1>(info.param)));
                          });
 
 // Expects the bits of `run` without recompute, whose weight gradients run after each backward if not at the end.
@@ -84,7 +84,7 @@ TEST_P(SameBits, OnTensorRanksByDocumentAheadOfBackwardAndWithoutDropout) {
 }
 
 TEST(SameBitsCanFail, OtherMasksAreOtherBits) {
-  StagesRun run{five_blocks("gpt2")};
+  StagesRun run{five_blocks(ModelFamily::Gpt2)};
   const Tensors want = step_of(run);
   run.model.dropout = 0.31;
   EXPECT_GT(num_differences(step_of(run), want), 0);

@@ -39,13 +39,13 @@ constexpr int64_t kSequences = 2;
 constexpr double kSeed = 0.5;  // of the loss
 
 // Five blocks with dropout: the stages hold [embedding 1 2] and [3 4 5 head].
-inline ModelSpec five_blocks(const std::string& family) {
+inline ModelSpec five_blocks(ModelFamily family) {
   ModelSpec spec;
   spec.family = family;
   spec.layers = 5;
   spec.heads = 6;
-  spec.width = family == "llama" ? 48 : 24;
-  spec.kv_heads = family == "llama" ? 2 : 0;
+  spec.width = family == ModelFamily::Llama ? 48 : 24;
+  spec.kv_heads = family == ModelFamily::Llama ? 2 : 0;
   spec.context = 8;
   spec.vocab = 19;
   spec.vocab_multiple = 2;

@@ -48,7 +48,8 @@ void expect_same(const Tensors& got, const Tensors& want) {
 
 TEST(Buffers, OfDataParallelAreThoseOfRank0AfterEveryStep) {
   const auto batches = rows();
-  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.zero = 3}, SyncSpec{.replication = "parameter-server"}}) {
+  for (const SyncSpec& sync :
+       {SyncSpec{}, SyncSpec{.zero = 3}, SyncSpec{.replication = ReplicationKind::ParameterServer}}) {
     SCOPED_TRACE(sync.replication);
     const auto want = notes_of(0, 1);
     Net nets[2];
@@ -58,7 +59,7 @@ TEST(Buffers, OfDataParallelAreThoseOfRank0AfterEveryStep) {
       torch::optim::SGD optimizer(parallel.parameters(), 0.1);
       for (int step = 0; step < kSteps; ++step) {
         parallel.backward(parallel.forward(batches[step].chunk(2)[world.rank()]).sum());
-        sync.replication == "parameter-server" ? parallel.step(0.1) : parallel.step(optimizer);
+        sync.replication == ReplicationKind::ParameterServer ? parallel.step(0.1) : parallel.step(optimizer);
         expect_same(net.buffers(), want[step]);
       }
     });
@@ -70,7 +71,7 @@ TEST(Buffers, OfDataParallelAreThoseOfRank0AfterEveryStep) {
 TEST(Buffers, OfAPipelinesDataRanksAreThoseOfRank0WhereReplicasAreAlike) {
   const auto batches = rows();
   const auto want = notes_of(0, 2), others = notes_of(1, 2);
-  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.replication = "local-sgd", .period = 2}}) {
+  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.replication = ReplicationKind::LocalSgd, .period = 2}}) {
     SCOPED_TRACE(sync.replication);
     Net nets[2];
     run_ranks(2, [&](Communicator& world) {
@@ -87,7 +88,7 @@ TEST(Buffers, OfAPipelinesDataRanksAreThoseOfRank0WhereReplicasAreAlike) {
         const at::Tensor mine = batches[step].chunk(2)[world.rank()];
         pipeline.step({mine}, {mine});
         pipeline.update(optimizer);
-        const bool apart = sync.replication == "local-sgd" && step == 0;
+        const bool apart = sync.replication == ReplicationKind::LocalSgd && step == 0;
         expect_same(net.buffers(), apart && world.rank() == 1 ? others[step] : want[step]);
       }
     });

@@ -164,7 +164,7 @@ std::string said_after(const SyncSpec& sync, const std::function<void(Twice&)>& 
       Twice& net = nets[world.rank()];
       DataParallel parallel(net->layers(), world, {.sync = sync});
       std::optional<torch::optim::Adam> optimizer;
-      const bool served = sync.replication == "parameter-server";
+      const bool served = sync.replication == ReplicationKind::ParameterServer;
       if (!served) optimizer.emplace(parallel.parameters(), torch::optim::AdamOptions(0.1));
       for (int step = 0; step < 2; ++step) {
         if (step == 1) change(net);
@@ -199,7 +199,7 @@ TEST(ChangedModules, WhatCannotBeFollowedIsRefusedByName) {
   for (const char* way : {"parameter-server", "diloco"}) {
     says(said_after({.replication = way}, replace), "in.0 = replaced");
   }
-  EXPECT_EQ(said_after({.replication = "local-sgd"}, replace), "nothing was refused");
+  EXPECT_EQ(said_after({.replication = ReplicationKind::LocalSgd}, replace), "nothing was refused");
 }
 
 // A layer whose module can be exchanged.
@@ -328,7 +328,7 @@ TEST(ChangedModules, APipelineTakesInWhatIsLoadedLater) {
     if (step == 2) load_into(alone, file);
     serial.step();
   }
-  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.zero = 1}, SyncSpec{.replication = "local-sgd"}}) {
+  for (const SyncSpec& sync : {SyncSpec{}, SyncSpec{.zero = 1}, SyncSpec{.replication = ReplicationKind::LocalSgd}}) {
     auto nets = on_two_data_ranks(sync, [&](DataRank rank, int step) {
       if (step == 1) load_into(rank.net, file);
       rank.optimizer.zero_grad();

@@ -50,7 +50,7 @@ Seen seen(const SyncSpec& sync, bool looks) {
   Seen all;
   for (auto* of : {&all.before, &all.within, &all.after, &all.end}) of->resize(kRanks);
   const std::vector<Minibatch> batches = minibatches({5});
-  const bool served = sync.replication == "parameter-server";
+  const bool served = sync.replication == ReplicationKind::ParameterServer;
   run_ranks(kRanks, [&](Communicator& world) {
     const auto rank = static_cast<size_t>(world.rank());
     const LayerList& layers = made[rank];
@@ -93,7 +93,7 @@ TEST(DataParallelApart, AnAverageIsShownAndEachGoesOnWithItsOwn) {
 TEST(DataParallelApart, WorkersSeeTheSameParametersAndBuffers) {
   for (const char* consistency : {"ssp", "asp"}) {
     SCOPED_TRACE(consistency);
-    const Seen looked = seen({.replication = "parameter-server",
+    const Seen looked = seen({.replication = ReplicationKind::ParameterServer,
                               .servers = 2,
                               .consistency = consistency,
                               .staleness = 2,

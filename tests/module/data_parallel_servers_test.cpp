@@ -32,7 +32,7 @@ TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
     run_ranks(3, [&](Communicator& world) {
       LayerList layers;
       layers.add("linear", modules[static_cast<size_t>(world.rank())]);
-      const SyncSpec sync{.replication = "parameter-server", .server_optimizer = "sgd"};
+      const SyncSpec sync{.replication = ReplicationKind::ParameterServer, .server_optimizer = "sgd"};
       DataParallel parallel(layers, world, {.sync = sync, .scale = scale});
       parallel.backward(parallel.forward(inputs).square().sum());
       EXPECT_GT(parallel.clip_grad_norm(kNorm), 10 * kNorm);
@@ -55,7 +55,7 @@ at::Tensor steps_seen(const std::string& consistency, int num_steps, const std::
   at::Tensor seen = at::zeros({0}, at::kDouble);
   run_ranks(2, [&](Communicator& world) {
     const torch::nn::Linear& linear = modules[static_cast<size_t>(world.rank())];
-    const SyncSpec sync{.replication = "parameter-server",
+    const SyncSpec sync{.replication = ReplicationKind::ParameterServer,
                         .servers = 2,
                         .server_optimizer = "sgd",
                         .consistency = consistency,
@@ -95,8 +95,9 @@ TEST(DataParallelServers, DecayMatricesAndNoVectors) {
   linear->bias.data().normal_();
   const at::Tensor matrix = linear->weight.detach().clone(), bias = linear->bias.detach().clone();
   run_ranks(1, [&](Communicator& world) {
-    DataParallel parallel(LayerList().add("linear", linear).add("norm", norm), world,
-                          {.sync = {.replication = "parameter-server"}, .optimizer = {.weight_decay = 0.5}});
+    DataParallel parallel(
+        LayerList().add("linear", linear).add("norm", norm), world,
+        {.sync = {.replication = ReplicationKind::ParameterServer}, .optimizer = {.weight_decay = 0.5}});
     parallel.backward(0 * parallel.forward(torch::randn({4, 5})).sum());
     parallel.step(0.25);
   });

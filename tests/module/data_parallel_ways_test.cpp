@@ -37,7 +37,7 @@ TEST(DataParallel, ServersUnderBspTrainWhatOneRankTrains) {
   run_ranks(3, [&](Communicator& world) {
     const LayerList& layers = made[static_cast<size_t>(world.rank())];
     DataParallel parallel(layers, world,
-                          {.sync = {.replication = "parameter-server", .servers = 2}, .optimizer = spec});
+                          {.sync = {.replication = ReplicationKind::ParameterServer, .servers = 2}, .optimizer = spec});
     for (const Minibatch& batch : batches) {
       const at::Tensor outputs = parallel.forward(share(batch.inputs, world.rank(), 3));
       parallel.backward(torch::cross_entropy_loss(outputs, share(batch.classes, world.rank(), 3)));
@@ -67,7 +67,7 @@ TEST(DataParallel, LocalSgdOfOneStepIsSummingGradients) {
     });
     return copies(made[1]);
   };
-  expect_near(train({.replication = "local-sgd"}), train({}));
+  expect_near(train({.replication = ReplicationKind::LocalSgd}), train({}));
 }
 
 }  // namespace

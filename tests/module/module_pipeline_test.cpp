@@ -182,7 +182,7 @@ TEST(ModulePipeline, EverySynchronousScheduleTrainsLikeOneRank) {
       } catch (const ConfigError&) {
         continue;  // not for this number of ranks
       }
-      if (schedule.mirrored() || traits.asynchronous) {
+      if (schedule.mirrored() || traits.asynchronous()) {
         EXPECT_THROW(train_piped(schedule, 12), ConfigError);
       } else {
         expect_same(train_piped(schedule, 12), expected);

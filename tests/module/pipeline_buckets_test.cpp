@@ -27,7 +27,7 @@ int all_reduces_of_a_step(const SyncSpec& sync) {
 
 // Eight parameters are trained in the first stage.
 TEST(PipelineReplicas, ThereIsACollectivePerBucketNotPerParameter) {
-  EXPECT_EQ(all_reduces_of_a_step({.overlap = "on"}), 1);
+  EXPECT_EQ(all_reduces_of_a_step({.overlap = OverlapChoice::On}), 1);
   EXPECT_EQ(all_reduces_of_a_step(small_buckets()), 3);
 }
 
@@ -41,7 +41,7 @@ TEST(PipelineReplicas, BucketsLeaveWhileTheLastBackwardRuns) {
     const auto seen = std::make_shared<const std::function<void()>>([&] { look(); });
     pair[0].between = [seen](const at::Tensor& x) { return with_call_in_backward({x}, seen).front(); };
     SyncSpec sync = small_buckets();
-    sync.overlap = overlap;
+    sync.overlap = value_of<OverlapChoice>(overlap).value();
     on_two_pipelines(pair, sync, one_stage_each(),
                      [&](ModulePipeline& pipeline, CountedCollectives& data, int replica) {
                        const Batch batch = batches()[0].half(replica);
@@ -52,13 +52,13 @@ TEST(PipelineReplicas, BucketsLeaveWhileTheLastBackwardRuns) {
                        pipeline.step({batch.x}, {batch.y});
                        if (replica == 0 && first_stage) meanwhile -= before;
                      });
-    EXPECT_EQ(meanwhile > 0, sync.overlap == "on") << overlap;
+    EXPECT_EQ(meanwhile > 0, sync.overlap == OverlapChoice::On) << overlap;
   }
 }
 
 TEST(PipelineReplicas, CompressionHalvesTheBytes) {
-  std::map<std::string, int64_t> bytes;
-  for (const char* compression : {"none", "bfloat16"}) {
+  std::map<CompressionKind, int64_t> bytes;
+  for (const auto compression : {CompressionKind::None, CompressionKind::BFloat16}) {
     Pair pair = replicas();
     on_two_pipelines(pair, {.compression = compression}, one_stage_each(),
                      [&](ModulePipeline& pipeline, CountedCollectives&, int replica) {
@@ -68,8 +68,8 @@ TEST(PipelineReplicas, CompressionHalvesTheBytes) {
                      });
   }
   // The head's two parameters, padded to 1,024 elements each: float64, and 2 bytes for each of theirs.
-  EXPECT_EQ(bytes["none"], 2 * 1024 * 8);
-  EXPECT_EQ(bytes["bfloat16"], 2 * 1024 * 2);
+  EXPECT_EQ(bytes[CompressionKind::None], 2 * 1024 * 8);
+  EXPECT_EQ(bytes[CompressionKind::BFloat16], 2 * 1024 * 2);
 }
 
 std::string refusal(
@@ -89,19 +89,20 @@ TEST(PipelineReplicas, WhatDoesNotWorkIsRefusedByName) {
     EXPECT_NE(said.find(words), std::string::npos) << said;
   };
   says(refusal({.zero = 2}), "sync.zero = 2: must be 0 or 1 in a pipeline of modules");
-  says(refusal({.replication = "parameter-server"}), "sync.replication = parameter-server: is not for a pipeline");
-  says(refusal({.replication = "diloco", .zero = 1}), "sync.zero = 1: must be 0 unless plain sums");
-  const std::string both = refusal({.compression = "zip", .zero_group = 3}, [](Pair& pair) {
+  says(refusal({.replication = ReplicationKind::ParameterServer}),
+       "sync.replication = parameter-server: is not for a pipeline");
+  says(refusal({.replication = ReplicationKind::DiLoCo, .zero = 1}), "sync.zero = 1: must be 0 unless plain sums");
+  const std::string both = refusal({.compression_rank = 0, .zero_group = 3}, [](Pair& pair) {
     for (Model& model : pair) model.head->to(at::kBFloat16);
   });
-  says(both, "sync.compression = \"zip\"");
+  says(both, "sync.compression_rank = 0: must be at least 1");
   says(both, "sync.zero_group = 3: must be 0 or divide the 2 ranks");
   says(both, "head.0 = BFloat16: must be float32 or float64");
   EXPECT_EQ(refusal({.zero = 1}), "nothing was refused");
 }
 
 TEST(PipelineReplicas, WhatIsSharedOutNeedsUpdate) {
-  for (const SyncSpec& sync : {SyncSpec{.zero = 1}, SyncSpec{.replication = "local-sgd"}}) {
+  for (const SyncSpec& sync : {SyncSpec{.zero = 1}, SyncSpec{.replication = ReplicationKind::LocalSgd}}) {
     Pair pair = replicas();
     on_two_pipelines(pair, sync, one_stage_each(), [](ModulePipeline& pipeline, CountedCollectives&, int replica) {
       const Batch batch = batches()[0].half(replica);

@@ -93,7 +93,7 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
     SCOPED_TRACE(schedule.name);
     expect_near(piped(adam, {}, schedule), expected, 1e-10);
     expect_near(piped(adam, small_buckets(), schedule), expected, 1e-10);
-    expect_near(piped(adam, {.overlap = "off"}, schedule), expected, 1e-10);
+    expect_near(piped(adam, {.overlap = OverlapChoice::Off}, schedule), expected, 1e-10);
     expect_near(piped(adam, {.zero = 1}, schedule), expected, 1e-10);
     expect_near(piped(adam, {.zero = 1, .zero_group = 1}, schedule), expected, 1e-10);
   }
@@ -101,16 +101,16 @@ TEST(PipelineReplicas, TrainWhatOneRankTrains) {
 
 TEST(PipelineReplicas, LocalSgdOfOneStepIsSummingGradients) {
   const Outcome expected = serial(sgd);
-  Outcome found = piped(sgd, {.replication = "local-sgd"}, one_stage_each());
+  Outcome found = piped(sgd, {.replication = ReplicationKind::LocalSgd}, one_stage_each());
   EXPECT_NEAR(found.losses[0], expected.losses[0], 1e-10);
   for (const Tensors& each : found.parameters) EXPECT_LT(distance(each, expected.parameters[0]), 1e-10);
   // Before the end of a period replicas differ.
-  found = piped(sgd, {.replication = "local-sgd", .period = kSteps + 1}, one_stage_each());
+  found = piped(sgd, {.replication = ReplicationKind::LocalSgd, .period = kSteps + 1}, one_stage_each());
   EXPECT_GT(distance(found.parameters[0], found.parameters[1]), 1e-3);
 }
 
 TEST(PipelineReplicas, CompressedGradientsTrainNearly) {
-  expect_near(piped(sgd, {.compression = "bfloat16"}, one_stage_each()), serial(sgd), 0.05);
+  expect_near(piped(sgd, {.compression = CompressionKind::BFloat16}, one_stage_each()), serial(sgd), 0.05);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 constexpr int kRanks = 3;
 
 SyncSpec served(const std::string& consistency) {
-  return {.replication = "parameter-server", .servers = 2, .consistency = consistency, .staleness = 1};
+  return {.replication = ReplicationKind::ParameterServer, .servers = 2, .consistency = consistency, .staleness = 1};
 }
 
 LayerList net() { return LayerList().add("linear", torch::nn::Linear(3, 2)); }

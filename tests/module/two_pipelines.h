@@ -109,6 +109,6 @@ inline Schedule one_stage_each() { return one_f_one_b(2, 3); }
 inline Schedule two_stages_each() { return make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2}); }
 
 // Of two slices the first, then of three.
-inline SyncSpec small_buckets() { return {.bucket_mb = 0.02, .first_bucket_mb = 0.01, .overlap = "on"}; }
+inline SyncSpec small_buckets() { return {.bucket_mb = 0.02, .first_bucket_mb = 0.01, .overlap = OverlapChoice::On}; }
 
 }  // namespace braid::two_pipelines

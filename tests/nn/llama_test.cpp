@@ -145,7 +145,7 @@ TEST(LlamaDocuments, RotaryPlacesAreRelative) {
 // Gradients of two documents in a row are those of the two by themselves, weighed by their tokens.
 TEST_P(Documents, GradientsAreThoseOfTheDocumentsAlone) {
   ModelRun run{GetParam()};
-  if (run.spec.family == "gpt2") return;  // its positions are absolute
+  if (run.spec.family == ModelFamily::Gpt2) return;  // its positions are absolute
   run.batch = 1;
   run_ranks(1, [&](Communicator& group) {
     RunModel model(run, group);

@@ -34,7 +34,7 @@ TEST(Gpt2Parity, Float64OnThreeTensorRanks) { expect_parity("gpt2_float64", {tin
 TEST(Gpt2Parity, Float32) { expect_parity("gpt2_float32", {tiny_gpt2(), 1, at::kFloat}, kFloat32); }
 TEST(Gpt2Parity, UntiedFloat64) {
   ModelRun run{tiny_gpt2()};
-  run.spec.output_weights = "untied";
+  run.spec.output_weights = OutputWeights::Untied;
   expect_parity("gpt2_untied_float64", run, kFloat64);
 }
 

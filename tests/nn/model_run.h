@@ -34,7 +34,7 @@ inline ModelSpec tiny_gpt2() {
 // Six heads in three groups.
 inline ModelSpec tiny_llama() {
   ModelSpec spec = tiny_gpt2();
-  spec.family = "llama";
+  spec.family = ModelFamily::Llama;
   spec.kv_heads = 3;
   spec.width = 48;
   spec.ffn = 72;
@@ -44,9 +44,9 @@ inline ModelSpec tiny_llama() {
 // A head of its own, and scaled rotary frequencies: one stays, one is between, two are divided.
 inline ModelSpec tiny_llama3() {
   ModelSpec spec = tiny_llama();
-  spec.output_weights = "untied";
+  spec.output_weights = OutputWeights::Untied;
   spec.rope_base = 100;
-  spec.rope_scaling = "llama3";
+  spec.rope_scaling = RopeScaling::Llama3;
   spec.rope_context = 32;
   return spec;
 }

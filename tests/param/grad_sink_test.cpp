@@ -17,6 +17,7 @@
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 #include "braid/param/weight_grad_queue.h"
+#include "tests/support/sampled.h"
 
 namespace braid::grad_sink_test {
 namespace {
@@ -147,7 +148,7 @@ TEST(TreeSink, SumsInTheBalancedTreeWhateverTheOrder) {
   ParamStore store(tied_model(), Reduction::Reproducible, at::kFloat, 1);
   const auto sink = tree_sink(store);
   const Parameter& wte = store["wte"];
-  const int num_orders = std::getenv("BRAID_FULL") ? 2000 : 60;
+  const int num_orders = full_run() ? 2000 : 60;
   for (const int m : {1, 2, 4, 8, 16}) {
     std::vector<int> order(2 * m);  // use and microbatch
     std::iota(order.begin(), order.end(), 0);

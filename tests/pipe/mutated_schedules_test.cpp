@@ -16,6 +16,7 @@
 #include "tests/pipe/bidirectional.h"
 #include "tests/pipe/null_stages.h"
 #include "tests/pipe/schedule_mutation.h"
+#include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
 
 namespace braid::mutated_schedules_test {
@@ -27,7 +28,7 @@ constexpr int kMutants = 1;
 constexpr int kMutants = 4;  // of each schedule
 #endif
 
-int mutants_of_each() { return std::getenv("BRAID_FULL") ? 50 * kMutants : kMutants; }
+int mutants_of_each() { return full_run() ? 50 * kMutants : kMutants; }
 
 // Empty when every rank came to its end; else why not.
 std::string outcome(const Schedule& schedule, SendMode mode) {

@@ -12,6 +12,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/validate.h"
+#include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
 
 namespace braid::generators_test {
@@ -20,7 +21,7 @@ namespace {
 std::string faults_of(const Schedule& schedule) { return print(schedule, validate(schedule, SendMode::Buffered)); }
 
 std::vector<NamedRequest> sweep() {
-  const bool full = std::getenv("BRAID_FULL") != nullptr;
+  const bool full = full_run();
   std::vector<ScheduleRequest> requests;
   for (int p = 1; p <= (full ? 10 : 6); ++p) {
     for (int m = 1; m <= (full ? 40 : 14); ++m) {
@@ -69,7 +70,7 @@ TEST(Generators, TraitsSayWhatThereIs) {
     }
     const auto contains = [&](bool (*wanted)(const Action&)) { return computes_in_op(schedule, wanted); };
     EXPECT_EQ(contains([](const Action& a) { return a.op == Op::WeightGrad; }), traits.splits_backward) << named.text();
-    EXPECT_EQ(contains([](const Action& a) { return a.op == Op::Update; }), traits.asynchronous) << named.text();
+    EXPECT_EQ(contains([](const Action& a) { return a.op == Op::Update; }), traits.asynchronous()) << named.text();
     if (!traits.fuses) {
       EXPECT_FALSE(contains([](const Action& a) { return a.fusion != Fusion::None; }));
     }

@@ -116,21 +116,7 @@ TEST(Passes, AnAsynchronousScheduleNeedsNoGradSync) {
   EXPECT_EQ(with_grad_sync(schedule), schedule);
 }
 
-// Source: PyTorch, test_schedule.py, TestScheduleLowering, merge_bw case.
-TEST(Passes, MergeBackwardIsPyTorchs) {
-  EXPECT_EQ(row(merge_backward(schedule_of({"0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W2 0W1"})).programs[0]),
-            "0F0 0F1 0F2 0I0 0I1 0W0 0B2 0W1");
-}
-
-TEST(Passes, MergeBackwardUndoesSplitBackwardOutsidePairs) {
-  for (const Schedule& schedule : {one_f_one_b(3, 4), gpipe(2, 3)}) {
-    EXPECT_EQ(merge_backward(split_backward(schedule)), schedule);
-  }
-  EXPECT_EQ(row(merge_backward(schedule_of({"0F0 (0F1;0I0)OVERLAP_F_B 0W0 0I1 0W1"})).programs[0]),
-            "0F0 (0F1;0I0)OVERLAP_F_B 0W0 0B1");
-}
-
-// Source: the same class, unshard_reshard cases.
+// Source: PyTorch, test_schedule.py, TestScheduleLowering, unshard_reshard cases.
 TEST(Passes, UnshardIsPyTorchs) {
   EXPECT_EQ(row(with_unshard(schedule_of({"0F0 0F1  0B0 0B1"})).programs[0]), "0UNSHARD 0F0 0F1 0B0 0B1 0RESHARD");
   const Schedule two = with_unshard(schedule_of({"0F0 0F1 1F0 1F1 1B0 1B1 0B0 0B1"}));
@@ -169,11 +155,14 @@ TEST(Passes, RecomputeOverlapsTheReceive) {
             "0F0 0F1 0RECOMPUTE0 0RECV_B0 0RECV_B1 0B0 0RECOMPUTE1 0B1");
 }
 
-TEST(Passes, OverlapFusesNeighboursOfTwoMicrobatches) {
-  const Schedule schedule = with_overlap(one_f_one_b(3, 4));
-  EXPECT_EQ(row(schedule.programs[0]), "0F0 0F1 (0F2;0B0)OVERLAP_F_B (0F3;0B1)OVERLAP_F_B 0B2 0B3");
-  EXPECT_EQ(row(schedule.programs[2]), "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3");
-  EXPECT_EQ(print(schedule, validate(schedule, SendMode::Buffered)), "");
+TEST(Passes, ForwardsAloneGoDownThePipeInRounds) {
+  const Schedule two = forward_only(one_f_one_b(2, 4), 2);
+  EXPECT_EQ(row(two.programs[0]), "0F0 0SEND_F0 0F1 0SEND_F1");
+  EXPECT_EQ(row(two.programs[1]), "1RECV_F0 1F0 1RECV_F1 1F1");
+  // Chunks take turns, and the second direction of a mirrored schedule does not wait for the first.
+  const Schedule loop = forward_only(make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2}), 2);
+  EXPECT_EQ(row(loop.programs[0]), "0F0 0SEND_F0 0F1 0SEND_F1 2RECV_F0 2F0 2SEND_F0 2RECV_F1 2F1 2SEND_F1");
+  EXPECT_EQ(row(forward_only(dual_pipe(2, 4), 4).programs[0]), "0F0 0SEND_F0 0F1 0SEND_F1 1RECV_F2 1F2 1RECV_F3 1F3");
 }
 
 TEST(Passes, TogetherTheyStayValid) {
@@ -181,7 +170,7 @@ TEST(Passes, TogetherTheyStayValid) {
     const Schedule schedule = named.schedule();
     for (const Schedule& whole :
          {with_comms(with_grad_sync(schedule)), with_comms(with_grad_sync(split_backward(schedule))),
-          with_grad_sync(with_comms(schedule)), with_comms(with_grad_sync(with_unshard(merge_backward(schedule), 1))),
+          with_grad_sync(with_comms(schedule)), with_comms(with_grad_sync(with_unshard(schedule, 1))),
           with_recompute(with_comms(with_unshard(schedule)), {0, 1, schedule.num_stages - 1})}) {
       EXPECT_EQ(print(whole, validate(whole, SendMode::Buffered)), "") << named.text();
     }

@@ -8,6 +8,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/sim/simulate.h"
 #include "braid/sim/summary.h"
+#include "tests/support/sampled.h"
 
 namespace braid::closed_forms_test {
 namespace {
@@ -17,7 +18,7 @@ Summary played(std::string_view name, const ScheduleRequest& request, const Cost
   return summary(schedule, simulate(schedule, cost));
 }
 
-int most_ranks() { return std::getenv("BRAID_FULL") ? 12 : 6; }
+int most_ranks() { return full_run() ? 12 : 6; }
 
 TEST(ClosedForms, FourRanksEightMicrobatches) {
   const std::pair<const char*, double> makespans[] = {

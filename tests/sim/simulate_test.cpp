@@ -15,6 +15,7 @@
 #include "braid/schedule/validate.h"
 #include "braid/sim/measured_cost.h"
 #include "tests/support/dice.h"
+#include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
 
 namespace braid::simulate_test {
@@ -155,7 +156,7 @@ TEST(Simulate, TransferActionsAndTransferCostAreTheSame) {
 }
 
 TEST(Simulate, LargeSchedules) {
-  const bool full = std::getenv("BRAID_FULL") != nullptr;
+  const bool full = full_run();
   const int p = full ? 1024 : 256;
   const int m = full ? 4096 : 512;
   const Timeline timeline = simulate(one_f_one_b(p, m), {});

@@ -73,16 +73,23 @@ TEST(Fields, EachChangesItsOwnMemberOnly) {
     RunSpec changed;
     std::visit(
         [&](auto member) {
-          auto& value = member(changed);
-          using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<Value, std::string>) {
-            value += "x";
-          } else if constexpr (std::is_same_v<Value, bool>) {
-            value = !value;
-          } else if constexpr (std::is_arithmetic_v<Value>) {
-            value += 1;
+          if constexpr (std::is_same_v<decltype(member), Choice>) {
+            EXPECT_TRUE(member.choose(changed, std::get<OneOf>(field.rule).words[1])) << field.key;
+            if (member.word(changed) == member.word(RunSpec()))
+              member.choose(changed, std::get<OneOf>(field.rule).words[0]);
+            return;
           } else {
-            value.emplace_back();
+            auto& value = member(changed);
+            using Value = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<Value, std::string>) {
+              value += "x";
+            } else if constexpr (std::is_same_v<Value, bool>) {
+              value = !value;
+            } else if constexpr (std::is_arithmetic_v<Value>) {
+              value += 1;
+            } else {
+              value.emplace_back();
+            }
           }
         },
         field.slot);
@@ -109,7 +116,7 @@ RunSpec peculiar_run() {
   spec.optimizer.lr = 1e22;
   spec.optimizer.eps = 1.7976931348623157e308;
   spec.train.seed = 9223372036854775807u;
-  spec.train.reduction = "reproducible";
+  spec.train.reduction = Reduction::Reproducible;
   spec.train.overwrite = true;
   spec.train.sample_prompt = "def f(x):\n    return";
   return spec;

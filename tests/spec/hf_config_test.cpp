@@ -71,13 +71,14 @@ TEST(HfConfig, MissingKeysMeanWhatTheyMeanThere) {
   const ModelSpec model = legal(R"({"model_type": "llama", "vocab_size": 100, "max_position_embeddings": 64,
     "hidden_size": 48, "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 6, "head_dim": null,
     "rope_scaling": null})");
-  EXPECT_EQ(model.output_weights, "untied");
+  EXPECT_EQ(model.output_weights, OutputWeights::Untied);
   EXPECT_EQ(model.kv_heads, 0);
   EXPECT_EQ(model.norm_eps, 1e-6);
   EXPECT_EQ(model.rope_base, 10000);
-  EXPECT_EQ(model.rope_scaling, "none");
+  EXPECT_EQ(model.rope_scaling, RopeScaling::None);
   EXPECT_EQ(legal(replaced(kGpt2, "\"n_ctx\"", "\"n_inner\": 99, \"n_ctx\"")).ffn, 99);
-  EXPECT_EQ(legal(replaced(kGpt2, "\"n_ctx\"", "\"tie_word_embeddings\": false, \"n_ctx\"")).output_weights, "untied");
+  EXPECT_EQ(legal(replaced(kGpt2, "\"n_ctx\"", "\"tie_word_embeddings\": false, \"n_ctx\"")).output_weights,
+            OutputWeights::Untied);
 }
 
 TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
@@ -87,7 +88,7 @@ TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
   EXPECT_EQ(legal(newer), legal(kLlama1b));
   EXPECT_EQ(legal(replaced(kLlama1b, "\"rope_type\"", "\"type\"")), legal(kLlama1b));
   ModelSpec plain = legal(kLlama1b);
-  plain.rope_scaling = "none";
+  plain.rope_scaling = RopeScaling::None;
   plain.rope_factor = 8;
   EXPECT_EQ(legal(replaced(kLlama1b, "\"llama3\"", "\"default\"")), plain);
 }

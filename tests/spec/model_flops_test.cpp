@@ -28,7 +28,7 @@ TEST(ModelFlops, Gpt2ByHand) {
 
 TEST(ModelFlops, ATiedHeadCostsWhatAnUntiedOneDoes) {
   ModelSpec spec = gpt2_124m();
-  spec.output_weights = "untied";
+  spec.output_weights = OutputWeights::Untied;
   EXPECT_EQ(model_flops_per_token(spec), model_flops_per_token(gpt2_124m()));
 }
 
@@ -42,7 +42,7 @@ TEST(ModelFlops, PaddingIsNoWork) {
 // head: 64 x 100. Attention asks for all 8 heads: 64 x 2 for each of 16 keys.
 TEST(ModelFlops, SharedKeysAndGatesByHand) {
   ModelSpec spec;
-  spec.family = "llama";
+  spec.family = ModelFamily::Llama;
   spec.layers = 3;
   spec.heads = 8;
   spec.kv_heads = 2;

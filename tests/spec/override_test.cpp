@@ -13,8 +13,8 @@ TEST(Override, ReadsTomlAndBareWords) {
   EXPECT_EQ(run({" train.steps = 7 "}).train.steps, 7);
   EXPECT_EQ(run({"optimizer.lr=1"}).optimizer.lr, 1.0);
   EXPECT_EQ(run({"optimizer.lr=3e-4"}).optimizer.lr, 3e-4);
-  EXPECT_EQ(run({"train.reduction=reproducible"}).train.reduction, "reproducible");
-  EXPECT_EQ(run({"train.reduction=\"reproducible\""}).train.reduction, "reproducible");
+  EXPECT_EQ(run({"train.reduction=reproducible"}).train.reduction, Reduction::Reproducible);
+  EXPECT_EQ(run({"train.reduction=\"reproducible\""}).train.reduction, Reduction::Reproducible);
   EXPECT_EQ(run({"train.out=12"}).train.out, "12");
   EXPECT_EQ(run({"train.out=runs/a b=c"}).train.out, "runs/a b=c");
   EXPECT_EQ(run({"train.sample_prompt="}).train.sample_prompt, "");

@@ -34,7 +34,7 @@ TEST(Preset, KeysOfTheFileAndOverridesWinInThisOrder) {
 
 TEST(Preset, AnOverrideReplacesThePresetUnderTheFilesKeys) {
   const ModelSpec model = model_of("[model]\npreset = \"gpt2-124m\"\ncontext = 128", {"model.preset=llama-1b"});
-  EXPECT_EQ(model.family, "llama");
+  EXPECT_EQ(model.family, ModelFamily::Llama);
   EXPECT_EQ(model.kv_heads, 8);
   EXPECT_EQ(model.context, 128);
   EXPECT_EQ(model_of("[model]\npreset = \"gpt2-124m\"", {"model.preset="}), ModelSpec());
@@ -103,7 +103,7 @@ TEST(Family, FeedForwardWidthFollowsTheFamily) {
   ModelSpec model;
   model.width = 100;
   EXPECT_EQ(ffn_width(model), 400);
-  model.family = "llama";
+  model.family = ModelFamily::Llama;
   EXPECT_EQ(ffn_width(model), 320);
   model.ffn = 7;
   EXPECT_EQ(ffn_width(model), 7);

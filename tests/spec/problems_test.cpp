@@ -45,7 +45,7 @@ RunSpec random_run(uint64_t seed) {
   spec.train.steps = dice.between(0, 20);
   spec.optimizer.warmup_steps = dice.between(-1, 30);
   spec.optimizer.decay_steps = dice.between(-1, 30);
-  if (dice.between(0, 1) == 0) spec.train.reduction = "reproducible";
+  if (dice.between(0, 1) == 0) spec.train.reduction = Reduction::Reproducible;
   return spec;
 }
 
@@ -167,7 +167,7 @@ TEST(Combine, SeesWhatIsOn) {
   spec.pipeline.schedule = "zb-v";
   EXPECT_EQ(features(spec), (std::vector{VShapedPipeline, TiedEmbedding, Dropout, Data, Tensor}));
   spec.pipeline.schedule = "gpipe";
-  spec.train.reduction = "reproducible";
+  spec.train.reduction = Reduction::Reproducible;
   EXPECT_EQ(features(spec), (std::vector{FlushPipeline, TiedEmbedding, Dropout, Data, Tensor, Reproducible}));
   EXPECT_EQ(notes(spec), (Strings{"reproducible reduction promises the same bits across data and pipe sizes at one "
                                   "mesh.tensor, not across tensor sizes"}));

@@ -181,14 +181,14 @@ std::vector<float> trained_bits(const SyncSpec& spec, std::vector<std::string>* 
 TEST(BucketedAllReduce, NothingThatIsChosenChangesABit) {
   std::vector<std::string> heard;
   SyncSpec spec = small_buckets();
-  spec.overlap = "on";
+  spec.overlap = OverlapChoice::On;
   const auto want = trained_bits(spec, &heard);
   EXPECT_TRUE(heard.empty());
-  spec.overlap = "off";
+  spec.overlap = OverlapChoice::Off;
   EXPECT_EQ(trained_bits(spec, &heard), want);
   EXPECT_TRUE(heard.empty());
-  spec.overlap = "auto";
-  spec.tune_buckets = "on";
+  spec.overlap = OverlapChoice::Auto;
+  spec.tune_buckets = OnOff::On;
   EXPECT_EQ(trained_bits(spec, &heard), want);
   ASSERT_EQ(heard.size(), 2u);
   EXPECT_TRUE(heard[0].starts_with("sync.overlap = \"o")) << heard[0];
@@ -201,11 +201,11 @@ TEST(BucketedAllReduce, DeferredBucketsLeaveWhenBackwardIsOver) {
     const auto alone = world.split(world.rank(), 0, "tied");
     for (const char* overlap : {"on", "off"}) {
       SyncSpec spec = small_buckets();
-      spec.overlap = overlap;
+      spec.overlap = value_of<OverlapChoice>(overlap).value();
       BucketedAllReduce sync(spec, store, {world, *alone});
       write_gradients(store, world.rank());
       for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) sync.ready(*param);
-      EXPECT_EQ(sync.bytes_sent() > 0, spec.overlap == "on");
+      EXPECT_EQ(sync.bytes_sent() > 0, spec.overlap == OverlapChoice::On);
       sync.flush();
       EXPECT_GT(sync.bytes_sent(), 0);
       sync.finish();
@@ -219,7 +219,7 @@ TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
     ParamStore store(tied_blocks(), Reduction::Fast, at::kFloat, 1);
     const auto alone = world.split(world.rank(), 0, "alone");
     SyncSpec spec = small_buckets();
-    spec.compression = "bfloat16";
+    spec.compression = CompressionKind::BFloat16;
     spec.compression_start = 2;
     const auto sync = make_replication(spec, {world, *alone, *alone, *alone}, {.store = store});
     const double plain_bytes = static_cast<double>(store.flat_grads().numel()) * 4;

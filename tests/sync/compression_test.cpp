@@ -20,7 +20,7 @@ bool has_residual(const std::string& kind) { return kind != "none" && kind != "b
 
 SyncSpec spec_of(const std::string& kind) {
   SyncSpec spec;
-  spec.compression = kind;
+  spec.compression = value_of<CompressionKind>(kind).value();
   spec.compression_fraction = 0.05;
   spec.compression_rank = 2;
   return spec;

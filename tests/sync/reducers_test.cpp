@@ -145,7 +145,7 @@ TEST(NodeReducer, OtherNodesGiveTheSumButNotItsBits) {
 
 TEST(NodeReducer, OnlyWhatLeavesTheNodeIsNarrow) {
   SyncSpec spec;
-  spec.compression = "bfloat16";
+  spec.compression = CompressionKind::BFloat16;
   const auto shapes = layout(kShapes, 1, at::kFloat);
   const auto one_node = by_rank(2, [&](Communicator& world) {
     const auto reducer = make_reducer(spec, {world, split_into_nodes(world, 0)});

@@ -36,13 +36,13 @@ struct Case {
 RunSpec spec_for(const Case& c) {
   constexpr int kMicrobatches = 8;
   RunSpec spec = tiny_spec(6, kMicrobatches * c.data);
-  spec.model.output_weights = "untied";
+  spec.model.output_weights = OutputWeights::Untied;
   spec.optimizer.clip_norm = 0;
-  spec.train.dtype = "float32";
-  spec.train.reduction = "reproducible";
+  spec.train.dtype = DType::Float32;
+  spec.train.reduction = Reduction::Reproducible;
   spec.mesh = {.pipe = 4, .data = c.data};
   spec.pipeline.schedule = c.schedule;
-  spec.pipeline.weights = c.weights;
+  spec.pipeline.weights = value_of<StageWeights>(c.weights).value();
   spec.pipeline.group = c.group;
   return spec;
 }

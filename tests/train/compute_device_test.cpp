@@ -15,14 +15,14 @@ namespace {
 TEST(ComputeDevice, FollowsTheSpec) {
   RunSpec spec;
   EXPECT_TRUE(compute_device(spec).is_cpu());
-  spec.train.device = "cuda";
+  spec.train.device = DeviceKind::Cuda;
   EXPECT_EQ(compute_device(spec), at::Device(at::kCUDA, 0));
 }
 
 TEST(ComputeDevice, RefusesWhereTheLibrariesAreMissing) {
   RunSpec spec;
   open_device(spec);
-  spec.train.device = "cuda";
+  spec.train.device = DeviceKind::Cuda;
   try {
     open_device(spec);
     GTEST_SKIP() << "this machine has a CUDA device";
@@ -38,12 +38,12 @@ bool records(const RunSpec& spec) { return records_graphs(spec, step_schedule(sp
 TEST(ComputeDevice, RecordsWhatHasFixedShapesAndOnePlacePerGradient) {
   RunSpec spec;
   EXPECT_FALSE(records(spec));
-  spec.train.device = "cuda";
+  spec.train.device = DeviceKind::Cuda;
   EXPECT_TRUE(records(spec));
   RunSpec off = spec, reproducible = spec, documents = spec;
-  off.train.cuda_graph = "off";
-  reproducible.train.reduction = "reproducible";
-  documents.data.attention = "document";
+  off.train.cuda_graph = GraphUse::Off;
+  reproducible.train.reduction = Reduction::Reproducible;
+  documents.data.attention = AttentionMask::Document;
   EXPECT_FALSE(records(off));
   EXPECT_FALSE(records(reproducible));
   EXPECT_FALSE(records(documents));
@@ -52,7 +52,7 @@ TEST(ComputeDevice, RecordsWhatHasFixedShapesAndOnePlacePerGradient) {
 // One rank may have several stages under some schedules, and weights of several versions under others.
 TEST(ComputeDevice, RecordsOnlyAWholeModelThatIsUpdatedAfterTheStep) {
   RunSpec spec;
-  spec.train.device = "cuda";
+  spec.train.device = DeviceKind::Cuda;
   for (const auto& [schedule, expected] : std::map<std::string, bool>{
            {"gpipe", true}, {"zb-h1", true}, {"interleaved", false}, {"zb-v", false}, {"pipedream", false}}) {
     spec.pipeline.schedule = schedule;

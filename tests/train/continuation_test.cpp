@@ -24,7 +24,7 @@ class FirstFormat : public ScratchFolder {
     std::filesystem::copy_file(BRAID_SOURCE_DIR "/tests/data/data/bpe.json", tokenizer_);
     spec_ = tiny_spec(2, 2);
     spec_.model.vocab = 700;
-    spec_.train.dtype = "float32";
+    spec_.train.dtype = DType::Float32;
     spec_.data = {.paths = {"text"}, .tokenizer = tokenizer_};
     std::string config = to_toml(spec_);
     config.insert(config.find("[train]\n") + 8, "eval_batches = 4\n");  // which there was then

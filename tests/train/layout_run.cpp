@@ -36,7 +36,7 @@ RunSpec tiny_spec(int heads, int batch) {
   spec.train.steps = 3;
   spec.train.batch = batch;
   spec.train.microbatch = 1;
-  spec.train.dtype = "float64";
+  spec.train.dtype = DType::Float64;
   spec.train.eval_sequences = batch;
   return spec;
 }

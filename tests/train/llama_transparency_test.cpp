@@ -11,11 +11,11 @@ namespace {
 // Six heads in three groups.
 RunSpec tiny_llama_run(const std::string& output_weights) {
   RunSpec spec = tiny_spec(6, 8);
-  spec.model.family = "llama";
+  spec.model.family = ModelFamily::Llama;
   spec.model.kv_heads = 3;
   spec.model.ffn = 36;
-  spec.model.output_weights = output_weights;
-  spec.model.rope_scaling = "llama3";
+  spec.model.output_weights = value_of<OutputWeights>(output_weights).value();
+  spec.model.rope_scaling = RopeScaling::Llama3;
   spec.model.rope_base = 100;
   spec.model.rope_context = 16;
   return spec;
@@ -68,8 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Meshes, LlamaTransparency,
 TEST(LlamaReproducible, DataAndPipelineLayoutsGiveTheSameBits) {
   for (const char* dtype : {"float32", "bfloat16"}) {
     RunSpec spec = tiny_llama_run("tied");
-    spec.train.reduction = "reproducible";
-    spec.train.dtype = dtype;
+    spec.train.reduction = Reduction::Reproducible;
+    spec.train.dtype = value_of<DType>(dtype).value();
     const LayoutResult want = train_layout(spec);
     for (const MeshSpec& mesh : {MeshSpec{.pipe = 4}, MeshSpec{.data = 4}, MeshSpec{.pipe = 2, .data = 2}}) {
       spec.mesh = mesh;

@@ -20,7 +20,7 @@ inline RunSpec local_spec(const std::string& replication, int period, const Mesh
   RunSpec spec = tiny_spec(6, kPerReplica * mesh.data);
   spec.model.layers = 4;
   spec.mesh = mesh;
-  spec.sync.replication = replication;
+  spec.sync.replication = value_of<ReplicationKind>(replication).value();
   spec.sync.period = period;
   spec.train.steps = 5;
   spec.data.paths = {"text"};  // for the configuration that checkpoints hold; never opened

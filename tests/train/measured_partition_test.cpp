@@ -75,11 +75,11 @@ TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {
 
 TEST_F(MeasuredPartition, NarrowWeightsHaveMastersAndTensorRanksAShare) {
   RunSpec spec = measured_spec(2);
-  spec.train.dtype = "bfloat16";
+  spec.train.dtype = DType::BFloat16;
   spec.mesh.tensor = 2;
   const int64_t c = 24, norm = 2 * c, bytes = 2 + 4 * 4;
   EXPECT_EQ(profiled_units(spec, 1)[1].fixed_bytes, (norm + 4 * c * c / 2 + 3 * c / 2 + c) * bytes);
-  spec.train.reduction = "reproducible";  // 8 microbatches: three sums may wait
+  spec.train.reduction = Reduction::Reproducible;  // 8 microbatches: three sums may wait
   EXPECT_EQ(profiled_units(spec, 1)[1].fixed_bytes, (norm + 4 * c * c / 2 + 3 * c / 2 + c) * (bytes + 3 * 4));
 }
 

@@ -134,7 +134,7 @@ std::vector<double> norms(RunSpec spec) {
 std::vector<ScheduleOnMesh> layouts() {
   std::vector<ScheduleOnMesh> candidates, all;
   for (const ScheduleTraits& traits : schedule_traits()) {
-    if (!traits.asynchronous) candidates.push_back({std::string(traits.name), {.pipe = 2}});
+    if (!traits.asynchronous()) candidates.push_back({std::string(traits.name), {.pipe = 2}});
   }
   for (const char* name : {"1f1b", "zb-h2", "zb-v"}) candidates.push_back({name, {.pipe = 4}});
   for (const char* name : {"1f1b", "zb-v", "dualpipe"}) candidates.push_back({name, {.pipe = 2, .data = 2}});
@@ -184,7 +184,7 @@ TEST(PostValidationAtOnce, OnePipelineRankHasNothingToRunAheadOf) {
 // do not: ranks of these guess wrong.
 TEST(PostValidationOfFloat16, AnOverflowIsSkippedAndTheScaleFollows) {
   RunSpec spec = spec_for("zb-h2", {.pipe = 4});
-  spec.train.dtype = "float16";
+  spec.train.dtype = DType::Float16;
   spec.train.loss_scale = 16777216;
   spec.train.steps = 14;
   spec.optimizer.clip_norm = 0;

@@ -14,8 +14,8 @@ namespace {
 
 RunSpec spec_in(const std::string& dtype) {
   RunSpec spec = tiny_spec(6, 8);
-  spec.train.dtype = dtype;
-  spec.train.reduction = "reproducible";
+  spec.train.dtype = value_of<DType>(dtype).value();
+  spec.train.reduction = Reduction::Reproducible;
   return spec;
 }
 
@@ -101,7 +101,7 @@ TEST_F(PrecisionResume, GoesOnWithTheSameBitsAndTheSameScale) {
     spec.train.loss_scale = 16777216;  // in float16 the first step overflows: another scale is saved
     at::Tensor want;
     on_every_rank(spec, [&](Trainer& trainer) {
-      EXPECT_EQ(trainer.step().skipped, spec.train.dtype == "float16");
+      EXPECT_EQ(trainer.step().skipped, spec.train.dtype == DType::Float16);
       trainer.step();
       trainer.save(folder_ + "/saved", "");
       trainer.step();

@@ -7,7 +7,8 @@
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/generators.h"
-#include "braid/spec/schedule_kind.h"
+#include "braid/spec/pipeline_stages.h"
+#include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::recompute_test {
@@ -18,11 +19,11 @@ constexpr int kMicrobatches = 8;
 RunSpec two_ranks(const std::string& schedule) {
   RunSpec spec = tiny_spec(6, kMicrobatches);
   spec.model.dropout = 0.2;
-  spec.train.dtype = "float32";
+  spec.train.dtype = DType::Float32;
   spec.train.steps = 2;
   spec.mesh.pipe = 2;
   spec.pipeline.schedule = schedule;
-  if (schedule.starts_with("pipedream")) spec.model.output_weights = "untied";
+  if (schedule.starts_with("pipedream")) spec.model.output_weights = OutputWeights::Untied;
   return spec;
 }
 
@@ -35,8 +36,8 @@ std::string every_second(int num_stages) {
 
 void expect_bits_of_none(RunSpec spec) {
   const LayoutResult want = train_layout(spec);
-  const std::string mixed = every_second(num_stages(spec));
-  for (const std::string& policy : {std::string("selective"), std::string("full"), std::string("every:2"), mixed}) {
+  const std::vector<std::string> policies = {every_second(num_stages(spec)), "full", "every:2", "selective"};
+  for (const std::string& policy : sampled(policies, 3)) {
     SCOPED_TRACE(cat(spec.pipeline.schedule, ", ", policy, ", ", spec.train.dtype, ", ", spec.train.reduction));
     spec.memory.recompute = policy;
     const LayoutResult got = train_layout(spec);
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Recomputing, testing::ValuesIn(possible_sche
 TEST_P(Recomputing, GivesTheBitsOfKeeping) {
   expect_bits_of_none(two_ranks(GetParam()));
   RunSpec reproducible = two_ranks(GetParam());
-  reproducible.train.reduction = "reproducible";
+  reproducible.train.reduction = Reduction::Reproducible;
   if (!GetParam().starts_with("pipedream")) expect_bits_of_none(reproducible);
 }
 
@@ -73,9 +74,9 @@ TEST(RecomputingInOtherTypes, GivesTheBitsOfKeeping) {
   for (const char* dtype : {"float64", "bfloat16", "float16"}) {
     RunSpec spec = two_ranks("zb-h1");
     spec.model.layers = 4;
-    spec.train.dtype = dtype;
+    spec.train.dtype = value_of<DType>(dtype).value();
     expect_bits_of_none(spec);
-    spec.model.family = "llama";
+    spec.model.family = ModelFamily::Llama;
     spec.model.kv_heads = 3;
     expect_bits_of_none(spec);
   }
@@ -85,7 +86,7 @@ TEST(RecomputingInOtherTypes, GivesTheBitsOfKeeping) {
 int64_t peak_of_first_rank(const std::string& recompute) {
   RunSpec spec = two_ranks("1f1b");
   spec.model.dropout = 0;
-  spec.train.dtype = "float64";
+  spec.train.dtype = DType::Float64;
   spec.memory.recompute = recompute;
   int64_t peak = 0;
   std::mutex lock;

@@ -12,16 +12,16 @@
 namespace braid::reduction_test {
 namespace {
 
-class Reduction : public ScratchFolder {};
+class CompressedRun : public ScratchFolder {};
 
 // A configuration that a checkpoint can hold: every key is valid.
 RunSpec compressed_spec(const std::string& compression) {
   RunSpec spec = tiny_spec(6, 8);
   spec.data.paths = {"text"};
   spec.model.vocab = 257;
-  spec.model.output_weights = "tied";
+  spec.model.output_weights = OutputWeights::Tied;
   spec.mesh = {.pipe = 2, .data = 2, .context = 1, .expert = 1, .tensor = 1};
-  spec.sync.compression = compression;
+  spec.sync.compression = value_of<CompressionKind>(compression).value();
   spec.sync.compression_rank = 1;
   spec.sync.compression_fraction = 0.05;
   return spec;
@@ -38,7 +38,7 @@ std::map<std::string, at::Tensor> params_after(const RunSpec& spec, const std::f
   return params;
 }
 
-TEST_F(Reduction, ASavedRunGoesOnBitForBitWithWhatItOwes) {
+TEST_F(CompressedRun, ASavedRunGoesOnBitForBitWithWhatItOwes) {
   for (const char* compression : {"top-k", "one-bit", "eight-bit", "power-sgd"}) {
     SCOPED_TRACE(compression);
     const RunSpec spec = compressed_spec(compression);
@@ -58,7 +58,7 @@ TEST_F(Reduction, ASavedRunGoesOnBitForBitWithWhatItOwes) {
   }
 }
 
-TEST_F(Reduction, OnOtherRanksWhatWasOwedBeginsAtZeroAndTheRunSaysSo) {
+TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroAndTheRunSaysSo) {
   const RunSpec spec = compressed_spec("top-k");
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.step();
@@ -76,10 +76,10 @@ TEST_F(Reduction, OnOtherRanksWhatWasOwedBeginsAtZeroAndTheRunSaysSo) {
   });
 }
 
-TEST_F(Reduction, NodesKeepTheBitsOfReproducibleTraining) {
+TEST_F(CompressedRun, NodesKeepTheBitsOfReproducibleTraining) {
   RunSpec spec = tiny_spec(6, 16);
-  spec.train.dtype = "float32";
-  spec.train.reduction = "reproducible";
+  spec.train.dtype = DType::Float32;
+  spec.train.reduction = Reduction::Reproducible;
   const LayoutResult want = train_layout(spec);
   spec.mesh.data = 4;
   for (const int per_node : {1, 2, 4}) {
@@ -91,9 +91,9 @@ TEST_F(Reduction, NodesKeepTheBitsOfReproducibleTraining) {
   }
 }
 
-TEST_F(Reduction, BytesAcrossNodesAreOneShareOfTheSum) {
+TEST_F(CompressedRun, BytesAcrossNodesAreOneShareOfTheSum) {
   RunSpec spec = tiny_spec(6, 16);
-  spec.train.dtype = "float32";
+  spec.train.dtype = DType::Float32;
   spec.mesh = {.pipe = 1, .data = 4, .context = 1, .expert = 1, .tensor = 2, .ranks_per_node = 4};
   on_every_rank(spec, [&](Trainer& trainer) {  // two replicas on each of two nodes
     const StepReport report = trainer.step();

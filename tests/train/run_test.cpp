@@ -54,8 +54,12 @@ class Run : public ScratchFolder {
     RunSpec spec;
     spec.model = {.layers = 2, .heads = 2, .width = 16, .context = 16};
     spec.data.paths = {path("text")};
-    spec.train = {
-        .steps = 6, .batch = 4, .microbatch = 2, .reduction = "reproducible", .eval_every = 3, .eval_sequences = 4};
+    spec.train = {.steps = 6,
+                  .batch = 4,
+                  .microbatch = 2,
+                  .reduction = Reduction::Reproducible,
+                  .eval_every = 3,
+                  .eval_sequences = 4};
     spec.train.out = path(out);
     return spec;
   }

@@ -153,7 +153,7 @@ int64_t measured_peak(const Samples& samples) {
 TEST(ScheduleMemory, MeasuredBytesAreThePromisedOnes) {
   constexpr int kRanks = 4, kMicrobatches = 8;
   for (const ScheduleTraits& traits : schedule_traits()) {
-    if (traits.asynchronous || !schedule_problems(traits.name, {kRanks, kMicrobatches}).empty()) continue;
+    if (traits.asynchronous() || !schedule_problems(traits.name, {kRanks, kMicrobatches}).empty()) continue;
     SCOPED_TRACE(std::string(traits.name));
     RunSpec spec = tiny_spec(6, kMicrobatches);
     spec.mesh.pipe = kRanks;

@@ -10,6 +10,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/served_run.h"
 
@@ -56,7 +57,7 @@ TEST_P(ServedLayouts, BulkSynchronousIsTheSerialRun) {
   for (const auto& [weights, servers] : {std::pair("tied", 2), {"untied", 1}}) {
     SCOPED_TRACE(cat(weights, ", ", servers, " servers"));
     RunSpec spec = served_spec(GetParam());
-    spec.model.output_weights = weights;
+    spec.model.output_weights = value_of<OutputWeights>(weights).value();
     spec.sync.servers = servers;
     expect_the_serial_training(spec);
   }
@@ -89,7 +90,7 @@ TEST(ServedLayouts, CopiesOfAParameterAreTheSameBits) {
 TEST(ServedLayouts, AClippedPushIsAsLongAsTheClipNorm) {
   for (const MeshSpec& mesh : {MeshSpec{.data = 4}, MeshSpec{.pipe = 2, .data = 2}}) {
     RunSpec spec = served_spec({"1f1b", mesh});
-    spec.model.output_weights = "untied";
+    spec.model.output_weights = OutputWeights::Untied;
     spec.sync.server_optimizer = "sgd";
     spec.optimizer.clip_norm = 0.01;
     spec.optimizer.schedule = "constant";
@@ -108,7 +109,7 @@ TEST(ServedLayouts, AClippedPushIsAsLongAsTheClipNorm) {
 TEST(ServedLayouts, AFailingRankEndsTheRunForAll) {
   for (const char* consistency : {"bsp", "asp"}) {
     RunSpec spec = served_spec({"1f1b", {.pipe = 2, .data = 2}}, consistency);
-    spec.model.output_weights = "untied";
+    spec.model.output_weights = OutputWeights::Untied;
     EXPECT_THROW(on_every_rank(spec,
                                [&](Trainer& trainer) {
                                  trainer.step();
@@ -156,7 +157,7 @@ TEST_F(ServedLayoutCheckpoint, GoesOnOnAnotherMeshWithServersOrWithout) {
 // A tied embedding may be, where both ends are on one rank.
 RunSpec apart(const ScheduleOnMesh& layout, const std::string& consistency) {
   RunSpec spec = served_spec(layout, consistency);
-  spec.model.output_weights = layout.schedule == "zb-v" ? "tied" : "untied";
+  spec.model.output_weights = layout.schedule == "zb-v" ? OutputWeights::Tied : OutputWeights::Untied;
   spec.sync.staleness = 2;
   spec.train.steps = 16;
   return spec;
@@ -165,6 +166,8 @@ RunSpec apart(const ScheduleOnMesh& layout, const std::string& consistency) {
 TEST_F(ServedLayoutCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
   for (const char* consistency : {"ssp", "asp"}) {
     for (const char* schedule : {"1f1b", "zb-v"}) {
+      const bool looked_at = full_run() || (schedule == std::string("zb-v")) == (consistency == std::string("asp"));
+      if (!looked_at) continue;
       SCOPED_TRACE(cat(consistency, " ", schedule));
       const RunSpec spec = apart({schedule, {.pipe = 2, .data = 2}}, consistency);
       const std::string folder = path(cat(consistency, schedule));

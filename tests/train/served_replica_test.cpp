@@ -20,7 +20,7 @@ RunSpec plain(int data) {
 
 RunSpec served(int data, int servers, const std::string& optimizer = "adamw") {
   RunSpec spec = plain(data);
-  spec.sync.replication = "parameter-server";
+  spec.sync.replication = ReplicationKind::ParameterServer;
   spec.sync.servers = servers;
   spec.sync.server_optimizer = optimizer;
   return spec;
@@ -98,7 +98,7 @@ TEST_F(ServedCheckpoint, HoldsAdagradsSums) {
 TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
   for (const char* consistency : {"ssp", "asp"}) {
     RunSpec spec = served(4, 2);
-    spec.sync.consistency = consistency;
+    spec.sync.consistency = value_of<Consistency>(consistency).value();
     spec.sync.staleness = 1;
     spec.sync.pull_every = 2;
     spec.train.steps = 12;
@@ -133,7 +133,7 @@ TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
     SCOPED_TRACE(consistency);
     RunSpec spec = held_back;
     spec.mesh.data = std::string(consistency) == "bsp" ? 2 : 1;
-    spec.sync.consistency = consistency;
+    spec.sync.consistency = value_of<Consistency>(consistency).value();
     spec.sync.push_every = 100;
     spec.train.steps = 9;
     std::map<std::string, at::Tensor> params;

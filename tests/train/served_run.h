@@ -18,9 +18,9 @@ inline RunSpec served_spec(const ScheduleOnMesh& layout, const std::string& cons
   spec.pipeline.schedule = layout.schedule;
   spec.optimizer.clip_norm = 0;
   if (consistency.empty()) return spec;
-  spec.sync.replication = "parameter-server";
+  spec.sync.replication = ReplicationKind::ParameterServer;
   spec.sync.servers = 2;
-  spec.sync.consistency = consistency;
+  spec.sync.consistency = value_of<Consistency>(consistency).value();
   return spec;
 }
 

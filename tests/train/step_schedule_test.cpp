@@ -1,26 +1,15 @@
-// Schedules out of configurations: the two tables of names, and tables of actions that cannot be trained with.
+// Schedules out of configurations: tables of actions that cannot be trained with.
 #include "braid/train/step_schedule.h"
 
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
 #include "braid/schedule/generators.h"
-#include "braid/spec/schedule_kind.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::step_schedule_test {
 namespace {
-
-// The configuration and the generators know each other's names only here.
-TEST(ScheduleTables, SayTheSame) {
-  ASSERT_EQ(schedule_kind_names(), schedule_names());
-  for (const ScheduleTraits& traits : schedule_traits()) {
-    const ScheduleKind& kind = *schedule_kind(std::string(traits.name));
-    EXPECT_EQ(kind.chunks, traits.chunks) << traits.name;
-    EXPECT_EQ(kind.update == UpdateRule::Asynchronous, traits.asynchronous) << traits.name;
-  }
-}
 
 class ScheduleFile : public ScratchFolder {
  protected:
@@ -48,9 +37,9 @@ constexpr const char* kAsynchronous =
 TEST_F(ScheduleFile, UpdatesBringTheRefusalsOfAsynchronousSchedules) {
   RunSpec spec = spec_of(kAsynchronous, 2, 2);
   EXPECT_NE(refusal(spec).find("with tied embedding, since"), std::string::npos) << refusal(spec);
-  spec.model.output_weights = "untied";
+  spec.model.output_weights = OutputWeights::Untied;
   EXPECT_EQ(refusal(spec), "accepted");
-  spec.train.dtype = "float16";
+  spec.train.dtype = DType::Float16;
   EXPECT_NE(refusal(spec).find("with loss scaling, since"), std::string::npos) << refusal(spec);
 }
 

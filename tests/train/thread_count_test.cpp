@@ -41,7 +41,7 @@ TEST(ThreadCount, a_tensor_rank_has_its_slice_of_the_work) {
 
 TEST(ThreadCount, is_one_in_reproducible_mode_and_otherwise_what_is_asked_for) {
   RunSpec spec = sized(4096, 4096, 1);
-  spec.train.reduction = "reproducible";
+  spec.train.reduction = Reduction::Reproducible;
   EXPECT_EQ(threads_per_rank(spec, 16), 1);
   spec.train.threads = 3;
   EXPECT_EQ(threads_per_rank(spec, 16), 3);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "braid/base/text.h"
+#include "tests/support/sampled.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::transparency_test {
@@ -76,7 +77,7 @@ TEST_P(Transparency, LossGradientsAndParametersAreTheSerialOnes) {
   EXPECT_LT(largest_difference(got.params, want.params), 1e-10);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryMesh, Transparency, testing::ValuesIn(every_layout(8)),
+INSTANTIATE_TEST_SUITE_P(EveryMesh, Transparency, testing::ValuesIn(sampled(every_layout(8), 5)),
                          [](const auto& info) { return cat(info.param); });
 
 TEST(TransparencyOfDropout, MasksFollowTheGlobalMicrobatch) {

@@ -101,7 +101,7 @@ int run(const Words& words) {
 
 at::Device enter(const std::string& device) {
   RunSpec spec;
-  spec.train.device = device;
+  spec.train.device = value_of<DeviceKind>(device).value();
   open_device(spec);
   enter_device(spec);
   return compute_device(spec);

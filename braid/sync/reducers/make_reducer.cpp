@@ -19,19 +19,28 @@ std::unique_ptr<GradReducer> compressed(const SyncSpec& spec, Communicator& grou
   const auto gather = [&](std::unique_ptr<Codec> codec) {
     return std::make_unique<GatherReducer>(group, std::move(codec));
   };
-  const std::string& kind = spec.compression;
-  if (kind == "bfloat16") return std::make_unique<NarrowReducer>(group, WireType::BFloat16);
-  if (kind == "float16") return std::make_unique<NarrowReducer>(group, WireType::Float16);
-  if (kind == "top-k") return gather(std::make_unique<TopKCodec>(spec.compression_fraction));
-  if (kind == "one-bit") return gather(std::make_unique<OneBitCodec>());
-  if (kind == "eight-bit") return gather(std::make_unique<EightBitCodec>());
-  check(kind == "power-sgd", cat("sync.compression ", kind));
-  return std::make_unique<PowerSgdReducer>(group, spec.compression_rank, seed);
+  switch (spec.compression) {
+    case CompressionKind::None:
+      break;
+    case CompressionKind::BFloat16:
+      return std::make_unique<NarrowReducer>(group, WireType::BFloat16);
+    case CompressionKind::Float16:
+      return std::make_unique<NarrowReducer>(group, WireType::Float16);
+    case CompressionKind::TopK:
+      return gather(std::make_unique<TopKCodec>(spec.compression_fraction));
+    case CompressionKind::OneBit:
+      return gather(std::make_unique<OneBitCodec>());
+    case CompressionKind::EightBit:
+      return gather(std::make_unique<EightBitCodec>());
+    case CompressionKind::PowerSgd:
+      return std::make_unique<PowerSgdReducer>(group, spec.compression_rank, seed);
+  }
+  return std::make_unique<PlainReducer>(group);
 }
 
 std::unique_ptr<GradReducer> over(const SyncSpec& spec, Communicator& group, uint64_t seed) {
   auto plain = std::make_unique<PlainReducer>(group);
-  if (spec.compression == "none" || group.size() == 1) return plain;
+  if (spec.compression == CompressionKind::None || group.size() == 1) return plain;
   auto chosen = compressed(spec, group, seed);
   if (spec.compression_start == 0) return chosen;
   return std::make_unique<LateReducer>(std::move(plain), std::move(chosen), spec.compression_start);

@@ -19,10 +19,6 @@ namespace {
 // A run whose rank is held up from outside goes on afterwards; ranks that fail close their channels.
 constexpr double kNoDeadline = 1e8;
 
-Consistency consistency_of(const SyncSpec& spec) {
-  return spec.consistency == "bsp" ? Consistency::Bsp : spec.consistency == "ssp" ? Consistency::Ssp : Consistency::Asp;
-}
-
 ServerRule rule_of(const SyncSpec& sync, const OptimizerSpec& optimizer) {
   using Kind = ServerRule::Kind;
   return {.kind = sync.server_optimizer == "adamw"     ? Kind::AdamW
@@ -67,7 +63,7 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
 }
 
 ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups)
-    : consistency_(consistency_of(specs.sync)),
+    : consistency_(specs.sync.consistency),
       store_(store),
       workers_(groups.workers),
       tied_(groups.tied),

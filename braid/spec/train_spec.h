@@ -1,0 +1,52 @@
+// The [train] section: how long, in which numbers, on what, and what is written when.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "braid/spec/word.h"
+
+namespace braid {
+
+// Sums over microbatches and replicas: in any order, or in one order for every mesh.
+enum class Reduction { Fast, Reproducible };
+constexpr auto words(Reduction) { return std::to_array<std::string_view>({"fast", "reproducible"}); }
+
+// Of weights and activations. The 16-bit types keep float32 master weights.
+enum class DType { Float32, Float64, BFloat16, Float16 };
+constexpr auto words(DType) { return std::to_array<std::string_view>({"float32", "float64", "bfloat16", "float16"}); }
+
+enum class DeviceKind { Cpu, Cuda };
+constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu", "cuda"}); }
+
+// Auto: microbatches are recorded and replayed on cuda where shapes are fixed.
+enum class GraphUse { Auto, Off };
+constexpr auto words(GraphUse) { return std::to_array<std::string_view>({"auto", "off"}); }
+
+struct TrainSpec {
+  int steps = 100;
+  int batch = 8;       // sequences per step, over all ranks
+  int microbatch = 4;  // sequences per forward pass of one rank
+  uint64_t seed = 1;
+  Reduction reduction = Reduction::Fast;
+  DType dtype = DType::Float32;
+  double loss_scale = 65536;  // float16: the first scale of the loss; it adapts
+  DeviceKind device = DeviceKind::Cpu;
+  GraphUse cuda_graph = GraphUse::Auto;
+  double peak_flops = 0;         // of one rank, that utilisation is measured against; 0: measured with a matrix product
+  int threads = 0;               // per rank; 0: as suits the model, at most cores / ranks; 1 in reproducible mode
+  int eval_every = 0;            // steps between evaluations; 0: only at the end
+  int eval_sequences = 64;       // held-out sequences per evaluation, always the same ones
+  int log_every = 1;             // steps between metrics lines
+  int save_every = 0;            // steps between checkpoints; 0: not by steps
+  double save_minutes = 15;      // minutes after which the next step is saved; 0: not by time
+  std::string out = "runs/run";  // folder for metrics, checkpoints, timeline
+  bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
+  std::string resume;            // checkpoint or run to continue from
+  std::string sample_prompt;     // generate from this at the end; empty: do not
+  int sample_tokens = 200;
+
+  bool operator==(const TrainSpec&) const = default;
+};
+
+}  // namespace braid
