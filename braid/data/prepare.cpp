@@ -17,7 +17,7 @@
 namespace braid {
 namespace {
 
-constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096, kMostProblems = 20;
+constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096;
 
 struct EncodedDocument {
   std::vector<uint32_t> train, validation;  // each ended by end-of-text, or empty
@@ -196,13 +196,6 @@ class Preparation {
       if (!document) break;
       bytes += document->text.size();
       batch.push_back(std::move(*document));
-    }
-    if (!reader.problems().empty()) {  // nothing more is made, but the rest of the source is looked at
-      while (reader.problems().size() < kMostProblems && reader.next()) {
-      }
-      auto found = reader.problems();
-      found.push_back({"--skip-bad-lines", "", "passes over such lines and counts them", ""});
-      throw ConfigError(std::move(found));
     }
     return batch;
   }

@@ -161,11 +161,22 @@ TEST_F(PrepareTest, BadLinesAreNamedOrCounted) {
   }
   DocumentReader reader({{path("bad.jsonl"), static_cast<int64_t>(lines.size())}}, {});
   reader.seek(0, static_cast<int64_t>(lines.find("no json")));
-  while (reader.next()) {
+  try {
+    reader.next();
+    ADD_FAILURE() << "no error";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 5u);
+    EXPECT_EQ(error.problems()[0].key, path("bad.jsonl:11"));
+    EXPECT_EQ(error.problems()[3].key, path("bad.jsonl:44"));
   }
-  ASSERT_EQ(reader.problems().size(), 4u);
-  EXPECT_EQ(reader.problems()[0].key, path("bad.jsonl:11"));
-  EXPECT_EQ(reader.problems()[3].key, path("bad.jsonl:44"));
+
+  std::string worse;
+  for (int i = 0; i < 30; ++i) worse += "no json\n";
+  write(path("worse.jsonl"), worse);
+  auto other = request({"worse.jsonl"});
+  other.out = path("worse");
+  const std::string twenty = message(other);
+  EXPECT_EQ(std::count(twenty.begin(), twenty.end(), '\n'), 20) << twenty;  // the last line says what to do
 
   std::filesystem::remove_all(path("out"));
   what.bad_lines = BadLines::Skipped;
