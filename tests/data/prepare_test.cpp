@@ -211,6 +211,26 @@ TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
   ASSERT_EQ(old.origin.sources.size(), 2u);
   EXPECT_EQ(old.origin.sources[0],
             (ContentMark{"source0-train-00000.tokens", 1, 4224, {0x22e98650d2ffa83a, DigestKind::Xxh64}}));
+  // The same text prepared again has digests of another kind, and is known all the same.
+  const std::string tokens = drawn(old.train), held_out = drawn(old.validation);
+  std::filesystem::create_directory(path("again"));
+  write(path("again/a"), tokens.substr(0, tokens.size() - 1));
+  write(path("again/b"), held_out.substr(0, held_out.size() - 1));
+  auto what = request({"again"});
+  what.validation_fraction = 0.5;
+  run(what);
+  const Corpus young = corpus();
+  EXPECT_NE(young.origin.sources, old.origin.sources);
+  EXPECT_EQ(marks_like(old.origin.sources, young.origin), old.origin.sources);
+  EXPECT_EQ(marks_like(young.origin.sources, old.origin), young.origin.sources);
+  write(path("again/b"), std::string(held_out.size() - 1, 'b'));
+  what.out = path("other");
+  run(what);
+  const auto other = marks_like(old.origin.sources, corpus("other").origin);
+  EXPECT_EQ(other[0], old.origin.sources[0]);
+  EXPECT_NE(other[1], old.origin.sources[1]);
+  EXPECT_EQ(other[1].bytes, old.origin.sources[1].bytes);
+
   std::string text = content(path("old/manifest.json"));
   text[text.find("4224")] = '5';
   write(path("old/manifest.json"), text);
