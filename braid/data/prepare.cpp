@@ -155,9 +155,9 @@ class Preparation {
       status_.total_bytes += plan_.manifest.sources[s].text_bytes;
       for (const auto& part : progress_.manifest.sources[s].parts) {
         status_.num_tokens += part.train.num_tokens + part.validation.num_tokens;
-        status_.num_documents += part.train.num_documents + part.validation.num_documents;
       }
     }
+    status_.num_documents = progress_.manifest.num_documents();
     status_.text_bytes = bytes_before(progress_.cursor);
   }
 
@@ -215,6 +215,7 @@ class Preparation {
     writer_->add(document, part_);
     status_.num_tokens += static_cast<int64_t>(document.train.size() + document.validation.size());
     ++status_.num_documents;
+    ++progress_.manifest.sources[source].num_documents;
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + document.bad_lines;
     progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset, plan_.stamp};
     if (writer_->num_train_tokens() < request_.shard_tokens) return;

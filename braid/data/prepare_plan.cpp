@@ -108,7 +108,7 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
 PreparedManifest without_parts(PreparedManifest manifest) {
   for (auto& source : manifest.sources) {
     source.parts.clear();
-    source.bad_lines = 0;
+    source.bad_lines = source.num_documents = 0;
   }
   return manifest;
 }

@@ -149,11 +149,7 @@ Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::ve
   for (const auto& folder : folders) {
     train.push_back(open_half(folder, Half::Train, pages));
     validation.push_back(open_half(folder, Half::Validation, pages));
-    for (const auto& source : folder.manifest.sources) {
-      for (const auto& part : source.parts) {
-        corpus.num_documents += part.train.num_documents + part.validation.num_documents;
-      }
-    }
+    corpus.num_documents += folder.manifest.num_documents();
   }
   corpus.origin = origin_of(folders, pages);
   corpus.train = blend_of(train, weights);

@@ -50,7 +50,8 @@ TokenFileInfo info_of(const OrderedJson& json, const std::string& path) {
 OrderedJson json_of(const PreparedSource& source) {
   OrderedJson json{{"inputs", source.inputs},        {"weight", source.weight},
                    {"files", source.num_files},      {"text_bytes", source.text_bytes},
-                   {"listing", hex(source.listing)}, {"parts", OrderedJson::array()}};
+                   {"listing", hex(source.listing)}, {"documents", source.num_documents},
+                   {"parts", OrderedJson::array()}};
   if (source.bad_lines > 0) json["bad_lines"] = source.bad_lines;
   for (const auto& part : source.parts) {
     OrderedJson entry = OrderedJson::object();
@@ -59,6 +60,13 @@ OrderedJson json_of(const PreparedSource& source) {
     json["parts"].push_back(std::move(entry));
   }
   return json;
+}
+
+// What manifests without a number of documents are taken to have: what their files hold.
+int64_t documents_in_files(const std::vector<PreparedPart>& parts) {
+  int64_t sum = 0;
+  for (const auto& part : parts) sum += part.train.num_documents + part.validation.num_documents;
+  return sum;
 }
 
 PreparedSource source_of(const OrderedJson& json, const std::string& path) {
@@ -82,6 +90,7 @@ PreparedSource source_of(const OrderedJson& json, const std::string& path) {
     }
     source.parts.push_back(std::move(part));
   }
+  source.num_documents = json.value("documents", documents_in_files(source.parts));
   return source;
 }
 
@@ -120,6 +129,12 @@ PreparedManifest manifest_of(const OrderedJson& json, const std::string& path) {
 }
 
 }  // namespace
+
+int64_t PreparedManifest::num_documents() const {
+  int64_t sum = 0;
+  for (const auto& source : sources) sum += source.num_documents;
+  return sum;
+}
 
 std::string manifest_json(const PreparedManifest& manifest) { return sealed_json(json_of(manifest), kIndent); }
 

@@ -37,7 +37,8 @@ struct PreparedSource {
   uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
   int64_t num_files = 0, text_bytes = 0;
   std::vector<PreparedPart> parts;
-  int64_t bad_lines = 0;  // of .jsonl files, skipped
+  int64_t bad_lines = 0;      // of .jsonl files, skipped
+  int64_t num_documents = 0;  // of the parts; a text whose end is held out lies in two files and is one
 
   bool operator==(const PreparedSource&) const = default;
 };
@@ -49,6 +50,8 @@ struct PreparedManifest {
   std::vector<std::string> include;
   std::string text_field;
   std::vector<PreparedSource> sources;
+
+  int64_t num_documents() const;  // of all sources
 
   bool operator==(const PreparedManifest&) const = default;
 };

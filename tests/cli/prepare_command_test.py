@@ -98,6 +98,7 @@ class Prepare(unittest.TestCase):
         again = self.prepare("text")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("out is finished already: nothing was left to do\n", again.stdout)
+        self.assertIn("out: 20 documents, ", again.stdout)
         self.assertEqual(self.contents(), before)
 
         with open(self.path / "many.jsonl", "w") as file:

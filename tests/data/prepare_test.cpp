@@ -69,9 +69,11 @@ TEST_F(PrepareTest, TrainsAsTheTextItselfWould) {
 
 TEST_F(PrepareTest, ASingleTextHoldsOutItsEnd) {
   write(path("only"), "0123456789");
-  run(request({"only"}));
+  EXPECT_EQ(run(request({"only"})).last.num_documents, 1);
+  EXPECT_EQ(run(request({"only"})).last.num_documents, 1);  // as the folder says
   EXPECT_EQ(drawn(corpus().train), "01234567|");
   EXPECT_EQ(drawn(corpus().validation), "89|");
+  EXPECT_EQ(corpus().num_documents, 1);
 }
 
 TEST_F(PrepareTest, LinesAreDocumentsAndTheSameTextIsAlwaysOnTheSameSide) {
