@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kBarSeconds = 0.2, kLineSeconds = 10;
 constexpr double kMegabyte = 1e6;
+constexpr size_t kMostOfName = 2'000;  // bytes that are shown
 
 class PreparePrinter {
  public:
@@ -37,7 +38,8 @@ class PreparePrinter {
     }
   }
 
-  void on_end(const PrepareResult& result, const std::string& out) {
+  void on_end(const PrepareResult& result, const std::string& folder) {
+    const std::string out = printable(folder, kMostOfName);
     if (interactive_) std::cout << "\r\x1b[K";
     if (result.was_complete) std::cout << out << " is finished already: nothing was left to do\n";
     const double seconds = now_seconds() - begin_;
