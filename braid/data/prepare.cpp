@@ -133,7 +133,8 @@ class Preparation {
       progress_ = std::move(*earlier);
     } else {
       files_.create_directories(request_.out);
-      progress_ = {plan_.manifest, {0, 0, 0, plan_.stamp}};
+      progress_ = {plan_.manifest, {}};
+      replace_file(files_, in_out(kInputRecordName), input_record_json(plan_.record));
       save_progress();
     }
     copy_tokenizer();
@@ -184,7 +185,7 @@ class Preparation {
     }
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + reader.num_bad_lines();
     if (!writer_->empty()) finish_part(source);
-    progress_.cursor = {static_cast<int64_t>(source) + 1, 0, 0, plan_.stamp};
+    progress_.cursor = {static_cast<int64_t>(source) + 1};
     status_.text_bytes = bytes_before(progress_.cursor);
     save_progress();
   }
@@ -217,7 +218,7 @@ class Preparation {
     ++status_.num_documents;
     ++progress_.manifest.sources[source].num_documents;
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + document.bad_lines;
-    progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset, plan_.stamp};
+    progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset};
     if (writer_->num_train_tokens() < request_.shard_tokens) return;
     finish_part(source);
     save_progress();

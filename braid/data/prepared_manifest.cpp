@@ -140,8 +140,8 @@ std::string manifest_json(const PreparedManifest& manifest) { return sealed_json
 
 std::string progress_json(const PrepareProgress& progress) {
   OrderedJson json = json_of(progress.manifest);
-  const auto& [source, file, offset, stamp] = progress.cursor;
-  json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}, {"stamp", hex(stamp)}};
+  const auto& [source, file, offset] = progress.cursor;
+  json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}};
   return sealed_json(json, kIndent);
 }
 
@@ -156,8 +156,7 @@ PrepareProgress parse_prepare_progress(const std::string& path, const std::strin
   read_sealed_json(path, text, [&](const OrderedJson& json) {
     const OrderedJson& at = json.at("cursor");
     progress = {manifest_of(json, path),
-                {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(), at.at("offset").get<int64_t>(),
-                 hex_in(at, "stamp", path)}};
+                {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(), at.at("offset").get<int64_t>()}};
   });
   return progress;
 }

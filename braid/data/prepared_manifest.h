@@ -32,7 +32,7 @@ struct PreparedPart {
 
 // One input, or all of them together when they have no weights.
 struct PreparedSource {
-  std::vector<std::string> inputs;  // as given
+  std::vector<std::string> inputs;  // as given, but for bytes that are no UTF-8, which are U+FFFD
   double weight = 0;                // share of the samples against the other sources'; 0: by size
   uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
   int64_t num_files = 0, text_bytes = 0;
@@ -61,7 +61,6 @@ struct PrepareCursor {
   int64_t source = 0;
   int64_t file = 0;    // of the source's files
   int64_t offset = 0;  // in it, of the next line or document
-  uint64_t stamp = 0;  // digest of the files' names, sizes and times of change
 
   bool operator==(const PrepareCursor&) const = default;
 };

@@ -100,6 +100,13 @@ class Prepare(unittest.TestCase):
         self.assertIn("out is finished already: nothing was left to do\n", again.stdout)
         self.assertIn("out: 20 documents, ", again.stdout)
         self.assertEqual(self.contents(), before)
+        changed = self.path / "text" / "07.txt"
+        was = changed.read_bytes()
+        changed.write_bytes(was.upper())
+        os.utime(changed, (1, 1))
+        again = self.prepare("text")
+        self.assertEqual(again.returncode, 2, again.stdout)
+        self.assertIn("INPUT = text/07.txt: was changed after out was begun\n", again.stderr)
 
         with open(self.path / "many.jsonl", "w") as file:
             for number in range(40000):
@@ -147,6 +154,7 @@ class Prepare(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("skipped 2 bad lines\n", done.stdout)
         self.assertIn("skipped 2 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
+        self.assertIn("--skip-bad-lines: must be given as when out was begun", self.prepare("bad.jsonl").stderr)
 
     def test_hidden_and_binary_files_are_passed_over_and_counted(self):
         (self.path / "text" / ".hidden").write_text("secret")
