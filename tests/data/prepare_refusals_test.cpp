@@ -52,7 +52,7 @@ TEST_F(PrepareTest, FilesThatChangedAreNamed) {
     write(path("text/new.txt"), "new");
     std::filesystem::remove(path("text/gone.txt"));
     const std::string said = message(what);
-    for (const std::string part :
+    for (const std::string& part :
          {cat(path("text/3.txt"), ": has 999 bytes; it had ", story(3).size(), " when ", begun),
           cat(path("text/new.txt"), ": was not there when ", begun), cat(path("text/gone.txt"), ": is gone; ")}) {
       EXPECT_NE(said.find("INPUT = " + part), std::string::npos) << part << "\nin\n" << said;
