@@ -1,5 +1,6 @@
 // A file read at given offsets, with every byte accounted for.
 // It deliberately does not map the file: a file cut short under a mapping kills the process instead of giving an error.
+// Who maps one all the same (data/mapped_file.h) opens it here, so that what may be opened is decided once.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,8 @@ class CheckedFile {
 
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // when it was opened
+  // For those who do more with it than read; open as long as this is.
+  int descriptor() const { return fd_; }
   // Fills `out` from byte `offset` on. Throws IoError naming the first byte that is not there.
   void read(int64_t offset, std::span<std::byte> out) const;
   // All of it. Throws IoError when it is larger than `limit` bytes.

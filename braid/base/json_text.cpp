@@ -2,7 +2,11 @@
 #include "braid/base/json_text.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <vector>
 
 #include "braid/base/text.h"
 
@@ -14,25 +18,110 @@ std::string behind(const std::string& text, std::string_view mark) {
   return at == text.npos ? text : text.substr(at + mark.size());
 }
 
-template <class Json>
-JsonFault read(std::string_view text, Json& tree) {
+int64_t line_at(std::string_view text, size_t at) {
+  const auto seen = text.substr(0, at);
+  return 1 + std::count(seen.begin(), seen.end(), '\n');
+}
+
+// Calls `parse`, which fills a tree from the text.
+template <class Parse>
+JsonFault fault_of(std::string_view text, const Parse& parse) {
   try {
-    tree = Json::parse(text);
+    parse();
     return {};
   } catch (const nlohmann::json::parse_error& error) {
-    const auto seen = text.substr(0, std::min(text.size(), std::max<size_t>(error.byte, 1) - 1));
     const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
-    return {1 + std::count(seen.begin(), seen.end(), '\n'),
+    return {line_at(text, std::max<size_t>(error.byte, 1) - 1),
             "is not JSON: " + (is_empty ? "it is empty" : in_words(error))};
   } catch (const nlohmann::json::exception& error) {  // a number that no type holds
     return {1, "is not JSON that can be read: " + in_words(error)};
   }
 }
 
+// Characters of a text that count how many of them were taken: the library tells of a key when it has taken its closing
+// quotation mark and nothing behind it.
+struct CountingReader {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  const char* at = nullptr;
+  size_t* taken = nullptr;
+
+  reference operator*() const { return *at; }
+  CountingReader& operator++() {
+    ++at;
+    ++*taken;
+    return *this;
+  }
+  CountingReader operator++(int) {
+    CountingReader before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingReader& other) const { return at == other.at; }
+};
+
+// Walks through a text and finds keys that their object has already.
+class KeyWatch final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit KeyWatch(std::string_view text) : text_(text) {}
+
+  // Of a text that is JSON.
+  JsonFault fault() {
+    const char* const begin = text_.data();
+    nlohmann::json::sax_parse(CountingReader{begin, &taken_}, CountingReader{begin + text_.size(), &taken_}, this);
+    if (num_repeated_ == 0) return {};
+    return {line_, cat("has the key ", first_, " twice in one object",
+                       num_repeated_ > 1 ? cat(", and ", num_repeated_ - 1, " more such keys") : "")};
+  }
+
+  bool start_object(size_t) override {
+    objects_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    objects_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (!objects_.back().insert(name).second && num_repeated_++ == 0) {
+      first_ = nlohmann::json(name).dump();
+      line_ = line_at(text_, taken_);
+    }
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::string_view text_;
+  size_t taken_ = 0;
+  std::vector<std::unordered_set<std::string>> objects_;  // keys of those that are open
+  std::string first_;
+  int64_t line_ = 0, num_repeated_ = 0;
+};
+
 }  // namespace
 
-JsonFault read_json(std::string_view text, nlohmann::json& tree) { return read(text, tree); }
-JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) { return read(text, tree); }
+JsonFault read_json(std::string_view text, nlohmann::json& tree, RepeatedKeys keys) {
+  const JsonFault fault = fault_of(text, [&] { tree = nlohmann::json::parse(text); });
+  return fault.line == 0 && keys == RepeatedKeys::Refused ? KeyWatch(text).fault() : fault;
+}
+
+JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) {
+  return fault_of(text, [&] { tree = nlohmann::ordered_json::parse(text); });
+}
 
 // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing value - invalid
 // literal; last read: 'tru}'", where what was read may be most of a file.

@@ -15,8 +15,12 @@ struct JsonFault {
   std::string why;   // "is not JSON: unexpected end of input"
 };
 
-// Reads `text` into `tree`. Where it is no JSON the fault says so, and the tree means nothing.
-JsonFault read_json(std::string_view text, nlohmann::json& tree);
+// Of a key that stands twice in one object: the later one counts, or it is a fault.
+enum class RepeatedKeys : uint8_t { Taken, Refused };
+
+// Reads `text` into `tree`. Where it is no JSON, or has a key that is refused, the fault says so and on which line, and
+// the tree means nothing.
+JsonFault read_json(std::string_view text, nlohmann::json& tree, RepeatedKeys keys = RepeatedKeys::Taken);
 JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree);
 
 // An exception of the JSON library without its number, place and what it read before: "key 'step' not found",

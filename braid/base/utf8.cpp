@@ -6,16 +6,8 @@
 namespace braid {
 namespace {
 
+constexpr size_t kMostBytesOfCharacter = 4;
 constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// Whether some bytes behind `start` make it one character. The second byte has a range of its own behind some first
-// bytes; every such range holds 0x80 or 0xBF.
-bool begins_character(std::string_view start) {
-  for (const char* rest : {"\x80\x80\x80", "\xBF\xBF\xBF"}) {
-    if (utf8_at(std::string(start) + rest, 0).bytes > start.size()) return true;
-  }
-  return false;
-}
 
 // The bytes at `at`, where no character is, that a character could have begun with; one where there are none.
 size_t broken_bytes(std::string_view text, size_t at) {
@@ -25,6 +17,15 @@ size_t broken_bytes(std::string_view text, size_t at) {
 }
 
 }  // namespace
+
+// The second byte has a range of its own behind some first bytes; every such range holds 0x80 or 0xBF.
+bool begins_character(std::string_view start) {
+  if (start.size() >= kMostBytesOfCharacter) return false;
+  for (const char* rest : {"\x80\x80\x80", "\xBF\xBF\xBF"}) {
+    if (utf8_at(std::string(start) + rest, 0).bytes > start.size()) return true;
+  }
+  return false;
+}
 
 std::string WholeCharacters::add(std::string_view bytes) {
   held_ += bytes;

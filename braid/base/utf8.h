@@ -38,6 +38,10 @@ inline Utf8Char utf8_at(std::string_view text, size_t at) {
   return {code, bytes};
 }
 
+// Whether some bytes behind `start`, which is not empty, would make all of it one character: it ends inside one that
+// was well-formed so far.
+bool begins_character(std::string_view start);
+
 // Bytes that come piece by piece, as whole characters. Bytes that no byte behind them can make a character become
 // U+FFFD, one for each longest part that a character could have begun with (The Unicode Standard, section 3.9,
 // "U+FFFD Substitution of Maximal Subparts"). However the bytes are cut into pieces, the text is the same.

@@ -13,16 +13,16 @@ namespace {
 constexpr size_t kMostOfNames = 2'000;  // bytes that are shown
 
 void print_source(const PreparedSource& source) {
-  int64_t train = 0, validation = 0, num_documents = 0;
+  int64_t train = 0, validation = 0;
   for (const auto& part : source.parts) {
     train += part.train.num_tokens;
     validation += part.validation.num_tokens;
-    num_documents += part.train.num_documents + part.validation.num_documents;
   }
   std::cout << "source     " << printable(joined(source.inputs), kMostOfNames) << "\n           "
             << (source.weight > 0 ? cat("weight ", exact(source.weight)) : std::string("shared by size")) << ", "
             << source.num_files << " files, " << human_bytes(static_cast<double>(source.text_bytes)) << "\n           "
-            << num_documents << " documents, " << train << " tokens to train on, " << validation << " held out\n";
+            << source.num_documents << " documents, " << train << " tokens to train on, " << validation
+            << " held out\n";
 }
 
 // Verifies every listed file; the faults as lines.

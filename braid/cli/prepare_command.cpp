@@ -8,6 +8,7 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/document_options.h"
 #include "braid/cli/last_words.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/terminal.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr double kBarSeconds = 0.2, kLineSeconds = 10;
 constexpr double kMegabyte = 1e6;
+constexpr size_t kMostOfName = 2'000;  // bytes that are shown
 
 class PreparePrinter {
  public:
@@ -36,7 +38,8 @@ class PreparePrinter {
     }
   }
 
-  void on_end(const PrepareResult& result, const std::string& out) {
+  void on_end(const PrepareResult& result, const std::string& folder) {
+    const std::string out = printable(folder, kMostOfName);
     if (interactive_) std::cout << "\r\x1b[K";
     if (result.was_complete) std::cout << out << " is finished already: nothing was left to do\n";
     const double seconds = now_seconds() - begin_;
@@ -95,15 +98,11 @@ int prepare_command(const Words& words) {
   app.add_option("--out", request.out, "the folder to fill")->required();
   app.add_option("--tokenizer", request.tokenizer, "bytes, a tokenizer.json, or a folder with it")
       ->capture_default_str();
-  const auto one_each = [](CLI::Option* option) { option->allow_extra_args(false); };
-  one_each(app.add_option("--include", request.include, "a file name pattern inside folders, \"*.txt\"; repeatable"));
-  one_each(app.add_option("--weight", request.weights, "share of samples of an INPUT, once for each in their order"));
+  add_document_options(app, request.include, request.text_field, request.bad_lines);
+  app.add_option("--weight", request.weights, "share of samples of an INPUT, once for each in their order")
+      ->allow_extra_args(false);
   app.add_option("--validation-fraction", request.validation_fraction, "share held out")->capture_default_str();
   app.add_option("--shard-tokens", request.shard_tokens, "tokens of a file, at least")->capture_default_str();
-  app.add_option("--text-field", request.text_field, "of a line of .jsonl")->capture_default_str();
-  app.add_flag_callback(
-      "--skip-bad-lines", [&] { request.bad_lines = BadLines::Skipped; },
-      "pass over lines of .jsonl without the text field, and count them");
   app.add_option("--threads", request.threads, "that encode; the result does not depend on it")->capture_default_str();
   if (const auto code = parse_words(app, words)) return *code;
 

@@ -2,6 +2,7 @@
 #include "braid/cli/resume_command.h"
 
 #include "braid/base/text.h"
+#include "braid/base/utf8.h"
 #include "braid/spec/fields.h"
 
 namespace braid {
@@ -12,8 +13,33 @@ bool is_plain(const std::string& word) {
   return !word.empty() && word.find_first_not_of(kPlain) == word.npos;
 }
 
+bool is_shown_as_it_is(std::string_view text) { return printable(text, text.size()) == text; }
+
+// "\033", with three digits whatever comes behind it.
+std::string octal(char byte) {
+  const auto value = static_cast<unsigned char>(byte);
+  const auto digit = [&](int shift) { return static_cast<char>('0' + (value >> shift & 7)); };
+  return {'\\', digit(6), digit(3), digit(0)};
+}
+
+// A word of which some characters cannot be shown.
+std::string escaped_word(const std::string& word) {
+  std::string quoted = "$'";
+  for (size_t at = 0; at < word.size();) {
+    const std::string character = word.substr(at, utf8_at(word, at).bytes);
+    at += character.size();
+    if (is_shown_as_it_is(character)) {
+      quoted += (character == "'" || character == "\\" ? "\\" : "") + character;
+    } else {
+      for (const char byte : character) quoted += octal(byte);
+    }
+  }
+  return quoted + "'";
+}
+
 std::string quoted_word(const std::string& word) {
   if (is_plain(word)) return word;
+  if (!is_shown_as_it_is(word)) return escaped_word(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";

@@ -16,7 +16,7 @@
 namespace braid {
 namespace {
 
-constexpr size_t kMostOfLine = 20'000;  // bytes; names of files, and commands made of them, stand in lines
+constexpr size_t kMostOfLine = 20'000;  // bytes; names of files stand in lines
 
 // A bar moves ten times a second. Plain lines follow the metrics, and come in half a minute whatever these do.
 constexpr double kPlainSeconds = 30, kRedrawSeconds = 0.1;
@@ -173,13 +173,15 @@ void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ide
 void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal, const std::string& command) {
   print_line(cat("interrupted by ", signal, ": stopped cleanly after step ", end.num_steps,
                  command.empty() ? ", the last; all is saved" : "; this goes on from there:"));
-  if (!command.empty()) print_line(command);
+  if (!command.empty()) print_shown(command);
 }
 
-void RunPrinter::print_line(const std::string& line) {
+void RunPrinter::print_line(const std::string& line) { print_shown(printable(line, kMostOfLine)); }
+
+void RunPrinter::print_shown(const std::string& line) {
   if (bar_is_open_) out_ << "\n";
   bar_is_open_ = false;
-  out_ << printable(line, kMostOfLine) << std::endl;
+  out_ << line << std::endl;
 }
 
 }  // namespace braid

@@ -36,13 +36,15 @@ class RunPrinter final : public RunObserver {
   void on_evaluation(const Evaluation& evaluation) override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
-  // How a signal ended the run; `command` takes it up again, empty where all steps are done.
+  // How a signal ended the run; `command` (resume_command.h) takes it up again and is shown whole, empty where all
+  // steps are done.
   void print_interruption(const RunEnd& end, const std::string& signal, const std::string& command);
   // The closing lines; `ideal_bubble` is the simulator's.
   void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);
 
  private:
-  void print_line(const std::string& line);
+  void print_line(const std::string& line);   // as far as it can be shown
+  void print_shown(const std::string& line);  // as it is
   std::string per_byte(const Evaluation& evaluation) const;
 
   std::ostream& out_;

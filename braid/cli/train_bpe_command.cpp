@@ -9,10 +9,12 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/document_options.h"
 #include "braid/cli/output_file.h"
 #include "braid/cli/terminal.h"
 #include "braid/data/bpe_trainer.h"
 #include "braid/data/document_list.h"
+#include "braid/data/document_pieces.h"
 #include "braid/data/tokenizer_file.h"
 
 namespace braid {
@@ -25,12 +27,14 @@ struct BpeOptions {
   std::string vocab, out, min_frequency;
   std::string pattern = "gpt2";
   std::vector<std::string> inputs, include;
+  ReaderOptions reader;
 };
 
 struct Request {
   BpeTraining training;
   std::filesystem::path out;  // the file
   DocumentList inputs;
+  ReaderOptions reader;
 };
 
 class Reader {
@@ -57,6 +61,8 @@ class Reader {
     request.training.pattern = given.pattern;
     read_out(given.out, request);
     read_inputs(paths, given.include, request);
+    if (given.reader.text_field.empty()) problems_.push_back({"--text-field", "", "must not be empty", "text"});
+    request.reader = given.reader;
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     return request;
   }
@@ -91,7 +97,7 @@ class Reader {
 
   void read_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& include, Request& request) {
     if (paths.empty())
-      return problems_.push_back({"INPUT", "", "is needed; text files, folders of them or patterns", ""});
+      return problems_.push_back({"INPUT", "", "is needed; text files, .jsonl files, folders of them", ""});
     try {
       request.inputs = list_documents({.paths = paths, .include = include});
     } catch (const ConfigError& error) {
@@ -110,9 +116,8 @@ std::optional<Request> read_request(const Words& words) {
   app.add_option("--out", given.out, "folder for tokenizer.json");
   app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(pattern_names()), " (gpt2)"));
   app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
-  app.add_option("--include", given.include, "a file name pattern inside folders, \"*.txt\"; repeatable")
-      ->allow_extra_args(false);
-  app.footer("INPUT ...  text files, folders of them, or patterns in quotes");
+  add_document_options(app, given.include, given.reader.text_field, given.reader.bad_lines);
+  app.footer("INPUT ...  text files, .jsonl files, folders of them");
   if (parse_words(app, words)) return std::nullopt;
   given.inputs = app.remaining();
   std::vector<std::string> options;
@@ -140,20 +145,14 @@ class ProgressLine {
   double shown_ = -kLeastSeconds;
 };
 
-PieceCounts count_pieces(const Request& request, ProgressLine& line) {
-  PieceCounts counts({{pattern_regex(request.training.pattern)}});
-  int64_t all = 0, done = 0;
-  const auto& documents = request.inputs.documents;
-  for (const auto& document : documents) all += document.bytes;
-  for (const auto& document : documents) {
-    counts.add_file(document.path, [&](int64_t bytes) {
-      const double now = static_cast<double>(done + bytes);
-      line.show(cat("counting pieces  ", fixed(100 * now / static_cast<double>(all), 0), " % of ",
-                    human_bytes(static_cast<double>(all))));
-    });
-    done += document.bytes;
-  }
-  return counts;
+DocumentPieces counted_pieces(const Request& request, ProgressLine& line) {
+  double all = 0;
+  for (const auto& file : request.inputs.documents) all += static_cast<double>(file.bytes);
+  return document_pieces(request.inputs.documents, {{pattern_regex(request.training.pattern)}}, request.reader,
+                         [&](int64_t bytes) {
+                           const double share = static_cast<double>(bytes) / all;
+                           line.show(cat("counting pieces  ", fixed(100 * share, 0), " % of ", human_bytes(all)));
+                         });
 }
 
 }  // namespace
@@ -162,18 +161,19 @@ int train_bpe_command(const Words& words) {
   const auto request = read_request(words);
   if (!request) return 0;
   ProgressLine line;
-  const PieceCounts counts = count_pieces(*request, line);
-  const BpeModel model = train_bpe(request->training, counts, [&](int tokens) {
+  const DocumentPieces pieces = counted_pieces(*request, line);
+  const BpeModel model = train_bpe(request->training, pieces.counts, [&](int tokens) {
     line.show(cat("merging  ", tokens, " of ", request->training.vocab, " tokens"));
   });
   line.end();
   PosixFileSystem().create_directories(request->out.parent_path().string());
   write_file(request->out.string(), tokenizer_json(model));
-  std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from " << counts.table().size()
-            << " distinct pieces of " << request->inputs.documents.size() << " documents\n";
+  std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from "
+            << pieces.counts.table().size() << " distinct pieces of " << pieces.num_documents << " documents\n";
   if (model.tokens.size() < static_cast<size_t>(request->training.vocab)) {
     std::cout << "fewer than asked for: no other pair occurs " << request->training.min_frequency << " times\n";
   }
+  if (pieces.num_bad_lines > 0) std::cout << "skipped " << pieces.num_bad_lines << " bad lines\n";
   const std::string passed_over = sentence(request->inputs.passed_over);
   if (!passed_over.empty()) std::cout << passed_over << "\n";
   std::cout << "wrote " << request->out.string() << "\n";

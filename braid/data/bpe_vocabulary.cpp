@@ -71,19 +71,19 @@ void BpeVocabulary::add_added(const std::string& content, int64_t id, TokenKind 
   model_.tokens[id] = {content, kind};
 }
 
-void BpeVocabulary::add_merge(const std::string& line) {
-  const size_t space = line.find(' ');
-  if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) {
-    bad_merges_.push_back(cat('"', line, '"'));
+void BpeVocabulary::add_merge(const std::string& merge, const std::string& place) {
+  const size_t space = merge.find(' ');
+  if (space == std::string::npos || merge.find(' ', space + 1) != std::string::npos) {
+    bad_merges_.push_back(cat(place, '"', merge, '"'));
     return;
   }
-  add_merge(line.substr(0, space), line.substr(space + 1));
+  add_merge_of(merge.substr(0, space), merge.substr(space + 1), place);
 }
 
-void BpeVocabulary::add_merge(const std::string& left, const std::string& right) {
+void BpeVocabulary::add_merge_of(const std::string& left, const std::string& right, const std::string& place) {
   const auto left_id = id_of_.find(left), right_id = id_of_.find(right), result = id_of_.find(left + right);
   if (left_id == id_of_.end() || right_id == id_of_.end() || result == id_of_.end()) {
-    bad_merges_.push_back(cat('"', left, ' ', right, '"'));
+    bad_merges_.push_back(cat(place, '"', left, ' ', right, '"'));
     return;
   }
   model_.merges.push_back({left_id->second, right_id->second, result->second});

@@ -36,9 +36,9 @@ class BpeVocabulary {
   void add_tokens(const nlohmann::json& vocab, const std::string& where);
   // A token that is text, not byte symbols. It may repeat one of the vocabulary, with the same id.
   void add_added(const std::string& content, int64_t id, TokenKind kind);
-  // "left right" in the byte alphabet.
-  void add_merge(const std::string& line);
-  void add_merge(const std::string& left, const std::string& right);
+  // "left right" in the byte alphabet. `place` is put before it in messages.
+  void add_merge(const std::string& merge, const std::string& place = "");
+  void add_merge_of(const std::string& left, const std::string& right, const std::string& place = "");
   // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
   // only ever merged, for tokens that no merge makes: a list of merges that was cut short, or is another vocabulary's.
   // Names such as "<pad>" are made by none.

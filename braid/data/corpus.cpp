@@ -120,6 +120,17 @@ int64_t num_tokens(const Blend& blend) {
   return sum;
 }
 
+std::vector<ContentMark> marks_like(const std::vector<ContentMark>& saved, const CorpusOrigin& origin) {
+  std::vector<ContentMark> marks = origin.sources;
+  for (size_t i = 0; i < std::min(marks.size(), saved.size()); ++i) {
+    const bool may_be_same =
+        marks[i].name == saved[i].name && marks[i].documents == saved[i].documents && marks[i].bytes == saved[i].bytes;
+    const DigestKind kind = saved[i].digest.kind;
+    if (may_be_same && kind != marks[i].digest.kind && origin.digest_as) marks[i].digest = origin.digest_as(i, kind);
+  }
+  return marks;
+}
+
 double bigram_entropy(const Corpus& corpus, int64_t vocab) {
   const auto counts = visited(corpus.validation, kMostMeasured);
   int64_t measured = 0;

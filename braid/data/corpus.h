@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,9 +24,16 @@ int64_t num_tokens(const Blend& blend);
 // What a corpus was made from, told by content and not by place: a run that goes on must go on with the same.
 struct CorpusOrigin {
   std::vector<ContentMark> sources = {};  // the token files, or all of the text as one; empty: made in memory
-  uint64_t tokenizer = 0;                 // tokenizer_hash(); 0: nobody knows
+  // What the digest of a source's content would be if it were of another kind, for comparison with a mark that has that
+  // kind. Reads all of the source. Throws IoError. Empty: digests of all versions are of one kind.
+  std::function<NamedDigest(size_t source, DigestKind kind)> digest_as = nullptr;
+  uint64_t tokenizer = 0;                                   // tokenizer_hash(); 0: nobody knows
   std::map<std::string, std::string> tokenizer_files = {};  // tokenizer_copy()
 };
+
+// The marks of `origin`, to be compared with those that were `saved`: where one differs from the saved one in its place
+// in nothing but the kind of its digest, its content is digested by the saved kind. Throws IoError.
+std::vector<ContentMark> marks_like(const std::vector<ContentMark>& saved, const CorpusOrigin& origin);
 
 struct Corpus {
   Blend train;

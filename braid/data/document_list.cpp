@@ -1,14 +1,13 @@
 // Walks folders and chooses the documents held out.
 #include "braid/data/document_list.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <set>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/seeds.h"
@@ -28,7 +27,8 @@ struct Found {
 
 Found faulty(std::string fault) { return {{}, {}, std::move(fault)}; }
 
-bool readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
+// Of a file that can be opened.
+int64_t readable_bytes(const std::string& path) { return CheckedFile(path, Links::Followed).bytes(); }
 
 // The text files of a folder that the patterns name, sorted by their path below it.
 class FolderWalk {
@@ -58,8 +58,7 @@ class FolderWalk {
     std::sort(files_.begin(), files_.end());
     Found found{{}, passed_over_, ""};
     for (const auto& file : files_) {
-      if (!readable(file)) return faulty(file + " cannot be read");
-      const int64_t bytes = file_bytes(file);
+      const int64_t bytes = readable_bytes(file);
       if (bytes == 0) continue;
       if (begins_as_text(file)) {
         found.documents.push_back({file, bytes});
@@ -95,8 +94,7 @@ Found find(const std::string& path, const std::vector<std::string>& patterns) {
     walk.walk(path);
     return walk.found();
   }
-  if (!readable(path)) return faulty("cannot be read");
-  const int64_t bytes = file_bytes(path);
+  const int64_t bytes = readable_bytes(path);
   return bytes > 0 ? Found{{{path, bytes}}, {}, ""} : faulty("is empty");
 }
 

@@ -18,6 +18,8 @@ namespace braid {
 
 namespace {
 
+constexpr size_t kMostProblems = 20;
+
 // Ends of lines in a file's first `offset` bytes.
 int64_t lines_before(const std::string& path, int64_t offset) {
   constexpr int64_t kStepBytes = 1 << 20;
@@ -56,6 +58,13 @@ void DocumentReader::seek(int64_t file, int64_t offset) {
 }
 
 std::optional<ReadDocument> DocumentReader::next() {
+  auto document = next_good();
+  while (document && !problems_.empty()) document = next_good();  // nothing is made of it: the bad lines are looked for
+  if (!problems_.empty()) refuse_bad_lines();
+  return document;
+}
+
+std::optional<ReadDocument> DocumentReader::next_good() {
   while (file_ < files_.size()) {
     if (!has_lines(files_[file_])) return whole_file();
     if (auto document = next_line()) return document;
@@ -111,6 +120,12 @@ void DocumentReader::add_bad_line(const std::string& rule) {
   if (options_.bad_lines == BadLines::Skipped) return;
   if (line_ < 0) line_ = 1 + lines_before(files_[file_].path, offset_);
   problems_.push_back({cat(files_[file_].path, ":", line_), "", rule, ""});
+  if (problems_.size() == kMostProblems) refuse_bad_lines();
+}
+
+void DocumentReader::refuse_bad_lines() {
+  problems_.push_back({"--skip-bad-lines", "", "passes over such lines and counts them", ""});
+  throw ConfigError(std::move(problems_));
 }
 
 }  // namespace braid

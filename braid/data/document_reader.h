@@ -48,16 +48,18 @@ class DocumentReader {
   // The next document is the one at `offset` of file number `file`.
   void seek(int64_t file, int64_t offset);
   // Empty behind the last. Documents without text are passed over. So are bad lines, which are no JSON object with the
-  // text field; unless they are skipped, problems() names each by its file and line. Throws IoError.
+  // text field, if they are to be skipped; else a bad line is a ConfigError that names it and the bad lines behind it
+  // by file and line, up to 20. Throws IoError.
   std::optional<ReadDocument> next();
-  const std::vector<Problem>& problems() const { return problems_; }
   int64_t num_bad_lines() const { return num_bad_lines_; }  // of those met since the reader was made
 
  private:
+  std::optional<ReadDocument> next_good();
   std::optional<ReadDocument> next_line();
   ReadDocument whole_file();
   std::optional<std::string> text_of(const std::string& line);
   void add_bad_line(const std::string& rule);
+  [[noreturn]] void refuse_bad_lines();
 
   std::vector<Document> files_;
   ReaderOptions options_;

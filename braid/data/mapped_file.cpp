@@ -1,14 +1,12 @@
 // mmap and madvise.
 #include "braid/data/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
@@ -26,19 +24,12 @@ void ResidentPages::touched(int64_t bytes) {
   for (const MappedFile* file : files_) file->release();
 }
 
-// O_NONBLOCK: opening a named pipe must not wait for its writer before fstat can refuse it.
 MappedFile::MappedFile(std::string path, std::shared_ptr<ResidentPages> pages)
     : path_(std::move(path)), pages_(std::move(pages)) {
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw IoError(path_, -1, cat("cannot open: ", std::strerror(errno)));
-  struct stat about {};
-  const bool regular = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-  const auto size = static_cast<size_t>(about.st_size);
-  void* at = regular && size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0) : nullptr;
-  const int error = errno;
-  ::close(fd);
-  if (!regular) throw IoError(path_, -1, "is not a regular file");
-  if (at == MAP_FAILED) throw IoError(path_, -1, cat("cannot map: ", std::strerror(error)));
+  const CheckedFile file(path_, Links::Followed);
+  const auto size = static_cast<size_t>(file.bytes());
+  void* at = size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0) : nullptr;
+  if (at == MAP_FAILED) throw IoError(path_, -1, cat("cannot map: ", std::strerror(errno)));
   if (size > 0) ::madvise(at, size, MADV_RANDOM);
   bytes_ = {static_cast<const std::byte*>(at), size};
   const std::scoped_lock hold(pages_->lock_);

@@ -17,7 +17,7 @@
 namespace braid {
 namespace {
 
-constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096, kMostProblems = 20;
+constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096;
 
 struct EncodedDocument {
   std::vector<uint32_t> train, validation;  // each ended by end-of-text, or empty
@@ -133,7 +133,8 @@ class Preparation {
       progress_ = std::move(*earlier);
     } else {
       files_.create_directories(request_.out);
-      progress_ = {plan_.manifest, {0, 0, 0, plan_.stamp}};
+      progress_ = {plan_.manifest, {}};
+      replace_file(files_, in_out(kInputRecordName), input_record_json(plan_.record));
       save_progress();
     }
     copy_tokenizer();
@@ -155,9 +156,9 @@ class Preparation {
       status_.total_bytes += plan_.manifest.sources[s].text_bytes;
       for (const auto& part : progress_.manifest.sources[s].parts) {
         status_.num_tokens += part.train.num_tokens + part.validation.num_tokens;
-        status_.num_documents += part.train.num_documents + part.validation.num_documents;
       }
     }
+    status_.num_documents = progress_.manifest.num_documents();
     status_.text_bytes = bytes_before(progress_.cursor);
   }
 
@@ -184,7 +185,7 @@ class Preparation {
     }
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + reader.num_bad_lines();
     if (!writer_->empty()) finish_part(source);
-    progress_.cursor = {static_cast<int64_t>(source) + 1, 0, 0, plan_.stamp};
+    progress_.cursor = {static_cast<int64_t>(source) + 1};
     status_.text_bytes = bytes_before(progress_.cursor);
     save_progress();
   }
@@ -196,13 +197,6 @@ class Preparation {
       if (!document) break;
       bytes += document->text.size();
       batch.push_back(std::move(*document));
-    }
-    if (!reader.problems().empty()) {  // nothing more is made, but the rest of the source is looked at
-      while (reader.problems().size() < kMostProblems && reader.next()) {
-      }
-      auto found = reader.problems();
-      found.push_back({"--skip-bad-lines", "", "passes over such lines and counts them", ""});
-      throw ConfigError(std::move(found));
     }
     return batch;
   }
@@ -222,8 +216,9 @@ class Preparation {
     writer_->add(document, part_);
     status_.num_tokens += static_cast<int64_t>(document.train.size() + document.validation.size());
     ++status_.num_documents;
+    ++progress_.manifest.sources[source].num_documents;
     progress_.manifest.sources[source].bad_lines = bad_lines_before_ + document.bad_lines;
-    progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset, plan_.stamp};
+    progress_.cursor = {static_cast<int64_t>(source), document.next_file, document.next_offset};
     if (writer_->num_train_tokens() < request_.shard_tokens) return;
     finish_part(source);
     save_progress();

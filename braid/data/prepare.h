@@ -15,7 +15,7 @@
 namespace braid {
 
 struct PrepareRequest {
-  std::string out;  // the folder to fill: not there, empty, or holding an unfinished preparation of the same
+  std::string out;  // the folder to fill: not there, empty, or holding a preparation of the same, finished or not
   std::string tokenizer = "bytes";
   std::vector<std::string> inputs;   // text files, .jsonl files, folders
   std::vector<std::string> include;  // file name patterns inside folders; empty: all
@@ -41,10 +41,11 @@ struct PrepareResult {
 
 // Fills `request.out`. Killed at any moment and called again with the same request it goes on behind the last finished
 // token file, and the bytes of the folder come out as if it had never stopped. A folder that is complete is left as it
-// is. `tell` hears from time to time where it is. The result does not depend on `threads`. Memory: a few MiB of text
-// with its tokens, or the largest document, and 8 bytes per document of a token file.
-// Throws ConfigError with every problem of the request, or of the lines of .jsonl files (up to 20) unless bad ones are
-// to be skipped; IoError.
+// is. Either was made of the same inputs: a file that is new, gone, or of another size or time of change since the
+// folder was begun is named and nothing is done. `tell` hears from time to time where it is. The result does not depend
+// on `threads`. Memory: a few MiB of text with its tokens, or the largest document, and 8 bytes per document of a token
+// file. Throws ConfigError with every problem of the request, or of the lines of .jsonl files (up to 20) unless bad
+// ones are to be skipped; IoError.
 PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
                       const std::function<void(const PrepareStatus&)>& tell);
 

@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/base/utf8.h"
 #include "braid/data/tokenizer_identity.h"
 
 namespace braid {
@@ -66,7 +67,8 @@ void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
 uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
 PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
-  PreparedSource source{inputs, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
+  PreparedSource source{{}, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
+  for (const auto& input : inputs) source.inputs.push_back(whole_characters(input));
   std::string listing;
   for (const auto& file : files) {
     listing += cat(file.path, '\0', file.bytes, '\n');
@@ -74,16 +76,6 @@ PreparedSource source_of(const std::vector<std::string>& inputs, double weight, 
   }
   source.listing = digest(listing);
   return source;
-}
-
-uint64_t stamp_of(const std::vector<std::vector<Document>>& sources) {
-  std::string all;
-  for (const auto& files : sources) {
-    for (const auto& file : files) {
-      all += cat(file.path, '\0', file.bytes, ' ', change_time(file.path), '\n');
-    }
-  }
-  return digest(all);
 }
 
 void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& found) {
@@ -108,19 +100,21 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
 PreparedManifest without_parts(PreparedManifest manifest) {
   for (auto& source : manifest.sources) {
     source.parts.clear();
-    source.bad_lines = 0;
+    source.bad_lines = source.num_documents = 0;
   }
   return manifest;
 }
 
 // Which options would have to be as they were.
-Problems differences(const PreparedManifest& now, const PreparedManifest& was, const std::string& out) {
+Problems changed_options(const PreparedManifest& now, const PreparedManifest& was, const std::string& out) {
   Problems found;
   const std::string rule = cat("must be as in ", out, ", which holds other data (or name another --out)");
   const auto compare = [&](const char* option, const std::string& value, const std::string& before) {
     if (value != before) found.push_back({option, value, rule, before});
   };
-  const auto mark = [](const TokenizerMark& tokenizer) { return cat(tokenizer.name, " ", hex(tokenizer.identity)); };
+  const auto mark = [](const TokenizerMark& tokenizer) {
+    return cat(tokenizer.name, " ", hex(tokenizer.identity), " with end of text ", tokenizer.end_of_text);
+  };
   compare("--tokenizer", mark(now.tokenizer), mark(was.tokenizer));
   compare("--validation-fraction", exact(now.validation_fraction), exact(was.validation_fraction));
   compare("--shard-tokens", cat(now.shard_tokens), cat(was.shard_tokens));
@@ -134,18 +128,42 @@ Problems differences(const PreparedManifest& now, const PreparedManifest& was, c
     return text;
   };
   compare("INPUT", inputs(now), inputs(was));
-  if (found.empty() && now != was) {
-    found.push_back({"INPUT", inputs(now), cat("has other files or sizes than when ", out, " was begun"), ""});
+  return found;
+}
+
+// Lines that were passed over are missing from what is there. Where none was, the folder holds what it would hold
+// whatever was said of bad lines.
+void refuse_missing_lines(const PrepareRequest& request, const PreparedManifest& was, Problems& found) {
+  int64_t bad_lines = 0;
+  for (const auto& source : was.sources) bad_lines += source.bad_lines;
+  if (bad_lines == 0 || request.bad_lines == BadLines::Skipped) return;
+  found.push_back({"--skip-bad-lines", "",
+                   cat("must be given as when ", request.out, " was begun, which has passed over ", bad_lines,
+                       " bad lines (or name another --out)"),
+                   ""});
+}
+
+// What is not as it was when the folder was begun: the options, else the files.
+Problems differences(const PrepareRequest& request, const PreparePlan& plan, const PreparedManifest& manifest) {
+  const PreparedManifest was = without_parts(manifest);
+  Problems found = changed_options(plan.manifest, was, request.out);
+  refuse_missing_lines(request, manifest, found);
+  if (!found.empty()) return found;
+  if (const auto record = recorded_inputs(request.out)) found = changed_inputs(plan.record, *record, request.out);
+  if (found.empty() && plan.manifest != was) {
+    found.push_back({"INPUT", "", cat("has other files or sizes than when ", request.out, " was begun"), ""});
   }
   return found;
 }
 
+// But for what a call leaves that was stopped before it began.
 bool holds_nothing(const std::string& folder) {
   const PathKind kind = path_kind(folder);
   if (kind == PathKind::Nothing) return true;
   if (kind != PathKind::Folder) throw ConfigError({{"--out", folder, "must be a folder", ""}});
   const auto names = names_in(folder);
-  return std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".tmp"); });
+  return std::all_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.ends_with(".tmp") || name == kInputRecordName; });
 }
 
 }  // namespace
@@ -165,7 +183,7 @@ PreparePlan prepare_plan(const PrepareRequest& request) {
   manifest.shard_tokens = request.shard_tokens;
   manifest.include = request.include;
   manifest.text_field = request.text_field;
-  plan.stamp = stamp_of(plan.files);
+  plan.record = input_record(plan.files);
   return plan;
 }
 
@@ -174,18 +192,21 @@ std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, c
   PrepareProgress progress;
   const auto is_there = [](const std::string& file) { return path_kind(file) != PathKind::Nothing; };
   if (is_there(request.out + "/manifest.json") && is_prepared(request.out)) {
-    progress = {read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size()), 0, 0, plan.stamp}};
+    progress = {read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size())}};
   } else if (is_there(path)) {
+    if (!is_there(request.out + "/" + kInputRecordName)) {
+      throw ConfigError({{"--out", request.out,
+                          cat("must be another folder: which files it was begun with is not told there (",
+                              kInputRecordName, " is missing, as older versions left it)"),
+                          ""}});
+    }
     progress = parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));
   } else if (holds_nothing(request.out)) {
     return std::nullopt;
   } else {
     throw ConfigError({{"--out", request.out, "must be a new or empty folder", ""}});
   }
-  auto found = differences(plan.manifest, without_parts(progress.manifest), request.out);
-  if (found.empty() && progress.cursor.stamp != plan.stamp) {
-    found.push_back({"INPUT", "", cat("has a file that changed since ", request.out, " was begun"), ""});
-  }
+  auto found = differences(request, plan, progress.manifest);
   if (!found.empty()) throw ConfigError(std::move(found));
   return progress;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/data/document_list.h"
+#include "braid/data/input_record.h"
 #include "braid/data/prepare.h"
 #include "braid/data/tokenizer.h"
 
@@ -17,15 +18,15 @@ struct PreparePlan {
   std::vector<std::vector<Document>> files;  // of each source
   PassedOver passed_over;                    // in all inputs
   std::unique_ptr<Tokenizer> tokenizer;
-  uint64_t stamp = 0;  // of the files' names, sizes and times of change
+  InputRecord record;  // of `files`
 };
 
 // Throws ConfigError with every problem of the request.
 PreparePlan prepare_plan(const PrepareRequest& request);
 
 // How far an earlier call came in the plan's folder: empty when there was none, and the whole manifest with a cursor
-// behind the last source when it is complete. Throws ConfigError when the folder holds anything else, IoError when its
-// manifest is damaged.
+// behind the last source when it is complete. Throws ConfigError when the folder holds anything else, was begun with
+// other options, or with files that have changed since; IoError when its manifest is damaged.
 std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
 
 }  // namespace braid

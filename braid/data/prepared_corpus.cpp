@@ -79,8 +79,26 @@ Blend blend_of(const std::vector<OpenFolder>& folders, const std::vector<double>
   return blend;
 }
 
-void add_mark(const std::string& name, const TokenFileInfo& listed, std::vector<ContentMark>& marks) {
-  if (listed.num_tokens > 0) marks.push_back({name, listed.num_documents, listed.bytes, listed.digest});
+CorpusOrigin origin_of(const std::vector<PreparedFolder>& folders, const std::shared_ptr<ResidentPages>& pages) {
+  CorpusOrigin origin;
+  std::vector<std::string> paths;
+  const auto add = [&](const std::string& folder, const std::string& name, const TokenFileInfo& listed) {
+    if (listed.num_tokens == 0) return;
+    origin.sources.push_back({name, listed.num_documents, listed.bytes, listed.digest});
+    paths.push_back(folder + "/" + name);
+  };
+  for (const auto& folder : folders) {
+    for (const auto& source : folder.manifest.sources) {
+      for (const auto& part : source.parts) {
+        add(folder.path, part.train_name, part.train);
+        add(folder.path, part.validation_name, part.validation);
+      }
+    }
+  }
+  origin.digest_as = [paths, pages](size_t source, DigestKind kind) {
+    return TokenFile(paths.at(source), pages).digest_as(kind);
+  };
+  return origin;
 }
 
 }  // namespace
@@ -131,14 +149,9 @@ Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::ve
   for (const auto& folder : folders) {
     train.push_back(open_half(folder, Half::Train, pages));
     validation.push_back(open_half(folder, Half::Validation, pages));
-    for (const auto& source : folder.manifest.sources) {
-      for (const auto& part : source.parts) {
-        corpus.num_documents += part.train.num_documents + part.validation.num_documents;
-        add_mark(part.train_name, part.train, corpus.origin.sources);
-        add_mark(part.validation_name, part.validation, corpus.origin.sources);
-      }
-    }
+    corpus.num_documents += folder.manifest.num_documents();
   }
+  corpus.origin = origin_of(folders, pages);
   corpus.train = blend_of(train, weights);
   corpus.validation = blend_of(validation, weights);
   std::erase_if(corpus.validation, [](const BlendPart& part) { return part.tokens->num_tokens() == 0; });

@@ -50,7 +50,8 @@ TokenFileInfo info_of(const OrderedJson& json, const std::string& path) {
 OrderedJson json_of(const PreparedSource& source) {
   OrderedJson json{{"inputs", source.inputs},        {"weight", source.weight},
                    {"files", source.num_files},      {"text_bytes", source.text_bytes},
-                   {"listing", hex(source.listing)}, {"parts", OrderedJson::array()}};
+                   {"listing", hex(source.listing)}, {"documents", source.num_documents},
+                   {"parts", OrderedJson::array()}};
   if (source.bad_lines > 0) json["bad_lines"] = source.bad_lines;
   for (const auto& part : source.parts) {
     OrderedJson entry = OrderedJson::object();
@@ -59,6 +60,13 @@ OrderedJson json_of(const PreparedSource& source) {
     json["parts"].push_back(std::move(entry));
   }
   return json;
+}
+
+// What manifests without a number of documents are taken to have: what their files hold.
+int64_t documents_in_files(const std::vector<PreparedPart>& parts) {
+  int64_t sum = 0;
+  for (const auto& part : parts) sum += part.train.num_documents + part.validation.num_documents;
+  return sum;
 }
 
 PreparedSource source_of(const OrderedJson& json, const std::string& path) {
@@ -82,6 +90,7 @@ PreparedSource source_of(const OrderedJson& json, const std::string& path) {
     }
     source.parts.push_back(std::move(part));
   }
+  source.num_documents = json.value("documents", documents_in_files(source.parts));
   return source;
 }
 
@@ -121,12 +130,18 @@ PreparedManifest manifest_of(const OrderedJson& json, const std::string& path) {
 
 }  // namespace
 
+int64_t PreparedManifest::num_documents() const {
+  int64_t sum = 0;
+  for (const auto& source : sources) sum += source.num_documents;
+  return sum;
+}
+
 std::string manifest_json(const PreparedManifest& manifest) { return sealed_json(json_of(manifest), kIndent); }
 
 std::string progress_json(const PrepareProgress& progress) {
   OrderedJson json = json_of(progress.manifest);
-  const auto& [source, file, offset, stamp] = progress.cursor;
-  json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}, {"stamp", hex(stamp)}};
+  const auto& [source, file, offset] = progress.cursor;
+  json["cursor"] = {{"source", source}, {"file", file}, {"offset", offset}};
   return sealed_json(json, kIndent);
 }
 
@@ -141,8 +156,7 @@ PrepareProgress parse_prepare_progress(const std::string& path, const std::strin
   read_sealed_json(path, text, [&](const OrderedJson& json) {
     const OrderedJson& at = json.at("cursor");
     progress = {manifest_of(json, path),
-                {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(), at.at("offset").get<int64_t>(),
-                 hex_in(at, "stamp", path)}};
+                {at.at("source").get<int64_t>(), at.at("file").get<int64_t>(), at.at("offset").get<int64_t>()}};
   });
   return progress;
 }

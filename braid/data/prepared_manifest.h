@@ -32,12 +32,13 @@ struct PreparedPart {
 
 // One input, or all of them together when they have no weights.
 struct PreparedSource {
-  std::vector<std::string> inputs;  // as given
+  std::vector<std::string> inputs;  // as given, but for bytes that are no UTF-8, which are U+FFFD
   double weight = 0;                // share of the samples against the other sources'; 0: by size
   uint64_t listing = 0;             // digest of the names and sizes of the files below the inputs
   int64_t num_files = 0, text_bytes = 0;
   std::vector<PreparedPart> parts;
-  int64_t bad_lines = 0;  // of .jsonl files, skipped
+  int64_t bad_lines = 0;      // of .jsonl files, skipped
+  int64_t num_documents = 0;  // of the parts; a text whose end is held out lies in two files and is one
 
   bool operator==(const PreparedSource&) const = default;
 };
@@ -50,6 +51,8 @@ struct PreparedManifest {
   std::string text_field;
   std::vector<PreparedSource> sources;
 
+  int64_t num_documents() const;  // of all sources
+
   bool operator==(const PreparedManifest&) const = default;
 };
 
@@ -58,7 +61,6 @@ struct PrepareCursor {
   int64_t source = 0;
   int64_t file = 0;    // of the source's files
   int64_t offset = 0;  // in it, of the next line or document
-  uint64_t stamp = 0;  // digest of the files' names, sizes and times of change
 
   bool operator==(const PrepareCursor&) const = default;
 };

@@ -5,26 +5,19 @@
 #include <span>
 
 #include "braid/base/checked_file.h"
-#include "braid/data/unicode_classes.h"
+#include "braid/base/utf8.h"
 
 namespace braid {
 namespace {
 
 constexpr int64_t kHeadBytes = 8192;
 
-// Whether these last bytes may begin a character.
-bool may_be_cut(std::string_view bytes) {
-  const auto lead = static_cast<unsigned char>(bytes[0]);
-  const size_t whole = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  return lead >= 0xC2 && lead <= 0xF4 && bytes.size() < whole;
-}
-
 }  // namespace
 
 bool is_text_so_far(std::string_view head) {
   for (size_t at = 0; at < head.size();) {
     const Utf8Char c = utf8_at(head, at);
-    if (c.code == kNotUtf8) return may_be_cut(head.substr(at));
+    if (c.code == kNotUtf8) return begins_character(head.substr(at));
     if (c.code == 0) return false;
     at += c.bytes;
   }

@@ -65,17 +65,21 @@ std::span<const uint64_t> TokenFile::words(int64_t offset, int64_t count) const 
   return {reinterpret_cast<const uint64_t*>(file_.bytes().data() + offset), static_cast<size_t>(count)};
 }
 
+std::span<const std::byte> TokenFile::block(int64_t number) const {
+  const auto size = static_cast<int64_t>(header_.block_bytes);
+  const int64_t at = static_cast<int64_t>(sizeof header_) + number * size;
+  return file_.bytes().subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(size, ends_at_ - at)));
+}
+
 void TokenFile::verify_blocks(int64_t begin_byte, int64_t end_byte) const {
   const auto size = static_cast<int64_t>(header_.block_bytes);
-  for (int64_t block = begin_byte / size; block * size < end_byte; ++block) {
-    std::atomic<uint64_t>& bits = verified_[static_cast<size_t>(block / 64)];
-    const uint64_t bit = uint64_t{1} << (block % 64);
+  for (int64_t number = begin_byte / size; number * size < end_byte; ++number) {
+    std::atomic<uint64_t>& bits = verified_[static_cast<size_t>(number / 64)];
+    const uint64_t bit = uint64_t{1} << (number % 64);
     if (bits.load(std::memory_order_relaxed) & bit) continue;
-    const int64_t at = static_cast<int64_t>(sizeof header_) + block * size;
-    const auto bytes =
-        file_.bytes().subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(size, ends_at_ - at)));
-    if (digest_of(kind_, bytes) != words(digests_at_ + 8 * block, 1)[0])
-      fail(at, cat("block ", block, " of its tokens is damaged"));
+    if (digest_of(kind_, block(number)) != words(digests_at_ + 8 * number, 1)[0]) {
+      fail(static_cast<int64_t>(sizeof header_) + number * size, cat("block ", number, " of its tokens is damaged"));
+    }
     bits.fetch_or(bit, std::memory_order_relaxed);
   }
 }
@@ -122,6 +126,25 @@ void TokenFile::verify() const {
     file_.touch(static_cast<size_t>(step));
     verify_blocks(byte, std::min(byte + step, ends_at_ - static_cast<int64_t>(sizeof header_)));
   }
+}
+
+NamedDigest TokenFile::digest_as(DigestKind kind) const {
+  if (kind == kind_) return info().digest;
+  verify();
+  TokenFileHeader header = header_;
+  set_digests(header, kind);
+  Digest blocks(kind);
+  const int64_t num_blocks = (footer_at_ - digests_at_) / 8;
+  for (int64_t number = 0; number < num_blocks; ++number) {
+    file_.touch(block(number).size());
+    const uint64_t digest = digest_of(kind, block(number));
+    blocks.add(std::as_bytes(std::span(&digest, 1)));
+  }
+  TokenFileFooter footer = footer_;
+  footer.documents_digest = digest_of(kind, std::as_bytes(words(ends_at_, num_documents())));
+  footer.blocks_digest = blocks.value();
+  footer.header_digest = header.digest;
+  return {digest_of_part(kind, footer), kind};
 }
 
 }  // namespace braid

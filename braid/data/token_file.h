@@ -30,6 +30,9 @@ class TokenFile final : public TokenSource {
   TokenFileInfo info() const;
   // Reads every byte. Throws IoError at the first that is damaged.
   void verify() const;
+  // What info().digest would be of a file with the same tokens, documents, vocabulary and tokenizer whose digests are
+  // of `kind`. Verifies and reads every byte where that is another kind than the file's own.
+  NamedDigest digest_as(DigestKind kind) const;
 
  private:
   [[noreturn]] void fail(int64_t offset, const std::string& why) const;
@@ -37,6 +40,7 @@ class TokenFile final : public TokenSource {
   void read_footer();
   void verify_blocks(int64_t begin_byte, int64_t end_byte) const;
   void verify_documents() const;
+  std::span<const std::byte> block(int64_t number) const;
   std::span<const uint64_t> words(int64_t offset, int64_t count) const;
 
   MappedFile file_;

@@ -1,10 +1,13 @@
 // The bytes of a token file, shared by its reader and its writer (docs/token_file_format.md).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "braid/base/digest.h"
@@ -52,6 +55,16 @@ inline std::optional<DigestKind> digest_kind(const TokenFileHeader& header) {
 template <class Part>
 uint64_t digest_of_part(DigestKind kind, const Part& part) {
   return digest_of(kind, std::as_bytes(std::span(&part, 1)).first(sizeof(Part) - sizeof part.digest));
+}
+
+// Makes the header that of a file whose digests are of `kind`; of XXH64 those of version 1 are. What it says of the
+// tokens stays.
+inline void set_digests(TokenFileHeader& header, DigestKind kind) {
+  header.version = kind == DigestKind::Xxh64 ? 1 : kTokenFileVersion;
+  const std::string name = kind == DigestKind::Xxh64 ? "" : text(kind);
+  std::fill(std::begin(header.digests), std::end(header.digests), '\0');
+  std::copy(name.begin(), name.end(), header.digests);
+  header.digest = digest_of_part(kind, header);
 }
 
 constexpr int64_t padded_bytes(int64_t num_tokens, int64_t width) { return (num_tokens * width + 7) / 8 * 8; }

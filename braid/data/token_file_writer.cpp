@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-constexpr DigestKind kDigests = DigestKind::Xxh3;  // as the header says
+constexpr DigestKind kDigests = DigestKind::Xxh3;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ TokenFileWriter::TokenFileWriter(FileSystem& files, const std::string& path, int
   header_.width = static_cast<uint32_t>(token_width(vocab));
   header_.vocab = static_cast<uint64_t>(vocab);
   header_.tokenizer = tokenizer;
-  header_.digest = digest_of_part(kDigests, header_);
+  set_digests(header_, kDigests);
   block_.reserve(header_.block_bytes);
   append(std::as_bytes(std::span(&header_, 1)));
 }

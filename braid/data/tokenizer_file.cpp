@@ -40,29 +40,26 @@ std::optional<Json> json_of(const fs::path& path, Faults& faults) {
   const auto content = content_of(path, faults);
   if (!content) return std::nullopt;
   Json json;
-  const JsonFault fault = read_json(*content, json);
+  const JsonFault fault = read_json(*content, json, RepeatedKeys::Refused);
   if (fault.line == 0) return json;
   faults.add(cat(path.filename().string(), ":", fault.line), fault.why);
   return std::nullopt;
 }
 
 // A merge is a line "left right"; a line "#version: ..." is none.
-std::vector<std::string> merge_lines(const std::string& content) {
-  std::vector<std::string> lines;
+void add_merges(const std::string& content, BpeVocabulary& vocabulary) {
   std::istringstream in(content);
-  for (std::string line; std::getline(in, line);) {
+  int64_t number = 1;
+  for (std::string line; std::getline(in, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty() && !line.starts_with("#version")) lines.push_back(line);
+    if (!line.empty() && !line.starts_with("#version")) vocabulary.add_merge(line, cat("merges.txt:", number, " "));
   }
-  return lines;
 }
 
 BpeModel read_two_files(const fs::path& folder, Faults& faults) {
   BpeVocabulary vocabulary(faults);
   if (const auto json = json_of(folder / "vocab.json", faults)) vocabulary.add_tokens(*json, "vocab.json");
-  if (const auto content = content_of(folder / "merges.txt", faults)) {
-    for (const auto& line : merge_lines(*content)) vocabulary.add_merge(line);
-  }
+  if (const auto content = content_of(folder / "merges.txt", faults)) add_merges(*content, vocabulary);
   BpeModel model = vocabulary.finish(WholePieces::Merge);
   model.pretokenizer.regexes = {std::string(kGpt2Regex)};
   return model;

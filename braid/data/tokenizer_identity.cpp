@@ -8,6 +8,7 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -23,18 +24,18 @@ std::string tokenizer_bytes(const std::string& path) { return file_content(path,
 
 std::vector<std::string> tokenizer_files(const std::string& name) {
   if (name == "bytes") return {};
-  std::error_code unreadable;
-  const bool folder = fs::is_directory(name, unreadable);
+  const auto is_there = [](const fs::path& path) { return path_kind(path) != PathKind::Nothing; };
+  const bool folder = path_kind(name) == PathKind::Folder;
   const fs::path home = folder ? fs::path(name) : fs::path(name).parent_path();
   std::vector<std::string> files;
   if (!folder) {
     files = {name};
-  } else if (fs::exists(home / "tokenizer.json", unreadable)) {
+  } else if (is_there(home / "tokenizer.json")) {
     files = {home / "tokenizer.json"};
   } else {
     files = {home / "vocab.json", home / "merges.txt"};
   }
-  if (fs::exists(home / kConfigName, unreadable)) files.push_back(home / kConfigName);
+  if (is_there(home / kConfigName)) files.push_back(home / kConfigName);
   return files;
 }
 

@@ -12,7 +12,8 @@ namespace braid {
 constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;  // of any of its files: none comes near it
 
 // The files that `name`, a DataSpec::tokenizer, is made of: none for "bytes"; a tokenizer.json, or a vocab.json with a
-// merges.txt, and where it exists a tokenizer_config.json. They need not exist.
+// merges.txt, and where it exists a tokenizer_config.json. They need not exist. Throws IoError where the system does
+// not say whether one does.
 std::vector<std::string> tokenizer_files(const std::string& name);
 
 // XXH64, whatever files around it have, over the files that decide tokens (all of tokenizer_files() but

@@ -98,7 +98,7 @@ class Reader {
       if (merge.is_string()) {
         vocabulary_.add_merge(merge.get<std::string>());
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-        vocabulary_.add_merge(merge[0].get<std::string>(), merge[1].get<std::string>());
+        vocabulary_.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>());
       } else {
         ++malformed;
       }

@@ -29,6 +29,21 @@ TEST(JsonText, NamesTheLineAndWhatStandsThere) {
   EXPECT_EQ(said("{} {}"), "1 is not JSON: unexpected '{'; expected end of input");
 }
 
+TEST(JsonText, RefusesAKeyThatStandsTwiceWhereItIsAskedTo) {
+  const auto said_of_keys = [](const std::string& text) {
+    nlohmann::json tree;
+    const JsonFault fault = read_json(text, tree, RepeatedKeys::Refused);
+    return cat(fault.line, " ", fault.why);
+  };
+  const std::string twice = "{\"a\": 1,\n \"b\": {\"a\": 2},\n \"\\u0061\": 3}";
+  EXPECT_EQ(said(twice), "0 ");
+  EXPECT_EQ(said_of_keys(twice), "3 has the key \"a\" twice in one object");
+  EXPECT_EQ(said_of_keys("[{\"a\": [{\"x\": 1}, {\"x\": 2}]}, {\"a\": {}}]"), "0 ");
+  EXPECT_EQ(said_of_keys("{\"a\": 1, \"a\":\n1, \"a\": 1}"),
+            "1 has the key \"a\" twice in one object, and 1 more such keys");
+  EXPECT_EQ(said_of_keys("{\"a\": 1, \"a\": tru}"), "1 is not JSON: invalid literal");
+}
+
 // The library repeats all that it read of the token at fault.
 TEST(JsonText, DoesNotRepeatTheFile) {
   EXPECT_LT(said("\"" + std::string(1 << 20, 'a')).size(), 100u);

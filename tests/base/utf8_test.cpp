@@ -22,6 +22,16 @@ TEST(WholeCharacters, HoldsBackUntilACharacterIsWhole) {
   EXPECT_EQ(text.end(), "");
 }
 
+TEST(BeginsCharacter, WhereAWellFormedOneIsCut) {
+  for (const char* start : {"\xC3", "\xE2", "\xE2\x82", "\xED\x9F", "\xF0\x9F\x98", "\xF4\x8F"}) {
+    EXPECT_TRUE(begins_character(start)) << start;
+  }
+  for (const char* start :
+       {"a", "\xC3\xA9", "\xC1", "\x80", "\xE0\x80", "\xED\xA0", "\xF4\x90", "\xE2z", "\xF0\x9F\x98!?"}) {
+    EXPECT_FALSE(begins_character(start)) << start;
+  }
+}
+
 // The rows of The Unicode Standard's table 3-8 and its neighbours: "U+FFFD Substitution of Maximal Subparts".
 TEST(WholeCharacters, ReplacesWhatNeverBecomesOne) {
   EXPECT_EQ(whole_characters("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"),

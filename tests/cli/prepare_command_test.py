@@ -98,7 +98,15 @@ class Prepare(unittest.TestCase):
         again = self.prepare("text")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("out is finished already: nothing was left to do\n", again.stdout)
+        self.assertIn("out: 20 documents, ", again.stdout)
         self.assertEqual(self.contents(), before)
+        changed = self.path / "text" / "07.txt"
+        was = changed.read_bytes()
+        changed.write_bytes(was.upper())
+        os.utime(changed, (1, 1))
+        again = self.prepare("text")
+        self.assertEqual(again.returncode, 2, again.stdout)
+        self.assertIn("INPUT = text/07.txt: was changed after out was begun\n", again.stderr)
 
         with open(self.path / "many.jsonl", "w") as file:
             for number in range(40000):
@@ -115,6 +123,25 @@ class Prepare(unittest.TestCase):
             self.assertIn(f"stopped; to go on: {BINARY} data prepare --out 'stopped one' --shard-tokens 2000 many.jsonl", said)
             shutil.rmtree(self.path / "stopped one")
 
+    def test_the_command_that_goes_on_can_be_pasted_whatever_is_in_it(self):
+        with open(self.path / "many.jsonl", "w") as file:
+            for number in range(40000):
+                file.write(json.dumps({"text": f"tale {number} of a lazy dog"}) + "\n")
+        name = b"it's\x1b[31m \\ odd\n\xff1\xc2\x9b \xc3\xa9"
+        out = os.path.join(os.fsencode(self.path), name)
+        process = subprocess.Popen([BINARY, "data", "prepare", "--shard-tokens", "2000", "many.jsonl", "--out", name],
+                                   cwd=self.path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while not os.path.exists(out + b"/progress.json"):
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate()[1].decode()  # UTF-8 all of it
+        command = said.strip().removeprefix("stopped; to go on: ")
+        self.assertTrue(command.isprintable(), repr(command))
+        self.assertTrue(command.endswith(r"--out $'it\'s\033[31m \\ odd\012\3771\302\233 é'"), command)
+        again = subprocess.run(["bash", "-c", command], cwd=self.path, capture_output=True)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertTrue(os.path.exists(out + b"/manifest.json"))
+
     def test_bad_lines_are_named_or_skipped_and_counted(self):
         (self.path / "bad.jsonl").write_text('{"text": "good"}\n{"text": tru}\n[]\n{"text": "good"}\n')
         done = self.prepare("bad.jsonl")
@@ -127,6 +154,7 @@ class Prepare(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("skipped 2 bad lines\n", done.stdout)
         self.assertIn("skipped 2 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
+        self.assertIn("--skip-bad-lines: must be given as when out was begun", self.prepare("bad.jsonl").stderr)
 
     def test_hidden_and_binary_files_are_passed_over_and_counted(self):
         (self.path / "text" / ".hidden").write_text("secret")

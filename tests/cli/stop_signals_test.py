@@ -39,7 +39,8 @@ class StopSignals(TinyRun):
             with self.subTest(number.name):
                 out = f"a {number.name}"
                 process = self.started(*ENDLESS, f"train.out={out}", 'train.sample_prompt="it\'s "',
-                                       "train.sample_tokens=2", "train.overwrite=true")
+                                       "train.sample_tokens=2", "train.overwrite=true",
+                                       f"data.paths=[{', '.join(['text'] * 4000)}]")  # a long command is shown whole
                 self.line_of(process, "step 1/")
                 process.send_signal(number)
                 code, said, told = self.ended(process)

@@ -68,6 +68,31 @@ class TrainBpe(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"INPUT = {text}: holds no file that --include names (*.py)\n"))
 
+    def test_lines_of_jsonl_are_read_as_prepare_reads_them(self):
+        lines, text = self.path / "lines.jsonl", self.path / "text.txt"
+        words = ["the strand\n", "the third", "a third strand"]
+        lines.write_text("".join(json.dumps({"id": 7, "story": word}) + "\n" for word in words))
+        text.write_text("of the strand")
+        done = self.train("--vocab", 270, "--out", self.path / "lined", "--text-field", "story", lines, text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(" pieces of 4 documents\n", done.stdout)
+        whole = [self.path / f"{number}.txt" for number in range(len(words))]
+        for file, word in zip(whole, words):
+            file.write_text(word)
+        self.assertEqual(self.train("--vocab", 270, "--out", self.path / "whole", text, *whole).returncode, 0)
+        self.assertEqual((self.path / "lined/tokenizer.json").read_text(), (self.path / "whole/tokenizer.json").read_text())
+
+        done = self.train("--vocab", 270, "--out", self.path / "bad", lines)
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
+                         (2, f'{lines}:1: must be a JSON object with a string "text"'))
+        self.assertIn("--skip-bad-lines: passes over such lines and counts them", done.stderr)
+        self.assertFalse((self.path / "bad").exists())
+        done = self.train("--vocab", 270, "--out", self.path / "good", "--skip-bad-lines", lines, text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(" pieces of 1 documents\n", done.stdout)
+        self.assertIn("skipped 3 bad lines\n", done.stdout)
+        self.assertIn("--text-field: must not be empty", self.train("--text-field", "", text).stderr)
+
     def test_what_the_system_refuses_is_no_mistake_of_braid(self):
         (self.path / "loop").symlink_to("loop")
         long_name = self.path / ("n" * 300)

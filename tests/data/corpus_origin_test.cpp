@@ -62,6 +62,10 @@ TEST_F(OriginOfText, ACopyOfATokenizerIsTheSameTokenizer) {
   EXPECT_EQ(tokenizer_identity(path("copy")), tokenizer_identity(path("tok/mine.json")));
   EXPECT_EQ(tokenizer_copy(path("copy")), copy);
   EXPECT_TRUE(tokenizer_copy("bytes").empty());
+  // A tokenizer.json that cannot be looked at is not another tokenizer's absence.
+  for (const char* name : {"vocab.json", "merges.txt"}) write_in("two", name, "{}");
+  std::filesystem::create_symlink("tokenizer.json", path("two/tokenizer.json"));
+  EXPECT_THROW(tokenizer_identity(path("two")), IoError);
   EXPECT_THROW(tokenizer_copy(path("nowhere")), IoError);
   EXPECT_NE(tokenizer_hash(1, 2), tokenizer_hash(1, 3));
   EXPECT_NE(tokenizer_hash(1, 2), tokenizer_hash(2, 2));

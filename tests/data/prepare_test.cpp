@@ -69,9 +69,11 @@ TEST_F(PrepareTest, TrainsAsTheTextItselfWould) {
 
 TEST_F(PrepareTest, ASingleTextHoldsOutItsEnd) {
   write(path("only"), "0123456789");
-  run(request({"only"}));
+  EXPECT_EQ(run(request({"only"})).last.num_documents, 1);
+  EXPECT_EQ(run(request({"only"})).last.num_documents, 1);  // as the folder says
   EXPECT_EQ(drawn(corpus().train), "01234567|");
   EXPECT_EQ(drawn(corpus().validation), "89|");
+  EXPECT_EQ(corpus().num_documents, 1);
 }
 
 TEST_F(PrepareTest, LinesAreDocumentsAndTheSameTextIsAlwaysOnTheSameSide) {
@@ -161,11 +163,22 @@ TEST_F(PrepareTest, BadLinesAreNamedOrCounted) {
   }
   DocumentReader reader({{path("bad.jsonl"), static_cast<int64_t>(lines.size())}}, {});
   reader.seek(0, static_cast<int64_t>(lines.find("no json")));
-  while (reader.next()) {
+  try {
+    reader.next();
+    ADD_FAILURE() << "no error";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 5u);
+    EXPECT_EQ(error.problems()[0].key, path("bad.jsonl:11"));
+    EXPECT_EQ(error.problems()[3].key, path("bad.jsonl:44"));
   }
-  ASSERT_EQ(reader.problems().size(), 4u);
-  EXPECT_EQ(reader.problems()[0].key, path("bad.jsonl:11"));
-  EXPECT_EQ(reader.problems()[3].key, path("bad.jsonl:44"));
+
+  std::string worse;
+  for (int i = 0; i < 30; ++i) worse += "no json\n";
+  write(path("worse.jsonl"), worse);
+  auto other = request({"worse.jsonl"});
+  other.out = path("worse");
+  const std::string twenty = message(other);
+  EXPECT_EQ(std::count(twenty.begin(), twenty.end(), '\n'), 20) << twenty;  // the last line says what to do
 
   std::filesystem::remove_all(path("out"));
   what.bad_lines = BadLines::Skipped;
@@ -200,6 +213,26 @@ TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
   ASSERT_EQ(old.origin.sources.size(), 2u);
   EXPECT_EQ(old.origin.sources[0],
             (ContentMark{"source0-train-00000.tokens", 1, 4224, {0x22e98650d2ffa83a, DigestKind::Xxh64}}));
+  // The same text prepared again has digests of another kind, and is known all the same.
+  const std::string tokens = drawn(old.train), held_out = drawn(old.validation);
+  std::filesystem::create_directory(path("again"));
+  write(path("again/a"), tokens.substr(0, tokens.size() - 1));
+  write(path("again/b"), held_out.substr(0, held_out.size() - 1));
+  auto what = request({"again"});
+  what.validation_fraction = 0.5;
+  run(what);
+  const Corpus young = corpus();
+  EXPECT_NE(young.origin.sources, old.origin.sources);
+  EXPECT_EQ(marks_like(old.origin.sources, young.origin), old.origin.sources);
+  EXPECT_EQ(marks_like(young.origin.sources, old.origin), young.origin.sources);
+  write(path("again/b"), std::string(held_out.size() - 1, 'b'));
+  what.out = path("other");
+  run(what);
+  const auto other = marks_like(old.origin.sources, corpus("other").origin);
+  EXPECT_EQ(other[0], old.origin.sources[0]);
+  EXPECT_NE(other[1], old.origin.sources[1]);
+  EXPECT_EQ(other[1].bytes, old.origin.sources[1].bytes);
+
   std::string text = content(path("old/manifest.json"));
   text[text.find("4224")] = '5';
   write(path("old/manifest.json"), text);

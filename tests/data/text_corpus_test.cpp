@@ -127,8 +127,10 @@ TEST(TextCheck, IsUtf8WithoutANul) {
   for (const char* text : {"", "plain", "\u00e9\u6f22\U0001F469", "cut \xF0\x9F\x91", "\xEF\xBB\xBFmark"}) {
     EXPECT_TRUE(is_text_so_far(text)) << text;
   }
-  for (const std::string& text : {std::string("a\0b", 3), std::string("caf\xE9 noir"), std::string("\x80"),
-                                  std::string("\xFF\xFE"), std::string("\xF0\x9F\x91xyz")}) {
+  for (const std::string& text :
+       {std::string("a\0b", 3), std::string("caf\xE9 noir"), std::string("\x80"), std::string("\xFF\xFE"),
+        std::string("\xF0\x9F\x91xyz"), std::string("overlong \xE0\x80"), std::string("surrogate \xED\xA0"),
+        std::string("too high \xF4\x90"), std::string("no second byte \xE2z")}) {
     EXPECT_FALSE(is_text_so_far(text)) << testing::PrintToString(text);
   }
 }

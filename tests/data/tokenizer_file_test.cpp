@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -163,6 +164,27 @@ TEST_F(TokenizerFile, AVocabularyThatDoesNotHoldTogether) {
                      "vocabulary: ids must be distinct whole numbers below 2^24; not so 2: twice (5, taken), <x> (-1)",
                      "merges: both sides and the result must be tokens; not so 2: \"q zz\", \"one two three\"",
                      "vocabulary: must have a token for every byte (byte level); missing 2: 97, 98"}));
+}
+
+TEST_F(TokenizerFile, AKeyThatStandsTwiceIsRefused) {
+  std::string vocab = json_["model"]["vocab"].dump(1);
+  vocab.replace(vocab.rfind("\n}"), 2, ",\n \"he\": 1\n}");
+  write("vocab.json", vocab);
+  write("merges.txt", "#version: 0.2\n");
+  const std::string line = std::to_string(std::count(vocab.begin(), vocab.end(), '\n'));
+  EXPECT_EQ(faults(folder_)[0], "vocab.json:" + line + ": has the key \"he\" twice in one object");
+  std::string text = json_.dump();
+  text.insert(1, "\"model\": {},\n");
+  write("tokenizer.json", text);
+  EXPECT_EQ(faults(folder_), Strings{"tokenizer.json:2: has the key \"model\" twice in one object"});
+}
+
+TEST_F(TokenizerFile, LinesOfMergesAreNamedByTheirNumber) {
+  write("vocab.json", json_["model"]["vocab"].dump());
+  write("merges.txt", "#version: 0.2\r\n\u00e0 \u00a4\r\n\r\none two three\nq zz");
+  EXPECT_EQ(faults(folder_)[0],
+            "merges: both sides and the result must be tokens; not so 2: merges.txt:4 \"one two three\", "
+            "merges.txt:5 \"q zz\"");
 }
 
 // A list of merges that was cut short leaves tokens that nothing makes.

@@ -86,6 +86,21 @@ TEST_F(FirstFormat, ComparesTheTokenizersFiles) {
   EXPECT_EQ(found[0].key, "data.tokenizer");
 }
 
+// Data that were prepared again by a version with another kind of digest are read again for the one that is compared.
+TEST_F(FirstFormat, ComparesDataByTheDigestsOfTheCheckpoint) {
+  const NamedDigest was{7, DigestKind::Xxh64}, is{9, DigestKind::Xxh3};
+  CheckpointInfo info = read_checkpoint_info(step_);
+  info.data = {{"a.tokens", 1, 2, was}};
+  CorpusOrigin origin;
+  origin.sources = {{"a.tokens", 1, 2, is}};
+  origin.digest_as = [&](size_t, DigestKind kind) { return kind == was.kind ? was : is; };
+  EXPECT_TRUE(resume_problems({resumed(3), origin}, info, step_).empty());
+  info.data[0].digest.value = 8;
+  const auto found = resume_problems({resumed(3), origin}, info, step_);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].key, "data.paths");
+}
+
 // The checkpoint remembers where the decay was to end, though nothing named it.
 TEST_F(FirstFormat, HasAHorizon) {
   const Continuation longer = continuation_of(resumed(10));

@@ -1,0 +1,16 @@
+// Options of commands that read documents: which files of folders they are in, and how lines of .jsonl are read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "braid/data/document_reader.h"
+
+namespace braid {
+
+// --include, --text-field and --skip-bad-lines.
+void add_document_options(CLI::App& app, std::vector<std::string>& include, std::string& text_field,
+                          BadLines& bad_lines);
+
+}  // namespace braid

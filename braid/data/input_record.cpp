@@ -1,0 +1,88 @@
+// Comparing path by path.
+#include "braid/data/input_record.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/path_look.h"
+#include "braid/base/sealed_json.h"
+#include "braid/base/text.h"
+#include "braid/base/utf8.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kRecordFormat = "braid inputs of prepared data";
+constexpr int64_t kMaxRecordBytes = 4'000'000'000;
+constexpr size_t kMostChanges = 20;
+
+std::map<std::string, InputFile> by_path(const InputRecord& record) {
+  std::map<std::string, InputFile> files;
+  for (const auto& file : record) files.emplace(file.path, file);
+  return files;
+}
+
+// How `now` differs from what it was; empty when it does not.
+std::string difference_of(const InputFile& now, const InputFile& was, const std::string& folder) {
+  if (now.bytes != was.bytes)
+    return cat("has ", now.bytes, " bytes; it had ", was.bytes, " when ", folder, " was begun");
+  return now.changed != was.changed ? cat("was changed after ", folder, " was begun") : "";
+}
+
+}  // namespace
+
+InputRecord input_record(const std::vector<std::vector<Document>>& sources) {
+  InputRecord record;
+  for (const auto& files : sources) {
+    for (const auto& file : files) {
+      record.push_back({whole_characters(file.path), file.bytes, change_time(file.path)});
+    }
+  }
+  return record;
+}
+
+std::string input_record_json(const InputRecord& record) {
+  nlohmann::ordered_json json{{"format", kRecordFormat}, {"files", nlohmann::ordered_json::array()}};
+  for (const auto& file : record) {
+    json["files"].push_back({{"path", file.path}, {"bytes", file.bytes}, {"changed", file.changed}});
+  }
+  return sealed_json(json, 1);
+}
+
+std::optional<InputRecord> recorded_inputs(const std::string& folder) {
+  const std::string path = folder + "/" + kInputRecordName;
+  if (path_kind(path) == PathKind::Nothing) return std::nullopt;
+  InputRecord record;
+  read_sealed_json(path, CheckedFile(path).content(kMaxRecordBytes), [&](const nlohmann::ordered_json& json) {
+    if (json.at("format") != kRecordFormat) throw IoError(path, -1, cat("format must be \"", kRecordFormat, "\""));
+    for (const auto& file : json.at("files")) {
+      record.push_back(
+          {file.at("path").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("changed").get<int64_t>()});
+    }
+  });
+  return record;
+}
+
+std::vector<Problem> changed_inputs(const InputRecord& now, const InputRecord& was, const std::string& folder) {
+  const auto files = by_path(now), before = by_path(was);
+  std::vector<Problem> found;
+  for (const auto& [path, file] : files) {
+    const auto known = before.find(path);
+    const std::string fault = known == before.end() ? cat("was not there when ", folder, " was begun")
+                                                    : difference_of(file, known->second, folder);
+    if (!fault.empty()) found.push_back({"INPUT", path, fault, ""});
+  }
+  for (const auto& [path, file] : before) {
+    if (!files.contains(path)) found.push_back({"INPUT", path, cat("is gone; ", folder, " was begun with it"), ""});
+  }
+  if (found.size() > kMostChanges) {
+    const size_t more = found.size() - kMostChanges;
+    found.resize(kMostChanges);
+    found.push_back({"INPUT", "", cat("has ", more, " more such files"), ""});
+  }
+  if (!found.empty()) found.push_back({"--out", folder, "must be another folder, or removed, where files changed", ""});
+  return found;
+}
+
+}  // namespace braid

@@ -1,0 +1,38 @@
+// Which files prepared data are made of, as they were when the work was begun: a file of its own in the folder, so that
+// a later call can say which of them is another one by now.
+// It knows what lies in the folder beside it as little as what stands in the files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/data/document_list.h"
+
+namespace braid {
+
+constexpr const char* kInputRecordName = "inputs.json";
+
+struct InputFile {
+  std::string path;  // bytes that are no UTF-8 replaced by U+FFFD
+  int64_t bytes = 0;
+  int64_t changed = 0;  // change_time()
+
+  bool operator==(const InputFile&) const = default;
+};
+
+using InputRecord = std::vector<InputFile>;  // of all sources, in their order
+
+// The files as they are. Throws IoError.
+InputRecord input_record(const std::vector<std::vector<Document>>& sources);
+
+std::string input_record_json(const InputRecord& record);
+// What was recorded in `folder`; nothing where no record is. Throws IoError when it is damaged.
+std::optional<InputRecord> recorded_inputs(const std::string& folder);
+
+// A problem of INPUT for each file (of the first twenty) that is new, gone, or of another size or time than in the
+// record of `folder`, and what to do about them.
+std::vector<Problem> changed_inputs(const InputRecord& now, const InputRecord& was, const std::string& folder);
+
+}  // namespace braid
