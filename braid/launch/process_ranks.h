@@ -39,8 +39,9 @@ struct ProcessRankOptions {
 // SIGQUIT and SIGTERM are passed on to the ranks and, when all have ended, raised here; SIGTSTP stops the ranks and the
 // caller until that is continued. Ranks die with the calling thread.
 //
-// Throws ConfigError, and forks nothing, when the process runs another thread already: a fork would leave the locks it
-// may hold locked for ever. LibTorch starts threads with the first large operation, so processes come first.
+// Throws ConfigError, and forks nothing, for more than 64 ranks and when the process runs another thread already: a
+// fork would leave the locks which that thread may hold locked for ever. LibTorch starts threads with the first large
+// operation, so processes come first.
 void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
                        const ProcessRankOptions& options = {});
 
