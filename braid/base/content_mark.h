@@ -1,4 +1,4 @@
-// What was read under some name, told by its content: equal marks are equal bytes, wherever they lie.
+// Identifies what was read under some name by its content: equal marks mean equal bytes, wherever the files lie.
 // It reads nothing.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Digests of a stream of bytes, made with xxHash: they find accidents (torn writes, flipped bits), not attacks.
-// It knows no files. Of what is written the digest is XXH3; XXH64 is read, and stays where digests are compared with
-// those of any version: of tokenizers, texts and lines.
+// It knows no files. New files are written with XXH3. XXH64 is read in older ones, and is used in every version for
+// digests that are compared across versions: of tokenizers, texts and lines.
 #pragma once
 
 #include <cstddef>

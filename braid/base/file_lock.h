@@ -18,7 +18,7 @@ class FileLock {
   // into the file for others to read, where the disk has room. `call` stands for flock(2) in tests. Throws IoError when
   // the file cannot be made or opened; links are not followed.
   FileLock(std::string path, const std::string& owner, Flock call = nullptr);
-  // Gives the lock back. The file stays, empty: who removed it could remove one that another process has just locked.
+  // Gives the lock back. The file stays, empty: removing it could remove a file that another process has just locked.
   ~FileLock();
   FileLock(const FileLock&) = delete;
 

@@ -1,4 +1,4 @@
-// JSON as people meet it: what is wrong with a text is said in words, with the line it is on.
+// Reading JSON that people write: a fault is reported in words, with the line it is on.
 // It opens no files and knows no format.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Questions about paths. Each is answered, or an IoError says why the system does not: no permission, links in a
+// Questions about paths. Each function answers or throws IoError with the system's reason: no permission, links in a
 // circle, a name that is too long. Links are followed unless it says otherwise.
 // It opens no file.
 #pragma once

@@ -30,8 +30,8 @@ std::string human_bytes(double bytes);
 std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
 
 // Text that somebody else has written (a name, a value, bytes of a file), to be shown on a terminal: control characters
-// and bytes that are no UTF-8 become escapes (\n, \x1b), so that it can neither steer the terminal nor end before its
-// end. What is longer than `most` bytes is cut there and says how long it is. Other text is left as it is.
+// and bytes that are no UTF-8 become escapes (\n, \x1b), so that it cannot steer the terminal and no NUL cuts it short.
+// Text of more than `most` bytes is cut there, with its length behind it. Other text is left as it is.
 enum class LineBreaks { Escaped, Kept };
 std::string printable(std::string_view text, size_t most, LineBreaks breaks = LineBreaks::Escaped);
 

@@ -17,7 +17,7 @@ namespace braid {
 
 // One rank's part of one tensor, or one of several parts under the same name.
 struct PlacedTensor {
-  std::string name;  // "wte.weight", "adamw.first_moment/wte.weight"
+  std::string name;  // "wte.weight"; optimizer's states have a "/": "adamw.first_moment/wte.weight"
   Placement placement;
   at::Tensor local;  // placement.local_shape, contiguous
 };
@@ -53,10 +53,10 @@ CheckpointInfo read_checkpoint_info(const std::string& directory);
 // were. Throws IoError naming the file that was changed.
 std::string tokenizer_folder(const std::string& directory);
 
-// Fills every `tensors[i].local` from `directory`; each rank reads just its own boxes. Padding is left as it is. Before
-// anything is written, names, shapes and types of all tensors are compared (ConfigError lists every difference), and so
-// are the sizes and headers of the files (IoError). Tensors of the checkpoint that nobody asks for are left alone.
-// Not collective. The bytes are not hashed: a rank reads parts; verify_checkpoint() reads all.
+// Fills every `tensors[i].local` from `directory`; a rank reads the rows that its boxes touch. Padding is left as it
+// is. Before anything is written, names, shapes and types of all tensors are compared (ConfigError lists every
+// difference), and so are the sizes and headers of the files (IoError). Tensors of the checkpoint that nobody asks for
+// are left alone. Not collective. The bytes are not hashed: a rank reads parts; verify_checkpoint() reads all.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
 
 // Reads every byte and compares hashes with the manifest. Throws IoError naming the file and tensor that were changed.

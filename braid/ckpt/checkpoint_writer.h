@@ -28,7 +28,8 @@ namespace braid {
 // Every method throws IoError. Unless publish() has returned, the destructor removes what was written.
 class CheckpointWriter {
  public:
-  // Clears away what a save that was stopped has left, and begins. `files` must outlive this.
+  // Removes what an interrupted save has left (or puts back the checkpoint that it set aside), and begins. `files` must
+  // outlive this.
   CheckpointWriter(std::string directory, CheckpointInfo info, FileSystem& files);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -39,7 +40,7 @@ class CheckpointWriter {
   void open(const std::string& name, std::vector<TensorEntry> tensors);
   void append(const at::Tensor& tensor);
   void close();
-  // On failure the checkpoint that was there before is back in its place.
+  // Renames the folder to its final name. On failure the checkpoint that was there before is back in its place.
   void publish();
 
  private:

@@ -1,5 +1,4 @@
-// Short texts between ranks: what each holds, how the save went.
-// It deliberately knows nothing of what they say.
+// Exchanging short texts between ranks, such as what each holds or how its part of a save went.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -24,7 +24,7 @@ struct GatheredTensor {
 
 class Gather {
  public:
-  // Collective: every rank tells what it holds. Of equal boxes, the lowest rank that holds one sends it. Throws
+  // Collective: every rank announces its boxes. Of equal boxes, that of the lowest rank is sent. Throws
   // InternalError, on every rank, naming a tensor that ranks describe differently or that the boxes do not cover.
   // `tensors` and `world` must outlive this.
   Gather(const std::vector<PlacedTensor>& tensors, Communicator& world);

@@ -1,5 +1,5 @@
-// The checkpoints in a run's folder: what they are called, which are there, which is the newest that is whole. It knows
-// nothing else of what a run leaves there.
+// The checkpoints in a run's folder: their names, which are there, and which is the newest that is whole. It knows no
+// other files of a run.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@ struct SavedCheckpoint {
 // folder cannot be read.
 std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run);
 
-// What saves that were stopped have left half-written in a run's folder.
+// The folders that interrupted saves have left half-written in a run's folder.
 std::vector<std::string> half_written_checkpoints(const std::string& run);
 
-// Gives a checkpoint the name step-N.undone (step-N.undone-2, where that is taken ...), under which it can be read and
-// is none of saved_checkpoints(). Returns the name. Throws IoError.
+// Renames a checkpoint to step-N.undone (step-N.undone-2 where that is taken, and so on): it can be read under that
+// name, and saved_checkpoints() does not list it. Returns the name. Throws IoError.
 std::string set_undone(const SavedCheckpoint& saved, FileSystem& files);
 std::vector<std::string> undone_checkpoints(const std::string& run);
 
-// Entries of a checkpoint's folder that its manifest does not list, or where that is damaged, that are no safetensors:
-// somebody else has put them there.
+// Entries of a checkpoint's folder that braid did not write: those that its manifest does not list, or, where the
+// manifest is damaged, those that are no safetensors files.
 std::vector<std::string> entries_of_others(const std::string& directory);
 
 struct CheckpointChoice {
   std::string directory;                 // empty: none is whole
-  std::vector<std::string> passed_over;  // newer ones that are not, "run/step-6/manifest.json: cannot be read"
+  std::vector<std::string> passed_over;  // newer ones that are not, and why: "run/step-6/manifest.json: cannot be read"
 };
 
 // `path` itself when it is a checkpoint. Else it is taken for the folder of a run: the newest of its checkpoints in

@@ -27,12 +27,12 @@ struct ChannelMessage {
   }
 };
 
-// What recv_any() has to tell.
+// What recv_any() returns.
 struct ChannelEvent {
   enum class Kind {
     Received,  // `message` of `peer`
-    Closed,    // `peer` sends no more; its own number: this endpoint is closed
-    TimedOut,  // nothing came until the deadline
+    Closed,    // `peer` has closed and sends no more; where `peer` is endpoint(), this endpoint itself is closed
+    TimedOut,  // no message with the tag came until the deadline
   };
   Kind kind = Kind::TimedOut;
   int peer = -1;
@@ -52,10 +52,10 @@ class Channel {
   virtual int endpoint() const = 0;  // this one's number, from 0
   virtual int num_endpoints() const = 0;
 
-  // Accepted: the peer receives it unless it closes before it looks. Itself may be the peer.
+  // Accepted: the peer gets the message unless it closes before it receives it. `peer` may be endpoint() itself.
   virtual Delivery send(int peer, int tag, ChannelMessage message) = 0;
-  // The next message with `tag`, from whomever. When there is none: a peer that has closed, once per peer and tag and
-  // after all it has sent with that tag. Otherwise waits. One thread at a time.
+  // The next message with `tag`, from any peer. A peer that has closed is reported as Closed once per tag, after all
+  // messages it has sent with that tag. With neither at hand it waits. One thread at a time.
   virtual ChannelEvent recv_any(int tag, Time deadline) = 0;
   // May be called from any thread, also while recv_any() waits: it then returns, and so does every later one. Messages
   // that nobody has received are dropped.

@@ -1,5 +1,5 @@
-// The calls of a communicator of CPU ranks, checked: what every backend refuses, and what a group of one need not do.
-// It does not know how ranks reach each other.
+// The rules of communicator.h that every backend of CPU ranks enforces before a call is issued. A group of one rank
+// answers here where nothing has to be done. It does not know how ranks reach each other.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ class CheckedCommunicator : public Communicator {
   void require_combinable(const at::Tensor& tensor, const char* op) const;
 
   Queue& queue_;
-  const bool identity_;  // nobody to talk to, and no queue to be behind
+  const bool identity_;  // one rank on a HostQueue: calls that change nothing are done at once
 };
 
 }  // namespace braid

@@ -3,10 +3,10 @@
 // Order of calls: all ranks of a group issue the same collectives in the same order. A rank makes all its calls from
 // one thread, its own; a Work may be waited for on any. Point-to-point batches match by (sender, receiver, tag) in
 // issue order and are independent of the collectives. Every call returns before the others have arrived. A Work keeps
-// its tensors alive; they must not be written (inputs: nor read, outputs) until the Work is ordered before the reader
-// or writer. Tensors are contiguous and of equal size and type on all ranks (broken promises: CommError naming rank and
-// operation). A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor and
-// every timing: a balanced binary tree over ranks,
+// its tensors alive; until it is ordered before the reader or writer, nobody writes its inputs and nobody reads or
+// writes its outputs. Tensors are contiguous and of equal size and type on all ranks; otherwise CommError names rank
+// and operation. A group of size 1 is the identity. Sums combine in a fixed order, the same for every size of tensor
+// and every timing: a balanced binary tree over ranks,
 //   ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)),
 // left-complete when the count is not a power of two. bfloat16 and float16 sums are formed in float32 and rounded once.
 #pragma once
@@ -75,7 +75,7 @@ class Communicator {
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
-  // What ranks of kind Thread can do beside (thread_ranks.h); null where they are processes.
+  // What ranks of kind Thread can do beside exchanging tensors (thread_ranks.h); null where ranks are processes.
   virtual ThreadRanks* thread_ranks() { return nullptr; }
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;
@@ -91,7 +91,7 @@ class Communicator {
   virtual Work all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
   virtual Work broadcast(const at::Tensor& tensor, int root) = 0;
   virtual Work barrier() = 0;
-  // All of them at once, in no order among themselves; done when all are.
+  // Starts all transfers at once, in no order among themselves; the Work is done when all of them are.
   virtual Work batch(std::span<const P2p> transfers) = 0;
 
   // Ranks that give the same colour form a group, ordered by key, then by rank. Collective, blocks. `name` is for

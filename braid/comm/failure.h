@@ -8,7 +8,7 @@ namespace braid {
 struct Failure {
   int rank;         // world rank at fault
   int reporter;     // world rank that noticed; its exception is the one to show
-  std::string why;  // reads on after "rank 2: "
+  std::string why;  // continues the sentence "rank 2: "
 };
 
 }  // namespace braid

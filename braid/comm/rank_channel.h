@@ -1,5 +1,5 @@
-// A rank's end of a channel to roles outside the mesh. Channels know of no world; this one shares the fate of the
-// rank's: a wait ends when the world fails, and a rank that leaves it behind by an exception fails the world first.
+// A rank's endpoint of a channel to roles outside the mesh. A Channel knows no world; this one is tied to the rank's: a
+// wait for a message ends when the world fails, and an exception that destroys the endpoint aborts the world first.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ class RankChannel final : public Channel {
  public:
   // `world` is any group of the rank's world, whose ranks are threads; it outlives this.
   RankChannel(std::unique_ptr<Channel> channel, Communicator& world);
-  // When an exception is on its way, the world is aborted before peers hear of a closed channel: the failure that they
-  // learn is this rank's.
+  // Where left_by_exception(), aborts the world before the channel closes, so that peers learn of this rank's failure
+  // and not of a closed channel.
   ~RankChannel() override;
 
-  // Whether an exception is on its way that was not when the channel was taken.
+  // Whether the stack is being unwound by an exception that was thrown after this was constructed.
   bool left_by_exception() const;
 
   int endpoint() const override { return channel_->endpoint(); }
@@ -38,7 +38,7 @@ class RankChannel final : public Channel {
   const int exceptions_before_;
   std::mutex mutex_;
   std::optional<Failure> failure_;     // of the world
-  std::shared_ptr<void> hears_of_it_;  // last: it calls end()
+  std::shared_ptr<void> hears_of_it_;  // registers end(); last, so that it is gone before what end() uses
 };
 
 }  // namespace braid

@@ -14,12 +14,12 @@ class ThreadRanks {
  public:
   virtual ~ThreadRanks() = default;
 
-  // Rank `root`'s object, for all ranks of the group to own; what the others give is not looked at. Collective, blocks.
+  // Rank `root`'s object, owned by all ranks of the group; what the others pass is ignored. Collective, blocks.
   virtual std::shared_ptr<void> share(std::shared_ptr<void> object, int root) = 0;
 
   // Calls `told` with the world's first failure: on the thread that brings it about, or at once where it has failed
-  // already. Not after the result is gone, whose destruction waits for a call under way. `told` returns soon, throws
-  // nothing, and neither registers nor releases others.
+  // already. Destroying the result ends the registration, after waiting for a call under way. `told` returns soon,
+  // throws nothing, and neither registers nor releases others.
   virtual std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) = 0;
 };
 

@@ -27,8 +27,8 @@ struct CudaServices {
 
   const char* (*problem)();  // why no device can be used; empty text when one can
   void (*facts)(int device, CudaDeviceFacts* out);
-  // The calling thread's work on `device` goes to a stream of its own from now on: the default stream cannot be
-  // captured. The thread's backward passes follow it there.
+  // Gives the calling thread a stream of its own on `device` for all further work, its backward passes included: the
+  // default stream cannot be captured.
   void (*take_stream)(int device);
   void* (*stream)(int device);  // the calling thread's cudaStream_t
   void (*memory)(int device, CudaMemory* out);
@@ -39,7 +39,7 @@ struct CudaServices {
   void* (*make_graph)();
   void (*begin_capture)(void* graph, void* share);
   void (*end_capture)(void* graph);
-  void (*abandon_capture)(void* graph);  // after what was to be recorded failed
+  void (*abandon_capture)(void* graph);  // after the recorded work threw
   void (*replay)(void* graph);           // returns before it has run
   void (*free_graph)(void* graph);
 };

@@ -1,4 +1,4 @@
-// How work is shared out among the blocks and threads of a device: plain arithmetic of the host. It depends on sizes
+// How work is divided among the blocks and threads of a device: plain arithmetic of the host. It depends on sizes
 // alone, never on the device, so that sums have the same bits on every one.
 #pragma once
 

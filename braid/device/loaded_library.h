@@ -8,7 +8,7 @@ namespace braid {
 // Whether other libraries opened later find this one's symbols.
 enum class Symbols { Private, Shared };
 
-// Opened for good: closing a library that has started threads or a device is no use and no good.
+// Never closed: a library that has started threads or a device cannot be unloaded safely.
 class LoadedLibrary {
  public:
   LoadedLibrary() = default;

@@ -1,5 +1,5 @@
-// Work that a step repeats, recorded once and replayed. It decides when to record, when to record anew and when to give
-// up; what the work is and how a device records it, others know.
+// Work that every step repeats, recorded once and replayed. It decides when to record, when to record anew and when to
+// give up; it knows neither the work nor how a device records it.
 //
 //   warm-up --(warm-up steps of one layout)--> record --> replay, replay, ..
 //      ^                                         | fails           |

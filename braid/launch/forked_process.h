@@ -1,7 +1,7 @@
-// A process forked from this one, held by a descriptor. A pid belongs to somebody else as soon as its process has ended
-// and been asked after: by a handler of SIGCHLD, by a wait for any child, or by the kernel where SIGCHLD is ignored.
-// The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever. It does not know what the process
-// does.
+// A process forked from this one, held by a descriptor. The system may give a pid to another process as soon as the
+// first has ended and been waited for: by a handler of SIGCHLD, by a wait for any child, or by the kernel where SIGCHLD
+// is ignored. The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever. It does not know what the
+// process does.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ namespace braid {
 class ForkedProcess {
  public:
   // Forks. The new process dies with the calling thread, is in a process group of its own, so that the terminal's
-  // signals reach it only by send(), and runs `life`, which does not return and writes to `line` what shall be heard.
-  // Throws RunError, with `name`, when the system refuses.
+  // signals reach it only by send(), and runs `life`, which does not return; what it writes to the descriptor `line` is
+  // heard() here. Throws RunError, with `name`, when the system refuses.
   ForkedProcess(const std::string& name, const std::function<void(int line)>& life);
-  // Kills it, if it runs still.
+  // Kills the process, if it still runs.
   ~ForkedProcess();
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
@@ -24,16 +24,16 @@ class ForkedProcess {
   bool runs() const { return descriptor_ >= 0; }  // as far as end() has noticed
   // Does nothing to a process that has ended.
   void send(int signal) const;
-  // Hears what it has written, and says in words how it ended; nullopt: it runs still.
+  // Reads what the process has written since, and returns how it ended, in words; nullopt while it runs.
   std::optional<std::string> end();
-  // All that end() has heard.
+  // All that the process has written, as far as end() has read it.
   const std::string& heard() const { return heard_; }
 
   // Readable when it has ended; -1 after end() has said so.
   int descriptor() const { return descriptor_; }
   // Readable when it has written, and when it can write no more; -1 once end() has noticed that.
   int line() const { return line_; }
-  // In another forked process: gives up the descriptors, which are its parent's.
+  // Called in another forked process: closes its copies of the descriptors, which are for the parent.
   void forget();
 
  private:

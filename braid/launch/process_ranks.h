@@ -1,5 +1,5 @@
 // Ranks as processes of this host: the same program, forked, with a communicator over shared memory. For modules that
-// use what a process has one of (the default random generator), which thread ranks would share.
+// use state of which a process has one, such as the default random generator: thread ranks would share it.
 //
 //   run_process_ranks(2, [&](Communicator& world) {
 //     torch::manual_seed(world.rank());
@@ -17,7 +17,7 @@
 namespace braid {
 
 struct ProcessRankOptions {
-  double deadline_seconds = 300;  // of every wait, but for the time it is stopped; passing it aborts the world
+  double deadline_seconds = 300;  // of every wait, less time in which it is stopped; passing it aborts the world
   // Once a rank has failed the others learn it at their next wait; those that live longer than this are killed.
   double grace_seconds = 10;
   int threads_per_rank = 0;  // that LibTorch computes with; 0: an equal share of the cores, at least one
@@ -32,15 +32,16 @@ struct ProcessRankOptions {
 // same type for the errors of base/errors.h, std::runtime_error for all others. A rank that is killed or exits aborts
 // the world too: a CommError with its rank. No process and no mapping is left behind, however this returns.
 //
-// Whoever takes the exit status of the ranks' processes, it returns: SIGCHLD may be ignored, and a handler may wait for
-// any child. How a rank ended that neither returned nor threw is then not known.
+// It does not depend on the exit status of the ranks' processes: SIGCHLD may be ignored, and a handler may wait for any
+// child. Where another has taken the status, a rank that neither returned nor threw is reported without how it ended.
 //
 // Each rank is in a process group of its own, so that a signal reaches it once, by way of the caller: SIGHUP, SIGINT,
 // SIGQUIT and SIGTERM are passed on to the ranks and, when all have ended, raised here; SIGTSTP stops the ranks and the
 // caller until that is continued. Ranks die with the calling thread.
 //
-// Throws ConfigError, and forks nothing, when the process runs another thread already: a fork would leave the locks it
-// may hold locked for ever. LibTorch starts threads with the first large operation, so processes come first.
+// Throws ConfigError, and forks nothing, for more than 64 ranks and when the process runs another thread already: a
+// fork would leave the locks which that thread may hold locked for ever. LibTorch starts threads with the first large
+// operation, so processes come first.
 void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
                        const ProcessRankOptions& options = {});
 

@@ -1,5 +1,5 @@
-// The signals by which a terminal ends or stops a program, and SIGTERM, as something to read, for a thread that passes
-// them on.
+// SIGTERM and the signals by which a terminal ends or stops a program, as a descriptor to read from, for a thread that
+// passes them on to other processes.
 #pragma once
 
 #include <csignal>
@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// Holds SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGTSTP back from the thread that makes it, until it is destroyed; those
-// of them that the thread had blocked before stay as they were.
+// Blocks SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGTSTP in the thread that constructs it, until it is destroyed. A
+// signal that the thread had blocked before stays blocked and is not taken here.
 class SignalRelay {
  public:
   // Throws RunError when the system refuses.
@@ -22,9 +22,10 @@ class SignalRelay {
   int descriptor() const { return descriptor_; }
   // Those that have come since the last call.
   std::vector<int> take();
-  // SIGTSTP with its usual effect on this process: returns when that is continued, at once where it is not stopped.
+  // Gives SIGTSTP its usual effect on this process. Returns when the process is continued, or at once where it was not
+  // stopped.
   void stop();
-  // In a forked child: signals are its own again.
+  // Called in a forked child: restores its signal mask and closes the descriptor.
   void leave_to_child();
 
  private:

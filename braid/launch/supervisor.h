@@ -1,5 +1,5 @@
-// Watches the processes of a world from their parent: brings home how each ended, tells the living of the dead, passes
-// signals on, and leaves none behind. It does not know what they do.
+// Watches the processes of a world from their parent: collects how each ended, fails the world when one ends without a
+// result, passes signals on, and leaves no process behind. It does not know what they do.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// Kills whoever is left when it is destroyed.
+// Its destructor kills the processes that still run.
 class Supervisor {
  public:
   Supervisor(SharedWorld& world, SignalRelay& signals, double grace_seconds)
@@ -25,7 +25,7 @@ class Supervisor {
   void start(const std::function<void(int line)>& life);
   // Returns when all have ended. A rank that ends without saying how fails the world.
   void run();
-  // Of a rank that has ended: what it wrote, whole or not.
+  // What a rank that has ended wrote about its end; cut short where it was killed meanwhile.
   const std::string& message(int rank) const { return ranks_[rank]->heard(); }
 
  private:

@@ -1,4 +1,4 @@
-// Which blocks of a stage are run again together. It counts blocks and runs none.
+// Recompute: which blocks of a stage are run again together in backward. It counts blocks and runs none.
 //
 //   every:2 on a stage with both ends     [embedding 1 2] [3 4] [5] [head]      the head's graph is kept
 #pragma once

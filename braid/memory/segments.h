@@ -1,6 +1,6 @@
-// The blocks of one stage, run in segments: forward keeps of a segment its graph or only its input; backward goes from
-// the last segment to the first and runs those without a graph once more. Autograd never calls itself: a graph ends at
-// its segment's borders, and this class hands the gradient on.
+// Activation recompute of one stage: its blocks are run in segments, of which forward keeps the graph or only the
+// input. Backward goes from the last segment to the first and first runs those without a graph once more. Autograd
+// never calls itself: a graph ends at its segment's borders, and this class hands the gradient on.
 //
 //   forward    x0 -> [ 0 1 ] -> x2 -> [ 2 3 ] -> x4 -> [ head ] -> loss        kept: x0, x2 and the graph of the head
 //   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
@@ -20,8 +20,8 @@
 
 namespace braid {
 
-// Called around every block that runs: before it, and when its parameters are not needed any more. A backward calls
-// them around a whole segment, block by block from the last. May be empty.
+// Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
+// a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.
 struct BlockHooks {
   std::function<void(int block, Phase phase)> before, after;
 };
@@ -29,11 +29,10 @@ struct BlockHooks {
 // When a backward's weight gradients are computed.
 enum class WeightPass {
   Later,   // they wait on the queue, which holds what they need
-  AtOnce,  // each as soon as it can be: of no more than one layer are inputs and gradients held for it
+  AtOnce,  // inside the layer's backward: inputs and output gradients of one layer at a time are held for them
 };
 
-// What is kept of one microbatch on one stage from its forward to its backward. Whoever drops it forgets the
-// microbatch.
+// What is kept of one microbatch on one stage from its forward to its backward. Destroying it gives that memory back.
 class Passage {
  public:
   explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
@@ -68,7 +67,7 @@ class Segments {
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:
-  // With hooks of a forward, or within those of whoever calls.
+  // Calls the hooks of a forward around each block; run_within() calls none.
   at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   void run_again(size_t segment, Passage& passage) const;

@@ -1,5 +1,5 @@
-// A stretch of a local tensor's elements in row-major order, as boxes: what a rank holds of a parameter whose flat
-// buffer ranks share out.
+// A stretch of a local tensor's elements in row-major order, as boxes: what a rank owns of a parameter whose flat
+// buffer is sharded.
 //
 //   elements 5 to 17 of a 5 x 4 tensor      . . . .
 //                                           . x x x      1 x 3
@@ -21,8 +21,8 @@ struct Fragment {
   Placement placement;  // of the box by itself: local_shape is the box's
 };
 
-// The fragments of elements [begin, end) of a tensor placed as `whole`, in order; as few as there can be. Padding is in
-// them, and in no piece.
+// The fragments of elements [begin, end) of a tensor placed as `whole`, in order; as few as there can be. A fragment
+// may contain padding, which none of its pieces covers.
 std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end);
 
 }  // namespace braid

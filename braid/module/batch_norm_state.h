@@ -1,5 +1,5 @@
-// What the batch normalizations of this room share: the tensors of a torch BatchNorm, and moments of minibatches that
-// nobody sees whole. It knows neither microbatches nor autograd.
+// What the batch normalizations of this room share: the tensors of a torch BatchNorm, and the moments of a minibatch of
+// which each rank or microbatch sees a part. It knows neither microbatches nor autograd.
 #pragma once
 
 #include <torch/nn/options/batchnorm.h>
@@ -20,23 +20,23 @@ struct BatchNormState {
 
 // Ones and zeros, as a new torch BatchNorm has them.
 BatchNormState fresh_batch_norm(const torch::nn::BatchNormOptions& options);
-// Registers the tensors with `module` under BatchNorm's names; gives them as they are registered.
+// Registers the tensors with `module` under BatchNorm's names and returns the registered ones.
 BatchNormState registered(const BatchNormState& state, torch::nn::Module& module);
 
-// Of a BatchNorm1d, 2d or 3d, whose tensors the state shares; nothing for other modules.
+// The options and the tensors (shared, not copied) of a BatchNorm1d, 2d or 3d; nullopt for other modules.
 struct BatchNormParts {
   torch::nn::BatchNormOptions options;
   BatchNormState state;
 };
 std::optional<BatchNormParts> batch_norm_parts(const torch::nn::Module& module);
 
-// The moments of the values that `x` (rows, features, ...) has of each feature: how many they are, then the means, then
-// the sums of squared distances from them; 1 + 2 features numbers, float64, on the host.
+// The moments of each feature's values in `x` (rows, features, ...), [1 + 2 features] of float64 on the host: the
+// number of values per feature, then the means, then the sums of squared distances from the means.
 at::Tensor batch_moments(const at::Tensor& x);
-// Those of the values of both. Source: Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for
-// Computing Sample Variances" (1979): nothing is lost to cancellation.
+// The moments of the values behind `a` and `b` together. Source: Chan, Golub and LeVeque, "Updating Formulae and a
+// Pairwise Algorithm for Computing Sample Variances" (1979): nothing is lost to cancellation.
 at::Tensor merged_moments(const at::Tensor& a, const at::Tensor& b);
-// Those of the values of all ranks, merged in the order of ranks: the same bits on each. Collective.
+// The moments of all ranks' values, merged in the order of ranks, so the same bits on each. Collective.
 at::Tensor moments_of_all(const at::Tensor& own, Communicator& group);
 
 // Moves the running statistics by one minibatch, as BatchNorm does: by options.momentum, or to the plain average of all

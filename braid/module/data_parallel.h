@@ -1,5 +1,5 @@
 // Data parallelism around any torch modules: every rank runs the whole model on its share of a minibatch, gradients are
-// averaged, and what optimizer states, gradients and parameters need in memory may be shared out (ZeRO).
+// averaged, and optimizer states, gradients and parameters may be sharded over the ranks (ZeRO).
 //
 //   run_ranks(4, [&](Communicator& world) {
 //     torch::nn::Sequential net = make_net();                      // a rank's own
@@ -99,7 +99,7 @@ class DataParallel {
   std::unique_ptr<State> state_;
 };
 
-// Of a metric over the ranks.
+// The mean of a metric over the ranks. Collective.
 double mean(double value, Communicator& world);
 
 // Makes the state of all ranks' optimizers that of rank 0: after loading a checkpoint there. Not with sync.zero, where

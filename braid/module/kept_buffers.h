@@ -1,4 +1,4 @@
-// Buffers that are as they were again afterwards: batch norm's running statistics and the like.
+// Keeps the values of buffers (batch norm's running statistics and the like); its destructor puts them back.
 #pragma once
 
 #include "braid/module/layer_list.h"

@@ -1,7 +1,7 @@
 // One form for everything a layer may be: tensors in, tensors out. It does not know torch's modules.
 //
-// What takes one tensor, or several, is called with as many as there are; what takes a list (const Tensors&) gets the
-// list. A tensor, a list, or a tuple or pair of tensors may come back.
+// A function of one or several tensors is called with as many as there are; a function of a list (const Tensors&) gets
+// the list. It may return a tensor, a list, or a tuple or pair of tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -17,13 +17,14 @@ namespace braid {
 
 struct MicrobatchLoss {
   at::Tensor value;  // one number
-  double count = 0;  // where the loss is counted: over how many things `value` is the sum
+  double count = 0;  // of a counted loss: the number of things (tokens, labels) of whose losses `value` is the sum
 };
 
-// A function of (output, target), two tensors, or of two lists of tensors. It gives one number for a microbatch, the
-// mean or the sum over its rows; or a pair or tuple of a sum and of what the mean divides it by, a number or a tensor
-// of one, where a mean is not over rows: over labels that are not ignored, over tokens. A CrossEntropyLoss or NLLLoss
-// that gives a mean is such a pair by itself: it skips what has the ignored index, and weighs classes.
+// A function of (output, target), two tensors or two lists of tensors. It returns one number for a microbatch, the mean
+// or the sum over its rows. Where a mean is not over rows but over tokens, or over labels that are not ignored, it
+// returns a pair or tuple (sum, count), count being a number or a tensor of one element: the loss is then counted. A
+// CrossEntropyLoss or NLLLoss whose reduction is the mean is counted without more: ignored labels do not count, and
+// classes count by their weights.
 class LossFunction {
  public:
   LossFunction() = default;

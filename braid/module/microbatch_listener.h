@@ -12,7 +12,7 @@ class Communicator;
 enum class ForwardPurpose {
   Training,
   Evaluation,
-  ShapeTrace,  // a first forward that only tells the shapes; it is as if it had not been
+  ShapeTrace,  // a first forward that only finds out shapes; the module must be left as it was
 };
 
 struct MicrobatchContext {

@@ -10,8 +10,8 @@
 
 namespace braid {
 
-// Parameters of `layers` that are trained and not among `known`, which replicas keep in step, and those that are
-// `known` and no layer's any more, by name.
+// One problem by name for each trained parameter of `layers` that is not among `known`, which are those that replicas
+// keep in step, and one for all `known` parameters that no layer has.
 std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& known);
 
 // Of the store's parameters, by name: those whose type, shape or device is another; those that were frozen, where

@@ -20,8 +20,8 @@ namespace braid {
 struct ModuleStep {
   MicrobatchContext context;  // of its first microbatch
   MinibatchSplit split;
-  Tensors inputs, targets;      // whole; used on the ranks of the first and the last stage
-  std::vector<double> weights;  // of each microbatch's loss in the step's; used on the rank of the last stage
+  Tensors inputs, targets;      // of the whole minibatch; used on the ranks of the first and the last stage
+  std::vector<double> weights;  // by microbatch: factors on their losses in the step's loss; on the last stage's rank
   const std::vector<std::map<int, StageShapes>>* shapes = nullptr;  // by kind of microbatch
 };
 

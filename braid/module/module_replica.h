@@ -28,8 +28,8 @@ class ModuleReplica {
   // After the last backward: waits until the gradients that this rank updates with are final, and takes over values
   // that were loaded into the modules. May be called again.
   void finish();
-  // After the update: all ranks get the new parameters, where they are alike then also rank 0's buffers, and gradients
-  // are cleared.
+  // After the update: all ranks get the new parameters, and rank 0's buffers where replicas are alike after this step;
+  // gradients are cleared.
   void updated();
   // Calls `body` while all ranks have the whole parameters and buffers of one model, the newest; where they train
   // apart, the mean of all. Collective.

@@ -99,7 +99,7 @@ void ModuleStore::move_in(const Parameter& param) {
   parameters_[param.index].set_data(place);
 }
 
-// Unit by unit where parameters are shared out, so that the copies never are all there at once.
+// Unit by unit where parameters are sharded, so that no rank ever holds copies of all of them.
 void ModuleStore::move_in() {
   const c10::AutoGradMode no_grad(false);
   if (!store_->shards_parameters()) {
@@ -144,7 +144,7 @@ bool ModuleStore::holds(const Parameter& param) const {
          own.sizes() == param.data.sizes() && own.strides() == param.data.strides();
 }
 
-// Where parameters are shared out there is no whole place between steps, only what this rank owns.
+// Where parameters are sharded there is no whole buffer between steps, only what this rank owns.
 void ModuleStore::take_over(const Parameter& param, const at::Tensor& values) const {
   if (store_->shards_parameters()) {
     const OwnedRange& mine = store_->owned()[store_->unit_of(param)];

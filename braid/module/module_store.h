@@ -24,10 +24,11 @@ class ModuleStore {
 
   ParamStore& store() const { return *store_; }
   const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
-  // What an optimizer on this rank updates: the modules' parameters, or where states are shared out what this rank owns
-  // of each unit, 1-D.
+  // What an optimizer on this rank updates: the modules' parameters, or where anything is sharded this rank's owned
+  // range of each unit, 1-D.
   const Tensors& updated() const { return updated_; }
-  // Lets what updated() lists find its gradients, whatever was done to .grad since. A frozen parameter has none.
+  // Makes .grad of every tensor of updated() its gradient in the store, whatever .grad was set to before. A frozen
+  // parameter gets none.
   void bind_gradients() const;
   // Where gradients are whole: clears those of modules' parameters whose .grad was reset, as zero_grad() does.
   void clear_reset_gradients() const;
@@ -36,7 +37,7 @@ class ModuleStore {
   bool holds(const Parameter& param) const;
   // Takes `values` over, as far as this rank keeps them, and makes the module's tensor the slice again.
   void take_over(const Parameter& param, const at::Tensor& values) const;
-  // Graphs recorded before an update must not be gone back through after it.
+  // Moves the versions of the modules' parameters: backward through a graph recorded before the update then throws.
   void note_update() const;
 
  private:

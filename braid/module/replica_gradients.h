@@ -16,7 +16,7 @@ namespace braid {
 struct ReplicaStep {
   int64_t number = 0;  // steps have been done
   int num_microbatches = 1;
-  bool scaled = false;  // finish() is given a factor
+  bool scaled = false;  // finish() may be given a factor other than 1
 };
 
 class ReplicaGradients {

@@ -1,4 +1,4 @@
-// Groups by rank: those that share a copy out are neighbours.
+// Groups by rank: the ranks over which one copy is sharded are neighbours.
 #include "braid/module/replicated_modules.h"
 
 #include <ATen/ops/tensor.h>

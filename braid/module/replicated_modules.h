@@ -1,5 +1,5 @@
 // The parameters of a rank's modules and what keeps them in step with those of other ranks: the store, the groups, the
-// Replication. It tells of every gradient that autograd gives, and does not know when those of a step are complete.
+// Replication. It reports every gradient that autograd makes and does not know when those of a step are complete.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ namespace braid {
 
 // Makes the modules of all ranks those of rank 0: parameters and buffers. Collective.
 void broadcast_values(const LayerList& layers, Communicator& world);
-// The buffers alone: what modules note of the rows they see (running statistics of a batch norm) is of one rank's rows
-// on each, and rank 0's are those of the model. Collective.
+// Makes the buffers of all ranks' modules those of rank 0. Running statistics of a batch norm, for instance, are of
+// each rank's own rows; rank 0's are taken for the model's. Collective.
 void broadcast_buffers(const LayerList& layers, Communicator& world);
 
 class ReplicatedModules {
@@ -38,8 +38,8 @@ class ReplicatedModules {
 
   const ModuleStore& modules() const { return *modules_; }
   ParamStore& store() const { return modules_->store(); }
-  UnitSink* sink() const { return sink_.get(); }     // of gradients that are shared out; else null
-  Communicator& shards() const { return *shards_; }  // the ranks that share one copy out
+  UnitSink* sink() const { return sink_.get(); }     // where gradients are sharded; else null
+  Communicator& shards() const { return *shards_; }  // the ranks over which one copy is sharded
   Replication& replication() const { return *replication_; }
 
   // Throws ConfigError naming what was done to the modules, those of `layers`, that replicas cannot follow
@@ -49,7 +49,7 @@ class ReplicatedModules {
   // takes over those of rank 0, collectively. Not while a layer runs.
   void follow();
 
-  // Lets what a backward adds to a parameter's .grad be added to its whole gradient in the store.
+  // Makes every parameter's .grad its whole gradient in the store, so that backward adds to that.
   void accumulate_in_store() const;
 
  private:

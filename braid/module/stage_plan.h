@@ -31,10 +31,10 @@ std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, cons
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
                                       const Schedule& schedule, RankKind ranks);
 
-// That `what` in a layer draws from the process-wide generator.
+// The problem that `what`, an operation or module in `layer`, draws from the process-wide generator.
 Problem drawing_problem(const Layer& layer, const std::string& what);
 
-// What of a schedule user modules cannot follow: two directions (a second copy of the parameters), weight versions,
+// What of a schedule users' modules do not support: two directions (a second copy of the parameters), weight versions,
 // recomputation. Empty: nothing.
 std::vector<Problem> unfollowable(const Schedule& schedule);
 

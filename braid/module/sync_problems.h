@@ -1,4 +1,4 @@
-// What of [sync] ranks with user modules cannot do.
+// What of [sync] is refused for users' modules.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace braid {
 
-// On any modules. Empty: nothing.
+// What is refused for any modules. Empty: nothing.
 std::vector<Problem> sync_problems(const SyncSpec& sync, const Communicator& replicas);
 
-// In a pipeline: these, and what needs a layer's parameters or gradients to come and go with the layer.
+// What is refused in a pipeline: the same, and what gathers and frees a layer's parameters or gradients layer by layer.
 std::vector<Problem> pipelined_sync_problems(const SyncSpec& sync, const Communicator& replicas);
 
 }  // namespace braid

@@ -14,8 +14,8 @@ struct CoreCall {
 };
 
 // qkv_btf: rows of [queries | keys | values], heads by heads. Returns the heads' outputs, b x t x (heads x features).
-// Keep::Everything keeps qkv, the outputs and the statistics of their rows; Keep::Selected keeps qkv alone, and
-// backward runs the core once more, for the product behind it and for its own gradient.
+// Keep::Everything keeps qkv, the outputs and the statistics of their rows; Keep::Selected keeps qkv alone: backward
+// runs the core once more, and both the product behind it and the core's own gradient use that run.
 Activation attention_core(const at::Tensor& qkv_btf, const CoreCall& call);
 
 }  // namespace braid

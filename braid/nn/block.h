@@ -18,8 +18,8 @@ namespace braid {
 
 // What layers leave in the graph for backward. The numbers are the same.
 enum class Keep {
-  Everything,  // all it reads
-  Selected,    // not what is cheap to make again: the attention core, the outputs of norms and of activation functions
+  Everything,  // all that backward reads
+  Selected,    // all but what is cheap to make again: results of the attention core, norms and activation functions
 };
 
 // What a rank's layers share. All outlive the layers.
@@ -39,8 +39,8 @@ struct Microbatch {
   at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss
   at::Tensor documents_bt;  // int64, which document of its sequence a token is of, 0, 1, ..; undefined: no mask. On the
                             // CPU always: it decides which products are formed
-  double loss_gradient = 1;  // what the loss's backward will be seeded with
-  at::Tensor dropout_key_1;  // on devices: dropout_key as an int64 there, so that a recorded step can be given another
+  double loss_gradient = 1;  // the gradient with which the loss's backward will be seeded
+  at::Tensor dropout_key_1;  // on devices: dropout_key as an int64 tensor, which a replayed graph reads anew
 };
 
 class Block {

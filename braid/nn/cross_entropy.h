@@ -26,8 +26,8 @@ struct VocabRange {
 VocabRange vocab_range(int64_t vocab, int64_t local_extent, const Communicator& group);
 
 // The mean over b x t of -log softmax(logits)[target], a scalar, the same on all ranks. Padded columns count as -inf.
-// Overwrites `logits_btv` (contiguous) in backward with their gradient, so one buffer of this size serves the whole
-// loss. Nothing else may write the logits in between, nor have saved them. Backward runs once.
+// Backward overwrites `logits_btv` (contiguous) with their gradient, so that the loss needs one buffer of this size.
+// Nothing else may write the logits in between or have saved them for its own backward. Backward runs once.
 // targets_bt: int64, entries of the vocabulary; check() fails on a CPU when one is outside.
 at::Tensor parallel_cross_entropy_(const at::Tensor& logits_btv, const at::Tensor& targets_bt, const VocabRange& range,
                                    Communicator& group);
@@ -35,7 +35,7 @@ at::Tensor parallel_cross_entropy_(const at::Tensor& logits_btv, const at::Tenso
 // The same without autograd, for n rows at a time. targets_n are within the vocabulary.
 struct LossRows {
   at::Tensor loss_n;
-  kernels::SoftmaxGradient gradient;  // all but the step; softmax_gradient_() takes it
+  kernels::SoftmaxGradient gradient;  // the caller sets its `step`; then softmax_gradient_() takes it
 };
 LossRows cross_entropy_rows(const at::Tensor& logits_nv, const at::Tensor& targets_n, const VocabRange& range,
                             Communicator& group);

@@ -1,8 +1,8 @@
 // Dropout on replicated activations. The mask is a function of (microbatch, place in the model), so it is the same on
 // every tensor rank, on every mesh and when a block is computed again.
 //
-// There is no dropout on attention probabilities: their heads are split over ranks, and the fused kernels have none
-// that is a function of a key.
+// There is no dropout on attention probabilities: heads are split over ranks, and LibTorch's fused attention kernels
+// draw their masks from a generator, not from a key.
 #pragma once
 
 #include "braid/nn/block.h"

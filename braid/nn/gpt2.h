@@ -14,7 +14,7 @@ namespace braid {
 // The parameters of all layers + 2 blocks (embedding, blocks.0 .., head) as tensor rank `tensor_rank` of `tensor_size`
 // holds them. `spec.vocab` must be resolved (> 0).
 //
-//   embedding: wte.weight [v, c] (use 0 of 2), wpe.weight [t, c]
+//   embedding: wte.weight [v, c] (use 0; of 2 when tied), wpe.weight [t, c]
 //   blocks.N:  ln_1, attention.qkv [3c, c], attention.projection [c, c], ln_2, mlp.up [f, c], mlp.down [c, f]
 //   head:      ln_f, wte.weight (use 1 of 2) or, untied, head.weight [v, c]
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size);

@@ -1,5 +1,5 @@
 // What a custom Function's forward keeps for its backward, typed.
-// It is not for tensors of the graph: inputs go through save_for_backward, which sees later writes to them.
+// Not for the Function's inputs and outputs: these go through save_for_backward, which detects later writes to them.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -2,7 +2,8 @@
 // the weight-gradient queue. It knows no group: parallel_linear.h cuts it.
 //
 // Parameters take part in the graph (so that there is one when x needs no gradient) but their .grad stays undefined.
-// With gradients disabled nothing is saved and nothing is queued. float32 and float64.
+// With gradients disabled nothing is saved and nothing is queued. x and the parameters have one dtype, float32,
+// float64, bfloat16 or float16; the queued products are summed in the slots' type (weight_grads.h).
 #pragma once
 
 #include "braid/nn/activation.h"
@@ -17,8 +18,8 @@ struct LinearCall {
   int micro = 0;
 };
 
-// x: any dims, the last is i. Returns the same dims with the last o, contiguous. An x that can be made again is not
-// kept, but made when backward comes by; from then on the queue holds it.
+// x: any dims, the last is i. Returns the same dims with the last o, contiguous. An x that can be made again (x.again)
+// is not kept: backward makes it, and the queue holds it from then until it has run.
 at::Tensor linear(const Activation& x, const LinearCall& call);
 
 // y += bias over the last dim, in place, for a bias that comes after a reduction. Nothing may have saved y.

@@ -9,8 +9,8 @@ namespace braid {
 class Mlp {
  public:
   struct Options {
-    ParallelLinearOptions up;    // [4c/n, c], with a bias
-    ParallelLinearOptions down;  // [c, 4c/n]
+    ParallelLinearOptions up;    // [f/n, c], f features inside, with a bias
+    ParallelLinearOptions down;  // [c, f/n]
   };
   Mlp(const Options& options, const RankContext& rank);
   // btc, summed over the tensor ranks and the same on all of them. Throws CommError.

@@ -15,7 +15,7 @@ namespace braid {
 
 enum class Bias { With, Without };
 
-// Adds to one block's list what one tensor rank holds. Lives no longer than what it refers to.
+// Adds to one block's list what one tensor rank holds. It refers to `spec` and `block`, which outlive it.
 class ParamList {
  public:
   // `share`: of the tensor axis.

@@ -30,7 +30,7 @@ class ColumnParallelLinear {
 class RowParallelLinear {
  public:
   RowParallelLinear(const ParallelLinearOptions& options, const RankContext& rank) : options_(options), rank_(rank) {}
-  // x: [.., i], this rank's slice. Returns [.., o], the same on all ranks: the bias comes after the sum, once.
+  // x: [.., i], this rank's slice. Returns [.., o], the same on all ranks: the bias is added once, after the sum.
   at::Tensor forward(const Activation& x, const Microbatch& microbatch) const;
 
  private:

@@ -27,7 +27,7 @@ at::Tensor reduce_from_(const at::Tensor& x, Communicator& group);
 at::Tensor scatter_to(const at::Tensor& x, Communicator& group);
 at::Tensor gather_from(const at::Tensor& x, Communicator& group);
 
-// In place; on return the calling rank's queue is ordered behind it. `x` is contiguous.
+// In place; what the caller enqueues on the group's queue afterwards sees the result. `x` is contiguous.
 void all_reduce_(const at::Tensor& x, ReduceOp op, Communicator& group);
 
 }  // namespace braid

@@ -13,7 +13,8 @@
 
 namespace braid {
 
-// x + dropout(layer(norm(x)) + bias), in pieces: what comes before and after the branch decides how it joins.
+// The parts of x + dropout(layer(norm(x)) + bias). HalfBlock and WholeBlock put them together: with a branch before or
+// after it, addition and norm are fused.
 template <class Norm, class Layer>
 class ResidualBranch {
  public:

@@ -1,5 +1,5 @@
 // The residual stream: a branch is added to it and the sum is normalised, in one pass over memory each way, with the
-// weight gradients led to the queue. It knows neither attention nor feed-forward, nor which norm a model uses.
+// weight gradients left on the queue. It knows neither attention nor feed-forward, nor which norm a model uses.
 //
 //   residual ----(+)---- sum ---------> the next residual       backward, one pass:
 //                 |       |               d = dsum + norm'(dy), the gradient of residual and of branch alike;
@@ -23,7 +23,8 @@ struct NormCall {
   Keep keep = Keep::Everything;
 };
 
-// What joins the stream: btc, to which `bias` (none: null) is yet to be added, after its reduction over ranks.
+// What is added to the stream: btc, already summed over the tensor ranks, and a bias that is added with it (null:
+// none).
 struct Branch {
   at::Tensor btc;
   const Parameter* bias = nullptr;  // [c]
@@ -31,10 +32,11 @@ struct Branch {
 
 struct Residual {
   at::Tensor sum_btc;
-  Activation normed_btc;  // with Keep::Selected made again from the sum, which backward of the norm reads anyway
+  Activation normed_btc;  // with Keep::Selected it is made again from the sum, which the norm's backward keeps anyway
 };
 
-// normed = norm(x), sum = x: whoever goes on with the residual uses `sum_btc`, so that both gradients meet in one pass.
+// normed = norm(x), sum = x. Continue the residual with `sum_btc`: its gradient and the norm's are then added in one
+// pass.
 Residual norm_residual(const at::Tensor& x_btc, const NormCall& call);
 // sum = residual + branch, normed = norm(sum). The same bits as join() and then norm_residual(), gradients included.
 Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, const NormCall& call);
@@ -43,7 +45,7 @@ Residual join_and_norm(const at::Tensor& residual_btc, const Branch& branch, con
 at::Tensor join(const at::Tensor& residual_btc, const Branch& branch, const RankContext& rank,
                 const Microbatch& microbatch);
 
-// The branch behind dropout, which acts on the sum of branch and bias. Without dropout the branch as it is.
+// The branch after dropout of the sum of branch and bias. Without dropout the branch as it is, its bias not yet added.
 Branch dropped(const Branch& branch, const Dropout& dropout, const RankContext& rank, const Microbatch& microbatch);
 
 }  // namespace braid

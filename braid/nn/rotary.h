@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// Stretches low frequencies for contexts longer than those of the first training.
+// Stretches low frequencies for contexts longer than the one a model was first trained with.
 // Source: Hugging Face transformers, modeling_rope_utils, "llama3".
 struct Llama3Scaling {
   double factor = 8;          // wavelengths above context / low_frequency become this much longer

@@ -1,6 +1,6 @@
 // Freed memory kept for the next allocation of its size class. Steps repeat the same sizes, and the system's allocator
-// does not reuse large aligned blocks well: without this, resident memory grew with every step under glibc 2.36.
-// It knows sizes only; whose memory it is, is the accounting's business.
+// does not reuse large aligned blocks well: without a cache, resident memory grows with every step under glibc 2.36. It
+// knows sizes and not whose memory it is (memory_account.h).
 #pragma once
 
 #include <array>

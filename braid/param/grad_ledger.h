@@ -1,4 +1,4 @@
-// Which (parameter, use, micro) of a step are open and closed, so that a sink hears of each exactly once.
+// Which contributions (parameter, use, micro) of a step are open and closed: each is opened and closed exactly once.
 // It does not know where gradients are written.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// One thread. Every broken promise is a check() failure that names parameter, use and microbatch.
+// One thread. Opening or closing out of turn fails a check() that names parameter, use and microbatch.
 class GradLedger {
  public:
   explicit GradLedger(const ParamStore& store);

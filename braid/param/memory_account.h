@@ -24,10 +24,10 @@ struct MemoryUse {
 // counted.
 void install_memory_accounting();
 
-// From now on this thread allocates for `rank` (0 .. 1023). Another rank is our mistake (check). Threads that never say
-// count nowhere.
+// Counts what this thread allocates from here on to `rank`; check() fails unless it is 0 .. 1023. What threads allocate
+// that never call it is not counted.
 void account_memory_to(int rank);
-// The rank that this thread allocates for; none: it counts nowhere.
+// The rank that this thread allocates for, if its allocations are counted.
 std::optional<int> accounted_rank();
 
 // While alive, this thread's allocations are of `category`. Nests. The default is Other.

@@ -1,5 +1,5 @@
 // Lays parameters out one after another, then makes views: the buffers are allocated once; only bind() moves the data.
-// Values of parameters that are shared out are made unit by unit, so that no rank ever holds them all.
+// Initial values of sharded parameters are made unit by unit, so that no rank ever holds all of them.
 #include "braid/param/param_store.h"
 
 #include <ATen/ops/empty.h>

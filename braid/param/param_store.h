@@ -5,7 +5,7 @@
 //   grads  | wte:0 | wpe:0 | ln.w:0 | ... | wte:1            one slice per (parameter, use) in reproducible mode,
 //                                                           one per parameter in fast mode
 //
-// Where ranks share the parameters out (sharding.h), a rank holds of some of these buffers its own ranges only.
+// Where they are sharded (sharding.h), a rank holds only its owned ranges of some of these buffers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,9 +37,9 @@ struct Parameter {
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending
   int64_t offset = 0;           // of `data` and `main_grad` in the flat buffers, in elements
   at::Tensor data;              // local shape, requires_grad; what layers compute with
-  at::Tensor master;            // local shape; what the optimizer updates. Undefined where states are shared out
+  at::Tensor master;            // local shape; what the optimizer updates. Undefined where states are sharded
   at::Tensor main_grad;  // local shape; the gradient of this rank. Views the slice of the first local use. Undefined
-                         // where gradients are shared out
+                         // where gradients are sharded
   std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
 
   int64_t num_elements() const { return braid::num_elements(placement.local_shape); }
@@ -47,7 +47,7 @@ struct Parameter {
 
 struct StoreOptions {
   Reduction reduction = Reduction::Fast;
-  at::TensorOptions data;  // float32, float64, bfloat16 or float16, and where all of it is
+  at::TensorOptions data;  // the parameters' dtype and device
   uint64_t seed = 0;
   Sharding sharding = {};
 };
@@ -57,7 +57,7 @@ class ParamStore {
   static constexpr int64_t kAlign = 1024;  // elements; also the block of reproducible norms, so shards can cut here
 
   // Allocates and initialises. `blocks` are this rank's; parameters of equal name become one. `data` says the data's
-  // dtype, float32, float64, bfloat16 or float16, and where all of it is. Masters and gradients are float64 for
+  // dtype, float32, float64, bfloat16 or float16, and the device of everything. Masters and gradients are float64 for
   // float64, else float32. Initial values are the same on every device.
   ParamStore(const std::vector<BlockSpec>& blocks, Reduction reduction, const at::TensorOptions& data, uint64_t seed)
       : ParamStore(blocks, {reduction, data, seed}) {}
@@ -67,13 +67,16 @@ class ParamStore {
   Parameter& operator[](const std::string& name);  // check() fails when there is none
   std::vector<Parameter>& params() { return params_; }
   const std::vector<Parameter>& params() const { return params_; }
-  // Whole, or where `holds` says so what this rank owns of it, one range after another.
+  // The whole buffer; where parameters are sharded, the owned ranges one after another.
   const at::Tensor& flat_data() const { return flat_data_; }
-  const at::Tensor& flat_master() const { return flat_master_; }  // is flat_data() when masters are the data
-  // Whole, its first part is parallel to flat_data(); extra use slices follow it.
+  // flat_data() itself where masters are the data; else the owned ranges one after another, which is the whole buffer
+  // where nothing is sharded.
+  const at::Tensor& flat_master() const { return flat_master_; }
+  // The whole buffer, parallel to a whole flat_data(), then the slices of further uses; where shards_gradients(), the
+  // owned ranges one after another.
   const at::Tensor& flat_grads() const { return flat_grads_; }
-  // From now on the parameters' data are `flat_data`, laid out as before, in leaves of their own: what was computed
-  // with the data so far keeps them. Masters move along where they are the data. Not where anything is shared out.
+  // Makes `flat_data` the parameters' data, in the same layout and in new leaves: graphs that were built on the data
+  // before keep those. Masters follow where they are the data. check() fails where anything is sharded.
   void bind(const at::Tensor& flat_data);
   // After writing masters: data becomes the masters rounded, to nearest even, in the ranges that this rank owns.
   void round_masters();
@@ -83,18 +86,18 @@ class ParamStore {
   Reduction reduction() const { return options_.reduction; }
 
   const Sharding& sharding() const { return options_.sharding; }
-  // Gradients are kept whole in reproducible mode, whatever is shared out: their tree is over this rank's microbatches.
+  // Gradients stay whole in reproducible mode, whatever is sharded: their tree is over this rank's microbatches.
   bool shards_gradients() const;
   bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
   // What this rank updates: everything, or its part of every unit, in their order.
   const std::vector<OwnedRange>& owned() const { return owned_; }
-  // Empty where nothing is shared out.
+  // Empty where nothing is sharded.
   const std::vector<ShardUnit>& units() const { return units_; }
   const std::vector<int>& units_of_block(int block) const { return units_of_block_[block]; }
   int unit_of(const Parameter& param) const { return unit_of_param_[param.index]; }
-  // The whole data of a unit, 1-D. Shared out, there is memory behind it and behind the parameters' data only between
-  // allocate_unit() and free_unit(), and nothing in it but what the caller gathers. At other times whoever reads them
-  // gets a c10::Error with the parameters' names.
+  // The whole data of a unit, 1-D. Where parameters are sharded, it and the parameters' data have memory only between
+  // allocate_unit() and free_unit(), with no values but what the caller gathers. At other times reading them throws a
+  // c10::Error with the parameters' names.
   const at::Tensor& unit_data(int unit) const { return unit_data_[unit]; }
   void allocate_unit(int unit);
   void free_unit(int unit);

@@ -1,4 +1,4 @@
-// Which way a block is run.
+// Whether a block runs its forward or its backward.
 #pragma once
 
 namespace braid {

@@ -1,6 +1,6 @@
-// How ranks that hold the same parameters share them out instead (ZeRO: Rajbhandari et al. 2020, section 5). Everything
-// is cut alike, unit by unit, so optimizer states, gradients and parameters of one rank belong together. It knows no
-// tensors' values and no communicator.
+// How parameters, gradients and optimizer states are sharded over ranks that would otherwise hold copies of them (ZeRO:
+// Rajbhandari et al. 2020, section 5). All three are cut alike, unit by unit, so a rank has the gradients and states of
+// the elements that it updates. It knows no tensors' values and no communicator.
 //
 //   flat buffer     | wte           | blocks.0          | blocks.1          | ln_f |
 //   units           |---------------|-------------------|-------------------|------|      each a multiple of parts
@@ -14,12 +14,12 @@
 
 namespace braid {
 
-// What a rank holds only its part of. Each includes those before it.
+// What is sharded, as ZeRO stages 0 to 3. Each includes those before it.
 enum class Sharded { Nothing, Optimizer, Gradients, Parameters };
 
 struct Sharding {
   Sharded what = Sharded::Nothing;
-  int part = 0, parts = 1;  // this rank's, of how many
+  int part = 0, parts = 1;  // this rank holds part `part` of `parts` equal ones of every unit
 };
 
 // Neighbouring whole parameters that are gathered and scattered at once: those of one block that are not tied, or one
@@ -34,7 +34,7 @@ struct ShardUnit {
 // A stretch of the flat buffers whose masters this rank updates. Tensors are 1-D and of one length.
 struct OwnedRange {
   int64_t begin = 0, end = 0;  // elements of the flat buffers
-  int64_t place = 0;           // of its first element among all that this rank owns, one after another
+  int64_t place = 0;           // index of its first element when all owned ranges are laid one after another
   at::Tensor master;
   at::Tensor data;  // the same memory as `master` where their types are the same
   at::Tensor grad;

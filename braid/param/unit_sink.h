@@ -1,5 +1,5 @@
-// A sink for gradients that ranks share out: the gradients of a unit from one microbatch are written into a buffer of
-// their own, and whoever listens to `on_unit` takes it away when it is full. It keeps no sum over microbatches.
+// A sink for sharded gradients: a unit's gradients from one microbatch are written into a buffer of their own, and the
+// listener of `on_unit` takes the buffer away when it is full. It keeps no sum over microbatches.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class UnitSink final : public GradSink {
  private:
   struct Filling {
     at::Tensor gradient;
-    int num_left = 0;           // contributions that are not closed
+    int num_left = 0;           // contributions that have not been closed
     std::vector<bool> started;  // by parameter of the unit
   };
   Filling& filling(int unit, int micro);

@@ -1,4 +1,5 @@
-// Weight gradients that backward left for later: run at once (plain), later (zero bubble) or under communication.
+// Weight gradients that backward left for later: (x, dY) and where the product goes. A schedule runs them right after
+// the input gradient, or later, in what would be bubble (zero bubble).
 #pragma once
 
 #include <functional>
@@ -23,8 +24,8 @@ class WeightGradQueue {
   // Runs what was pushed for `micro`, in order of pushing. run_all() runs everything.
   void run(int micro);
   void run_all();
-  // While alive, what is pushed runs at once, inside push(), and holds no memory after it: for a backward whose weight
-  // gradients nobody waits with. One at a time.
+  // While alive, push() runs what it is given at once, so nothing is held on the queue: for a backward whose weight
+  // gradients follow immediately anyway. At most one at a time.
   class AtOnce {
    public:
     explicit AtOnce(WeightGradQueue& queue) : queue_(queue) { queue_.waits_ = false; }
@@ -34,7 +35,7 @@ class WeightGradQueue {
    private:
     WeightGradQueue& queue_;
   };
-  // Forgets everything, slots unopened: after a backward that failed.
+  // Forgets all entries without opening their slots: after a backward that failed.
   void drop() { entries_.clear(); }
   int64_t pending() const { return static_cast<int64_t>(entries_.size()); }
 

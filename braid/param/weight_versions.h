@@ -1,7 +1,7 @@
 // Versions of a store's weights side by side, for schedules that update while microbatches are in flight. Each version
-// owns its storage: writing the newest never reaches a graph that was built on an older one (an in-place write under a
-// leaf would, and a leaf that is pointed elsewhere would hand backward the new weights without an error).
-// It knows no schedule: whoever calls says which version when.
+// owns its storage, so that writing the newest never reaches a graph that was built on an older one. (Writing in place
+// would; and a leaf that is pointed at other memory would give backward the new weights without an error.) It knows no
+// schedule: the caller says which version is used when.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,13 +21,13 @@ class WeightVersions {
 
   int newest() const { return versions_.rbegin()->first; }
   int num_live() const { return static_cast<int>(versions_.size()); }
-  // The store's parameters are those of `version`, which is kept (check).
+  // Makes `version` the data of the store's parameters. check() fails when it has been dropped.
   void use(int version);
   // Version newest() + 1, a copy of the newest in storage of its own, for the optimizer to change in place.
   void push();
-  // Forgets the versions below `version`; their memory serves later ones. Nothing in flight may use them.
+  // Forgets the versions below `version`, which nothing in flight may use; later versions reuse their memory.
   void drop_before(int version);
-  // The newest alone, as version 0: between steps.
+  // Keeps the newest alone and calls it version 0. Between steps.
   void restart();
 
  private:

@@ -1,4 +1,5 @@
-// Runs one rank's program of a schedule. One switch over Op; it knows no model and no optimizer.
+// Runs one rank's program of a schedule: calls the executor for compute actions, and sends and receives what it makes.
+// It knows no model and no optimizer.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +29,9 @@ class ScheduleRuntime {
   // CommError on a communicator that notices when all ranks wait.
   std::vector<Span> run_step();
 
-  // The beginning of a step, as far as this rank may go by `ahead`, which is of the same schedule. Then, on all ranks
-  // alike, either run_step() goes on from there, or abandon() takes it back: what is on its way to this rank is
-  // received and dropped, and the next step starts with its first action. Buffered sends only. Both throw as run_step()
-  // does.
+  // Runs the beginning of a step, as far as `ahead`, made of the same schedule, allows this rank. All ranks then call
+  // either run_step(), which goes on from there, or abandon(), which receives and drops what is under way to this rank,
+  // so that the next step starts with its first action. Buffered sends only. Both throw as run_step() does.
   void run_ahead(const RunAhead& ahead);
   void abandon(const RunAhead& ahead);
 

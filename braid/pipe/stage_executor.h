@@ -22,8 +22,8 @@ class StageExecutor {
   virtual void full_backward(int stage, int micro) = 0;  // input gradient, then weight gradients
   virtual void input_grad(int stage, int micro) = 0;     // weight gradients stay queued
   virtual void weight_grad(int stage, int micro) = 0;
-  // A fused pair: an F, and a B or I of another microbatch, in whatever order or overlap is fastest. What both read is
-  // there; what both make is asked for afterwards.
+  // A fused pair: an F, and a B or I of another microbatch, in whatever order or overlap is fastest. The inputs of both
+  // have been given; the results of both are asked for after it returns.
   virtual void overlapped(const Action& forward, const Action& backward) {
     this->forward(forward.stage, forward.micro);
     if (backward.op == Op::InputGrad) return input_grad(backward.stage, backward.micro);
@@ -31,14 +31,14 @@ class StageExecutor {
   }
   virtual void reduce_grad(int stage) = 0;  // every microbatch of the stage has closed its gradients
 
-  // Ops that passes add. An executor without the feature runs none of them.
+  // Ops that passes add to a schedule (schedule/passes.h). Executors without the feature keep these, which do nothing.
   virtual void unshard(int /*stage*/) {}
   virtual void reshard(int /*stage*/) {}
   virtual void recompute(int /*stage*/, int /*micro*/) {}
   virtual void update(int /*stage*/, int /*micro*/) {}
 
-  // What the next stage gets of a forward, and the stage before of a backward. Contiguous; the runtime keeps them until
-  // the transfer is done. Asked for once.
+  // What a forward gives to the next stage, and a backward to the stage before. Contiguous; the runtime keeps them
+  // until the transfer is done. Called once per (stage, micro).
   virtual Tensors outputs(int stage, int micro) = 0;
   virtual Tensors input_gradients(int stage, int micro) = 0;
   // Where a receive writes, before forward() or a backward of the same (stage, micro) reads it.

@@ -1,9 +1,9 @@
 // Exact dynamic programming over the cuts of a partition, for one criterion at a time.
 //
-// Stages are placed from both ends of the model inwards, next to a stage whose rank is still to get more where there is
-// one. A state is the range of units still to be placed and, of each rank that has some of its stages but not all, what
-// it holds so far; a state that is nowhere better than another of the same range is dropped. With one stage per rank no
-// rank is ever in between, and with nested stages (0 and S - 1 on one rank, 1 and S - 2 on the next) one at most.
+// Stages are placed from both ends of the model inwards; the next one is of a rank that has some of its stages already,
+// where there is one. A state is the range of units still to be placed and the load of every rank that has some of its
+// stages but not all; a state that is better in nothing than another of the same range is dropped. With one stage per
+// rank there is no such rank, and with nested stages (0 and S - 1 on one rank, 1 and S - 2 on the next) at most one.
 #pragma once
 
 #include <limits>
@@ -15,7 +15,7 @@ namespace braid {
 
 enum class Criterion { RankBytes, RankSeconds, StageSeconds, Squares };
 
-// None of these is exceeded.
+// Limits that a partition must not exceed.
 struct Caps {
   int64_t rank_bytes = std::numeric_limits<int64_t>::max();
   double rank_seconds = std::numeric_limits<double>::infinity();

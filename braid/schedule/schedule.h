@@ -32,7 +32,7 @@ struct Schedule {
 
   int num_ranks() const { return static_cast<int>(programs.size()); }
   bool mirrored() const { return !mirror_rank.empty(); }
-  // The owner of a stage for a microbatch; -1 stands for any of the first direction.
+  // The owner of a stage for a microbatch; microbatch -1 stands for any of the first direction.
   int rank_of(int stage, int micro) const;
   bool operator==(const Schedule&) const = default;
 };

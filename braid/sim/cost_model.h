@@ -1,4 +1,4 @@
-// How long each operation takes. It does not know why: the numbers are measured, planned or made up.
+// How long each action takes. It does not know where the numbers come from: measurement, a plan or the user.
 #pragma once
 
 #include <optional>
@@ -34,8 +34,8 @@ struct CostModel {
   double compute_pair(const Action& forward, const Action& backward) const;
 };
 
-// Of stages that hold `share` of the layers: every action that computes takes that share of its time, transfers what
-// they took. `cost` has no times of single stages (check).
+// The costs of stages that hold `share` of the layers: every action that computes takes that share of its time, and
+// transfers take as long as before. `cost` has no times of single stages (check).
 CostModel with_share(CostModel cost, double share);
 
 }  // namespace braid

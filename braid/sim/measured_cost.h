@@ -13,7 +13,7 @@ namespace braid {
 
 class MeasuredCost {
  public:
-  // One step. Fused pairs are left out: what their two actions take alone is known from others.
+  // Adds the spans of one step. Fused pairs are left out: they do not tell how long each action takes by itself.
   void add(const Timeline& timeline);
 
   // Medians by stage and action, in the timelines' unit. On a stage that ran full backwards only, the input-gradient

@@ -22,8 +22,8 @@ namespace braid {
 // the number of actions: about 50 bytes for each.
 Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode = SendMode::Buffered);
 
-// A step that was measured as it might have been at best: every action that computes takes what it took, begins as soon
-// as its rank is free and what it needs is there, and nothing else takes time. No rank is busy for less, no action ends
+// The best case of a measured step: every action that computes takes the time it took, begins as soon as its rank is
+// free and what it needs is there, and nothing else takes time. No rank is busy for less, no action ends
 // later, so neither makespan nor bubble is more than in `measured`, which has a row for each program of `schedule` and
 // a span for each action (check). Buffered sends.
 Timeline replay(const Schedule& schedule, const Timeline& measured);

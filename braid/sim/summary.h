@@ -1,4 +1,4 @@
-// What a timeline is worth: bubbles, peaks. It does not know where the timeline came from.
+// The numbers by which schedules are compared: makespan, bubbles, peaks. It does not know where the timeline came from.
 #pragma once
 
 #include <vector>

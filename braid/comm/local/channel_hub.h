@@ -12,12 +12,12 @@ class ChannelHub {
  public:
   explicit ChannelHub(int num_endpoints);
 
-  // Closes those that nobody took.
+  // Closes the endpoints that nobody took.
   ~ChannelHub();
 
-  // Each endpoint once. It may outlive the hub.
+  // May be called once per number. The endpoint may outlive the hub.
   std::unique_ptr<Channel> endpoint(int number);
-  // Endpoints that nobody took count as open until then.
+  // Closes the endpoints that nobody took. Until then peers see them as open.
   void close_untaken();
 
  private:

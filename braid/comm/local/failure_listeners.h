@@ -15,11 +15,11 @@ class FailureListeners {
   using Told = std::function<void(const Failure&)>;
   using Place = std::list<Told>::iterator;
 
-  // Called by tell(), or at once when that has been.
+  // Registers `told`, which tell() calls; where tell() has been called already, add() calls it at once.
   Place add(Told told);
-  // It is not being called, and will not be any more.
+  // On return the listener is not being called and never will be.
   void remove(Place place);
-  // Once.
+  // Calls every listener. At most once.
   void tell(const Failure& failure);
 
  private:

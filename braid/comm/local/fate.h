@@ -1,6 +1,6 @@
 // What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take.
-// It does not know operations or tensors; who sleeps on something sleeps here, so that a failure wakes everybody and
-// the world fails when nobody is left to wake anybody.
+// Every wait of the world's threads passes through it, so that a failure wakes all of them, and a standstill, in which
+// no thread is left that could wake another, becomes a failure. It does not know operations or tensors.
 #pragma once
 
 #include <atomic>
@@ -59,13 +59,13 @@ class Fate : public std::enable_shared_from_this<Fate> {
   void begin(int rank);
   // The rank's thread makes no more calls; its queue may still have tasks.
   void leave(int rank);
-  // World rank `rank` takes part in nothing any more: all it ever arrived at is visible before this.
+  // World rank `rank` takes part in no further operation; all its arrivals are visible to other threads before this is.
   void end(int rank);
   bool any_ended() const { return any_ended_.load(); }
   bool ended(int rank) const { return ended_[rank].load(); }
 
-  // A task that `queue` has been or is about to be given, until all copies of this are gone: before that it may bring
-  // what others wait for.
+  // Counts a task of `queue` as not yet run while a copy of the result lives: the task may still bring what others wait
+  // for, so until then the world is not at a standstill.
   std::shared_ptr<void> queued(int rank, const Queue& queue);
 
   const Options& options() const { return options_; }

@@ -13,7 +13,7 @@ namespace braid {
 
 class Group;
 
-// Collective whose result is groups.
+// A split: a collective that ends with a new group and a place in it for every rank.
 class SplitCall final : public Collective {
  public:
   using Collective::Collective;
@@ -26,9 +26,9 @@ class SplitCall final : public Collective {
     std::shared_ptr<Group> group;
     int rank = 0;
   };
-  // Before the rank's arrival.
+  // Called before the rank arrives.
   void wish(int rank, Wish wish) { wishes_[rank] = std::move(wish); }
-  // Once the operation has been waited for.
+  // Valid after the rank has waited for the operation.
   const Place& place(int rank) const { return places_[rank]; }
 
  private:
@@ -38,16 +38,16 @@ class SplitCall final : public Collective {
   std::vector<Place> places_ = std::vector<Place>(members_->size());
 };
 
-// Collective whose result is the root's object.
+// A share: a collective that ends with the root's object.
 class ShareCall final : public Collective {
  public:
   using Collective::Collective;
 
-  // Before the rank's arrival.
+  // Called before the rank arrives.
   void offer(int rank, std::shared_ptr<void> object) {
     if (rank == call().root) object_ = std::move(object);
   }
-  // Once the operation has been waited for.
+  // Valid after the rank has waited for the operation.
   const std::shared_ptr<void>& object() const { return object_; }
 
  private:
@@ -61,9 +61,10 @@ class Group {
 
   const Membership& members() const { return *members_; }
 
-  // Rank `rank`'s collective number `number`, shared with the peers. The rank has attached nothing yet.
+  // The collective that is rank `rank`'s call number `number`, the same object for all ranks. The rank attaches its
+  // tensors afterwards.
   std::shared_ptr<Collective> join(int rank, int64_t number, const Call& call);
-  // Rank `rank`'s part of the message, with its tensor attached, and which party it is.
+  // A message to which the rank's tensor is attached, and which of its parties the rank is.
   struct Posted {
     std::shared_ptr<Transfer> transfer;
     int party;

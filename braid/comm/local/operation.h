@@ -26,11 +26,11 @@ class Operation : private Awaited {
 
   // Party `party`'s tensors may be read and written from now on. Once per party, on any thread.
   void arrive(int party);
-  // Lends a hand, then blocks until all is done. Throws CommError when the world has failed, also when this operation
-  // had been done before; by then no thread touches the operation's tensors any more. `on` is the queue whose task this
-  // is, null on a rank's thread or any other.
+  // Does unclaimed pieces, then blocks until all pieces are done. Throws CommError when the world has failed, even
+  // where this operation was done before; by then no thread touches the operation's tensors. `on` is the queue whose
+  // task this is, null on a rank's thread or any other.
   void wait(int party, double issued_seconds, const Queue* on = nullptr);
-  // Lends a hand; true when wait() would return or throw at once.
+  // Does unclaimed pieces; true when wait() would return or throw at once.
   bool poll(int party);
 
   // For messages: "all_reduce #17 on tensor".
@@ -45,11 +45,11 @@ class Operation : private Awaited {
  private:
   // Does units [begin, end). Disjoint ranges run on several threads at once.
   virtual void run(int64_t begin, int64_t end) = 0;
-  // All units are done and nobody has been told yet. Once.
+  // Called once, when all units are done and before any wait() returns.
   virtual void finish() = 0;
 
-  // A party's own stretch of the work, which it claims first: repeated on the same tensors, the same cores do the same
-  // units, and what they left in their caches is still theirs.
+  // A party's own part of the units, which it claims before those of others: when the operation is repeated on the same
+  // tensors, each core works on the units that are still in its cache.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};  // first unit nobody has claimed; may run past `end`
     int64_t end = 0;

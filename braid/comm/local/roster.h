@@ -1,11 +1,12 @@
-// What every rank of a world is at, so that it is known at once when all of them wait and none can ever go on.
+// Detects a standstill of a world: what every rank does or waits for, so that it is known at once when all wait for
+// each other and none can ever go on.
 // It knows threads and queues, not operations; it has no lock of its own: Fate calls it under the world's.
 //
 // A rank has lanes: its thread, and every queue with a thread of its own that the communicator has given tasks. A lane
 // is busy until its work is done (the rank's function has returned, all tasks have run), and stuck while it sleeps for
 // something that only a lane can bring. Lanes alone bring things: calls come from the rank's thread, arrivals from it
 // or from its queue. So when every busy lane is stuck, none ever wakes; while one is not, it may wake the others.
-// A thread that is neither counts as nothing, and so does a lane that waits outside the communicator: it is busy.
+// Other threads are not counted. A lane that waits outside the communicator counts as busy, so no standstill is seen.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ namespace braid {
 // What a thread sleeps for. Called from other threads while it does.
 class Awaited {
  public:
-  // True as long as it needs somebody who may still come and has not. It may stop being so at any time; it never
-  // starts.
+  // True while it waits for a rank that has neither arrived nor ended. It turns from true to false at any time, and
+  // never back.
   virtual bool hopeless() const = 0;
   virtual std::string wish() const = 0;  // "barrier #3 on world (missing: rank 1, 2)"
 
@@ -47,7 +48,7 @@ class Roster {
   void sleep(const Sleeper& sleeper);
   void wake(const Sleeper& sleeper);
 
-  // A rank that sleeps, when all do and none can go on; else -1.
+  // A sleeping rank, when all busy lanes are stuck; else -1.
   int standstill() const;
   // "rank 0 waits for barrier #3 on world (missing: rank 1); rank 1 has ended".
   std::string text() const;

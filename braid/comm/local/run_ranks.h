@@ -19,9 +19,9 @@ struct LocalOptions {
 //
 // When every rank whose body has not returned sleeps in a wait (or, with queues that have a thread, its queue does as
 // well) and none of these waits can end any more, the world is aborted at once with a CommError that says, rank by
-// rank, what each waits for. This is exact: it never happens while anything is on its way, and no clock decides. A rank
-// that computes, or waits for something that is not a Work or a split, is not asleep; then the deadline is all there
-// is.
+// rank, what each waits for. This is exact: it never happens while a message or task is under way, and no clock
+// decides. A rank that computes, or waits for something that is not a Work or a split, does not count as asleep; then
+// only the deadline ends the waits of the others.
 void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const LocalOptions& options = {});
 
 }  // namespace braid

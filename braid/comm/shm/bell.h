@@ -1,4 +1,4 @@
-// Where the processes of a world sleep: a word of shared memory that the kernel knows.
+// Where the processes of a world sleep: a futex, which is a word of shared memory.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Lies in memory that processes share. A bell is rung after what it tells of has been stored; whoever waits looks at
-// the bell first, then at what it waits for, then sleeps:
+// Lies in memory that processes share. A writer stores its news, then rings. A reader looks at the bell, then at the
+// news, then sleeps, so no ring in between is lost:
 //
 //   seen = bell.look();  if (!ready()) bell.wait(seen, ...)
 //

@@ -20,9 +20,9 @@ class CollectiveLine {
 
   // The rank has arrived at its next collective.
   void add(std::shared_ptr<ShmCollective> collective);
-  // Does what can be done now; whether that was anything. Fails the world when the members' calls differ.
+  // Takes every step that needs no waiting; true when there was one. Fails the world when the members' calls differ.
   bool advance();
-  // Nothing of it is in flight, or nothing that can ever end.
+  // True when no collective is in flight, or none that can ever complete.
   bool idle() const;
 
  private:

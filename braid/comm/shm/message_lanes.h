@@ -21,11 +21,12 @@ class MessageLanes {
 
   // This rank has arrived at its side of a message.
   void add(std::shared_ptr<ShmMessage> message);
-  // Does what can be done now; whether that was anything. Fails the world when two sides differ in type or size.
+  // Moves all bytes that need no waiting; true when there were any. Fails the world when two sides differ in type or
+  // size.
   bool advance();
-  // Finds out which messages' peers will never come.
+  // Marks messages whose peer has left and never issued its side.
   void mark_lost();
-  // Nothing is in flight, or nothing that can ever end.
+  // True when no message is in flight, or none that can ever complete.
   bool idle() const;
 
  private:
@@ -35,7 +36,7 @@ class MessageLanes {
     int32_t type;
     int64_t count, bytes;
   };
-  // A message on its way in or come in: for a receive, or kept until there is one.
+  // A message of which bytes have arrived: written to its receive, or kept until one is issued.
   struct Incoming {
     Header header;
     std::shared_ptr<ShmMessage> receive;

@@ -1,8 +1,8 @@
 // What moves a process rank's operations on: its lines of collectives and its messages, under one lock.
 //
 // There is no thread for it. Everything a rank has in flight, in all its groups, is moved as far as it will go whenever
-// the rank makes a call, waits or asks whether a work is done, on whichever thread; while it computes, nothing of its
-// part moves: peers find what it has laid out for them (the first two slots of a collective, a ring of messages) and
+// the rank makes a call, waits or asks whether a Work is done, on whichever thread. While it computes, its part stands
+// still: peers can read what lies in shared memory (its slots of two rounds of a collective, its rings of messages) and
 // wait for the rest.
 #pragma once
 
@@ -25,7 +25,7 @@ class RankProgress {
   SharedWorld& world() const { return world_; }
   int rank() const { return rank_; }
 
-  // A line that is moved on from now on, until it has been closed and is idle.
+  // Adds a line of collectives, which is moved on until it has been closed and is idle.
   std::shared_ptr<CollectiveLine> open(std::shared_ptr<const ShmGroup> group, int rank);
   void close(const std::shared_ptr<CollectiveLine>& line);
 
@@ -34,13 +34,13 @@ class RankProgress {
   void arrive(std::vector<std::shared_ptr<ShmMessage>> messages);
 
   // Blocks until `operation` is done. Throws CommError when the world has failed, also when the operation had been done
-  // before; by then nothing touches its tensors any more.
+  // before; by then nothing touches its tensors.
   void wait(const ShmOperation& operation, double issued_seconds);
   // True when wait() would return or throw at once.
   bool poll(const ShmOperation& operation);
 
-  // The rank makes no more calls: carries on what the others may still need of it, and returns when that is all done,
-  // can never be, or the world has failed.
+  // The rank makes no more calls. Moves on what peers still need from it; returns when all of that is done or can never
+  // be done, or when the world has failed.
   void finish();
 
  private:

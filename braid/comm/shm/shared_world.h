@@ -23,7 +23,7 @@ struct alignas(64) MemberWords {
   std::atomic<int64_t> issued{0};    // collectives
   std::atomic<int64_t> posted{0};    // rounds whose input lies in the member's slot
   std::atomic<int64_t> combined{0};  // rounds whose share the member has combined
-  std::atomic<int64_t> released{0};  // rounds of which the member needs no slot any more
+  std::atomic<int64_t> released{0};  // rounds whose slots the member has finished reading
 };
 
 // Where a member lays out a round for the others.
@@ -44,7 +44,7 @@ struct PairWords {
   alignas(64) std::atomic<int64_t> read{0};     // bytes; by the receiver
 };
 
-// Which area a group has, and which of the groups that have had it it is.
+// A group's area, and a count that tells the groups apart which have used that area one after another.
 struct GroupId {
   int32_t area = 0;
   uint32_t generation = 0;
@@ -83,11 +83,11 @@ class SharedWorld {
   // The rank makes no more calls; all it has issued is visible before this.
   void leave(int rank);
   bool left(int rank) const { return ranks_[rank].left.load(); }
-  // Nor does it carry on what it has issued.
+  // The rank has left and does not move on what it has issued.
   void end(int rank);
   bool ended(int rank) const { return ranks_[rank].ended.load(); }
 
-  // An area that nobody uses, its words reset. Throws RunError when there is none.
+  // Claims an unused area and resets its words. Throws RunError when all kMaxGroups are in use.
   GroupId claim_group();
   // The claimed area belongs to `num_members` ranks, each of which releases it once, possibly before this.
   void settle_group(GroupId group, int num_members);

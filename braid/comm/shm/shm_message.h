@@ -26,10 +26,10 @@ class ShmMessage final : public ShmOperation {
   int64_t bytes() const { return bytes_; }
   std::byte* data() const { return data_; }
 
-  // The lanes tell what they know of it, under the rank's lock or after it.
-  void set_arrived() { arrived_ = true; }  // this side has
-  void set_met() { met_ = true; }          // a receive: its message has begun to come
-  void set_never() { never_ = true; }      // the peer has left and will not join
+  // Set by MessageLanes.
+  void set_arrived() { arrived_ = true; }  // this side has been issued
+  void set_met() { met_ = true; }          // a receive: the first bytes of its message are here
+  void set_never() { never_ = true; }      // the peer has left without issuing its side
   void complete();
 
   std::string label() const override;

@@ -1,5 +1,5 @@
-// One rank's part of an operation between processes, as its own process sees it: what others wait for lies in shared
-// memory. It does not know how it moves on (collective_line.h, message_lanes.h) nor who waits (rank_progress.h).
+// One rank's part of an operation between processes, as an object of its own process; what peers need of it lies in
+// shared memory. It does not know how it moves on (collective_line.h, message_lanes.h) nor who waits (rank_progress.h).
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class ShmOperation {
   virtual std::string label() const = 0;
   // World ranks that have not arrived; in order.
   virtual std::vector<int> missing() const = 0;
-  // A world rank that this needs, and that will never do its part; or -1. Only while it is not done.
+  // A world rank whose part is needed and will never come, or -1. Called only while the operation is not done.
   virtual int lost() const = 0;
 
   bool done() const { return done_.load(); }

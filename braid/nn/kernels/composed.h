@@ -1,4 +1,4 @@
-// The fused kernels as LibTorch's operations, for devices that have none of their own, with the same contracts as
+// The fused kernels as LibTorch's operations, for devices without kernels of braid's, with the same contracts as
 // norm.h, gelu.h, swiglu.h and rotary.h. Several passes over memory.
 #pragma once
 

@@ -2,8 +2,8 @@
 // rank and no autograd: braid/nn/cross_entropy.h adds those.
 //
 // logits_nv: contiguous, of float32, float64, bfloat16 or float16; columns from `real` on are padding, as if -inf.
-// Statistics are float32 (float64 for float64). On CPUs fused and the same on any number of threads; on other devices
-// composed of the library's operations.
+// Statistics are float32 (float64 for float64). On CPUs fused and the same on any number of threads. CUDA tensors go
+// to on_device.h where libbraid_cuda.so is loaded; on all others it is composed of LibTorch's operations.
 #pragma once
 
 #include <ATen/core/Tensor.h>

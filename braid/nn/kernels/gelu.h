@@ -2,7 +2,8 @@
 //
 // Contiguous tensors of float32, float64, bfloat16 or float16: h [.., c], bias [c] of the same dtype. Computed in
 // float32 (float64 for float64) and rounded once. Results do not depend on the number of threads. check() fails on
-// other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+// other tensors. CUDA tensors go to on_device.h where libbraid_cuda.so is loaded, tensors of other devices to
+// composed.h.
 //
 // Source: Hendrycks & Gimpel, "Gaussian Error Linear Units" (2016).
 #pragma once

@@ -3,7 +3,8 @@
 //
 // Activations are contiguous tensors of float32, float64, bfloat16 or float16, [.., c]; parameters have their dtype,
 // [c]. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of threads.
-// check() fails on other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+// check() fails on other tensors. CUDA tensors go to on_device.h where libbraid_cuda.so is loaded, tensors of other
+// devices to composed.h.
 //
 // Source: Ba et al., "Layer Normalization" (2016); Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
 #pragma once

@@ -3,8 +3,8 @@
 //
 // Contiguous tensors: x [b, t, c] of float32, float64, bfloat16 or float16, whose first heads x 2 half features are
 // turned and whose others stay; cos and sin [t, half] of float32 (float64 for float64). A head's features a and b half
-// a head apart are a pair: (a, b) -> (a cos - b sin, b cos + a sin), rounded once. check() fails on other tensors. On
-// devices that are no CPU it is composed of LibTorch's operations.
+// a head apart are a pair: (a, b) -> (a cos - b sin, b cos + a sin), rounded once. check() fails on other tensors. CUDA
+// tensors go to on_device.h where libbraid_cuda.so is loaded, tensors of other devices to composed.h.
 //
 // Source: Su et al., "RoFormer" (2021), section 3.2.2, with the pairs of Hugging Face's Llama.
 #pragma once

@@ -1,5 +1,5 @@
-// How the sums of rows are shared out among parts, and columns among threads. It depends on sizes alone (launch_shape.h
-// of the device room).
+// How sums over rows are divided into parts, and columns among threads. It depends on sizes alone
+// (device/launch_shape.h).
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,8 @@
 //
 // Contiguous tensors of float32, float64, bfloat16 or float16: gate_up [.., 2 f] with a row [gate | up], y [.., f] of
 // the same dtype. Computed in float32 (float64 for float64) and rounded once. Results do not depend on the number of
-// threads. check() fails on other tensors. On devices that are no CPU it is composed of LibTorch's operations.
+// threads. check() fails on other tensors. CUDA tensors go to on_device.h where libbraid_cuda.so is loaded, tensors of
+// other devices to composed.h.
 //
 // Source: Shazeer, "GLU Variants Improve Transformer" (2020).
 #pragma once

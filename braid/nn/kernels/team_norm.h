@@ -78,7 +78,7 @@ BRAID_HOST_DEVICE void team_norm_forward(const NormForwardRows<T>& a, int64_t ro
   }
 }
 
-// Adds the rows' parts of dweight and dbias, `width` each, to `sums`; the team's threads share out the columns.
+// Adds the rows' parts of dweight and dbias, `width` each, to `sums`; a thread has its own columns.
 template <int N, class T, class Team>
 BRAID_HOST_DEVICE void team_norm_backward_row(const NormBackwardRows<T>& a, int64_t row, const Team& team,
                                               MathOf<T>* sums) {

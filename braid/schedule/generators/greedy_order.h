@@ -18,7 +18,8 @@ struct Greed {
 
 class GreedyOrder {
  public:
-  // No rank ever holds more than `limit` activations, or as much.
+  // No rank ever holds more than `limit` activations take, its pending weight gradients included (times and sizes are
+  // those of the request).
   GreedyOrder(const ScheduleRequest& request, int limit, Greed greed);
 
   double cost() const;  // the longest time from a rank's first start to its last end

@@ -13,8 +13,8 @@ namespace braid {
 // Times are finite and at least 0, activation is above 0, pending is from 0 to activation.
 std::vector<Problem> searched_zero_bubble_problems(const ScheduleRequest& request);
 
-// The shortest of eight greedy orders in which no rank holds more than p activations, or as much of activations and
-// pending weight gradients (p is what 1F1B's first rank holds). As short as ZB-H1 for m >= 2p-1.
+// The shortest of eight greedy orders in which activations and pending weight gradients of a rank never take more
+// memory than p activations, which is what 1F1B's first rank holds. As short as ZB-H1 for m >= 2p-1.
 //
 //   rank 0  F0 F1 F2 .  .  I0 W0 F3 I1 W1 I2 W2 I3 W3     p = 3, m = 4, all times 1
 //   rank 1  .  F0 F1 .  I0 F2 I1 W0 F3 I2 W1 I3 W2 W3

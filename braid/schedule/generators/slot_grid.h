@@ -15,7 +15,8 @@ class SlotGrid {
  public:
   static constexpr int kEmpty = -1;
 
-  // The slots of microbatch 0's passes but W on a rank; each microbatch more comes six slots later.
+  // The slots of microbatch 0's passes on a rank, W left out; each further microbatch comes six slots after the one
+  // before.
   using Pattern = std::array<int, 4> (*)(int ranks, int rank);
   SlotGrid(int ranks, int microbatches, Pattern pattern);
 
@@ -32,7 +33,7 @@ class SlotGrid {
   std::vector<Place> places() const;     // ascending
   std::vector<int> row(int rank) const;  // the pass of every slot, or kEmpty
   int after_needs(
-      const Place& place) const;  // the first slot after all that the pass needs, the one before it included
+      const Place& place) const;  // the first slot after the passes it needs and the one before it on its rank
   void move(const Place& place, int slot) { slots_[place.pass][place.rank][place.index] = slot; }
 
   // Puts one W into each empty slot that has an input gradient without its W before it, and what is left at the end.
@@ -50,8 +51,9 @@ class SlotGrid {
   std::array<std::vector<std::vector<int>>, kNumSlotPasses> slots_;  // by pass, rank and index
 };
 
-// Moves passes to the earliest slot that they can have without making any rank hold more than the most that one holds
-// already. Passes of the steady middle stay, and without W in the grid so do those before it.
+// Moves passes to the earliest slots with which no rank holds more chunks than the fullest rank did before; a chunk is
+// held from its forward to its weight pass. Passes of the steady middle stay, and so do those before it when the grid
+// has no W.
 void compact(SlotGrid& grid);
 
 }  // namespace braid
