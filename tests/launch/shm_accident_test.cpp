@@ -66,7 +66,7 @@ void check_failure(const Accident& a, const CommFailure& failure) {
 }
 
 TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one) {
-  const uint64_t count = comm_tests::full_run() ? 2000 : 100;
+  const uint64_t count = full_run() ? 2000 : 100;
   for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     const Accident a = accident(seed);
