@@ -121,7 +121,7 @@ TEST(StageTimes, ALineForEachStage) {
 
 TEST(StageTimes, EveryFaultIsNamedWithItsLine) {
   try {
-    parse_stage_times("1 1\n\n1 x 1\n1 1 1 1 1 1\n1 -1 1\n1 1 nan\n", "times");
+    parse_stage_times("1 1\n\n1 x 1\n1 1 1 1 1 1\n1 -1 1\n1 1 nan\n1 1e16 1\n", "times");
     FAIL();
   } catch (const ConfigError& error) {
     std::vector<std::string> keys;
