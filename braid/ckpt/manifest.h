@@ -44,7 +44,8 @@ std::string manifest_text(const Manifest& manifest);
 // Throws IoError naming `path` and the byte when `text` is not what manifest_text makes.
 Manifest parse_manifest(const std::string& path, const std::string& text);
 
-// Where the checkpoint `directory` is: there, or set aside by a save that was stopped while it replaced it.
+// Where the checkpoint `directory` is: there, or set aside by a save that was stopped while it replaced it. Throws
+// IoError where the system does not say what is there.
 std::string found_directory(const std::string& directory);
 
 // Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.
