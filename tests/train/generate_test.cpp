@@ -62,11 +62,30 @@ TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
   }
 }
 
-TEST_F(Generate, ScoresThatOverflowAreNotSampled) {
-  const std::string directory = saved([](ParamStore& store) {
-    for (Parameter& param : store.params()) param.master.detach().fill_(3e38);
+TEST_F(Generate, WeightsThatAreTooLargeForTheirTypeAreNamed) {
+  spec_.train.dtype = "float16";
+  std::string name;
+  const std::string directory = saved([&](ParamStore& store) {
+    name = store.params().front().name;
+    store.params().front().master.detach().flatten()[0].fill_(1e5);
   });
-  EXPECT_THROW(generate(directory, options_, nullptr), RunError);
+  try {
+    generate(directory, options_, nullptr);
+    FAIL() << "text was made";
+  } catch (const RunError& error) {
+    EXPECT_EQ(error.what(), directory + ": no text can be made of weights that are not finite: " + name);
+  }
+}
+
+TEST_F(Generate, ScoresThatOverflowAreNotSampled) {
+  for (const auto& [dtype, value] : {std::pair("float32", 3e38), {"float64", 1e308}}) {
+    spec_.train.dtype = dtype;
+    const std::string directory = saved([&, value = value](ParamStore& store) {
+      for (Parameter& param : store.params()) param.master.detach().fill_(value);
+    });
+    EXPECT_THROW(generate(directory, options_, nullptr), RunError) << dtype;
+    std::filesystem::remove_all(directory);
+  }
 }
 
 TEST_F(Generate, ASmallShareOfTheProbabilityIsTheLikeliestToken) {
