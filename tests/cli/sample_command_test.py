@@ -68,16 +68,16 @@ class Sample(TrainedRun):
             "--top-p = 1.5: must be a number above 0 and at most 1; nearest valid is 1",
             "--seed = -1: must be a whole number from 0 to 18446744073709551615",
             "--threads = 1000: must be a whole number from 0 to 256; nearest valid is 256"])
-        for value in ("18446744073709551616", "0x1", "1e3"):
-            self.assertIn(f"--seed = {value}: must be a whole number from 0 to 18446744073709551615\n",
-                          self.refused("--seed", value))
+        for temperature, top_p, seed in (("inf", "0", "18446744073709551616"), ("-inf", "nan", "0x1"),
+                                         ("-0.5", "-1", "1e3"), ("warm", "2", "-1"), ("1e999", "one", "1.5"),
+                                         ("", "inf", "one")):
+            said = self.refused("--temperature", temperature, "--top-p", top_p, "--seed", seed)
+            self.assertIn(f"--temperature{' = ' + temperature if temperature else ''}: must be", said)
+            self.assertIn(f"--top-p = {top_p}: must be", said)
+            self.assertIn(f"--seed = {seed}: must be a whole number from 0 to 18446744073709551615\n", said)
         self.assertEqual(self.refused("--seed", "1", "--prompt", "a b", "--seed", "2", "--prompt", "c").splitlines(),
                          ["--prompt: must be given once, and is given 2 times: a b and c",
                           "--seed: must be given once, and is given 2 times: 1 and 2"])
-        for value in ("inf", "-inf", "-0.5", "warm", "1e999", ""):
-            self.assertIn(f"--temperature{' = ' + value if value else ''}: must be", self.refused("--temperature", value))
-        for value in ("0", "nan", "-1"):
-            self.assertIn(f"--top-p = {value}: must be", self.refused("--top-p", value))
 
     def test_another_tokenizer_must_be_one_and_fit_the_model(self):
         self.assertEqual(self.sample("--tokens", "8", "--tokenizer", "bytes"), self.sample("--tokens", "8"))
