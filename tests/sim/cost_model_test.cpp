@@ -126,7 +126,7 @@ TEST(StageTimes, EveryFaultIsNamedWithItsLine) {
   } catch (const ConfigError& error) {
     std::vector<std::string> keys;
     for (const auto& problem : error.problems()) keys.push_back(problem.key);
-    EXPECT_EQ(keys, (std::vector<std::string>{"times:1", "times:3", "times:4", "times:5", "times:6"}));
+    EXPECT_EQ(keys, (std::vector<std::string>{"times:1", "times:3", "times:4", "times:5", "times:6", "times:7"}));
   }
   EXPECT_THROW(parse_stage_times("# nothing\n", "times"), ConfigError);
 }
