@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
 
@@ -109,12 +110,9 @@ Manifest parse_manifest(const std::string& path, const std::string& text) {
 }
 
 std::string found_directory(const std::string& directory) {
-  const auto is_there = [](const std::string& path) {
-    std::error_code unreadable;  // then it is not there for us, and reading it will say why
-    return std::filesystem::exists(path, unreadable);
-  };
-  const std::string aside = aside_name(directory);
-  return !is_there(directory) && is_there(aside + "/manifest.json") ? aside : without_last_slash(directory);
+  PosixFileSystem files;
+  const std::string place = without_last_slash(directory), aside = aside_name(directory);
+  return !files.exists(place) && path_kind(aside + "/manifest.json") != PathKind::Nothing ? aside : place;
 }
 
 Manifest read_manifest(const std::string& directory) {

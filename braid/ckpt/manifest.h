@@ -45,7 +45,7 @@ std::string manifest_text(const Manifest& manifest);
 Manifest parse_manifest(const std::string& path, const std::string& text);
 
 // The folder that holds the checkpoint `directory`: itself, or `directory`.old where a save was interrupted while it
-// replaced the checkpoint.
+// replaced the checkpoint. Throws IoError where the system does not say what is there.
 std::string found_directory(const std::string& directory);
 
 // Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
@@ -30,21 +31,18 @@ std::optional<int64_t> step_of(const std::string& name) {
   return whole && name == cat(kPrefix, step) ? std::optional(step) : std::nullopt;
 }
 
-// Names of the folders in `run`; none when it is not there.
-std::vector<std::string> folders_in(const std::string& run) {
-  std::error_code failure;
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(run, failure), end; !failure && entry != end; entry.increment(failure)) {
-    std::error_code gone;
-    if (entry->is_directory(gone)) names.push_back(entry->path().filename());
-  }
-  if (failure && failure != std::errc::no_such_file_or_directory) throw IoError(run, -1, failure.message());
-  return names;
+// None when `run` is not there.
+std::vector<std::string> entries_of(const std::string& run) {
+  return path_kind(run) == PathKind::Nothing ? std::vector<std::string>() : names_in(run);
 }
 
+// One that cannot be looked at is there too: whoever reads it is told why it cannot be read.
 bool is_checkpoint(const std::string& directory) {
-  std::error_code unreadable;
-  return fs::exists(found_directory(directory) + "/manifest.json", unreadable);
+  try {
+    return path_kind(found_directory(directory) + "/manifest.json") != PathKind::Nothing;
+  } catch (const IoError&) {
+    return true;
+  }
 }
 
 // The folder's own name, where `name` has the ending that `suffixed` gives it.
@@ -79,7 +77,7 @@ std::string checkpoint_folder(const std::string& run, int64_t step) { return fs:
 
 std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run) {
   std::set<int64_t> steps;
-  for (const std::string& name : folders_in(run)) {
+  for (const std::string& name : entries_of(run)) {
     auto step = step_of(name);
     if (!step) step = step_under(name, aside_name);
     if (step && is_checkpoint(checkpoint_folder(run, *step))) steps.insert(*step);
@@ -92,8 +90,9 @@ std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run) {
 
 std::vector<std::string> half_written_checkpoints(const std::string& run) {
   std::vector<std::string> found;
-  for (const std::string& name : folders_in(run)) {
-    if (step_under(name, temporary_name)) found.push_back(fs::path(run) / name);
+  for (const std::string& name : entries_of(run)) {
+    const std::string path = fs::path(run) / name;
+    if (step_under(name, temporary_name) && path_kind(path) == PathKind::Folder) found.push_back(path);
   }
   return found;
 }
@@ -111,7 +110,7 @@ std::string set_undone(const SavedCheckpoint& saved, FileSystem& files) {
 
 std::vector<std::string> undone_checkpoints(const std::string& run) {
   std::vector<std::string> found;
-  for (const std::string& name : folders_in(run)) {
+  for (const std::string& name : entries_of(run)) {
     const std::string path = fs::path(run) / name;
     if (is_undone_name(name) && is_checkpoint(path)) found.push_back(path);
   }
@@ -122,20 +121,17 @@ std::vector<std::string> entries_of_others(const std::string& directory) {
   const std::string place = found_directory(directory);
   const auto listed = listed_files(place);
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(place)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : names_in(place)) {
     const bool own = name == "manifest.json" || (listed ? listed->contains(name) : name.ends_with(".safetensors"));
-    if (!own) found.push_back(entry.path());
+    if (!own) found.push_back(fs::path(place) / name);
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
 CheckpointChoice chosen_checkpoint(const std::string& path) {
-  std::error_code unreadable;
   if (is_checkpoint(path)) return {path, {}};
   CheckpointChoice choice;
-  if (!fs::is_directory(path, unreadable)) return choice;
+  if (path_kind(path) != PathKind::Folder) return choice;
   for (const auto& saved : saved_checkpoints(path)) {
     try {
       verify_checkpoint(saved.directory);

@@ -18,8 +18,8 @@ struct SavedCheckpoint {
   std::string directory;  // checkpoint_folder(); a save that was stopped may have set it aside (manifest.h)
 };
 
-// The newest first. A folder without a manifest is none. Empty when there is no such run. Throws IoError when the
-// folder cannot be read.
+// The newest first. A folder without a manifest is none; one that cannot be looked at is one, and reading it says why.
+// Empty when there is no such run. Throws IoError when the folder cannot be read.
 std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run);
 
 // The folders that interrupted saves have left half-written in a run's folder.
@@ -39,8 +39,8 @@ struct CheckpointChoice {
   std::vector<std::string> passed_over;  // newer ones that are not, and why: "run/step-6/manifest.json: cannot be read"
 };
 
-// `path` itself when it is a checkpoint. Else it is taken for the folder of a run: the newest of its checkpoints in
-// which every byte is as the manifest says (verify_checkpoint).
+// `path` itself when it is a checkpoint, or cannot be looked at, so that reading it says why. Else it is taken for the
+// folder of a run: the newest of its checkpoints in which every byte is as the manifest says (verify_checkpoint).
 CheckpointChoice chosen_checkpoint(const std::string& path);
 
 }  // namespace braid

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-constexpr const char* kNatural = "must be a whole number of at least 0";
+constexpr size_t kMostOfWord = 100;  // bytes that are shown of each of several
 
 std::string shown_name(const CLI::Option& option) {
   return option.get_option_text().empty() ? option.get_name() : option.get_option_text();
@@ -20,18 +20,15 @@ std::string shown_name(const CLI::Option& option) {
 std::string rule_of_type(const CLI::Option& option) {
   const std::string type = option.get_type_name(), value = joined(option.results());
   const bool is_whole = value.find_first_not_of("+-0123456789") == value.npos;
-  if (type == "UINT" && value.starts_with('-')) return kNatural;
-  if (type == "INT" || type == "UINT") return is_whole ? "is too large" : "must be a whole number";
+  if (type == "INT") return is_whole ? "is too large" : "must be a whole number";
   return "must be a number";
 }
 
-// What CLI11 converts and no option means: "nan" and "inf", and numbers below 0 where there are none, which old
-// versions count from the top.
+// What CLI11 converts and no option means: "nan" and "inf".
 std::string rule_of_kind(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
   for (const std::string& word : option.results()) {
-    if (type == "UINT" && word.starts_with('-')) return kNatural;
-    if (type == "FLOAT" && !std::isfinite(std::strtod(word.c_str(), nullptr))) return "must be a finite number";
+    if (option.get_type_name() == "FLOAT" && !std::isfinite(std::strtod(word.c_str(), nullptr)))
+      return "must be a finite number";
   }
   return "";
 }
@@ -44,10 +41,22 @@ std::string broken_rule(CLI::Option& option) {
     return std::string(error.what()).substr(option.get_name().size() + 2);  // behind "NAME: "
   } catch (const CLI::ConversionError&) {
     return rule_of_type(option);
-  } catch (const CLI::ArgumentMismatch&) {
-    return "must be given once";
   }
   return rule_of_kind(option);
+}
+
+std::optional<Problem> fault_of(CLI::Option& option) {
+  const std::vector<std::string>& words = option.results();
+  try {
+    std::string rule = broken_rule(option);
+    if (rule.empty()) return std::nullopt;
+    return Problem{shown_name(option), joined(words, " "), std::move(rule), ""};
+  } catch (const CLI::ArgumentMismatch&) {
+    std::vector<std::string> shown;
+    for (const std::string& word : words) shown.push_back(printable(word, kMostOfWord));
+    const std::string times = cat(words.size(), " times: ", joined(shown, " and "));
+    return Problem{shown_name(option), "", "must be given once, and is given " + times, ""};
+  }
 }
 
 std::vector<Problem> faulty_options(CLI::App& app) {
@@ -58,9 +67,7 @@ std::vector<Problem> faulty_options(CLI::App& app) {
         found.push_back({shown_name(*option), "", "is needed; " + option->get_description(), ""});
       continue;
     }
-    if (std::string rule = broken_rule(*option); !rule.empty()) {
-      found.push_back({shown_name(*option), joined(option->results(), " "), std::move(rule), ""});
-    }
+    if (auto fault = fault_of(*option)) found.push_back(std::move(*fault));
   }
   return found;
 }

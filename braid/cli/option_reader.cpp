@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "braid/base/text.h"
 
@@ -17,15 +16,19 @@ int OptionReader::natural(const char* key, const std::string& text, int least) {
   return least;
 }
 
-void OptionReader::amount(const char* key, const std::string& text, const char* what, double& value) {
+void OptionReader::read(const char* key, const std::string& text, const Amount& amount, double& value) {
   if (text.empty()) return;
-  double read = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+  double found = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
   const bool number = error == std::errc{} && end == text.data() + text.size();
-  if (number && std::isfinite(read) && read >= 0) {
-    value = read;
+  if (number && found >= 0 && found <= amount.most) {
+    value = found;
   } else {
-    add({key, text, cat("must be ", what, ", a number of at least 0"), "0"});
+    const std::string most = exact(amount.most);
+    std::string close;
+    if (number && found < 0) close = "0";
+    if (number && found > amount.most) close = most;
+    add({key, text, cat("must be ", amount.what, ", a number from 0 to ", most), close});
   }
 }
 

@@ -13,9 +13,13 @@ class OptionReader {
   // A whole number of at least `least`; `least`, and a problem, when the text is none.
   int natural(const char* key, const std::string& text, int least);
 
-  // A number of at least 0 into `value`, which stays as it is when the text is empty or, with a problem, no number.
-  // `what` says what it is: "a time".
-  void amount(const char* key, const std::string& text, const char* what, double& value);
+  struct Amount {
+    const char* what;  // "a time"
+    double most;
+  };
+  // A number from 0 to amount.most into `value`, which stays as it is when the text is empty or, with a problem, no
+  // such number.
+  void read(const char* key, const std::string& text, const Amount& amount, double& value);
 
   void add(Problem problem) { problems_.push_back(std::move(problem)); }
   // Once only: several schedules may have the same fault.

@@ -40,6 +40,13 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
   });
 }
 
+CLI::Validator natural_number() {
+  return rule([](std::string& word) -> std::string {
+    return number_in<uint64_t>(word) ? ""
+                                     : cat("must be a whole number from 0 to ", std::numeric_limits<uint64_t>::max());
+  });
+}
+
 CLI::Validator not_negative() {
   return rule([](std::string& word) -> std::string {
     const auto value = number_in<double>(word);

@@ -10,6 +10,9 @@ namespace braid {
 
 CLI::Validator whole_number(int64_t least, int64_t most);
 
+// A whole number of at least 0 that has 64 bits.
+CLI::Validator natural_number();
+
 // A finite number that is at least 0.
 CLI::Validator not_negative();
 

@@ -1,16 +1,14 @@
 // braid report: one HTML page from a run's folder, of whatever is there to be read. It needs no LibTorch.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
@@ -24,21 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMostOfSentence = 20'000;  // bytes; names of files stand in them
 constexpr const char* kRunConfig = "config.toml";
 constexpr const char* kRunMetrics = "metrics.jsonl";
 constexpr const char* kRunTrace = "trace.json";
-constexpr const char* kNotThere = "is missing";
-
-// Why a file of the run cannot be read; empty when it can.
-std::string fault_of(const fs::path& path) {
-  std::error_code failure;
-  const fs::file_status status = fs::status(path, failure);
-  if (status.type() == fs::file_type::not_found) return kNotThere;
-  if (failure) return cat("cannot be read: ", failure.message());
-  if (!fs::is_regular_file(status)) return "is no file";
-  if (::access(path.c_str(), R_OK) != 0) return cat("cannot be read: ", std::strerror(errno));
-  return "";
-}
 
 // Reads what a run's folder holds. What it does not hold, or holds in pieces, becomes a fault of the page.
 class RunReader {
@@ -46,8 +33,7 @@ class RunReader {
   explicit RunReader(fs::path run) : run_(std::move(run)) {}
 
   RunPage page() {
-    std::error_code unknown;
-    if (!fs::is_directory(run_, unknown)) {
+    if (path_kind(run_) != PathKind::Folder) {
       throw ConfigError({{"RUN", run_, "must be the folder of a run (train.out)", ""}});
     }
     RunPage page;
@@ -60,30 +46,42 @@ class RunReader {
   }
 
  private:
+  std::string place(const char* file) const { return run_ / file; }
+
   void fault(const char* file, const std::string& what) {
     faulty_.insert(file);
-    faults_.push_back(cat(file, " ", what));
+    faults_.push_back(what);
   }
 
+  enum class Absence { Fault, Fine };
+
   // Opens what can be read; the file is a fault of the page otherwise.
-  std::optional<std::ifstream> opened(const char* file) {
-    const std::string why = fault_of(run_ / file);
-    if (why.empty()) return std::ifstream(run_ / file, std::ios::binary);
-    fault(file, why);
+  std::optional<std::ifstream> opened(const char* file, Absence absence = Absence::Fault) {
+    const std::string path = place(file);
+    try {
+      if (path_kind(path) != PathKind::Nothing) {
+        const CheckedFile regular(path, Links::Followed);
+        return std::ifstream(path, std::ios::binary);
+      }
+      if (absence == Absence::Fault) fault(file, path + " is missing");
+    } catch (const IoError& error) {
+      fault(file, error.what());
+    }
     return std::nullopt;
   }
 
-  std::string contents(const char* file) {
-    std::optional<std::ifstream> from = opened(file);
+  std::optional<std::string> contents(const char* file, Absence absence = Absence::Fault) {
+    const std::optional<std::ifstream> from = opened(file, absence);
+    if (!from) return std::nullopt;
     std::ostringstream text;
-    if (from) text << from->rdbuf();
+    text << from->rdbuf();
     return text.str();
   }
 
   std::string config() {
-    const std::string toml = contents(kRunConfig);
-    if (toml.empty() && !faulty_.contains(kRunConfig)) fault(kRunConfig, "is empty");
-    for (const Problem& problem : toml_document(toml, kRunConfig).problems) {
+    const std::string toml = contents(kRunConfig).value_or("");
+    if (toml.empty() && !faulty_.contains(kRunConfig)) fault(kRunConfig, place(kRunConfig) + " is empty");
+    for (const Problem& problem : toml_document(toml, place(kRunConfig)).problems) {
       faults_.push_back(cat(text(problem), "; it is shown as it is"));
     }
     return toml;
@@ -95,21 +93,20 @@ class RunReader {
     RunRecord record = read_run_record(*lines);
     const int64_t damaged = record.num_damaged_lines;
     if (record.first_steps.empty() && record.steps.empty()) {
-      fault(kRunMetrics, "has no line of a run (docs/metrics_format.md)");
+      fault(kRunMetrics, place(kRunMetrics) + " has no line of a run (docs/metrics_format.md)");
     } else if (damaged > 0) {
       faults_.push_back(
-          cat(kRunMetrics, ": ", damaged, damaged == 1 ? " unreadable line" : " unreadable lines", " left out"));
+          cat(place(kRunMetrics), ": ", damaged, damaged == 1 ? " unreadable line" : " unreadable lines", " left out"));
     }
     return record;
   }
 
   // A run that still goes on, or that was killed, has no timeline; the page does without.
   std::vector<NamedTimeline> timelines() {
-    if (fault_of(run_ / kRunTrace) == kNotThere) return {};
-    const std::string trace = contents(kRunTrace);
-    if (faulty_.contains(kRunTrace)) return {};
+    const std::optional<std::string> trace = contents(kRunTrace, Absence::Fine);
+    if (!trace) return {};
     try {
-      return parse_chrome_trace(trace, kRunTrace);
+      return parse_chrome_trace(*trace, place(kRunTrace));
     } catch (const ConfigError& error) {
       faults_.push_back(cat(error.what(), "; the timeline is left out"));
       return {};
@@ -129,10 +126,10 @@ class RunReader {
   std::vector<std::string> faults_;
 };
 
-// "run" of "runs/a/run/", and of "." within it.
+// "run" of "runs/a/run/", of "." within it and of ".." below it.
 std::string name_of(const fs::path& folder) {
-  std::error_code gone;
-  return folder.filename() == "." ? fs::current_path(gone).filename() : folder.filename();
+  const fs::path name = folder.filename();
+  return name == "." || name == ".." ? fs::path(resolved_path(folder)).filename() : name;
 }
 
 }  // namespace
@@ -152,7 +149,7 @@ int report_command(const Words& words) {
   page.name = name_of(folder);
   if (out.empty()) out = folder / "report.html";
   write_file(out, run_page(page));
-  for (const std::string& fault : page.faults) std::cerr << "braid: " << (folder / fault).string() << "\n";
+  for (const std::string& fault : page.faults) std::cerr << "braid: " << printable(fault, kMostOfSentence) << "\n";
   std::cout << out << "\n";
   return 0;
 }

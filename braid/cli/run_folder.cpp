@@ -3,15 +3,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/environment.h"
 #include "braid/report/metrics_cut.h"
+#include "braid/report/run_record.h"
 #include "braid/spec/fields.h"
 
 namespace braid {
@@ -46,24 +50,21 @@ FileLock lock_of(const std::string& path) {
   }
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code unreadable;
-  return fs::exists(fs::symlink_status(path, unreadable));
-}
+bool is_there(const fs::path& path) { return PosixFileSystem().exists(path); }
 
-// Where a checkpoint lies, however its path is written, through links too.
-bool lies_in(const std::string& checkpoint, const std::string& run) {
-  std::error_code not_there;
-  fs::path path = fs::weakly_canonical(checkpoint, not_there);
+// The folder in which a checkpoint lies, however its path is written, through links too.
+std::string run_of(const std::string& checkpoint) {
+  fs::path path = resolved_path(checkpoint);
   if (!path.has_filename()) path = path.parent_path();
-  return fs::equivalent(path.parent_path(), run, not_there);
+  return path.parent_path();
 }
 
 std::vector<std::string> event_files(const std::string& run) {
+  const fs::path folder = fs::path(run) / kEvents;
   std::vector<std::string> found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(fs::path(run) / kEvents, none)) {
-    if (entry.path().filename().string().starts_with(kEventPrefix)) found.push_back(entry.path());
+  if (path_kind(folder) != PathKind::Folder) return found;
+  for (const std::string& name : names_in(folder)) {
+    if (name.starts_with(kEventPrefix)) found.push_back(folder / name);
   }
   return found;
 }
@@ -81,7 +82,7 @@ std::string RunFolder::why_open_to_others() const { return lock_.why(); }
 void RunFolder::admit(const TrainSpec& train) {
   const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetrics);
   if (!used) return;
-  if (!train.resume.empty() && lies_in(train.resume, path_)) {
+  if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
     fate_ = Fate::GoneOnFrom;
     return;
   }
@@ -150,6 +151,13 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
   if (num_lines > 0)
     done.push_back(cat("took ", num_lines, " lines out of ", kMetrics, " that were not of step ", step, " or before"));
   return done;
+}
+
+bool has_evaluation(const std::string& checkpoint, int64_t step) {
+  std::ifstream metrics(fs::path(run_of(checkpoint)) / kMetrics, std::ios::binary);
+  const Series evaluations = read_run_record(metrics).validation;
+  const auto is_of_step = [&](const Point& point) { return point.x == static_cast<double>(step); };
+  return std::any_of(evaluations.begin(), evaluations.end(), is_of_step);
 }
 
 }  // namespace braid

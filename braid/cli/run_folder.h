@@ -43,4 +43,8 @@ class RunFolder {
   Fate fate_ = Fate::Nothing;
 };
 
+// Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
+// none that can be read, has no evaluation.
+bool has_evaluation(const std::string& checkpoint, int64_t step);
+
 }  // namespace braid

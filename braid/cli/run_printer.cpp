@@ -8,6 +8,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/markup.h"
@@ -148,6 +149,8 @@ void RunPrinter::on_evaluation(const Evaluation& evaluation) {
   log_->evaluation(evaluation);
   print_line(cat("step ", evaluation.step, "  validation loss ", fixed(evaluation.loss, 4), per_byte(evaluation)));
 }
+
+bool RunPrinter::knows_evaluation(int64_t step) { return has_evaluation(start_.spec.train.resume, step); }
 
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   log_->replicas(step, loss, num_steps);

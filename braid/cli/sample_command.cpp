@@ -1,5 +1,9 @@
 // braid sample: text from a checkpoint.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <limits>
 #include <utility>
@@ -46,7 +50,9 @@ void add_sample_options(CLI::App& app, SampleRequest& request) {
                  "choose among the most likely tokens that have this probability together; 1: among all")
       ->check(share())
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "the same seed gives the same text")->capture_default_str();
+  app.add_option("--seed", options.seed, "the same seed gives the same text")
+      ->check(natural_number())
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "0: as many as suit the model")
       ->check(whole_number(0, kMaxThreads))
       ->capture_default_str();
@@ -54,11 +60,17 @@ void add_sample_options(CLI::App& app, SampleRequest& request) {
                  "bytes, a tokenizer.json, or a folder with it, in place of the checkpoint's own");
 }
 
-// As it is: a last line break is part of the prompt.
+// As it is: a last line break is part of the prompt. A stream would take an error for the end.
 std::string standard_input() {
   std::string text(kMostOfPrompt + 1, '\0');
-  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::cin.gcount()));
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(STDIN_FILENO, text.data() + size, text.size() - size);
+    if (got == 0) break;
+    if (got < 0 && errno != EINTR) throw IoError("standard input", -1, cat("cannot be read: ", std::strerror(errno)));
+    if (got > 0) size += static_cast<size_t>(got);
+  }
+  text.resize(size);
   if (text.size() > kMostOfPrompt) {
     throw ConfigError({{"--prompt", kStandardInput, cat("must be at most ", kMostOfPrompt, " bytes"), ""}});
   }

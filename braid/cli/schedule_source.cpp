@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "braid/base/named_file.h"
 #include "braid/base/text.h"
-#include "braid/cli/input_file.h"
 #include "braid/schedule/csv.h"
 
 namespace braid {
@@ -46,7 +46,7 @@ class Source {
   std::optional<Schedule> read(const NamedSchedule& named) {
     const std::string path = named.name.substr(kFile.size());
     try {
-      Schedule schedule = from_csv(read_named_file(named.key, path), named.name);
+      Schedule schedule = from_csv(named_file_content({named.key, named.name, path}), named.name);
       if (numbers_ == Numbers::Wrong) return schedule;
       expect("--ranks", request_.ranks, schedule.num_ranks(), path);
       expect("--microbatches", request_.microbatches, schedule.num_microbatches, path);

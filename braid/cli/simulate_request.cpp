@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "braid/base/errors.h"
+#include "braid/base/named_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/cli/input_file.h"
 #include "braid/cli/option_reader.h"
 #include "braid/cli/schedule_source.h"
 #include "braid/sim/stage_times.h"
@@ -16,6 +16,7 @@ namespace braid {
 namespace {
 
 constexpr int kMostPasses = 1 << 24;  // a few gigabytes of actions
+constexpr double kMostSize = 1e15;    // of a microbatch, in any unit
 
 // The words as given.
 struct SimulateOptions {
@@ -83,7 +84,9 @@ class Reading {
     if (!given_.width.empty()) request_.width = reader_.natural("--width", given_.width, 0);
   }
 
-  void time(const char* key, const std::string& text, double& value) { reader_.amount(key, text, "a time", value); }
+  void time(const char* key, const std::string& text, double& value) {
+    reader_.read(key, text, {"a time", kMostTime}, value);
+  }
 
   void time(const char* key, const std::string& text, std::optional<double>& value) {
     double read = 0;
@@ -106,8 +109,8 @@ class Reading {
     wanted_.weight_grad = cost.weight_grad;
     wanted_.transfer = cost.transfer;
     if (names_.size() > 1 && given_.stage_times.empty()) request_.times_of = TimesOf::Rank;
-    reader_.amount("--activation", given_.activation, "a size", wanted_.activation);
-    reader_.amount("--pending", given_.pending, "a size", wanted_.pending);
+    reader_.read("--activation", given_.activation, {"a size", kMostSize}, wanted_.activation);
+    reader_.read("--pending", given_.pending, {"a size", kMostSize}, wanted_.pending);
   }
 
   // Schedules that are ordered by times get the means of the stages.
@@ -122,7 +125,8 @@ class Reading {
     }
     CostModel& cost = request_.cost;
     try {
-      cost.stages = parse_stage_times(read_named_file("--stage-times", given_.stage_times), given_.stage_times);
+      const std::string& path = given_.stage_times;
+      cost.stages = parse_stage_times(named_file_content({"--stage-times", path, path}), path);
     } catch (const ConfigError& error) {
       for (const auto& problem : error.problems()) reader_.add(problem);
       return;

@@ -1,10 +1,10 @@
 // braid train: a run from a configuration file to weights, metrics, timeline and sample.
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <filesystem>
 #include <iostream>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
 #include "braid/cli/arguments.h"
@@ -42,8 +42,7 @@ std::string resumed_checkpoint(const TrainSpec& train, RunPrinter& printer) {
 
 // No folder is made for a run that is to go on where none has been.
 void refuse_latest_of_nothing(const TrainSpec& train) {
-  std::error_code unreadable;
-  if (train.resume != kLatest || std::filesystem::is_directory(train.out, unreadable)) return;
+  if (train.resume != kLatest || path_kind(train.out) == PathKind::Folder) return;
   throw ConfigError(
       {{"train.resume", toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
+#include "braid/base/json_text.h"
 #include "braid/base/text.h"
 #include "braid/schedule/program_text.h"
 
@@ -56,8 +57,8 @@ Look look(Op op) {
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // Whole nanoseconds: were begin and duration rounded apart, a span could reach into the next one.
-int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
-std::string microseconds(int64_t nanoseconds) { return fixed(static_cast<double>(nanoseconds) / 1e3, 3); }
+double nanoseconds(double seconds) { return std::round(1e9 * seconds); }
+std::string microseconds(double nanoseconds) { return fixed(nanoseconds / 1e3, 3); }
 
 // Events of one process, with the metadata of the threads they use.
 class Process {
@@ -113,7 +114,7 @@ class Process {
       seen.colour = "thread_state_iowait";
       actions.push_back(*partner);
     }
-    const int64_t begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
+    const double begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
                           R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(begin), R"(,"dur":)",
                           microseconds(end - begin), R"(,"args":{"action":")", word_at(actions, 0), R"(","stage":)",
@@ -169,6 +170,10 @@ class Reading {
   std::map<std::pair<size_t, int>, size_t> ranks_;
 };
 
+[[noreturn]] void refuse_trace(const std::string& place, const std::string& why) {
+  throw ConfigError({{"", "", cat("must be a trace that braid train wrote; ", why), "", place}});
+}
+
 }  // namespace
 
 std::string chrome_trace(const std::vector<NamedTimeline>& timelines) {
@@ -180,14 +185,22 @@ std::string chrome_trace(const std::vector<NamedTimeline>& timelines) {
 }
 
 std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const std::string& origin) {
-  try {
-    Reading reading;
-    const Json whole = Json::parse(trace);
-    for (const auto& event : whole.at("traceEvents")) reading.add(event);
-    return reading.timelines();
-  } catch (const std::exception& error) {  // whatever is odd: it is not ours
-    throw ConfigError({{origin, "", cat("must be a trace that braid train wrote (", error.what(), ")"), ""}});
+  Json whole;
+  const JsonFault fault = read_json(trace, whole);
+  if (fault.line > 0) refuse_trace(cat(origin, ":", fault.line), fault.why);
+  const auto events = whole.find("traceEvents");
+  if (events == whole.end() || !events->is_array()) refuse_trace(origin, "it has no list of \"traceEvents\"");
+  Reading reading;
+  int64_t number = 0;
+  for (const auto& event : *events) {
+    ++number;
+    try {
+      reading.add(event);
+    } catch (const std::exception&) {  // whatever is odd: it is not ours
+      refuse_trace(origin, cat("event ", number, " is none that it writes"));
+    }
   }
+  return reading.timelines();
 }
 
 }  // namespace braid

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/report/tf_record.h"
 
@@ -101,7 +102,7 @@ std::unique_ptr<TensorboardFile> new_tensorboard_file(const std::string& folder,
   for (int number = 0;; ++number) {
     const std::string path =
         folder + "/" + event_file_name(static_cast<int64_t>(std::floor(wall_seconds)), host, number);
-    if (!std::filesystem::exists(path)) return std::make_unique<TensorboardFile>(path, wall_seconds, first_step);
+    if (path_kind(path) == PathKind::Nothing) return std::make_unique<TensorboardFile>(path, wall_seconds, first_step);
   }
 }
 

@@ -8,6 +8,9 @@
 
 namespace braid {
 
+// What any one time may be at most: sums of them over the longest schedules are exact enough to be compared.
+inline constexpr double kMostTime = 1e15;
+
 // Of one stage, in the unit of the cost model.
 struct StageTimes {
   double forward = 1;

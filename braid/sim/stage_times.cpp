@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <sstream>
 
 #include "braid/base/errors.h"
@@ -28,7 +27,7 @@ double time_of(const std::string& word) {
   double value = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   const bool whole = error == std::errc{} && end == word.data() + word.size();
-  return whole && std::isfinite(value) && value >= 0 ? value : -1;
+  return whole && value >= 0 && value <= kMostTime ? value : -1;
 }
 
 }  // namespace
@@ -49,7 +48,8 @@ std::vector<StageTimes> parse_stage_times(std::string_view text, const std::stri
     std::vector<double> times;
     for (const auto& word : words) {
       times.push_back(time_of(word));
-      if (times.back() < 0) problems.push_back({place, word, "must be a time, a number of at least 0", "0"});
+      if (times.back() < 0)
+        problems.push_back({place, word, cat("must be a time, a number from 0 to ", exact(kMostTime)), ""});
     }
     times.resize(kMost, -1);
     StageTimes stage{times[0], times[1], times[2], {}, std::max(0.0, times[4])};

@@ -11,8 +11,8 @@
 namespace braid {
 
 // One line per stage, stage 0 first: the times of a forward, an input-gradient and a weight-gradient pass, and where
-// wanted of a recompute and of an update, all of at least 0, in any one unit and separated by blanks. What follows a #
-// is a comment, lines without a number do not count.
+// wanted of a recompute and of an update, all from 0 to kMostTime, in any one unit and separated by blanks. What
+// follows a # is a comment, lines without a number do not count.
 //
 //   # forward  input_grad  weight_grad  recompute  update
 //   1.5        1.25        1.0

@@ -81,13 +81,16 @@ std::unique_ptr<Tokenizer> tokenizer_for(const RunSpec& spec, const GenerateOpti
   return tokenizer;
 }
 
+// As they are computed with: the saved ones may be finite and lose that in a narrower type. Beyond float32's range the
+// squares of float64 overflow too, in norms whose results look like any others.
 void refuse_weights_not_finite(const ParamStore& store, const std::string& directory) {
   std::vector<std::string> names;
   for (const Parameter& param : store.params()) {
-    if (!param.master.isfinite().all().item<bool>()) names.push_back(param.name);
+    if (!param.data.to(at::kFloat).isfinite().all().item<bool>()) names.push_back(param.name);
   }
   if (names.empty()) return;
-  throw RunError(cat(directory, ": no text can be made of weights that are not finite: ", joined(names)));
+  throw RunError(cat(directory, ": no text can be made of weights that are not finite, or too large to compute with: ",
+                     joined(names)));
 }
 
 std::string continuation(StageModel& model, const RunSpec& spec, const Tokenizer& tokenizer,

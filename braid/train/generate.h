@@ -23,7 +23,7 @@ struct GenerateOptions {
 // bytes of each token as it comes, which need not be whole characters (WholeCharacters); the return value is the
 // continuation without the prompt. The same options give the same text. Throws IoError and ConfigError for a checkpoint
 // that cannot be read, ConfigError (key "data.tokenizer") for a tokenizer that cannot or that has more tokens than the
-// model, and RunError for weights that are not finite.
+// model, and RunError for weights not finite or too large to compute with.
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text);
 

@@ -60,10 +60,14 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   return start;
 }
 
+int64_t largest(int64_t mine, Communicator& world) {
+  auto value = at::full({1}, mine, at::kLong);
+  world.all_reduce(value, ReduceOp::Max).wait_host();
+  return value.item<int64_t>();
+}
+
 Wish strongest_wish(Wish mine, Communicator& world) {
-  auto wish = at::full({1}, static_cast<int64_t>(mine), at::kLong);
-  world.all_reduce(wish, ReduceOp::Max).wait_host();
-  return static_cast<Wish>(wish.item<int64_t>());
+  return static_cast<Wish>(largest(static_cast<int64_t>(mine), world));
 }
 
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
@@ -85,7 +89,7 @@ class RankLoop {
   RunEnd run() {
     if (!asks_itself_) trainer_.wish = [this] { return wish(); };
     if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
-    if (trainer_.owes_evaluation && train_.eval_every > 0) evaluate();
+    if (trainer_.owes_evaluation && train_.eval_every > 0 && !evaluation_is_known()) evaluate();
     bool stops = false;
     while (!stops && trainer_.num_steps() < train_.steps) {
       hear(trainer_.advance());
@@ -106,11 +110,7 @@ class RankLoop {
     end.interrupted = interrupted;
     hear(trainer_.settle());
     // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
-    if (saved_step_ != trainer_.num_steps()) {  // first: whatever fails later, the weights are there
-      const bool evaluated = evaluated_step_ == trainer_.num_steps();
-      trainer_.owes_evaluation = interrupted && !evaluated && is_multiple(trainer_.num_steps(), train_.eval_every);
-      save();
-    }
+    if (saved_step_ != trainer_.num_steps()) save();  // first: whatever fails later, the weights are there
     end.checkpoint = checkpoint_folder(train_.out, saved_step_);
     if (!interrupted) end.evaluation = evaluate();
     end.num_steps = trainer_.num_steps();
@@ -183,6 +183,15 @@ class RankLoop {
     return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
   }
 
+  // At the last step and every so many, after the save where both are due: an evaluation may take minutes.
+  bool is_evaluated(int64_t step) const { return step == train_.steps || is_multiple(step, train_.eval_every); }
+  // Whoever ended the process after the save may have let the evaluation end too.
+  bool evaluation_is_known() {
+    bool known = false;
+    tell([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
+    return largest(known ? 1 : 0, world_) == 1;
+  }
+
   // Only rank 0's has nats per byte.
   Evaluation evaluate() {
     hear(trainer_.settle());
@@ -209,6 +218,7 @@ class RankLoop {
   void save() {
     hear(trainer_.settle());
     saved_step_ = trainer_.num_steps();
+    trainer_.owes_evaluation = evaluated_step_ != saved_step_ && is_evaluated(saved_step_);
     const std::string directory = checkpoint_folder(train_.out, saved_step_);
     trainer_.save(directory, to_toml(start_.spec));
     saved_at_ = now_seconds();

@@ -62,6 +62,9 @@ class RunObserver {
   // and why.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(const Evaluation& evaluation) = 0;
+  // Asked after on_start() where the checkpoint that the run goes on from was saved before the evaluation of its step:
+  // whether that evaluation was heard since, by this observer or by one before it. Where it was not, it is made.
+  virtual bool knows_evaluation(int64_t step) { return false; }
   // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
   // over the steps since they were last evaluated, `num_steps` of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}

@@ -5,8 +5,8 @@
 #include <map>
 #include <string_view>
 
-#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/named_file.h"
 #include "braid/base/text.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
@@ -45,21 +45,13 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
   return problem;
 }
 
-std::string schedule_text(const std::string& path) {
-  constexpr int64_t kMostBytes = 1'000'000'000;
-  try {
-    return file_content(path, kMostBytes);
-  } catch (const IoError& error) {
-    throw ConfigError({{"pipeline.schedule", "file:" + path, cat("cannot be read (", error.what(), ")"), ""}});
-  }
-}
-
 Schedule requested(const RunSpec& spec) {
   const ScheduleRequest request{spec.mesh.pipe, num_microbatches(spec), spec.pipeline.chunks, spec.pipeline.group};
+  const std::string& schedule = spec.pipeline.schedule;
   const std::string path = schedule_file(spec.pipeline);
   try {
-    return path.empty() ? make_schedule(spec.pipeline.schedule, request)
-                        : schedule_from_table(schedule_text(path), spec.pipeline.schedule, request);
+    if (path.empty()) return make_schedule(schedule, request);
+    return schedule_from_table(named_file_content({"pipeline.schedule", schedule, path}), schedule, request);
   } catch (const ConfigError& error) {
     std::vector<Problem> problems;
     for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));

@@ -52,7 +52,8 @@ class Trainer {
   // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
   // Throws RunError when it is not finite.
   double evaluate();
-  // An evaluation was due when the run ended and was not made. Travels with the checkpoint; evaluate() makes up for it.
+  // The evaluation of this step is due and not made yet. Travels with the checkpoint, so after load() it says how
+  // things were at the save; evaluate() makes up for it.
   bool owes_evaluation = false;
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;

@@ -61,6 +61,19 @@ TEST_F(SavedCheckpoints, TheNewestWholeOneIsChosen) {
   EXPECT_EQ(chosen_checkpoint(folder_).passed_over.size(), 3u);
 }
 
+TEST_F(SavedCheckpoints, OneThatCannotBeLookedAtIsThereAndSaysWhy) {
+  save("step-2");
+  std::filesystem::create_symlink("step-9", path("step-9"));
+  const CheckpointChoice choice = chosen_checkpoint(folder_);
+  EXPECT_EQ(choice.directory, path("step-2"));
+  ASSERT_EQ(choice.passed_over.size(), 1u);
+  EXPECT_EQ(choice.passed_over[0], path("step-9/manifest.json") + ": cannot open: Too many levels of symbolic links");
+  EXPECT_EQ(chosen_checkpoint(path("step-9")).directory, path("step-9"));
+  PosixFileSystem files;
+  EXPECT_EQ(set_undone(saved_checkpoints(folder_)[0], files), path("step-9.undone"));
+  EXPECT_EQ(chosen_checkpoint(folder_).passed_over.size(), 0u);
+}
+
 TEST_F(SavedCheckpoints, AreSetUndoneUnderANameThatIsFree) {
   PosixFileSystem files;
   for (const char* name : {"step-3.undone", "step-3.undone-2"}) {

@@ -102,11 +102,11 @@ class Faults(unittest.TestCase):
 
     def test_everything_that_is_wrong_is_said_at_once(self):
         said = self.refused("data", "prepare", "--shard-tokens", "many", "--threads", "9999999999", "--weight", "nan",
-                            "--thread", "--validation-fraction", "inf", "text", "--text-field", "a", "--text-field", "b")
+                            "--thread", "--validation-fraction", "inf", "text", "--text-field", "a b", "--text-field", "c")
         self.assertEqual(sorted(said.splitlines()), [
             "--out: is needed; the folder to fill",
             "--shard-tokens = many: must be a whole number",
-            "--text-field = a b: must be given once",
+            "--text-field: must be given once, and is given 2 times: a b and c",
             "--thread: is not an option of braid data prepare; nearest valid is --threads",
             "--threads = 9999999999: is too large",
             "--validation-fraction = inf: must be a finite number",

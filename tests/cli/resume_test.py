@@ -1,64 +1,21 @@
 """What a checkpoint knows of its run: its tokenizer, its data and the learning rate's horizon, wherever and however the
 run goes on."""
 import json
-import pathlib
 import shutil
-import tempfile
 import unittest
 
 from braid_binary import braid
+from tiny_run import TINY, TrainedRun
 
-RUN = """
-[model]
-layers = 1
-heads = 2
-width = 16
-context = 16
-[data]
-paths = ["text"]
-[optimizer]
-lr = 1e-2
-warmup_steps = 1
-[train]
-steps = 6
-batch = 4
-microbatch = 2
-save_every = 3
-reduction = "reproducible"
-out = "run"
-"""
+RUN = TINY.replace("[train]", 'warmup_steps = 1\n[train]\nreduction = "reproducible"')
 
 
-class Resume(unittest.TestCase):
-    """Each test begins with a copy of a folder in which run.toml has been trained once."""
+class Resume(TrainedRun):
     configuration = RUN
 
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.trained = pathlib.Path(folder.name)
-        (cls.trained / "text").mkdir()
-        for number in range(8):
-            (cls.trained / "text" / f"{number}.txt").write_text(f"{number} quick brown foxes jump over the dog\n" * 30)
-        (cls.trained / "elsewhere").mkdir()
-        (cls.trained / "run.toml").write_text(cls.configuration)
-        cls.prepare()
-        done = braid("train", "run.toml", cwd=cls.trained)
-        assert done.returncode == 0, done.stderr
-
-    @classmethod
-    def prepare(cls):
-        pass
-
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-        shutil.copytree(self.trained, self.path, dirs_exist_ok=True)
-
-    def braid(self, *words, cwd=None):
-        return braid(*words, cwd=cwd or self.path)
+        super().setUp()
+        (self.path / "elsewhere").mkdir()
 
     def train(self, *words, cwd=None):
         done = self.braid("train", str(self.path / "run.toml"), *words, cwd=cwd)
@@ -71,24 +28,23 @@ class Resume(unittest.TestCase):
         return done.stderr
 
     def steps(self, key, out="run"):
-        lines = map(json.loads, (self.path / out / "metrics.jsonl").read_text().splitlines())
-        return [line[key] for line in lines if line["kind"] == "step"]
+        return [line[key] for line in self.metrics(out) if line["kind"] == "step"]
 
 
 class Tokenizer(Resume):
     configuration = RUN.replace("[optimizer]", 'tokenizer = "tok"\n[optimizer]')
 
     # Two tokenizers of the same size: in the second, bytes have each other's numbers. Both have two tokens that could end a text.
-    @classmethod
-    def prepare(cls):
-        done = braid("data", "train-bpe", "--vocab", "280", "--out", "tok", "text", cwd=cls.trained)
+    @staticmethod
+    def before(path):
+        done = braid("data", "train-bpe", "--vocab", "280", "--out", "tok", "text", cwd=path)
         assert done.returncode == 0, done.stderr
-        file = cls.trained / "tok" / "tokenizer.json"
+        file = path / "tok" / "tokenizer.json"
         tokenizer = json.loads(file.read_text())
         tokenizer["added_tokens"].append(tokenizer["added_tokens"][0] | {"id": 280, "content": "<|other|>"})
         file.write_text(json.dumps(tokenizer))
-        shutil.copytree(cls.trained / "tok", cls.trained / "other")
-        file = cls.trained / "other" / "tokenizer.json"
+        shutil.copytree(path / "tok", path / "other")
+        file = path / "other" / "tokenizer.json"
         vocab = tokenizer["model"]["vocab"]
         letters = [token for token in vocab if len(token) == 1]
         numbers = [vocab[token] for token in letters]
@@ -173,11 +129,11 @@ class Data(Resume):
         before = file.read_text()
         file.write_text(before.replace("quick", "quack", 1))
         self.assertRegex(self.refused(), r'data\.paths = \["text"\]: must hold the data of run/step-3, which has text '
-                         r"\(8 documents, 9120 bytes, xxh64 [0-9a-f]{16}\) in place of text "
-                         r"\(8 documents, 9120 bytes, xxh64 [0-9a-f]{16}\)")
+                         r"\(8 documents, 14720 bytes, xxh64 [0-9a-f]{16}\) in place of text "
+                         r"\(8 documents, 14720 bytes, xxh64 [0-9a-f]{16}\)")
         file.write_text(before)
         (self.path / "text/9.txt").write_text("one more of them\n" * 10)
-        self.assertIn("in place of text (9 documents, 9290 bytes, ", self.refused())
+        self.assertIn("in place of text (9 documents, 14890 bytes, ", self.refused())
 
     def test_other_prepared_data_are_refused_by_the_file_that_differs(self):
         for out, words in (("tokens", []), ("shards", ["--shard-tokens", "2000"])):

@@ -17,6 +17,9 @@ class RunFolder(TinyRun):
     def steps(self, out="run"):
         return [line["step"] for line in self.metrics(out) if line["kind"] == "step"]
 
+    def evaluations(self, out="run"):
+        return [line["step"] for line in self.metrics(out) if line["kind"] == "evaluation"]
+
     def refused(self, *words):
         done = self.braid("train", "run.toml", *words)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
@@ -127,10 +130,24 @@ class RunFolder(TinyRun):
         self.assertIn("set run/step-6 aside as run/step-6.undone: the run goes back to step 3", gone_back.stdout)
         self.assertEqual(self.steps(), [1, 2, 3, 4, 5])
         self.assertEqual(self.checkpoints(), ["step-3", "step-5", "step-6.undone"])
-        evaluations = [line["step"] for line in self.metrics() if line["kind"] == "evaluation"]
-        self.assertEqual(evaluations, [3, 5])
+        self.assertEqual(self.evaluations(), [3, 5])
         self.assertIn("from run/step-5", self.trained("train.resume=latest", "train.steps=6").stdout)
         self.assertEqual(self.braid("sample", "run/step-6.undone", "--tokens", "1").returncode, 0)
+
+    def test_an_evaluation_after_a_save_is_made_once_wherever_the_run_is_killed(self):
+        each = ["train.steps=2", "train.eval_every=1", "train.save_every=1"]
+        killed = self.started(*each, "train.eval_sequences=400000000")
+        self.line_of(killed, "step 1  weights")  # the evaluation comes next
+        killed.kill()
+        killed.wait()
+        with open(self.path / "run" / "metrics.jsonl", "a") as metrics:
+            metrics.write('{"kind":"evaluation","step":1,"validation_lo')
+        self.trained(*each, "train.resume=latest")
+        self.assertEqual(self.evaluations(), [1, 2])
+        self.trained(*each, "train.resume=run/step-1")  # as if it had been killed behind the evaluation
+        self.assertEqual(self.evaluations(), [1, 2])
+        self.trained(*each, "train.resume=run/step-1", "train.out=other")
+        self.assertEqual(self.evaluations("other"), [2])
 
     def test_time_to_save_comes_at_the_same_step_on_every_rank(self):
         every = [f"step-{step}" for step in range(1, 7)]

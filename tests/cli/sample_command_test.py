@@ -1,30 +1,16 @@
 """braid sample as a user calls it: prompts, choices of tokens, whole characters, and what it refuses."""
-import pathlib
-import shutil
+import os
 import subprocess
-import tempfile
+import unittest
 
-import tiny_run
-from braid_binary import BINARY, braid
+from braid_binary import BINARY
+from tiny_run import TINY, TrainedRun
 
 
-class Sample(tiny_run.TinyRun):
-    """Each test begins with a copy of a folder in which run.toml has been trained for one step."""
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.trained = pathlib.Path(folder.name)
-        (cls.trained / "text").mkdir()
-        (cls.trained / "text" / "a.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (cls.trained / "run.toml").write_text(tiny_run.TINY)
-        done = braid("train", "run.toml", "train.steps=1", "train.eval_every=0", cwd=cls.trained)
-        assert done.returncode == 0, done.stderr
-
-    def setUp(self):
-        super().setUp()
-        shutil.copytree(self.trained / "run", self.path / "run")
+class Sample(TrainedRun):
+    # One step that changes nothing: all bytes are about as likely.
+    configuration = (TINY.replace("steps = 6", "steps = 1").replace("lr = 1e-2", "lr = 1e-30") +
+                     'sample_prompt = "the \u20ac"\nsample_tokens = 60\n')
 
     def sample(self, *words, prompt=None):
         """The bytes that are printed."""
@@ -40,17 +26,14 @@ class Sample(tiny_run.TinyRun):
 
     def test_no_half_of_a_character_is_printed(self):
         texts = ""
-        for seed in range(4):  # all bytes are about as likely, so most do not go together
+        for seed in range(4):  # most bytes do not go together
             text = self.sample("--tokens", "60", "--temperature", "100", "--seed", str(seed), "--prompt", "\u20ac")
             self.assertTrue(text.decode().startswith("\u20ac"))
             texts += text.decode()
         self.assertIn("\ufffd", texts)
 
     def test_what_a_run_leaves_has_whole_characters(self):
-        done = self.braid("train", "run.toml", "train.steps=1", "train.eval_every=0", "train.out=other",
-                          "optimizer.lr=1e-30", 'train.sample_prompt="the \u20ac"', "train.sample_tokens=60")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        text = (self.path / "other" / "sample.txt").read_bytes().decode()
+        text = (self.path / "run" / "sample.txt").read_bytes().decode()
         self.assertTrue(text.startswith("the \u20ac"), text)
 
     def test_a_prompt_from_standard_input_is_taken_as_it_is(self):
@@ -60,6 +43,14 @@ class Sample(tiny_run.TinyRun):
         self.assertEqual(self.sample("--prompt", "-", *words, prompt=b"the quick\n"), given)
         alone = self.sample(*words, prompt=b"")
         self.assertEqual(self.sample(*words, prompt=b"the quick\n"), alone)  # read where it is asked for
+
+    def test_standard_input_that_cannot_be_read_is_no_prompt(self):
+        folder = os.open(self.path / "text", os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        done = subprocess.run([BINARY, "sample", "run", "--prompt", "-"], stdin=folder, capture_output=True, timeout=60,
+                              text=True, cwd=self.path)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (3, "", "braid: standard input: cannot be read: Is a directory\n"))
 
     def test_top_p_of_almost_nothing_is_the_likeliest_token(self):
         greedy = self.sample("--tokens", "12", "--temperature", "0")
@@ -75,12 +66,18 @@ class Sample(tiny_run.TinyRun):
             "--temperature = nan: must be a finite number of at least 0",
             "--top-k = -1: must be a whole number of at least 0; nearest valid is 0",
             "--top-p = 1.5: must be a number above 0 and at most 1; nearest valid is 1",
-            "--seed = -1: must be a whole number of at least 0",
+            "--seed = -1: must be a whole number from 0 to 18446744073709551615",
             "--threads = 1000: must be a whole number from 0 to 256; nearest valid is 256"])
-        for value in ("inf", "-inf", "-0.5", "warm", "1e999", ""):
-            self.assertIn(f"--temperature{' = ' + value if value else ''}: must be", self.refused("--temperature", value))
-        for value in ("0", "nan", "-1"):
-            self.assertIn(f"--top-p = {value}: must be", self.refused("--top-p", value))
+        for temperature, top_p, seed in (("inf", "0", "18446744073709551616"), ("-inf", "nan", "0x1"),
+                                         ("-0.5", "-1", "1e3"), ("warm", "2", "-1"), ("1e999", "one", "1.5"),
+                                         ("", "inf", "one")):
+            said = self.refused("--temperature", temperature, "--top-p", top_p, "--seed", seed)
+            self.assertIn(f"--temperature{' = ' + temperature if temperature else ''}: must be", said)
+            self.assertIn(f"--top-p = {top_p}: must be", said)
+            self.assertIn(f"--seed = {seed}: must be a whole number from 0 to 18446744073709551615\n", said)
+        self.assertEqual(self.refused("--seed", "1", "--prompt", "a b", "--seed", "2", "--prompt", "c").splitlines(),
+                         ["--prompt: must be given once, and is given 2 times: a b and c",
+                          "--seed: must be given once, and is given 2 times: 1 and 2"])
 
     def test_another_tokenizer_must_be_one_and_fit_the_model(self):
         self.assertEqual(self.sample("--tokens", "8", "--tokenizer", "bytes"), self.sample("--tokens", "8"))
@@ -91,4 +88,4 @@ class Sample(tiny_run.TinyRun):
 
 
 if __name__ == "__main__":
-    tiny_run.unittest.main()
+    unittest.main()

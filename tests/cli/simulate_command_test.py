@@ -182,6 +182,23 @@ class Simulate(unittest.TestCase):
             self.assertIn(words, said)
         self.assertEqual(len(said.strip().splitlines()), 10, said)
 
+    def test_times_are_such_as_can_be_added_up(self):
+        words = ("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4")
+        options = ("--forward", "--input-grad", "--weight-grad", "--overlapped", "--recompute", "--update", "--transfer",
+                   "--activation", "--pending")
+        said = self.refused(*words, *(word for option in options for word in (option, "1e300")))
+        for option in options:
+            self.assertRegex(said, rf"{option} = 1e300: must be a (time|size), a number from 0 to 1e\+15; nearest valid is")
+        times = self.written("times", "1 1 1\n1 1e300 1\n")
+        self.assertIn("times:2 = 1e300: must be a time", self.refused(*words, "--stage-times", times))
+        trace = os.path.join(self.folder, "trace.json")
+        said, = self.said(*words, "--forward", "1e15", "--input-grad", "0", "--weight-grad", "1e15", "--trace",
+                          trace)
+        self.assertEqual(said["makespan"], 5 * 2e15)
+        with open(trace) as file:
+            events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+        self.assertAlmostEqual(max(event["ts"] + event["dur"] for event in events) / 1e22, 1)
+
     def test_conditions_of_a_schedule_name_the_options(self):
         said = self.refused("--schedule", "interleaved", "--ranks", "4", "--microbatches", "8", "--group", "3")
         self.assertIn("--group = 3", said)

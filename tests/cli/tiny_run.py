@@ -1,6 +1,9 @@
-"""A run that takes a second, in a folder of its own, for tests of what braid train writes, says and survives."""
+"""A run that takes a second, in a folder of its own, for tests of what braid train writes, says and survives; and runs
+that are made once, for tests of what becomes of them afterwards."""
+import functools
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -37,18 +40,25 @@ def let_signals_through():
         signal.signal(number, signal.SIG_DFL)
 
 
+def write_inputs(path, configuration=TINY):
+    (path / "text").mkdir()
+    for number in range(8):
+        (path / "text" / f"{number}.txt").write_text(f"{number} the quick brown fox jumps over the lazy dog\n" * 40)
+    (path / "run.toml").write_text(configuration)
+
+
 class TinyRun(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.path = pathlib.Path(self.folder.name)
-        (self.path / "text").mkdir()
-        for number in range(8):
-            (self.path / "text" / f"{number}.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (self.path / "run.toml").write_text(TINY)
+        self.prepare()
 
-    def braid(self, *words):
-        return braid(*words, cwd=self.path)
+    def prepare(self):
+        write_inputs(self.path)
+
+    def braid(self, *words, cwd=None):
+        return braid(*words, cwd=cwd or self.path)
 
     def trained(self, *words):
         """The finished process of a run that must succeed."""
@@ -94,3 +104,29 @@ class TinyRun(unittest.TestCase):
 
     def checkpoints(self, out="run"):
         return sorted(path.parent.name for path in (self.path / out).glob("step-*/manifest.json"))
+
+
+@functools.cache
+def trained_once(configuration, prepare):
+    """A folder in which `configuration` has been trained, after prepare(folder); the same for the same two."""
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    path = pathlib.Path(folder.name)
+    write_inputs(path, configuration)
+    prepare(path)
+    done = braid("train", "run.toml", cwd=path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def nothing(path):
+    pass
+
+
+class TrainedRun(TinyRun):
+    """Each test begins with a copy of a folder in which run.toml has been trained."""
+    configuration = TINY
+    before = staticmethod(nothing)
+
+    def prepare(self):
+        shutil.copytree(trained_once(self.configuration, type(self).before), self.path, dirs_exist_ok=True)

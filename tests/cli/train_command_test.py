@@ -136,9 +136,13 @@ class Train(TinyRun):
             self.assertGreater(abs(own - mean), 1e-4)
 
     def test_a_checkpoint_that_cannot_be_read_is_no_mistake_of_ours(self):
-        done = self.braid("sample", "no" * 200)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("does not exist", done.stderr)
+        os.symlink("loop", self.path / "loop")
+        for path, why in (("no" * 200, "File name too long"), ("loop", "Too many levels of symbolic links")):
+            for words in (["sample", path], ["train", "run.toml", f"train.resume={path}"],
+                          ["train", "run.toml", "train.resume=latest", f"train.out={path}"]):
+                done = self.braid(*words)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn(why, done.stderr)
 
     def test_sampling_is_a_function_of_its_options(self):
         self.assertEqual(self.braid("train", "run.toml", "mesh.tensor=2").returncode, 0)

@@ -57,7 +57,7 @@ TEST(LlamaRules, EpsAndBaseAndScalingCount) {
     };
     expect_change(&ModelSpec::norm_eps, 0.1);
     expect_change(&ModelSpec::rope_base, 50.0);
-    expect_change(&ModelSpec::rope_scaling, "none");
+    expect_change(&ModelSpec::rope_scaling, RopeScaling::None);
     expect_change(&ModelSpec::rope_factor, 2.0);
     expect_change(&ModelSpec::rope_low_frequency, 2.0);
     expect_change(&ModelSpec::rope_high_frequency, 8.0);
@@ -103,7 +103,7 @@ at::Tensor logits(RunModel& model, const at::Tensor& tokens_bt, const at::Tensor
 
 class Documents : public testing::TestWithParam<ModelSpec> {};
 INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::Values(tiny_gpt2(), tiny_llama3()),
-                         [](const auto& info) { return info.param.family; });
+                         [](const auto& info) { return cat(info.param.family); });
 
 // Two sequences: documents of 3 and 5 tokens, one of 8.
 at::Tensor two_and_one() {

@@ -73,6 +73,13 @@ TEST_F(TensorboardFileTest, ARestartWritesAFileOfItsOwn) {
             tf_record(encoded_file_version(5.9)) + tf_record(encoded_session_start(5.9, 41)));
 }
 
+TEST_F(TensorboardFileTest, ANameThatCannotBeLookedAtIsAFaultOfTheWorld) {
+  std::filesystem::create_directory(folder_);
+  const std::string name = event_file_name(5, "host", 0);
+  std::filesystem::create_symlink(name, folder_ / name);
+  EXPECT_THROW(new_tensorboard_file(folder_, "host", 5.5, 0), IoError);
+}
+
 TEST_F(TensorboardFileTest, FaultsNameThePath) {
   try {
     TensorboardFile file("/nowhere/events", 0, 0);

@@ -121,12 +121,12 @@ TEST(StageTimes, ALineForEachStage) {
 
 TEST(StageTimes, EveryFaultIsNamedWithItsLine) {
   try {
-    parse_stage_times("1 1\n\n1 x 1\n1 1 1 1 1 1\n1 -1 1\n1 1 nan\n", "times");
+    parse_stage_times("1 1\n\n1 x 1\n1 1 1 1 1 1\n1 -1 1\n1 1 nan\n1 1e16 1\n", "times");
     FAIL();
   } catch (const ConfigError& error) {
     std::vector<std::string> keys;
     for (const auto& problem : error.problems()) keys.push_back(problem.key);
-    EXPECT_EQ(keys, (std::vector<std::string>{"times:1", "times:3", "times:4", "times:5", "times:6"}));
+    EXPECT_EQ(keys, (std::vector<std::string>{"times:1", "times:3", "times:4", "times:5", "times:6", "times:7"}));
   }
   EXPECT_THROW(parse_stage_times("# nothing\n", "times"), ConfigError);
 }

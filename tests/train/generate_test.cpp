@@ -58,7 +58,29 @@ TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
     generate(directory, options_, nullptr);
     FAIL() << "text was made";
   } catch (const RunError& error) {
-    EXPECT_EQ(error.what(), directory + ": no text can be made of weights that are not finite: " + name);
+    EXPECT_EQ(
+        error.what(),
+        directory + ": no text can be made of weights that are not finite, or too large to compute with: " + name);
+  }
+}
+
+TEST_F(Generate, WeightsThatAreTooLargeAreNamed) {
+  for (const auto& [dtype, value] : {std::pair("float16", 1e5), {"float64", 1e308}}) {
+    spec_.train.dtype = dtype;
+    std::string name;
+    const std::string directory = saved([&, value = value](ParamStore& store) {
+      name = store.params().front().name;
+      store.params().front().master.detach().flatten()[0].fill_(value);
+    });
+    try {
+      generate(directory, options_, nullptr);
+      ADD_FAILURE() << "text was made in " << dtype;
+    } catch (const RunError& error) {
+      EXPECT_EQ(
+          error.what(),
+          directory + ": no text can be made of weights that are not finite, or too large to compute with: " + name);
+    }
+    std::filesystem::remove_all(directory);
   }
 }
 

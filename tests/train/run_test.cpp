@@ -28,8 +28,14 @@ class Listener final : public RunObserver {
     if (report.step == stop_after_) stops = true;
   }
   void on_evaluation(const Evaluation& evaluation) override { evaluations.push_back(evaluation); }
+  bool knows_evaluation(int64_t step) override {
+    asked.push_back(step);
+    return knows;
+  }
   void on_checkpoint(int64_t, const std::string&) override {}
 
+  bool knows = false;  // the evaluation that it is asked for
+  std::vector<int64_t> asked;
   std::vector<PeakFlops> peaks;
   std::vector<int64_t> steps;
   std::vector<double> utilisations;
@@ -114,9 +120,47 @@ TEST_F(Run, AnEvaluationThatWasDueWhenItStoppedIsMadeWhenItGoesOn) {
   }
 }
 
-// Only one that was due: not where no evaluation is, and not where the checkpoint was followed by one.
-TEST_F(Run, NoEvaluationIsMadeTwice) {
-  Listener first(4), rest, saves, after;
+// The process may end between the two.
+TEST_F(Run, AnEvaluationAfterASaveIsMadeOnceWhereverTheProcessEnds) {
+  for (const int pipe : {1, 2}) {
+    RunSpec both = spec(cat("run", pipe));
+    both.mesh.pipe = pipe;
+    both.train.save_every = 3;
+    Listener whole, ended_before, ended_after;
+    run(both, whole);
+    ASSERT_EQ(whole.evaluations.size(), 2u);
+    EXPECT_TRUE(whole.asked.empty());
+    both.train.resume = both.train.out + "/step-3";
+    both.train.out = path("before");
+    run(both, ended_before);
+    ASSERT_EQ(ended_before.evaluations.size(), 2u);
+    EXPECT_EQ(ended_before.evaluations[0].step, 3);
+    EXPECT_EQ(ended_before.evaluations[0].loss, whole.evaluations[0].loss);
+    EXPECT_EQ(ended_before.asked, std::vector<int64_t>{3});
+    both.train.out = path("after");
+    ended_after.knows = true;
+    run(both, ended_after);
+    ASSERT_EQ(ended_after.evaluations.size(), 1u);
+    EXPECT_EQ(ended_after.evaluations[0].step, 6);
+  }
+}
+
+// Whoever makes the run longer has its steps, and the process may have ended before the evaluation at its end.
+TEST_F(Run, TheEvaluationAtTheEndIsMadeUpForByALongerRun) {
+  RunSpec longer = spec("run");
+  longer.train.eval_every = 4;
+  Listener first, rest;
+  run(longer, first);
+  longer.train.resume = longer.train.out + "/step-6";
+  longer.train.steps = 7;
+  run(longer, rest);
+  ASSERT_EQ(rest.evaluations.size(), 2u);
+  EXPECT_EQ(rest.evaluations[0].step, 6);
+  EXPECT_EQ(rest.evaluations[0].loss, first.evaluations.back().loss);
+}
+
+TEST_F(Run, AStepWithoutAnEvaluationOwesNone) {
+  Listener first(4), rest;
   const RunEnd stopped = run(spec("cut"), first);
   EXPECT_EQ(first.evaluations.size(), 1u);
   RunSpec resumed = spec("cut");
@@ -124,15 +168,6 @@ TEST_F(Run, NoEvaluationIsMadeTwice) {
   run(resumed, rest);
   ASSERT_EQ(rest.evaluations.size(), 1u);
   EXPECT_EQ(rest.evaluations[0].step, 6);
-
-  RunSpec saving = spec("saving");
-  saving.train.save_every = 3;
-  run(saving, saves);
-  saving.train.resume = saving.train.out + "/step-3";
-  saving.train.out = path("after");
-  run(saving, after);
-  ASSERT_EQ(after.evaluations.size(), 1u);
-  EXPECT_EQ(after.evaluations[0].step, 6);
 }
 
 // Every 401st token ends a document: it is predicted, and is no text.
