@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "tests/nn/model_run.h"
 
 namespace braid::llama_test {
