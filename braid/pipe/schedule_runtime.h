@@ -7,7 +7,6 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/pipe/stage_executor.h"
-#include "braid/schedule/run_ahead.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/walk.h"
@@ -28,23 +27,13 @@ class ScheduleRuntime {
   // CommError on a communicator that notices when all ranks wait.
   std::vector<Span> run_step();
 
-  // The beginning of a step, as far as this rank may go by `ahead`, which is of the same schedule. Then, on all ranks
-  // alike, either run_step() goes on from there, or abandon() takes it back: what is on its way to this rank is
-  // received and dropped, and the next step starts with its first action. Buffered sends only. Both throw as run_step()
-  // does.
-  void run_ahead(const RunAhead& ahead);
-  void abandon(const RunAhead& ahead);
-
  private:
   static constexpr size_t kReceivesAhead = 4;
 
-  void start();
-  void run_until(size_t end);
-  void finish_sends();
   void execute(const Action& action);
   void execute_fused(const Action& forward, const Action& backward);
   void require_runnable(const Action& action) const;
-  void post_receives(size_t from, size_t end);
+  void post_receives(const Program& program, size_t from);
   Work post_receive(const Action& action);
   void post_send(const Action& action, const StageExecutor::Tensors& tensors);
   void complete_receive(const Action& action);
@@ -56,8 +45,6 @@ class ScheduleRuntime {
   Communicator& pipe_;
   StageExecutor& executor_;
   const SendMode mode_;
-  std::vector<Span> spans_;  // of the step so far
-  bool ahead_ = false;       // run_ahead() has begun the step
   std::vector<Work> sends_;
   std::map<Action, Work> receives_;  // posted, not yet reached by the program
   size_t posted_until_ = 0;          // actions before this have had their receives posted

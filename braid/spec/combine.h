@@ -17,7 +17,6 @@ enum class Feature {
   MirroredPipeline,      // every stage on two ranks: dualpipe
   TablePipeline,         // file:PATH
   AsynchronousPipeline,  // pipedream, pipedream-2bw
-  PostValidation,        // pipeline.validation "after"
   TiedEmbedding,         // model.output_weights "tied"
   Clipping,              // optimizer.clip_norm > 0
   Dropout,               // model.dropout > 0

@@ -102,10 +102,6 @@ std::vector<Field> pipeline_fields() {
                                        "Which version of its weights a stage uses for a microbatch under an "
                                        "asynchronous schedule: its newest at the "
                                        "forward pass (own), or the one that the first stage used (vertical)."),
-      pipeline<&PipelineSpec::validation>(
-          "pipeline.validation", OneOf{{"before", "after"}},
-          "When the gradients' norm is looked at: before the update, which then waits for all stages, or after it, "
-          "which is then taken back bit for bit where clipping or an overflow asks for it."),
       pipeline<&PipelineSpec::partition>(
           "pipeline.partition", WordOrNumbers{{"even", "measured"}},
           "Transformer blocks of each stage: the same number, as near as can be (even); so many that the slowest rank "

@@ -17,11 +17,12 @@ namespace braid {
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
 
-// A key that there is none of any more, and the one that says now what it said.
+// A key that there is none of any more, and the one that says now what it said; none where nothing does.
 struct FormerKey {
   std::string_view key, successor;
 };
-inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"}};
+inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"},
+                                            {"pipeline.validation", ""}};
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>

@@ -20,10 +20,9 @@ struct PipelineSpec {
   std::string schedule = "1f1b";  // schedule_kind.h, or file:PATH, an action table as CSV
   int chunks = 0;                 // stages per rank where the schedule leaves it open; 0: 2
   int group = 0;  // microbatches that pass a chunk before the next chunk's turn, or an update takes; 0: the schedule's
-  std::string weights = "own";        // asynchronous: own or vertical, which version a microbatch sees on a stage
-  std::string validation = "before";  // before or after: when the gradients' norm is looked at, seen from the update
-  std::string partition = "even";     // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
-  std::vector<double> speeds = {};    // of each pipeline rank, relative; empty: equal
+  std::string weights = "own";      // asynchronous: own or vertical, which version a microbatch sees on a stage
+  std::string partition = "even";   // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
+  std::vector<double> speeds = {};  // of each pipeline rank, relative; empty: equal
 
   bool operator==(const PipelineSpec&) const = default;
 };

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -60,6 +59,9 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   return start;
 }
 
+// What a rank would have happen after the step; the strongest wish of all ranks does.
+enum class Wish { GoOn, Save, Stop };
+
 Wish strongest_wish(Wish mine, Communicator& world) {
   auto wish = at::full({1}, static_cast<int64_t>(mine), at::kLong);
   world.all_reduce(wish, ReduceOp::Max).wait_host();
@@ -83,12 +85,11 @@ class RankLoop {
       : shared_(shared), start_(shared.start), train_(start_.spec.train), trainer_(trainer), world_(world) {}
 
   RunEnd run() {
-    if (!asks_itself_) trainer_.wish = [this] { return wish(); };
     if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
     if (trainer_.owes_evaluation && train_.eval_every > 0) evaluate();
     bool stops = false;
     while (!stops && trainer_.num_steps() < train_.steps) {
-      hear(trainer_.advance());
+      hear(trainer_.step());
       tell_of_graphs();
       tell_of_choices();
       const Wish wish = agreed_wish();
@@ -104,7 +105,6 @@ class RankLoop {
   RunEnd ended(bool interrupted) {
     RunEnd end;
     end.interrupted = interrupted;
-    hear(trainer_.settle());
     // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
     if (saved_step_ != trainer_.num_steps()) {  // first: whatever fails later, the weights are there
       const bool evaluated = evaluated_step_ == trainer_.num_steps();
@@ -124,13 +124,12 @@ class RankLoop {
   void tell(const Call& call) {
     if (world_.rank() == 0) call();
   }
-  void hear(std::optional<StepReport> report) {
-    if (!report) return;
-    if (replicas_run_apart(start_.spec)) own_losses_.push_back(report->loss);
-    const double tokens_of_rank = report->tokens_per_second / world_.size();
+  void hear(StepReport report) {
+    if (replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
+    const double tokens_of_rank = report.tokens_per_second / world_.size();
     raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
-    report->utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
-    tell([&] { shared_.observer.on_step(*report); });
+    report.utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+    tell([&] { shared_.observer.on_step(report); });
   }
   // No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
   void raise_peak(double reached_per_rank) {
@@ -147,7 +146,6 @@ class RankLoop {
   }
   // Replicas that run apart meet now and then, to ask.
   Wish agreed_wish() {
-    if (!asks_itself_) return trainer_.agreed_wish();
     if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
     return strongest_wish(wish(), world_);
   }
@@ -185,7 +183,6 @@ class RankLoop {
 
   // Only rank 0's has nats per byte.
   Evaluation evaluate() {
-    hear(trainer_.settle());
     compare_replicas();
     Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
     evaluated_step_ = evaluation.step;
@@ -207,7 +204,6 @@ class RankLoop {
     tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
   }
   void save() {
-    hear(trainer_.settle());
     saved_step_ = trainer_.num_steps();
     const std::string directory = checkpoint_folder(train_.out, saved_step_);
     trainer_.save(directory, to_toml(start_.spec));
@@ -221,7 +217,6 @@ class RankLoop {
   const TrainSpec& train_;
   Trainer& trainer_;
   Communicator& world_;
-  const bool asks_itself_ = start_.spec.pipeline.validation == "before";
   int64_t saved_step_ = -1;          // of the last checkpoint
   int64_t evaluated_step_ = -1;      // of the last evaluation
   double saved_at_ = now_seconds();  // or begun

@@ -2,9 +2,7 @@
 // world.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +12,6 @@
 #include "braid/optim/adamw.h"
 #include "braid/optim/loss_scaler.h"
 #include "braid/pipe/schedule_runtime.h"
-#include "braid/schedule/run_ahead.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/model_executor.h"
@@ -32,21 +29,8 @@ class Trainer {
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
   // gradient norm is not finite, and CommError. In float16 gradients that are not finite cost the update and half the
-  // loss scale instead; the samples count as seen. Not between advance() and settle().
+  // loss scale instead; the samples count as seen.
   StepReport step();
-  // A step too, for runs that go on. When steps are validated after their update (pipeline.validation, several pipeline
-  // ranks), this returns without waiting for other ranks, with what only they know open: whether the step stands, and
-  // its report. The next advance() finds out on its way, before it writes a gradient. Returns the last report that is
-  // complete and was not returned yet: of the step before, then, or of this one. Throws as step() does, for the step
-  // that the error names; that one is then undone, and so is a later one that had begun.
-  std::optional<StepReport> advance();
-  // Completes the last step where it is open, and returns its report if that was not returned yet. evaluate(), save()
-  // and load() complete it too.
-  std::optional<StepReport> settle();
-  // Asked when the gradients of a step are final, before it is complete; where it is empty, the rank has no wish.
-  std::function<Wish()> wish;
-  // The strongest of all ranks' wishes in the last complete step; the same on all ranks.
-  Wish agreed_wish() const { return update_->wish(); }
 
   // Mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN when nothing is held
   // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
@@ -71,7 +55,7 @@ class Trainer {
   // What was chosen on the way, from measurements or for want of something in a checkpoint, since the last call.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
-  int64_t num_steps() const { return num_steps_; }  // one that is open included
+  int64_t num_steps() const { return num_steps_; }
   StageModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
 
@@ -84,10 +68,8 @@ class Trainer {
   double loss_scale() const;
   double loss_weight() const;
   double learning_rate() const;
-  UpdateTime update_time() const;
+  StepParts step_parts();
   void run_program();
-  void run_ahead();
-  void complete();
   void begin_gradients(int update);
   void update_within_step(int update);
   void load_counters(const CheckpointInfo& info);
@@ -102,11 +84,7 @@ class Trainer {
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<AdamW> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
-  std::unique_ptr<StepUpdate> update_;
   std::unique_ptr<Pass> training_, evaluation_;
-  std::optional<RunAhead> ahead_;     // when steps are validated after their update
-  std::optional<StepReport> open_;    // of the last step, until complete
-  std::optional<StepReport> report_;  // complete, not returned yet
   std::vector<Span> spans_;           // of the last step
   std::vector<std::string> choices_;  // not told yet
   int64_t num_steps_ = 0;

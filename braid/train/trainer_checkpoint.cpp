@@ -27,7 +27,6 @@ void Trainer::refuse_if_not_finite() const {
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
-  complete();
   replication_->meet();
   replication_->fetch_moments(*optimizer_);
   refuse_if_not_finite();
@@ -62,7 +61,6 @@ void Trainer::load_counters(const CheckpointInfo& info) {
 }
 
 void Trainer::load(const std::string& directory) {
-  complete();
   const CheckpointInfo info = read_checkpoint_info(directory);
   auto found = resume_problems({spec_, origin_}, info, directory);
   if (!found.empty()) throw ConfigError(std::move(found));

@@ -28,6 +28,7 @@ TEST(BadInput, UnknownSectionsAndKeys) {
       {"[train]\neval_batches = 4\n",
        {},
        "train.eval_batches = 4: is not a known key; nearest valid is train.eval_sequences"},
+      {"[pipeline]\nvalidation = \"after\"\n", {}, "pipeline.validation = \"after\": is not a known key"},
       {"[mesh]\nzero = 3\n", {}, "mesh.zero = 3: is not a known key; nearest valid is sync.zero"},
       {"[mesh]\nsize = {data = 2, tensor = 1}\n",
        {},

@@ -30,9 +30,8 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, ranks_per_node] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 6);
-  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, partition, speeds] =
-      run.pipeline;
-  EXPECT_EQ(num_fields("pipeline"), 7);
+  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, partition, speeds] = run.pipeline;
+  EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
                                 start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
                                 servers, server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
@@ -46,7 +45,7 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
                                 out, overwrite, resume, sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 21);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 21);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 22 + 2 + 10 + 21);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }
@@ -144,7 +143,6 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "chunks = 0\n"
                          "group = 0\n"
                          "weights = \"own\"\n"
-                         "validation = \"before\"\n"
                          "partition = \"6\"\n"
                          "speeds = []\n"),
             std::string::npos)

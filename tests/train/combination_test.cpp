@@ -49,7 +49,6 @@ const Switch kSwitches[] = {
     {VShapedPipeline, [](RunSpec& spec) { pipeline(spec, "zb-v"); }},
     {MirroredPipeline, [](RunSpec& spec) { pipeline(spec, "dualpipe"); }},
     {AsynchronousPipeline, [](RunSpec& spec) { pipeline(spec, "pipedream"); }},
-    {PostValidation, [](RunSpec& spec) { spec.pipeline.validation = "after"; }},
     {TiedEmbedding, [](RunSpec& spec) { spec.model.output_weights = "tied"; }},
     {Clipping, [](RunSpec& spec) { spec.optimizer.clip_norm = 0.5; }},
     {Dropout, [](RunSpec& spec) { spec.model.dropout = 0.3; }},
