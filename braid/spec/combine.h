@@ -37,6 +37,8 @@ enum class Feature {
   ShardedParameters,     // sync.zero 3
   LocalUpdates,          // sync.replication "local-sgd" or "diloco"
   ParameterServers,      // sync.replication "parameter-server"
+  MatrixUpdates,         // optimizer.kind "muon"
+  RatesByName,           // optimizer.groups is not empty
   UserModules,           // a library's user's own torch::nn modules: no key
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -14,8 +15,10 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
+#include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
@@ -39,9 +42,21 @@ constexpr double kNoDeadline = 1e8;
 // Steps between two meetings of replicas that run apart: what a wish to stop may take.
 constexpr int64_t kStepsApart = 32;
 
+// A group that no parameter is in has a misspelt pattern.
+void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
+  const ParamOrder names = param_order(model_params(spec.model, 0, 1));
+  for (const ParameterGroup& group : spec.optimizer.groups) {
+    const auto is_in = [&](const std::string& name) { return matches(group, name); };
+    if (std::any_of(names.begin(), names.end(), is_in)) continue;
+    found.push_back({"optimizer.groups", toml_text(group.match),
+                     cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});
+  }
+}
+
 // Everything that can be known to be wrong before a rank starts.
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
+  if (found.empty()) add_empty_groups(spec, found);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
 }

@@ -2,8 +2,8 @@
 // it. It knows neither schedules nor when the next step begins.
 #pragma once
 
-#include "braid/optim/adamw.h"
 #include "braid/optim/loss_scaler.h"
+#include "braid/optim/optimizer.h"
 #include "braid/sync/replication.h"
 #include "braid/train/step_exchange.h"
 #include "braid/train/step_report.h"
@@ -15,7 +15,7 @@ enum class UpdateTime { AtTheEnd, WithinTheStep };
 
 struct StepParts {
   StageModel& model;
-  AdamW& optimizer;
+  Optimizer& optimizer;
   Replication& replication;
   LossScaler* loss_scaler;  // null but in float16
   double clip_norm;         // as in the configuration

@@ -61,7 +61,7 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
   replication_ = make_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
-  optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
+  optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
   if (spec_.train.dtype == "float16") loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
@@ -190,7 +190,7 @@ MemoryUse Trainer::memory() const {
   kept[static_cast<size_t>(MemoryCategory::Parameters)] = bytes(store.flat_data());
   kept[static_cast<size_t>(MemoryCategory::Gradients)] = bytes(store.flat_grads());
   auto& of_optimizer = kept[static_cast<size_t>(MemoryCategory::Optimizer)];
-  of_optimizer = bytes(optimizer_->first_moment()) + bytes(optimizer_->second_moment());
+  for (const OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
   if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
   CudaMemory on_device;
   cuda_table<CudaServices>()->memory(store.flat_data().get_device(), &on_device);

@@ -9,8 +9,8 @@
 
 #include "braid/ckpt/checkpoint.h"
 #include "braid/data/corpus.h"
-#include "braid/optim/adamw.h"
 #include "braid/optim/loss_scaler.h"
+#include "braid/optim/optimizer.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
@@ -41,10 +41,10 @@ class Trainer {
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 
-  // Parameters and moments; the number of steps done, the data cursor and what the data are travel in the manifest, the
-  // tokenizer's files beside it. Both throw IoError and
-  // CommError. save() throws RunError when a parameter is not finite, with nothing published. load() throws ConfigError
-  // when the spec does not go on with what was saved (resume.h), and verifies every byte, before any weight changes.
+  // Parameters and the optimizer's states; the number of steps done, the data cursor and what the data are travel in
+  // the manifest, the tokenizer's files beside it. Both throw IoError and CommError. save() throws RunError when a
+  // parameter is not finite, with nothing published. load() throws ConfigError when the spec does not go on with what
+  // was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
   void load(const std::string& directory);
 
@@ -75,14 +75,14 @@ class Trainer {
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
   MemoryUse memory() const;
-  std::vector<PlacedTensor> tensors() const;
+  std::vector<PlacedTensor> tensors();
 
   RunSpec spec_;
   const CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<StageModel> model_;
   std::unique_ptr<Replication> replication_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<Span> spans_;           // of the last step

@@ -69,6 +69,8 @@ const Switch kSwitches[] = {
     {ShardedParameters, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 3; }},
     {LocalUpdates, [](RunSpec& spec) { spec.sync.replication = "local-sgd", spec.sync.period = 2; }},
     {ParameterServers, [](RunSpec& spec) { spec.sync.replication = "parameter-server"; }},
+    {MatrixUpdates, [](RunSpec& spec) { spec.optimizer.kind = "muon"; }},
+    {RatesByName, [](RunSpec& spec) { spec.optimizer.groups = {{.match = "*.weight", .lr_scale = 0.5}}; }},
 };
 
 bool is_on(const RunSpec& spec, Feature feature) {
