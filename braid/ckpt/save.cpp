@@ -56,8 +56,7 @@ std::map<std::string, std::vector<TensorEntry>> by_file(const std::vector<Gather
   infos[kModelFile];
   for (const auto& tensor : tensors) {
     const std::string& name = tensor.info.name;
-    const bool is_weight = !name.starts_with("adamw.") && name.find('/') == name.npos;
-    infos[is_weight ? kModelFile : kOptimizerFile].push_back(tensor.info);
+    infos[name.find('/') == name.npos ? kModelFile : kOptimizerFile].push_back(tensor.info);
   }
   std::map<std::string, std::vector<TensorEntry>> entries;
   for (auto& [file, list] : infos) entries[file] = laid_out(std::move(list));

@@ -88,7 +88,6 @@ void RunLog::step(const StepReport& report) {
   if (report.staleness > 0) line.add("staleness", report.staleness);
   if (spec_.sync.replication == ReplicationKind::ParameterServer)
     line.add("server_wait_seconds", report.server_wait_seconds);
-  if (spec_.pipeline.validation == "after") line.add("rollbacks", int64_t{report.rollbacks});
   line.add("seconds", report.seconds).add("tokens_per_second", report.tokens_per_second);
   line.add("mfu", report.utilisation);
   line.add("bubble_fraction", report.bubble_fraction).add("sync_bytes", report.sync_bytes);

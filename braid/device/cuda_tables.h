@@ -19,7 +19,7 @@ struct CudaTable {
 };
 
 // Changes whenever a table does, or anything that is handed through one.
-inline constexpr int64_t kCudaTableVersion = 2;
+inline constexpr int64_t kCudaTableVersion = 3;
 
 // extern "C" braid_cuda_table: the table of `room`, null when there is none of that name.
 using CudaTableEntry = const CudaTable* (*)(const char* room);

@@ -19,13 +19,32 @@
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_replica.h"
 #include "braid/module/sync_problems.h"
+#include "braid/spec/combine.h"
+#include "braid/spec/fields.h"
 
 namespace braid {
 namespace {
 
+// Of what servers update with.
+void add_problems_of(const OptimizerSpec& optimizer, std::vector<Problem>& found) {
+  RunSpec run;
+  run.optimizer = optimizer;
+  for (const Field& field : fields()) {
+    auto problem = section_of(field) == "optimizer" ? broken_rule(field, run) : std::nullopt;
+    if (problem) found.push_back(std::move(*problem));
+  }
+  for (const Feature feature : features(run)) {
+    const Combination pair = combination(Feature::ParameterServers, feature);
+    if (pair.verdict != Verdict::Refused) continue;
+    found.push_back(
+        {key(feature), value_text(*find_field(key(feature)), run), cat("is not for servers: ", pair.why), ""});
+  }
+}
+
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
   std::vector<Problem> found = sync_problems(options.sync, world);
+  if (options.sync.replication == ReplicationKind::ParameterServer) add_problems_of(options.optimizer, found);
   const bool share_generator = world.rank_kind() == RankKind::Thread && world.size() > 1;
   for (int l = 0; share_generator && l < layers.size(); ++l) {
     for (const std::string& module : drawing_modules(layers[l])) {

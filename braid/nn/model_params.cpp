@@ -10,6 +10,11 @@ void ParamList::add_matrix(const std::string& name, const Placement& placement, 
   block_.params.push_back({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
 }
 
+void ParamList::add_linear(const std::string& name, const Placement& placement, double std) {
+  add_matrix(name, placement, std);
+  block_.params.back().linear = LinearMap::Yes;
+}
+
 void ParamList::add_vector(const std::string& name, const Placement& placement, Init::Kind kind) {
   block_.params.push_back({name, placement, {kind}, WeightDecay::No});
 }
@@ -21,7 +26,7 @@ void ParamList::add_norm(const std::string& name, Bias bias) {
 
 void ParamList::add_column(const std::string& name, const Index& segments, Bias bias) {
   const int64_t outputs = std::accumulate(segments.begin(), segments.end(), int64_t{0});
-  add_matrix(name + ".weight", split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
+  add_linear(name + ".weight", split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
   if (bias == Bias::With) {
     add_vector(name + ".bias", split_segments({outputs}, 0, segments, share_), Init::Kind::Zeros);
   }
@@ -29,7 +34,7 @@ void ParamList::add_column(const std::string& name, const Index& segments, Bias 
 
 void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
   const double std = spec_.init_std / std::sqrt(2.0 * spec_.layers);
-  add_matrix(name + ".weight", split_dim({spec_.width, inputs}, 1, inputs, share_), std);
+  add_linear(name + ".weight", split_dim({spec_.width, inputs}, 1, inputs, share_), std);
   if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
 }
 

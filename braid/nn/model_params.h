@@ -3,6 +3,7 @@
 //
 // Matrices start as normal draws of model.init_std and decay; those that write to the residual stream start with
 // init_std / sqrt(2 layers). Biases start at zero, norms at one, neither decays.
+// Columns and rows are linear maps, tables of tokens and positions are not.
 // Source: Radford et al. 2019 (GPT-2), section 2.3; cuts as in Shoeybi et al., "Megatron-LM" (2019), section 3.
 #pragma once
 
@@ -36,6 +37,7 @@ class ParamList {
 
  private:
   void add_matrix(const std::string& name, const Placement& placement, double std);
+  void add_linear(const std::string& name, const Placement& placement, double std);
   void add_vector(const std::string& name, const Placement& placement, Init::Kind kind);
 
   const ModelSpec& spec_;

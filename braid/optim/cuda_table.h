@@ -2,29 +2,42 @@
 // have run: null, or why CUDA refused. All memory is the device's. It knows no tensor.
 #pragma once
 
+#include <variant>
+
 #include "braid/device/cuda_tables.h"
-#include "braid/optim/adamw_update.h"
 #include "braid/optim/block_squares.h"
+#include "braid/optim/element_update.h"
 
 namespace braid {
 
 enum class RoundedTo { Nothing, Bfloat16, Float16 };
 
-// AdamW over a whole flat buffer, whose blocks of kFlatBlock elements have their decay in common.
+// Parameters that are updated at rates of their own.
+inline constexpr int kMostGroups = 32;
+
+template <class Factors>
+struct FactorsOfGroups {
+  Factors at[kMostGroups];
+};
+
+// An elementwise update of a stretch of the flat buffers, whose blocks of kFlatBlock elements have a group in common.
 template <class T>
-struct FlatAdamW {
-  AdamWRange<T> range;    // aligned to 16 bytes; factors.keep is of the blocks that decay, the others keep 1
-  const uint8_t* decays;  // per block: 1 when it decays
-  void* data;             // the weights rounded, aligned to 8 bytes; null for RoundedTo::Nothing
+struct FlatUpdate {
+  ElementRange<T> range;          // aligned to 16 bytes
+  const uint8_t* group_of_block;  // of the stretch's blocks
+  std::variant<FactorsOfGroups<DescentFactors<T>>, FactorsOfGroups<MomentumFactors<T>>,
+               FactorsOfGroups<AdagradFactors<T>>, FactorsOfGroups<LionFactors<T>>, FactorsOfGroups<AdamWFactors<T>>>
+      factors;
+  void* data;  // the weights rounded, aligned to 8 bytes; anything for RoundedTo::Nothing
   RoundedTo rounded;
 };
 
 struct OptimCudaTable {
   static constexpr const char* kRoom = "optim";
   CudaTable header;
-  // The arithmetic is that of the CPU (adamw_update) up to fused multiply-adds: last bits differ.
-  const char* (*adamw_f32)(const FlatAdamW<float>&, void* stream);
-  const char* (*adamw_f64)(const FlatAdamW<double>&, void* stream);
+  // The arithmetic is that of the CPU (element_update) up to fused multiply-adds: last bits differ.
+  const char* (*update_f32)(const FlatUpdate<float>&, void* stream);
+  const char* (*update_f64)(const FlatUpdate<double>&, void* stream);
   const char* (*squares_f32)(const FlatSquares<float>&, void* stream);
   const char* (*squares_f64)(const FlatSquares<double>&, void* stream);
 };

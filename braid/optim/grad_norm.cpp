@@ -107,14 +107,9 @@ GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& or
     if (place == places.end()) check(false, cat("the order does not name ", param.name));
     own.mutable_data_ptr<double>()[place->second] = of_host ? (*of_host)(param) : of_device[param.index];
   }
-  own_ = part(groups.model.rank());
+  const double* const squares = own.const_data_ptr<double>();
+  own_ = std::sqrt(std::accumulate(squares, squares + own.numel(), 0.0));
   work_ = groups.model.all_gather(squares_, own);
-}
-
-double GradNormExchange::part(int rank) const {
-  const int64_t num_params = squares_.size(1);
-  const double* squares = squares_.const_data_ptr<double>() + rank * num_params;
-  return std::sqrt(std::accumulate(squares, squares + num_params, 0.0));
 }
 
 double GradNormExchange::finish() {

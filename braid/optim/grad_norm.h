@@ -21,7 +21,7 @@ using ParamOrder = std::vector<std::string>;
 // parameter do not count. Bitwise the same for every pipe size, and however gradients are shared out. `counts` says
 // whether this rank, with those it shares gradients out with, speaks for a parameter. Collective over both groups.
 //
-// In two halves, so that a rank can go on in between. The gradients may change after the first.
+// In two halves, so that what else ranks tell each other travels at the same time.
 struct NormGroups {
   Communicator& model;             // pipe x tensor ranks of one replica
   Communicator* shards = nullptr;  // the ranks that share the gradients out, waited for in the first half; null: none
@@ -35,9 +35,8 @@ class GradNormExchange {
 
   // The norm of what this rank speaks for.
   double own() const { return own_; }
-  // The norm of all. Blocks. Afterwards part(r) is what own() is on rank r, the same bits.
+  // The norm of all. Blocks.
   double finish();
-  double part(int rank) const;
 
  private:
   at::Tensor squares_;  // float64, ranks x parameters

@@ -2,7 +2,9 @@
 #include "braid/optim/on_device.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <type_traits>
 
 #include "braid/base/errors.h"
 #include "braid/device/cuda_services.h"
@@ -35,36 +37,31 @@ RoundedTo rounded_to(at::ScalarType data) {
 
 }  // namespace
 
-at::Tensor decay_map(const ParamStore& store) {
-  const at::Tensor map = at::zeros({store.num_flat() / kFlatBlock}, at::kByte);
-  for (const Parameter& param : store.params()) {
-    const int64_t blocks = (param.num_elements() + kFlatBlock - 1) / kFlatBlock;
-    if (param.decay == WeightDecay::Yes) map.narrow(0, param.offset / kFlatBlock, blocks).fill_(1);
+template <class Factors, class T>
+void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups) {
+  const OptimCudaTable& functions = table(group_of_block);
+  check(of_groups.size() <= kMostGroups, "a kernel has room for the rates of all groups");
+  FactorsOfGroups<Factors> factors{};
+  std::copy(of_groups.begin(), of_groups.end(), factors.at);
+  const FlatUpdate<T> call{elements.range, group_of_block.const_data_ptr<uint8_t>(), factors, elements.data,
+                           rounded_to(elements.data_type)};
+  void* const stream = cuda_stream(group_of_block.get_device());
+  if constexpr (std::is_same_v<T, double>) {
+    require_launched(functions.update_f64(call, stream));
+  } else {
+    require_launched(functions.update_f32(call, stream));
   }
-  return map.to(store.flat_master().device());
 }
 
-template <class T>
-void adamw(const ParamStore& store, const AdamWState& state, const AdamWFactors<T>& factors) {
-  const at::Tensor& master = store.flat_master();
-  const OptimCudaTable& functions = table(master);
-  const AdamWRange<T> range{master.mutable_data_ptr<T>(),
-                            store.flat_grads().const_data_ptr<T>(),
-                            state.first.mutable_data_ptr<T>(),
-                            state.second.mutable_data_ptr<T>(),
-                            store.num_flat(),
-                            factors};
-  const FlatAdamW<T> call{range, state.decays.const_data_ptr<uint8_t>(), store.flat_data().mutable_data_ptr(),
-                          rounded_to(store.flat_data().scalar_type())};
-  void* const stream = cuda_stream(master.get_device());
-  if constexpr (std::is_same_v<T, double>) {
-    require_launched(functions.adamw_f64(call, stream));
-  } else {
-    require_launched(functions.adamw_f32(call, stream));
-  }
-}
-template void adamw(const ParamStore&, const AdamWState&, const AdamWFactors<float>&);
-template void adamw(const ParamStore&, const AdamWState&, const AdamWFactors<double>&);
+#define BRAID_UPDATE(Factors)                                                                          \
+  template void update(const at::Tensor&, const Elements<float>&, const std::vector<Factors<float>>&); \
+  template void update(const at::Tensor&, const Elements<double>&, const std::vector<Factors<double>>&);
+BRAID_UPDATE(DescentFactors)
+BRAID_UPDATE(MomentumFactors)
+BRAID_UPDATE(AdagradFactors)
+BRAID_UPDATE(LionFactors)
+BRAID_UPDATE(AdamWFactors)
+#undef BRAID_UPDATE
 
 std::vector<double> squares(const ParamStore& store) {
   const at::Tensor& grads = store.flat_grads();

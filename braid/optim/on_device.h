@@ -1,4 +1,4 @@
-// The optimizer's passes over flat buffers on a device, by libbraid_cuda.so. It decides nothing: adamw.h and
+// The optimizer's passes over flat buffers on a device, by libbraid_cuda.so. It decides nothing: optimizer.h and
 // grad_norm.h are for callers.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace braid::on_device {
 
-// Per block of the flat buffers, uint8 on their device: 1 where the parameter decays.
-at::Tensor decay_map(const ParamStore& store);
-
-// What an update reads and writes beside the masters and the data of `store`.
-struct AdamWState {
-  at::Tensor decays, first, second;
-};
-// Returns before it has run.
+// What an update reads and writes.
 template <class T>
-void adamw(const ParamStore& store, const AdamWState& state, const AdamWFactors<T>& factors);
+struct Elements {
+  ElementRange<T> range;
+  void* data;  // the masters rounded to `data_type`; the masters themselves where it is theirs
+  at::ScalarType data_type;
+};
+// `group_of_block`: uint8 on the device, for every block of `elements`. Returns before it has run.
+template <class Factors, class T>
+void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups);
 
 // The sum of squares of each parameter's main_grad, by Parameter::index. Waits for the device.
 std::vector<double> squares(const ParamStore& store);

@@ -19,6 +19,10 @@ struct Init {
 
 enum class WeightDecay { Yes, No };
 
+// Whether a parameter is a matrix from some features to others, which an optimizer may update as a whole. A table,
+// whose rows stand for tokens or positions, is none.
+enum class LinearMap { Yes, No };
+
 struct ParamSpec {
   std::string name;  // "blocks.3.attention.qkv.weight"; equal names are one parameter (tied)
   Placement placement;
@@ -26,6 +30,7 @@ struct ParamSpec {
   WeightDecay decay = WeightDecay::Yes;
   int use = 0;   // which of the parameter's uses this is: 0 .. uses - 1
   int uses = 1;  // in the whole model: 2 for a tied embedding
+  LinearMap linear = LinearMap::No;
 };
 
 // A block's parameters, in a fixed order. A model is a list of these.

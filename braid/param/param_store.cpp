@@ -27,7 +27,8 @@ at::Tensor slice(const at::Tensor& flat, int64_t offset, const Placement& placem
 }
 
 void add_use(Parameter& param, const ParamSpec& spec) {
-  const bool same = param.placement == spec.placement && param.init == spec.init && param.decay == spec.decay;
+  const bool same = param.placement == spec.placement && param.init == spec.init && param.decay == spec.decay &&
+                    param.linear == spec.linear;
   check(same && param.uses == spec.uses, cat(spec.name, ": the places of a tied parameter describe it alike"));
   check(0 <= spec.use && spec.use < spec.uses, cat(spec.name, ": use ", spec.use, " of ", spec.uses));
   auto& uses = param.local_uses;
@@ -42,7 +43,8 @@ std::vector<Parameter> collect(const std::vector<BlockSpec>& blocks) {
     for (const ParamSpec& spec : block.params) {
       auto found = std::find_if(params.begin(), params.end(), [&](const Parameter& p) { return p.name == spec.name; });
       if (found == params.end()) {
-        Parameter param{spec.name, spec.placement, spec.init, spec.decay, static_cast<int>(params.size()), spec.uses};
+        Parameter param{spec.name, spec.placement, spec.init, spec.decay, spec.linear, static_cast<int>(params.size()),
+                        spec.uses};
         found = params.insert(params.end(), std::move(param));
       }
       add_use(*found, spec);

@@ -32,6 +32,7 @@ struct Parameter {
   Placement placement;
   Init init;
   WeightDecay decay = WeightDecay::Yes;
+  LinearMap linear = LinearMap::No;
   int index = 0;                // place in ParamStore::params()
   int uses = 1;                 // in the whole model
   std::vector<int> local_uses;  // the uses that blocks on this rank make, ascending

@@ -25,60 +25,30 @@ ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, S
 }
 
 std::vector<Span> ScheduleRuntime::run_step() {
-  if (!std::exchange(ahead_, false)) start();
-  run_until(schedule_.programs[pipe_.rank()].size());
-  finish_sends();
-  return std::exchange(spans_, {});
-}
-
-void ScheduleRuntime::run_ahead(const RunAhead& ahead) {
-  check(mode_ == SendMode::Buffered, "running ahead needs sends that nobody waits for");
-  ahead_ = false;
-  start();
-  run_until(ahead.until.at(pipe_.rank()));
-  ahead_ = true;
-}
-
-// Whoever sent one of these waits for it to be taken, as this rank does for its own.
-void ScheduleRuntime::abandon(const RunAhead& ahead) {
-  check(std::exchange(ahead_, false), "what is abandoned has been begun");
-  std::vector<Work> dropped;
-  for (const Action& receive : ahead.unreceived.at(pipe_.rank())) dropped.push_back(post_receive(receive));
-  for (Work& work : dropped) work.wait_host();
-  finish_sends();
-}
-
-void ScheduleRuntime::start() {
-  spans_.clear();
-  spans_.reserve(schedule_.programs[pipe_.rank()].size());
+  const Program& program = schedule_.programs[pipe_.rank()];
+  std::vector<Span> spans;
+  spans.reserve(program.size());
   posted_until_ = 0;
   receives_.clear();  // a step that failed leaves some
   sends_.clear();
-}
-
-void ScheduleRuntime::finish_sends() {
-  for (Work& send : sends_) send.wait_host();
-  sends_.clear();
-}
-
-// No receive from `end` on is posted: whether its message will come is not known yet.
-void ScheduleRuntime::run_until(size_t end) {
-  const Program& program = schedule_.programs[pipe_.rank()];
-  while (spans_.size() < end) {
-    const size_t i = spans_.size();
+  while (spans.size() < program.size()) {
+    const size_t i = spans.size();
     const bool fused = program[i].fusion == Fusion::WithNext;
-    if (mode_ == SendMode::Buffered) post_receives(i, end);
+    if (mode_ == SendMode::Buffered) post_receives(program, i);
     const double begin = now_seconds();
     if (fused) {
-      check(i + 1 < end, "a fused action has a partner");
+      check(i + 1 < program.size(), "a fused action has a partner");
       execute_fused(program[i], program[i + 1]);
     } else {
       execute(program[i]);
     }
-    const double finished = now_seconds();
-    spans_.push_back({program[i], begin, finished});
-    if (fused) spans_.push_back({program[i + 1], begin, finished});
+    const double end = now_seconds();
+    spans.push_back({program[i], begin, end});
+    if (fused) spans.push_back({program[i + 1], begin, end});
   }
+  for (Work& send : sends_) send.wait_host();
+  sends_.clear();
+  return spans;
 }
 
 void ScheduleRuntime::execute(const Action& action) {
@@ -137,9 +107,8 @@ void ScheduleRuntime::require_runnable(const Action& action) const {
   check(!reads || !receives_.contains(source_of(action)), "a tensor is received before it is read");
 }
 
-void ScheduleRuntime::post_receives(size_t from, size_t end) {
-  const Program& program = schedule_.programs[pipe_.rank()];
-  const size_t until = std::min(end, from + kReceivesAhead + 1);
+void ScheduleRuntime::post_receives(const Program& program, size_t from) {
+  const size_t until = std::min(program.size(), from + kReceivesAhead + 1);
   for (posted_until_ = std::max(posted_until_, from); posted_until_ < until; ++posted_until_) {
     const Action& action = program[posted_until_];
     if (!receives(action.op)) continue;

@@ -8,7 +8,6 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/pipe/stage_executor.h"
-#include "braid/schedule/run_ahead.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/walk.h"
@@ -29,22 +28,13 @@ class ScheduleRuntime {
   // CommError on a communicator that notices when all ranks wait.
   std::vector<Span> run_step();
 
-  // Runs the beginning of a step, as far as `ahead`, made of the same schedule, allows this rank. All ranks then call
-  // either run_step(), which goes on from there, or abandon(), which receives and drops what is under way to this rank,
-  // so that the next step starts with its first action. Buffered sends only. Both throw as run_step() does.
-  void run_ahead(const RunAhead& ahead);
-  void abandon(const RunAhead& ahead);
-
  private:
   static constexpr size_t kReceivesAhead = 4;
 
-  void start();
-  void run_until(size_t end);
-  void finish_sends();
   void execute(const Action& action);
   void execute_fused(const Action& forward, const Action& backward);
   void require_runnable(const Action& action) const;
-  void post_receives(size_t from, size_t end);
+  void post_receives(const Program& program, size_t from);
   Work post_receive(const Action& action);
   void post_send(const Action& action, const StageExecutor::Tensors& tensors);
   void complete_receive(const Action& action);
@@ -56,8 +46,6 @@ class ScheduleRuntime {
   Communicator& pipe_;
   StageExecutor& executor_;
   const SendMode mode_;
-  std::vector<Span> spans_;  // of the step so far
-  bool ahead_ = false;       // run_ahead() has begun the step
   std::vector<Work> sends_;
   std::map<Action, Work> receives_;  // posted, not yet reached by the program
   size_t posted_until_ = 0;          // actions before this have had their receives posted

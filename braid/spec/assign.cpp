@@ -142,6 +142,46 @@ Given give(const Field& field, Reals& to, const TomlValue& value) {
   return {};
 }
 
+Given give_number(double& to, const TomlValue& value) {
+  const auto* integer = value.as<int64_t>();
+  const auto* real = value.as<double>();
+  if (!integer && !real) return AssignFault{"must have numbers for lr_scale and weight_decay", ""};
+  to = integer ? static_cast<double>(*integer) : *real;
+  return {};
+}
+
+Given give_group(ParameterGroup& to, const TomlTable& table) {
+  for (const auto& [key, value] : table) {
+    Given fault;
+    if (key == "match") {
+      const auto* text = value.as<std::string>();
+      if (!text) return AssignFault{"must have a string for match", ""};
+      to.match = *text;
+    } else if (key == "lr_scale") {
+      fault = give_number(to.lr_scale, value);
+    } else if (key == "weight_decay") {
+      fault = give_number(to.weight_decay.emplace(), value);
+    } else {
+      return AssignFault{cat("has no key ", key, " in its groups, but match, lr_scale and weight_decay"), ""};
+    }
+    if (fault) return fault;
+  }
+  return {};
+}
+
+Given give(const Field& field, Groups& to, const TomlValue& value) {
+  const auto* list = value.as<TomlList>();
+  if (!list) return wrong_type(field);
+  Groups read;
+  for (const auto& entry : *list) {
+    const auto* table = entry.as<TomlTable>();
+    if (!table) return wrong_type(field);
+    if (const Given fault = give_group(read.emplace_back(), *table)) return fault;
+  }
+  to = std::move(read);
+  return {};
+}
+
 Given choose(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
   const auto* name = value.as<std::string>();
   if (!name) return wrong_type(field);

@@ -18,7 +18,6 @@ enum class Feature {
   MirroredPipeline,      // every stage on two ranks: dualpipe
   TablePipeline,         // file:PATH
   AsynchronousPipeline,  // updates within the step: pipedream
-  PostValidation,        // pipeline.validation "after"
   TiedEmbedding,         // model.output_weights "tied"
   Clipping,              // optimizer.clip_norm > 0
   Dropout,               // model.dropout > 0
@@ -39,6 +38,8 @@ enum class Feature {
   ShardedParameters,     // sync.zero 3
   LocalUpdates,          // sync.replication "local-sgd" or "diloco"
   ParameterServers,      // sync.replication "parameter-server"
+  MatrixUpdates,         // optimizer.kind "muon"
+  RatesByName,           // optimizer.groups is not empty
   UserModules,           // a library's user's own torch::nn modules: no key
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;

@@ -102,10 +102,6 @@ std::vector<Field> pipeline_fields() {
                                        "Which version of its weights a stage uses for a microbatch under an "
                                        "asynchronous schedule: its newest at the "
                                        "forward pass (own), or the one that the first stage used (vertical)."),
-      pipeline<&PipelineSpec::validation>(
-          "pipeline.validation", OneOf{{"before", "after"}},
-          "When the gradients' norm is looked at: before the update, which then waits for all stages, or after it, "
-          "which is then taken back bit for bit where clipping or an overflow asks for it."),
       pipeline<&PipelineSpec::partition>(
           "pipeline.partition", WordOrNumbers{{"even", "measured"}},
           "Transformer blocks of each stage: the same number, as near as can be (even); so many that the slowest rank "
@@ -133,23 +129,38 @@ std::vector<Field> memory_fields() {
 std::vector<Field> optimizer_fields() {
   const RealRange beta{0, 1, Bound::Closed, Bound::Open};
   return {
+      optimizer<&O::kind>("optimizer.kind", OneOf{{"adamw", "sgd", "adagrad", "lion", "muon"}},
+                          "What updates the parameters: docs/optimizers.md."),
       optimizer<&O::lr>("optimizer.lr", from(0), "Highest learning rate, reached after the warm-up."),
-      optimizer<&O::schedule>("optimizer.schedule", OneOf{{"cosine", "linear", "constant"}},
-                              "Shape of the learning rate after the warm-up."),
+      optimizer<&O::schedule>("optimizer.schedule", OneOf{{"cosine", "linear", "constant", "wsd", "inverse-sqrt"}},
+                              "Shape of the learning rate after the warm-up; \"wsd\" stays and falls at the end, "
+                              "\"inverse-sqrt\" falls with the root of the steps and has no end."),
       optimizer<&O::warmup_steps>("optimizer.warmup_steps", at_least(0),
                                   "Steps of linear warm-up; at most optimizer.decay_steps."),
       optimizer<&O::decay_steps>("optimizer.decay_steps", at_least(0),
                                  "Steps from the run's first to the end of the decay, warm-up included; then the rate "
                                  "stays. 0 takes train.steps, or what the checkpoint that train.resume names had."),
+      optimizer<&O::cooldown_steps>("optimizer.cooldown_steps", at_least(0),
+                                    "wsd: steps of the decay, the last ones before its end (optimizer.decay_steps); 0 "
+                                    "takes a tenth of all up to there."),
       optimizer<&O::final_lr_fraction>("optimizer.final_lr_fraction", RealRange{0, 1},
                                        "Learning rate of the decay's last step and after it, as a share of "
                                        "optimizer.lr."),
-      optimizer<&O::beta1>("optimizer.beta1", beta, "Decay of AdamW's first moment per step."),
-      optimizer<&O::beta2>("optimizer.beta2", beta, "Decay of AdamW's second moment per step."),
-      optimizer<&O::eps>("optimizer.eps", from(1e-30), "Added to the root of the second moment."),
+      optimizer<&O::momentum>("optimizer.momentum", beta,
+                              "Decay of the momentum of sgd and muon per step; 0 with sgd is plain gradient descent."),
+      optimizer<&O::beta1>("optimizer.beta1", beta,
+                           "Decay of AdamW's first moment per step; with lion, of the direction."),
+      optimizer<&O::beta2>("optimizer.beta2", beta,
+                           "Decay of AdamW's second moment per step; with lion, of the momentum."),
+      optimizer<&O::eps>("optimizer.eps", from(1e-30), "Added to the root of the second moment, or of the squares."),
       optimizer<&O::weight_decay>("optimizer.weight_decay", from(0),
-                                  "Decoupled weight decay; none on norms and biases."),
+                                  "Weight decay, coupled with sgd and adagrad, else decoupled; none on norms and "
+                                  "biases."),
       optimizer<&O::clip_norm>("optimizer.clip_norm", from(0), "Largest global norm of the gradient; 0 does not clip."),
+      optimizer<&O::groups>("optimizer.groups", Anything{},
+                            "Parameters with rates of their own, at most 15 groups: match, a pattern of names such as "
+                            "\"*.bias\"; lr_scale, times the learning rate; weight_decay. The first that matches "
+                            "counts."),
   };
 }
 
@@ -227,7 +238,7 @@ const std::vector<Section>& sections() {
       {"pipeline", "How the blocks are cut into stages and in which order a stage works."},
       {"sync", "How replicas exchange gradients."},
       {"memory", "What a rank may hold, and what it computes again in place of holding it."},
-      {"optimizer", "AdamW and its learning rate."},
+      {"optimizer", "What updates the parameters, and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
   };
   return kSections;

@@ -24,6 +24,24 @@ const T& value(Member<T> member, const RunSpec& spec) {
   return member(const_cast<RunSpec&>(spec));
 }
 
+std::string group_text(const ParameterGroup& group) {
+  const std::string decay = group.weight_decay ? cat(", weight_decay = ", exact(*group.weight_decay)) : "";
+  return cat("{match = ", toml_text(group.match), ", lr_scale = ", exact(group.lr_scale), decay, "}");
+}
+
+std::optional<Problem> broken_groups(const Field& field, const Groups& groups) {
+  const auto problem = [&](const char* rule) { return Problem{field.key, toml_text(groups), rule, ""}; };
+  if (groups.size() > 15) return problem("must be at most 15 groups");
+  for (const ParameterGroup& group : groups) {
+    const auto rate = [](double value) { return std::isfinite(value) && value >= 0; };
+    if (group.match.empty()) return problem("must have a match that is not empty in every group");
+    if (!rate(group.lr_scale) || !rate(group.weight_decay.value_or(0))) {
+      return problem("must have finite rates of at least 0");
+    }
+  }
+  return {};
+}
+
 template <class Value>
 std::string list_text(const std::vector<Value>& values) {
   Strings parts;
@@ -110,7 +128,8 @@ std::string type_text(const Field& field) {
       Overloaded{[](Member<bool>) { return "true or false"; }, [](Member<int>) { return "integer"; },
                  [](Member<uint64_t>) { return "integer"; }, [](Member<double>) { return "number"; },
                  [](Member<std::string>) { return "string"; }, [](Choice) { return "string"; },
-                 [](Member<Strings>) { return "list of strings"; }, [](Member<Reals>) { return "list of numbers"; }},
+                 [](Member<Strings>) { return "list of strings"; }, [](Member<Reals>) { return "list of numbers"; },
+                 [](Member<Groups>) { return "list of tables"; }},
       field.slot);
 }
 
@@ -126,6 +145,11 @@ std::string toml_text(uint64_t value) { return cat(value); }
 std::string toml_text(double value) { return exact(value); }
 std::string toml_text(const Strings& values) { return list_text(values); }
 std::string toml_text(const Reals& values) { return list_text(values); }
+std::string toml_text(const Groups& values) {
+  Strings tables;
+  for (const ParameterGroup& group : values) tables.push_back(group_text(group));
+  return cat("[", joined(tables), "]");
+}
 
 std::string toml_text(const std::string& value) {
   std::string quoted = "\"";
@@ -174,6 +198,7 @@ std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec) {
                  },
                  [&](Member<double> member) { return broken_real(field, value(member, spec)); },
                  [&](Member<std::string> member) { return broken_string(field, value(member, spec)); },
+                 [&](Member<Groups> member) { return broken_groups(field, value(member, spec)); },
                  [](auto) { return Result(); }},
       field.slot);
 }

@@ -10,18 +10,24 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/spec/optimizer_spec.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
 
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
+using Groups = std::vector<ParameterGroup>;
 
-// A key that there is none of any more, and the one that says now what it said.
+// A key that there is none of any more, and the one that says now what it said; none where nothing does.
+enum class FormerValue { Means, MeansNothing };  // what a value of it means for the successor: itself, or nothing
 struct FormerKey {
   std::string_view key, successor;
+  FormerValue value = FormerValue::MeansNothing;
 };
-inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"}};
+inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"},
+                                            {"pipeline.validation", ""},
+                                            {"sync.server_optimizer", "optimizer.kind", FormerValue::Means}};
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>
@@ -32,7 +38,7 @@ struct Choice {
   bool (*choose)(RunSpec& spec, std::string_view word);  // false, and nothing changes: no value has that name
 };
 using Slot = std::variant<Member<bool>, Member<int>, Member<uint64_t>, Member<double>, Member<std::string>,
-                          Member<Strings>, Member<Reals>, Choice>;
+                          Member<Strings>, Member<Reals>, Member<Groups>, Choice>;
 
 // What a value must satisfy on its own.
 struct Anything {};
@@ -77,7 +83,8 @@ const Field* find_field(const std::string& key);
 std::string section_of(const Field& field);
 std::string leaf_of(const Field& field);  // the key without its section
 
-// "true or false", "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers".
+// "true or false", "integer", "number", "string", "list of strings", "list of numbers", "string or list of numbers",
+// "list of tables".
 std::string type_text(const Field& field);
 // "at least 1", "more than 0 and less than 1", "\"gpipe\" or \"1f1b\""; empty for Anything.
 std::string rule_text(const Rule& rule);
@@ -91,6 +98,7 @@ std::string toml_text(double value);
 std::string toml_text(const std::string& value);
 std::string toml_text(const Strings& values);
 std::string toml_text(const Reals& values);
+std::string toml_text(const Groups& values);
 
 // The field's rule broken by its value in `spec`.
 std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec);

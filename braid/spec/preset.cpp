@@ -62,9 +62,12 @@ std::vector<Preset> table() {
       {"llama-small", "ours, for trials", llama({6, 6, 384, 256, 0}, {2, 1024, OutputWeights::Tied})},
       {"tinyllama-1.1b", "config.json of TinyLlama/TinyLlama_v1.1; Zhang et al. 2024, table 2",
        llama({22, 32, 2048, 2048, 32000}, {4, 5632, OutputWeights::Untied})},
-      {"llama-1b", kLlama3, scaled(llama({16, 32, 2048, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
-      {"llama-3b", kLlama3, scaled(llama({28, 24, 3072, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
-      {"llama-8b", kLlama3, scaled(llama({32, 32, 4096, 8192, kLlama3Vocab}, {8, 14336, OutputWeights::Untied, 500000}), 8)},
+      {"llama-1b", kLlama3,
+       scaled(llama({16, 32, 2048, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
+      {"llama-3b", kLlama3,
+       scaled(llama({28, 24, 3072, 8192, kLlama3Vocab}, {8, 8192, OutputWeights::Tied, 500000}), 32)},
+      {"llama-8b", kLlama3,
+       scaled(llama({32, 32, 4096, 8192, kLlama3Vocab}, {8, 14336, OutputWeights::Untied, 500000}), 8)},
   };
 }
 

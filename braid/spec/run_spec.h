@@ -26,9 +26,8 @@ struct PipelineSpec {
   int chunks = 0;                 // stages per rank where the schedule leaves it open; 0: 2
   int group = 0;  // microbatches that pass a chunk before the next chunk's turn, or an update takes; 0: the schedule's
   StageWeights weights = StageWeights::Own;
-  std::string validation = "before";  // before or after: when the gradients' norm is looked at, seen from the update
-  std::string partition = "even";     // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
-  std::vector<double> speeds = {};    // of each pipeline rank, relative; empty: equal
+  std::string partition = "even";   // even, measured, or the transformer blocks of each stage, "3,2.5,2.5"
+  std::vector<double> speeds = {};  // of each pipeline rank, relative; empty: equal
 
   bool operator==(const PipelineSpec&) const = default;
 };

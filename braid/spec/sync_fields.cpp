@@ -45,8 +45,6 @@ std::vector<Field> sync_fields() {
                                "Nesterov momentum of diloco's outer optimizer."),
       sync<&S::servers>("sync.servers", IntRange{1, 64},
                         "Servers that share out the parameters of each pipeline and tensor rank by key range."),
-      sync<&S::server_optimizer>("sync.server_optimizer", OneOf{{"adamw", "adagrad", "sgd"}},
-                                 "What a server updates with, at the rates of [optimizer]."),
       sync<&S::consistency>("sync.consistency", one_of<Consistency>(),
                             "Whether workers of a parameter server wait for all at every step (bsp), for those that "
                             "are more than sync.staleness steps behind (ssp), or never (asp)."),

@@ -61,7 +61,6 @@ struct SyncSpec {
   double outer_lr = 0.7;                       // diloco
   double outer_momentum = 0.9;                 // diloco
   int servers = 1;                             // parameter-server: the parameters are cut into so many key ranges
-  std::string server_optimizer = "adamw";      // parameter-server: adamw, adagrad or sgd
   Consistency consistency = Consistency::Bsp;  // parameter-server
   int staleness = 0;                           // ssp: clocks a worker may be ahead of the slowest
   int push_every = 1;                          // parameter-server: steps between two pushes of gradients

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/optim/adamw.h"
+#include "braid/optim/optimizer.h"
 #include "braid/param/param_store.h"
 #include "braid/param/phase.h"
 
@@ -28,7 +28,8 @@ enum class GradientsOf { AllReplicas, OwnReplica };
 // Whether all replicas have the same parameters.
 enum class Replicas { Alike, Apart };
 
-// Something a run needs to go on, beside parameters and moments: the outer optimizer's momentum, what compression owes.
+// Something a run needs to go on, beside parameters and the optimizer's states: the outer optimizer's momentum, what
+// compression owes.
 struct ReplicationState {
   std::string name;
   Placement placement;
@@ -69,7 +70,7 @@ class Replication {
   virtual Replicas replicas() const { return Replicas::Alike; }
   // A checkpoint has been loaded, in which they were so.
   virtual void resume(Replicas replicas) {}
-  // "replica.2/": what a checkpoint puts before the names of this rank's parameters and moments, which may differ from
+  // "replica.2/": what a checkpoint puts before the names of this rank's parameters and states, which may differ from
   // those of the first replica. Empty on the first, and where all stay alike. The same at every call.
   virtual std::string own_prefix() const { return ""; }
   // What this rank's collectives put on a wire since the object was made, counted as by the ring algorithm.
@@ -81,12 +82,12 @@ class Replication {
   // become the newest, the same on all replicas. Replicas that average what they train apart stay apart inside a
   // period (replicas(); mean_of_replicas.h).
   virtual void meet() {}
-  // Where the update is the servers': moments and number of steps come to `optimizer`, until they are saved.
-  virtual void fetch_moments(AdamW& optimizer) {}
-  // What fetch_moments() brought has been written, and may go.
-  virtual void saved(AdamW& optimizer) {}
-  // Masters and moments were read from a checkpoint: servers take them over, out of `optimizer`; then as updated().
-  virtual void restored(AdamW& optimizer) { updated(); }
+  // Where the update is the servers': states and number of steps come to `optimizer`, until they are saved.
+  virtual void fetch_states(Optimizer& optimizer) {}
+  // What fetch_states() brought has been written, and may go.
+  virtual void saved(Optimizer& optimizer) {}
+  // Masters and states were read from a checkpoint: servers take them over, out of `optimizer`; then as updated().
+  virtual void restored(Optimizer& optimizer) { updated(); }
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
 

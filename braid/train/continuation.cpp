@@ -33,8 +33,7 @@ std::string told_of_horizon(int was, int steps, const std::string& directory) {
 void take_horizon(Continuation& run, const RunSpec& saved) {
   OptimizerSpec& optimizer = run.spec.optimizer;
   const int steps = run.spec.train.steps, was = decay_end(saved.optimizer, saved.train.steps);
-  const bool decays = optimizer.schedule != "constant", decayed = saved.optimizer.schedule != "constant";
-  if (!decays || !decayed || decay_end(optimizer, steps) == was) return;
+  if (!has_decay_end(optimizer) || !has_decay_end(saved.optimizer) || decay_end(optimizer, steps) == was) return;
   const std::string& directory = run.spec.train.resume;
   if (optimizer.decay_steps > 0) {
     run.choices.push_back(

@@ -33,8 +33,6 @@ class ModelExecutor final : public StageExecutor {
 
   // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
   void begin_step(int64_t step, double loss_scale = 1);
-  // Takes back begin_step's. Before anything that makes gradients.
-  void set_loss_scale(double loss_scale) { loss_scale_ = loss_scale; }
   // Called by update(), on a new version of the weights: number `update` of the step changes them in place.
   std::function<void(int update)> on_update;
   // Called by reduce_grad of the last of the rank's stages.

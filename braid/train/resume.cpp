@@ -67,35 +67,38 @@ void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, st
                    name == info.tokenizer ? "" : toml_text(info.tokenizer)});
 }
 
-// Whose state a checkpoint of such a run holds under the names of AdamW's moments.
-std::string optimizer_of(const RunSpec& spec) {
-  return spec.sync.replication == ReplicationKind::ParameterServer ? spec.sync.server_optimizer : "adamw";
-}
-
-// Another optimizer would take sums of squares, or nothing, for its moments.
+// Another optimizer has other states; so has descent without momentum.
 void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                               const std::string& directory) {
-  const std::string was = optimizer_of(saved);
-  if (optimizer_of(spec) == was) return;
-  const bool served = spec.sync.replication == ReplicationKind::ParameterServer;
-  const char* key = served ? "sync.server_optimizer" : "sync.replication";
-  const char* with = served ? "" : "have servers, and ";
-  found.push_back(
-      {key, value_text(*find_field(key), spec),
-       cat("must ", with, "go on with the optimizer of ", directory, ", whose state is that of \"", was, "\""),
-       value_text(*find_field(key), saved)});
+  const OptimizerSpec &is = spec.optimizer, &was = saved.optimizer;
+  if (is.kind != was.kind) {
+    found.push_back(
+        {"optimizer.kind", toml_text(is.kind), cat("must be the optimizer of ", directory), toml_text(was.kind)});
+  } else if (is.kind == "sgd" && (is.momentum > 0) != (was.momentum > 0)) {
+    found.push_back({"optimizer.momentum", toml_text(is.momentum),
+                     cat("must be ", was.momentum > 0 ? "more than 0" : "0", " as in ", directory),
+                     toml_text(was.momentum)});
+  }
 }
 
 // A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
-// decided, a run that goes on may decide anew.
-std::string without_former_keys(const std::string& config_toml) {
+// decided, a run that goes on may decide anew, unless another key takes their value over.
+struct WithoutFormerKeys {
+  std::string config_toml;
+  std::vector<std::string> overrides;
+};
+
+WithoutFormerKeys without_former_keys(const std::string& config_toml) {
   std::istringstream lines(config_toml);
-  std::string kept;
+  WithoutFormerKeys kept;
   for (std::string line; std::getline(lines, line);) {
-    const bool former = std::any_of(std::begin(kFormerKeys), std::end(kFormerKeys), [&](const FormerKey& known) {
-      return line.starts_with(cat(known.key.substr(known.key.find('.') + 1), " = "));
-    });
-    kept += former ? "\n" : line + "\n";
+    const auto beginning = [](const FormerKey& known) { return cat(known.key.substr(known.key.find('.') + 1), " = "); };
+    const auto former = std::find_if(std::begin(kFormerKeys), std::end(kFormerKeys),
+                                     [&](const FormerKey& known) { return line.starts_with(beginning(known)); });
+    if (former != std::end(kFormerKeys) && former->value == FormerValue::Means) {
+      kept.overrides.push_back(cat(former->successor, "=", line.substr(beginning(*former).size())));
+    }
+    kept.config_toml += former != std::end(kFormerKeys) ? "\n" : line + "\n";
   }
   return kept;
 }
@@ -103,7 +106,8 @@ std::string without_former_keys(const std::string& config_toml) {
 }  // namespace
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
-  return parse_run(without_former_keys(info.config_toml), cat("config in ", directory, "/manifest.json"), {}, kAnyMesh);
+  const auto [config_toml, overrides] = without_former_keys(info.config_toml);
+  return parse_run(config_toml, cat("config in ", directory, "/manifest.json"), overrides, kAnyMesh);
 }
 
 // Replicas that were saved with weights of their own go on as so many.

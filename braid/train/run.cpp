@@ -4,9 +4,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -15,8 +15,10 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/nn/model.h"
+#include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
@@ -40,9 +42,21 @@ constexpr double kNoDeadline = 1e8;
 // Steps between two meetings of replicas that run apart: what a wish to stop may take.
 constexpr int64_t kStepsApart = 32;
 
+// A group that no parameter is in has a misspelt pattern.
+void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
+  const ParamOrder names = param_order(model_params(spec.model, 0, 1));
+  for (const ParameterGroup& group : spec.optimizer.groups) {
+    const auto is_in = [&](const std::string& name) { return matches(group, name); };
+    if (std::any_of(names.begin(), names.end(), is_in)) continue;
+    found.push_back({"optimizer.groups", toml_text(group.match),
+                     cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});
+  }
+}
+
 // Everything that can be known to be wrong before a rank starts.
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
+  if (found.empty()) add_empty_groups(spec, found);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
 }
@@ -59,6 +73,9 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   start.threads = threads_per_rank(spec, num_cores());
   return start;
 }
+
+// What a rank would have happen after the step; the strongest wish of all ranks does.
+enum class Wish { GoOn, Save, Stop };
 
 int64_t largest(int64_t mine, Communicator& world) {
   auto value = at::full({1}, mine, at::kLong);
@@ -87,12 +104,11 @@ class RankLoop {
       : shared_(shared), start_(shared.start), train_(start_.spec.train), trainer_(trainer), world_(world) {}
 
   RunEnd run() {
-    if (!asks_itself_) trainer_.wish = [this] { return wish(); };
     if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
     if (trainer_.owes_evaluation && train_.eval_every > 0 && !evaluation_is_known()) evaluate();
     bool stops = false;
     while (!stops && trainer_.num_steps() < train_.steps) {
-      hear(trainer_.advance());
+      hear(trainer_.step());
       tell_of_graphs();
       tell_of_choices();
       const Wish wish = agreed_wish();
@@ -108,7 +124,6 @@ class RankLoop {
   RunEnd ended(bool interrupted) {
     RunEnd end;
     end.interrupted = interrupted;
-    hear(trainer_.settle());
     // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
     if (saved_step_ != trainer_.num_steps()) save();  // first: whatever fails later, the weights are there
     end.checkpoint = checkpoint_folder(train_.out, saved_step_);
@@ -124,13 +139,12 @@ class RankLoop {
   void tell(const Call& call) {
     if (world_.rank() == 0) call();
   }
-  void hear(std::optional<StepReport> report) {
-    if (!report) return;
-    if (replicas_run_apart(start_.spec)) own_losses_.push_back(report->loss);
-    const double tokens_of_rank = report->tokens_per_second / world_.size();
+  void hear(StepReport report) {
+    if (replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
+    const double tokens_of_rank = report.tokens_per_second / world_.size();
     raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
-    report->utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
-    tell([&] { shared_.observer.on_step(*report); });
+    report.utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+    tell([&] { shared_.observer.on_step(report); });
   }
   // No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
   void raise_peak(double reached_per_rank) {
@@ -147,7 +161,6 @@ class RankLoop {
   }
   // Replicas that run apart meet now and then, to ask.
   Wish agreed_wish() {
-    if (!asks_itself_) return trainer_.agreed_wish();
     if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
     return strongest_wish(wish(), world_);
   }
@@ -194,7 +207,6 @@ class RankLoop {
 
   // Only rank 0's has nats per byte.
   Evaluation evaluate() {
-    hear(trainer_.settle());
     compare_replicas();
     Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
     evaluated_step_ = evaluation.step;
@@ -216,7 +228,6 @@ class RankLoop {
     tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
   }
   void save() {
-    hear(trainer_.settle());
     saved_step_ = trainer_.num_steps();
     trainer_.owes_evaluation = evaluated_step_ != saved_step_ && is_evaluated(saved_step_);
     const std::string directory = checkpoint_folder(train_.out, saved_step_);
@@ -231,7 +242,6 @@ class RankLoop {
   const TrainSpec& train_;
   Trainer& trainer_;
   Communicator& world_;
-  const bool asks_itself_ = start_.spec.pipeline.validation == "before";
   int64_t saved_step_ = -1;          // of the last checkpoint
   int64_t evaluated_step_ = -1;      // of the last evaluation
   double saved_at_ = now_seconds();  // or begun

@@ -76,9 +76,9 @@ HostLimits host_limits();
 
 // Runs `spec`, whose fields are each valid (parse_run), on thread ranks. train.resume is a checkpoint or empty, and
 // train.out the caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each
-// save and each evaluation; when any rank says yes, all finish that step (under pipeline.validation "after": the one
-// after it), save and return; an evaluation that was due there is made when the run is resumed. Throws ConfigError with
-// every problem before any rank starts, RunError, CommError, IoError.
+// save and each evaluation; when any rank says yes, all finish that step, save and return; an evaluation that was due
+// there is made when the run is resumed. Throws ConfigError with every problem before any rank starts, RunError,
+// CommError, IoError.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 
 }  // namespace braid

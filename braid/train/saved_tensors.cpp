@@ -10,20 +10,27 @@
 namespace braid {
 namespace {
 
-// As Replication::state() and own_prefix() name them.
-bool is_of_replication(const std::string& name) { return name.find('/') != name.npos && !name.starts_with("adamw."); }
+// As Replication::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
+// optimizer's states.
+bool is_of_replication(const std::string& name, Optimizer& optimizer) {
+  const std::vector<OptimizerState>& states = optimizer.states();
+  return name.find('/') != name.npos && std::none_of(states.begin(), states.end(), [&](const OptimizerState& state) {
+           return name.starts_with(state.name + "/");
+         });
+}
 
-// What the rank owns of a parameter: `flat` is a 1-D tensor of a range, of which these are the first elements.
+// What the rank owns of a parameter.
 class Listing {
  public:
   explicit Listing(const Parameter& param) : param_(param) {}
 
-  void add(const std::string& prefix, const OwnedRange& range, const at::Tensor& flat) {
-    const int64_t begin = std::max(range.begin, param_.offset) - param_.offset;
-    const int64_t end = std::min(range.end, param_.offset + param_.num_elements()) - param_.offset;
+  // `flat` is 1-D and belongs to elements [first, last) of the flat buffers.
+  void add(const std::string& prefix, int64_t first, int64_t last, const at::Tensor& flat) {
+    const int64_t begin = std::max(first, param_.offset) - param_.offset;
+    const int64_t end = std::min(last, param_.offset + param_.num_elements()) - param_.offset;
     if (begin >= end) return;
     for (const Fragment& part : fragments(param_.placement, begin, end)) {
-      const int64_t at = param_.offset + part.begin - range.begin;
+      const int64_t at = param_.offset + part.begin - first;
       const at::Tensor local = flat.narrow(0, at, num_elements(part.placement.local_shape));
       tensors.push_back({prefix + param_.name, part.placement, local.view(part.placement.local_shape)});
     }
@@ -37,17 +44,18 @@ class Listing {
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, const AdamW& optimizer, Replication& replication) {
+std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, Replication& replication) {
   const std::string own = replication.own_prefix();
   std::vector<PlacedTensor> tensors;
   for (const Parameter& param : store.params()) {
     Listing listing(param);
     const auto add = [&](const std::string& whose) {
-      for (const OwnedRange& range : store.owned()) {
-        const auto of_range = [&](const at::Tensor& flat) { return flat.narrow(0, range.place, range.length()); };
-        listing.add(whose, range, range.master);
-        listing.add(whose + "adamw.first_moment/", range, of_range(optimizer.first_moment()));
-        listing.add(whose + "adamw.second_moment/", range, of_range(optimizer.second_moment()));
+      for (const OwnedRange& range : store.owned()) listing.add(whose, range.begin, range.end, range.master);
+      for (const OptimizerState& state : optimizer.states()) {
+        for (const StateStretch& stretch : state.stretches) {
+          const at::Tensor flat = state.flat.narrow(0, stretch.place, stretch.length());
+          listing.add(whose + state.name + "/", stretch.begin, stretch.end, flat);
+        }
       }
     };
     add("");
@@ -63,11 +71,12 @@ std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors) {
   return tensors;
 }
 
-void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors) {
+void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors,
+                  Optimizer& optimizer) {
   if (!info.counters.contains(kReplicasApart)) {
     const Manifest manifest = read_manifest(found_directory(directory));
     std::erase_if(tensors, [&](const PlacedTensor& placed) {
-      return is_of_replication(placed.name) && !manifest.tensors.contains(placed.name);
+      return is_of_replication(placed.name, optimizer) && !manifest.tensors.contains(placed.name);
     });
   }
   const auto read = on_host(tensors);

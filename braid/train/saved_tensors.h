@@ -1,27 +1,28 @@
-// What a checkpoint holds of a training: masters, moments, and what keeping replicas in step adds.
+// What a checkpoint holds of a training: masters, the optimizer's states, and what keeping replicas in step adds.
 #pragma once
 
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
-#include "braid/optim/adamw.h"
+#include "braid/optim/optimizer.h"
 #include "braid/param/param_store.h"
 #include "braid/sync/replication.h"
 
 namespace braid {
 
 // This rank's parts, wherever they are; writing into them in this order restores the training (round_masters() aside).
-// Where replicas have masters and moments of their own, those of the first have the plain names, and the others add
+// Where replicas have masters and states of their own, those of the first have the plain names, and the others add
 // theirs under names of their own.
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, const AdamW& optimizer, Replication& replication);
+std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, Replication& replication);
 
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
 
-// Reads them from `directory`, whose `info` was read before. What keeping replicas in step adds stays as it is where
-// the checkpoint has none of it, so that a run may go on in another way or with other replicas; but not when its
-// replicas were apart, for then all of it counts. Throws as load_checkpoint.
-void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors);
+// Reads them from `directory`, whose `info` was read before; `optimizer` has named its states. What keeping replicas in
+// step adds stays as it is where the checkpoint has none of it, so that a run may go on in another way or with other
+// replicas; but not when its replicas were apart, for then all of it counts. Throws as load_checkpoint.
+void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors,
+                  Optimizer& optimizer);
 
 // A counter of checkpoints that were written while replicas had weights of their own: the number of replicas.
 inline constexpr const char* kReplicasApart = "replicas_apart";

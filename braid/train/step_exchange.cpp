@@ -1,30 +1,37 @@
-// Three collectives that nobody waits for until somebody asks.
+// Three collectives that are under way at the same time.
 #include "braid/train/step_exchange.h"
 
 #include <ATen/ops/zeros.h>
 
 #include <numeric>
 
+#include "braid/optim/grad_norm.h"
+
 namespace braid {
 namespace {
 
 // Sums of doubles that travel behind the losses. A hash goes in halves, of which sums over any number of ranks are
 // exact.
-enum Sum { kWishes, kSquares, kHashLow, kHashHigh, kNumSums };
+enum Sum { kSquares, kHashLow, kHashHigh, kNumSums };
 constexpr int kHalf = 32;
 
 double total(const double* losses, int64_t count) { return std::accumulate(losses, losses + count, 0.0); }
 
-// Sums of weights tell the strongest wish of fewer ranks than this.
-constexpr double kManyRanks = 1 << 20;
-
-double weight_of(Wish wish) { return wish == Wish::Stop ? kManyRanks : wish == Wish::Save ? 1 : 0; }
-
-Wish strongest_of(double weights) { return weights >= kManyRanks ? Wish::Stop : weights > 0 ? Wish::Save : Wish::GoOn; }
-
 GradNormExchange started_norm(StageModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
+}
+
+// The losses, and behind them the sums that are none.
+at::Tensor with_sums(const OwnNumbers& own, double own_norm) {
+  const int64_t count = own.losses.numel();
+  const auto all = at::zeros({count + kNumSums}, at::kDouble);
+  all.narrow(0, 0, count).copy_(own.losses);
+  double* const sums = all.mutable_data_ptr<double>() + count;
+  sums[kSquares] = own_norm * own_norm;
+  sums[kHashLow] = static_cast<double>(own.sample_hash & ((uint64_t{1} << kHalf) - 1));
+  sums[kHashHigh] = static_cast<double>(own.sample_hash >> kHalf);
+  return all;
 }
 
 }  // namespace
@@ -34,33 +41,23 @@ double total_loss(const at::Tensor& losses, Communicator& world) {
   return total(losses.const_data_ptr<double>(), losses.numel());
 }
 
-StepExchange::StepExchange(StageModel& model, const Own& own)
-    : norm_(started_norm(model)),
-      losses_(at::zeros({own.losses.numel() + kNumSums}, at::kDouble)),
-      rows_(start_gathering(own.row, *model.groups().step_report)),
-      num_model_ranks_(model.groups().model->size()) {
-  losses_.narrow(0, 0, own.losses.numel()).copy_(own.losses);
-  double* const more = losses_.mutable_data_ptr<double>() + own.losses.numel();
-  more[kWishes] = weight_of(own.wish);
-  more[kSquares] = norm_.own() * norm_.own();
-  more[kHashLow] = static_cast<double>(own.sample_hash & ((uint64_t{1} << kHalf) - 1));
-  more[kHashHigh] = static_cast<double>(own.sample_hash >> kHalf);
-  losses_work_ = model.groups().step_report->all_reduce(losses_, ReduceOp::Sum);
-}
+StepNumbers exchanged(StageModel& model, const OwnNumbers& own) {
+  Communicator& told = *model.groups().step_report;
+  GradNormExchange norm = started_norm(model);
+  RowsInFlight rows = start_gathering(own.row, told);
+  const at::Tensor all = with_sums(own, norm.own());
+  Work summed = told.all_reduce(all, ReduceOp::Sum);
 
-StepExchange::Numbers StepExchange::finish() {
-  Numbers numbers;
-  losses_work_.wait_host();
-  const double* losses = losses_.const_data_ptr<double>();
-  const int64_t count = losses_.numel() - kNumSums;
-  const double* const more = losses + count;
+  StepNumbers numbers;
+  summed.wait_host();
+  const int64_t count = own.losses.numel();
+  const double* const losses = all.const_data_ptr<double>();
+  const double* const sums = losses + count;
   numbers.loss = total(losses, count) / static_cast<double>(count);
-  numbers.wish = strongest_of(more[kWishes]);
-  numbers.squares = more[kSquares];
-  numbers.sample_hash = static_cast<uint64_t>(more[kHashLow]) + (static_cast<uint64_t>(more[kHashHigh]) << kHalf);
-  numbers.grad_norm = norm_.finish();
-  for (int rank = 0; rank < num_model_ranks_; ++rank) numbers.own_norms.push_back(norm_.part(rank));
-  numbers.rows = finish_gathering(rows_);
+  numbers.squares = sums[kSquares];
+  numbers.sample_hash = static_cast<uint64_t>(sums[kHashLow]) + (static_cast<uint64_t>(sums[kHashHigh]) << kHalf);
+  numbers.grad_norm = norm.finish();
+  numbers.rows = finish_gathering(rows);
   return numbers;
 }
 

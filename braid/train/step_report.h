@@ -21,7 +21,6 @@ struct StepReport {
   double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
   double loss_scale = 1;       // of float16
   bool skipped = false;        // gradients overflowed in float16: no update was made
-  int rollbacks = 0;           // ranks of a replica that took their update back (pipeline.validation "after")
   int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
   double server_wait_seconds = 0;       // of this rank, for a parameter server's answers in this step
   uint64_t sample_hash = 0;             // of the step's samples, as its first and its last stages have read them

@@ -63,13 +63,9 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
   replication_ = make_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
-  optimizer_ = std::make_unique<AdamW>(spec_.optimizer, model_->params());
+  optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
-  const UpdateTime time = update_time();
-  update_ = std::make_unique<StepUpdate>(time, spec_.optimizer.clip_norm,
-                                         StepUpdate::Parts{*model_, *optimizer_, *replication_, loss_scaler_.get()});
-  if (time == UpdateTime::Guessed) ahead_ = braid::run_ahead(training_->schedule);
   if (!corpus.validation.empty()) {
     evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule, schedule.num_microbatches),
                                          ExecutorMode::Evaluation);
@@ -86,19 +82,17 @@ std::string Trainer::graph_failure() const {
   return recorded ? recorded->failure() : "";
 }
 
-// Where a replica is one pipeline rank there is nobody to run ahead of.
-UpdateTime Trainer::update_time() const {
-  if (training_->versions.asynchronous()) return UpdateTime::Elsewhere;
-  return spec_.pipeline.validation == "after" && spec_.mesh.pipe > 1 ? UpdateTime::Guessed : UpdateTime::Validated;
+StepParts Trainer::step_parts() {
+  const bool within = training_->versions.asynchronous();
+  return {*model_,
+          *optimizer_,
+          *replication_,
+          loss_scaler_.get(),
+          spec_.optimizer.clip_norm,
+          within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd};
 }
 
 StepReport Trainer::step() {
-  check(!open_ && !report_, "what advance() began is settled before a step of another kind");
-  const std::optional<StepReport> at_once = advance();
-  return at_once ? *at_once : settle().value();
-}
-
-std::optional<StepReport> Trainer::advance() {
   const double begin = now_seconds();
   const int64_t bytes_before = replication_->bytes_sent(), across_before = replication_->bytes_across_nodes();
   const double waited_before = replication_->times().waiting_seconds;
@@ -106,65 +100,27 @@ std::optional<StepReport> Trainer::advance() {
 
   StepReport report;
   report.step = num_steps_ + 1;
-  report.staleness = training_->versions.most_stale();
-  update_->begin({losses(*training_, *groups_->step_report), busy_row(spans_, memory()), wish ? wish() : Wish::GoOn,
-                  groups_->at[Axis::Tensor] == 0 ? training_->executor.sample_hash() : 0},
-                 learning_rate());
+  report.learning_rate = learning_rate();
+  finish_step(step_parts(),
+              {losses(*training_, *groups_->step_report), busy_row(spans_, memory()),
+               groups_->at[Axis::Tensor] == 0 ? training_->executor.sample_hash() : 0},
+              report);
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
-  report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
-  report.staleness = std::max(report.staleness, static_cast<int>(replication_->times().staleness));
   report.sync_bytes_across_nodes = replication_->bytes_across_nodes() - across_before;
-  open_ = report;
+  report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
+  report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(replication_->times().staleness));
   ++num_steps_;
-  if (!ahead_) complete();
-  return std::exchange(report_, std::nullopt);
+  return report;
 }
 
 void Trainer::run_program() {
   replication_->begin_step(num_steps_);
-  if (open_) {
-    run_ahead();
-  } else {
-    training_->executor.begin_step(num_steps_, loss_weight());
-  }
+  training_->executor.begin_step(num_steps_, loss_weight());
   begin_gradients(0);
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();
-}
-
-// The next step begins on the guess that the one before stands. The loss scale follows from that one's gradients; no
-// action up to here reads it.
-void Trainer::run_ahead() {
-  Pass& pass = *training_;
-  pass.executor.begin_step(num_steps_);
-  pass.runtime.run_ahead(*ahead_);
-  const bool start_over = update_->validate() == StepUpdate::Verdict::StartOver;
-  if (start_over) pass.runtime.abandon(*ahead_);
-  try {
-    complete();
-  } catch (const RunError&) {
-    if (!start_over) pass.runtime.abandon(*ahead_);
-    throw;
-  }
-  if (start_over) pass.executor.begin_step(num_steps_);
-  pass.executor.set_loss_scale(loss_scale());
-}
-
-std::optional<StepReport> Trainer::settle() {
-  complete();
-  return std::exchange(report_, std::nullopt);
-}
-
-void Trainer::complete() {
-  if (!open_) return;
-  StepReport report = *std::exchange(open_, std::nullopt);
-  num_steps_ = report.step - 1;  // stays, if the step fails
-  update_->validate();
-  update_->conclude(report);
-  num_steps_ = report.step;
-  report_ = std::move(report);
 }
 
 void Trainer::begin_gradients(int update) {
@@ -203,7 +159,6 @@ double Trainer::learning_rate() const {
 double Trainer::evaluate() {
   owes_evaluation = false;
   if (!evaluation_) return std::numeric_limits<double>::quiet_NaN();
-  complete();
   replication_->meet();
   const c10::AutoGradMode no_grad(false);
   double sum = 0;
@@ -238,7 +193,7 @@ MemoryUse Trainer::memory() const {
   kept[static_cast<size_t>(MemoryCategory::Parameters)] = bytes(store.flat_data());
   kept[static_cast<size_t>(MemoryCategory::Gradients)] = bytes(store.flat_grads());
   auto& of_optimizer = kept[static_cast<size_t>(MemoryCategory::Optimizer)];
-  of_optimizer = bytes(optimizer_->first_moment()) + bytes(optimizer_->second_moment());
+  for (const OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
   if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
   CudaMemory on_device;
   cuda_table<CudaServices>()->memory(store.flat_data().get_device(), &on_device);

@@ -2,19 +2,16 @@
 // world.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
 #include "braid/data/corpus.h"
-#include "braid/optim/adamw.h"
 #include "braid/optim/loss_scaler.h"
+#include "braid/optim/optimizer.h"
 #include "braid/pipe/schedule_runtime.h"
-#include "braid/schedule/run_ahead.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
 #include "braid/train/model_executor.h"
@@ -32,21 +29,8 @@ class Trainer {
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
   // gradient norm is not finite, and CommError. In float16 gradients that are not finite cost the update and half the
-  // loss scale instead; the samples count as seen. Not between advance() and settle().
+  // loss scale instead; the samples count as seen.
   StepReport step();
-  // A step too, for runs that go on. When steps are validated after their update (pipeline.validation, several pipeline
-  // ranks), this returns without waiting for other ranks, with what only they know open: whether the step stands, and
-  // its report. The next advance() finds out on its way, before it writes a gradient. Returns the last report that is
-  // complete and was not returned yet: of the step before, then, or of this one. Throws as step() does, for the step
-  // that the error names; that one is then undone, and so is a later one that had begun.
-  std::optional<StepReport> advance();
-  // Completes the last step where it is open, and returns its report if that was not returned yet. evaluate(), save()
-  // and load() complete it too.
-  std::optional<StepReport> settle();
-  // Asked when the gradients of a step are final, before it is complete; where it is empty, the rank has no wish.
-  std::function<Wish()> wish;
-  // The strongest of all ranks' wishes in the last complete step; the same on all ranks.
-  Wish agreed_wish() const { return update_->wish(); }
 
   // Mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN when nothing is held
   // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
@@ -58,10 +42,10 @@ class Trainer {
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
   Timeline timeline() const;
 
-  // Parameters and moments; the number of steps done, the data cursor and what the data are travel in the manifest, the
-  // tokenizer's files beside it. Both throw IoError and
-  // CommError. save() throws RunError when a parameter is not finite, with nothing published. load() throws ConfigError
-  // when the spec does not go on with what was saved (resume.h), and verifies every byte, before any weight changes.
+  // Parameters and the optimizer's states; the number of steps done, the data cursor and what the data are travel in
+  // the manifest, the tokenizer's files beside it. Both throw IoError and CommError. save() throws RunError when a
+  // parameter is not finite, with nothing published. load() throws ConfigError when the spec does not go on with what
+  // was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
   void load(const std::string& directory);
 
@@ -72,7 +56,7 @@ class Trainer {
   // What was chosen on the way, from measurements or for want of something in a checkpoint, since the last call.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
-  int64_t num_steps() const { return num_steps_; }  // one that is open included
+  int64_t num_steps() const { return num_steps_; }
   StageModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
 
@@ -85,29 +69,23 @@ class Trainer {
   double loss_scale() const;
   double loss_weight() const;
   double learning_rate() const;
-  UpdateTime update_time() const;
+  StepParts step_parts();
   void run_program();
-  void run_ahead();
-  void complete();
   void begin_gradients(int update);
   void update_within_step(int update);
   void load_counters(const CheckpointInfo& info);
   void refuse_if_not_finite() const;
   MemoryUse memory() const;
-  std::vector<PlacedTensor> tensors() const;
+  std::vector<PlacedTensor> tensors();
 
   RunSpec spec_;
   const CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<StageModel> model_;
   std::unique_ptr<Replication> replication_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
-  std::unique_ptr<StepUpdate> update_;
   std::unique_ptr<Pass> training_, evaluation_;
-  std::optional<RunAhead> ahead_;     // when steps are validated after their update
-  std::optional<StepReport> open_;    // of the last step, until complete
-  std::optional<StepReport> report_;  // complete, not returned yet
   std::vector<Span> spans_;           // of the last step
   std::vector<std::string> choices_;  // not told yet
   int64_t num_steps_ = 0;

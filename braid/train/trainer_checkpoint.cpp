@@ -11,9 +11,7 @@
 
 namespace braid {
 
-std::vector<PlacedTensor> Trainer::tensors() const {
-  return saved_tensors(model_->params(), *optimizer_, *replication_);
-}
+std::vector<PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
 
 void Trainer::refuse_if_not_finite() const {
   bool finite = true;
@@ -27,9 +25,8 @@ void Trainer::refuse_if_not_finite() const {
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
-  complete();
   replication_->meet();
-  replication_->fetch_moments(*optimizer_);
+  replication_->fetch_states(*optimizer_);
   refuse_if_not_finite();
   CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
   info.data = origin_.sources;
@@ -62,7 +59,6 @@ void Trainer::load_counters(const CheckpointInfo& info) {
 }
 
 void Trainer::load(const std::string& directory) {
-  complete();
   const CheckpointInfo info = read_checkpoint_info(directory);
   auto found = resume_problems({spec_, origin_}, info, directory);
   if (!found.empty()) throw ConfigError(std::move(found));
@@ -74,7 +70,7 @@ void Trainer::load(const std::string& directory) {
   auto places = tensors();
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
   if (!left_out.empty()) choices_.push_back(left_out);
-  load_tensors(directory, info, places);
+  load_tensors(directory, info, places, *optimizer_);
   model_->params().round_masters();
   replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
   load_counters(info);

@@ -176,7 +176,7 @@ class Training {
       : truth_(truth), width_(width), client_(client) {
     server.num_workers = kWorkers;
     const braid::KeyShape shape{at::kFloat, 1, {{kRows, width}}};
-    const braid::ServerRule adagrad{.kind = braid::ServerRule::Kind::Adagrad};
+    const braid::ElementRule adagrad{.kind = braid::ElementRule::Kind::Adagrad};
     braid::LocalServers servers(shape, {.num_servers = kServers, .rule = adagrad, .server = server});
     std::vector<Outcome> outcomes(kWorkers);
     {

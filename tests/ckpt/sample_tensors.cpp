@@ -74,7 +74,7 @@ SampleTensors sample_tensors(const DeviceMesh& mesh, int rank, uint64_t seed) {
   if (b.on_stage(0) || b.on_stage(b.last_stage())) {
     b.add("wte.weight", split_dim({13, 4}, 0, padded, {b.tensor(), b.parts(), Axis::Tensor}), at::kFloat);
   }
-  if (b.on_stage(0)) b.add("adamw.empty", replicated({0, 3}), at::kFloat);
+  if (b.on_stage(0)) b.add("adamw.empty/table", replicated({0, 3}), at::kFloat);
   if (b.on_stage(b.last_stage())) b.add("count", replicated({}), at::kLong);
   for (int block = 0; block < kBlocks; ++block) {
     if (!b.on_stage(block * mesh.size(Axis::Pipe) / kBlocks)) continue;

@@ -115,11 +115,24 @@ class Train(TinyRun):
 
     def test_servers_with_another_optimizer_are_refused(self):
         served = ["sync.replication=parameter-server", "mesh.data=2"]
-        self.assertEqual(self.braid("train", "run.toml", *served, "sync.server_optimizer=adagrad").returncode, 0)
+        self.assertEqual(self.braid("train", "run.toml", *served, "optimizer.kind=adagrad").returncode, 0)
         done = self.braid("train", "run.toml", *served, "train.resume=run/step-3", "train.out=next")
         self.assertEqual(done.returncode, 2)
-        self.assertIn('sync.server_optimizer = "adamw": must go on with the optimizer of run/step-3, whose state is '
-                      'that of "adagrad"; nearest valid is "adagrad"', done.stderr)
+        self.assertIn('optimizer.kind = "adamw": must be the optimizer of run/step-3; nearest valid is "adagrad"',
+                      done.stderr)
+
+    def test_groups_have_rates_of_their_own_and_match_something(self):
+        def first_losses(*words):
+            self.assertEqual(self.braid("train", "run.toml", "train.overwrite=true", *words).returncode, 0)
+            return self.losses()
+
+        usual = first_losses()
+        still = first_losses('optimizer.groups=[{match = "*", lr_scale = 0}]')
+        self.assertEqual(still[0], usual[0])
+        self.assertNotEqual(still[1:], usual[1:])
+        done = self.braid("train", "run.toml", "train.out=next", 'optimizer.groups=[{match = "*.bais"}]')
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('optimizer.groups = "*.bais": must match names of parameters, such as wte.weight', done.stderr)
 
     def test_replicas_that_run_apart_tell_their_mean_at_evaluations(self):
         still = ["mesh.data=2", "train.eval_every=2", "optimizer.lr=1e-30", "train.threads=1"]

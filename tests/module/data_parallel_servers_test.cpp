@@ -14,6 +14,8 @@
 namespace braid::data_parallel_servers_test {
 namespace {
 
+OptimizerSpec plain_descent() { return {.kind = "sgd", .momentum = 0, .weight_decay = 0}; }
+
 // All ranks have the same samples: their mean is one rank's gradient, their sum three times that.
 TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
   constexpr double kRate = 0.1, kNorm = 0.01;
@@ -32,8 +34,8 @@ TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
     run_ranks(3, [&](Communicator& world) {
       LayerList layers;
       layers.add("linear", modules[static_cast<size_t>(world.rank())]);
-      const SyncSpec sync{.replication = ReplicationKind::ParameterServer, .server_optimizer = "sgd"};
-      DataParallel parallel(layers, world, {.sync = sync, .scale = scale});
+      const SyncSpec sync{.replication = ReplicationKind::ParameterServer};
+      DataParallel parallel(layers, world, {.sync = sync, .optimizer = plain_descent(), .scale = scale});
       parallel.backward(parallel.forward(inputs).square().sum());
       EXPECT_GT(parallel.clip_grad_norm(kNorm), 10 * kNorm);
       parallel.step(kRate);
@@ -57,12 +59,11 @@ at::Tensor steps_seen(const std::string& consistency, int num_steps, const std::
     const torch::nn::Linear& linear = modules[static_cast<size_t>(world.rank())];
     const SyncSpec sync{.replication = ReplicationKind::ParameterServer,
                         .servers = 2,
-                        .server_optimizer = "sgd",
                         .consistency = consistency,
                         .staleness = 2,
                         .push_every = 3,
                         .pull_every = 2};
-    DataParallel parallel(LayerList().add("linear", linear), world, {.sync = sync});
+    DataParallel parallel(LayerList().add("linear", linear), world, {.sync = sync, .optimizer = plain_descent()});
     for (int step = 1; step <= num_steps; ++step) {
       parallel.backward(linear->weight.sum());
       parallel.step(kRate);
@@ -104,6 +105,22 @@ TEST(DataParallelServers, DecayMatricesAndNoVectors) {
   EXPECT_TRUE(linear->weight.detach().equal(matrix * (1 - 0.25 * 0.5)));
   EXPECT_TRUE(linear->bias.detach().equal(bias));
   EXPECT_TRUE(norm->weight.detach().equal(torch::ones({3})));
+}
+
+TEST(DataParallelServers, UpdateElementByElementWithoutNames) {
+  run_ranks(1, [&](Communicator& world) {
+    torch::nn::Linear linear(5, 3);
+    const OptimizerSpec optimizer{.kind = "muon", .groups = {{.match = "*"}}};
+    try {
+      DataParallel(LayerList().add("linear", linear), world,
+                   {.sync = {.replication = ReplicationKind::ParameterServer}, .optimizer = optimizer});
+      ADD_FAILURE() << "servers know neither matrices nor names";
+    } catch (const ConfigError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("optimizer.kind = \"muon\": is not for servers"), said.npos) << said;
+      EXPECT_NE(said.find("optimizer.groups"), said.npos) << said;
+    }
+  });
 }
 
 }  // namespace

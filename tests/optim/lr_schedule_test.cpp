@@ -38,6 +38,26 @@ TEST(LearningRate, Constant) {
   expect_near(rates(spec, 5), {1, 2, 3, 3, 3});
 }
 
+TEST(LearningRate, StaysAndFallsAtTheEnd) {
+  OptimizerSpec spec{.lr = 2, .schedule = "wsd", .warmup_steps = 2, .cooldown_steps = 4, .final_lr_fraction = 0.2};
+  expect_near(rates(spec, 9), {1, 2, 2, 2, 2, 1.6, 1.2, 0.8, 0.4});
+  spec.decay_steps = 7;
+  expect_near(rates(spec, 9), {1, 2, 2, 1.6, 1.2, 0.8, 0.4, 0.4, 0.4});
+  spec.decay_steps = 4;  // the warm-up leaves two
+  expect_near(rates(spec, 5), {1, 2, 1.2, 0.4, 0.4});
+  spec.decay_steps = 2;
+  expect_near(rates(spec, 3), {1, 2, 0.4});
+  spec.decay_steps = spec.cooldown_steps = 0;  // a tenth
+  expect_near(rates(spec, 11), {1, 2, 2, 2, 2, 2, 2, 2, 2, 1.2, 0.4});
+}
+
+TEST(LearningRate, FallsWithTheRootOfTheSteps) {
+  const OptimizerSpec spec{.lr = 2, .schedule = "inverse-sqrt", .warmup_steps = 4, .decay_steps = 8};
+  expect_near(rates(spec, 6), {0.5, 1, 1.5, 2, 2 * std::sqrt(0.8), 2 * std::sqrt(4.0 / 6)});
+  EXPECT_EQ(learning_rate(spec, 15, 100), 1) << "it has no end";
+  EXPECT_EQ(learning_rate({.lr = 3, .schedule = "inverse-sqrt"}, 8, 10), 1);
+}
+
 TEST(LearningRate, ShortRuns) {
   const OptimizerSpec linear{.lr = 1, .schedule = "linear", .warmup_steps = 4, .final_lr_fraction = 0.5};
   expect_near(rates(linear, 3), {0.25, 0.5, 0.75});

@@ -28,6 +28,10 @@ TEST(BadInput, UnknownSectionsAndKeys) {
       {"[train]\neval_batches = 4\n",
        {},
        "train.eval_batches = 4: is not a known key; nearest valid is train.eval_sequences"},
+      {"[pipeline]\nvalidation = \"after\"\n", {}, "pipeline.validation = \"after\": is not a known key"},
+      {"[sync]\nserver_optimizer = \"sgd\"\n",
+       {},
+       "sync.server_optimizer = \"sgd\": is not a known key; nearest valid is optimizer.kind"},
       {"[mesh]\nzero = 3\n", {}, "mesh.zero = 3: is not a known key; nearest valid is sync.zero"},
       {"[mesh]\nsize = {data = 2, tensor = 1}\n",
        {},
@@ -38,6 +42,23 @@ TEST(BadInput, UnknownSectionsAndKeys) {
       {"layers = 6\n", {}, "layers = 6: must be in a section; nearest valid is model.layers"},
       {"model = 3\n", {}, "model = 3: must be a section, written [model]"},
       {"[[train]]\nsteps = 3\n", {}, "train = [{steps = 3}]: must be a section, written [train]"},
+  });
+}
+
+TEST(BadInput, GroupsOfParameters) {
+  const std::string rates = "optimizer.groups = [{match = \"*\", lr_scale = -1}]: must have finite rates of at least 0";
+  expect_complaints({
+      {"[[optimizer.groups]]\nmatch = \"*\"\nlr_scale = -1\n", {}, rates},
+      {"", {"optimizer.groups=[{match = \"*\", lr_scale = -1}]"}, rates},
+      {"[[optimizer.groups]]\nlr_scale = 2\n",
+       {},
+       "optimizer.groups = [{match = \"\", lr_scale = 2}]: must have a match that is not empty in every group"},
+      {"[[optimizer.groups]]\nmatch = \"*\"\nlr = 2\n",
+       {},
+       "optimizer.groups = [{match = \"*\", lr = 2}]: has no key lr in its groups, but match, lr_scale and "
+       "weight_decay"},
+      {"[[optimizer.groups]]\nmatch = 3\n", {}, "optimizer.groups = [{match = 3}]: must have a string for match"},
+      {"[optimizer]\ngroups = [\"*.bias\"]\n", {}, "optimizer.groups = [\"*.bias\"]: must be a list of tables"},
   });
 }
 
@@ -113,7 +134,8 @@ TEST(BadInput, UnknownWords) {
        "train.reduction = \"reproducable\": must be \"fast\" or \"reproducible\"; nearest valid is \"reproducible\""},
       {"[optimizer]\nschedule = \"cosin\"\n",
        {},
-       "optimizer.schedule = \"cosin\": must be \"cosine\", \"linear\" or \"constant\"; nearest valid is \"cosine\""},
+       "optimizer.schedule = \"cosin\": must be \"cosine\", \"linear\", \"constant\", \"wsd\" or \"inverse-sqrt\"; "
+       "nearest valid is \"cosine\""},
       {"[model]\nfamily = \"gpt-2\"\n",
        {},
        "model.family = \"gpt-2\": must be \"gpt2\" or \"llama\"; nearest valid is \"gpt2\""},

@@ -30,23 +30,22 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, ranks_per_node] = run.mesh;
   EXPECT_EQ(num_fields("mesh"), 6);
-  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, validation, partition, speeds] =
-      run.pipeline;
-  EXPECT_EQ(num_fields("pipeline"), 7);
+  [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, partition, speeds] = run.pipeline;
+  EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
                                 start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
-                                servers, server_optimizer, consistency, staleness, push_every, pull_every] = run.sync;
-  EXPECT_EQ(num_fields("sync"), 22);
+                                servers, consistency, staleness, push_every, pull_every] = run.sync;
+  EXPECT_EQ(num_fields("sync"), 21);
   [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
   EXPECT_EQ(num_fields("memory"), 2);
-  [[maybe_unused]] const auto& [lr, schedule, warmup, decay_steps, final_lr, beta1, beta2, eps, decay, clip] =
-      run.optimizer;
-  EXPECT_EQ(num_fields("optimizer"), 10);
+  [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
+                                eps, decay, clip, groups] = run.optimizer;
+  EXPECT_EQ(num_fields("optimizer"), 14);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
                                 out, overwrite, resume, sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 21);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 7 + 22 + 2 + 10 + 21);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 21);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
   EXPECT_EQ(sections().size(), 8u);
 }
@@ -115,6 +114,7 @@ RunSpec peculiar_run() {
   spec.memory.recompute = "every:2,none";
   spec.optimizer.lr = 1e22;
   spec.optimizer.eps = 1.7976931348623157e308;
+  spec.optimizer.groups = {{.match = "*.bias", .lr_scale = 0.1}, {.match = "\"", .weight_decay = 1e-300}};
   spec.train.seed = 9223372036854775807u;
   spec.train.reduction = Reduction::Reproducible;
   spec.train.overwrite = true;
@@ -151,7 +151,6 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "chunks = 0\n"
                          "group = 0\n"
                          "weights = \"own\"\n"
-                         "validation = \"before\"\n"
                          "partition = \"6\"\n"
                          "speeds = []\n"),
             std::string::npos)

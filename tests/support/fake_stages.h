@@ -1,6 +1,6 @@
 // A pipeline of stages whose work is plain arithmetic on small tensors, for tests of whatever calls a StageExecutor.
 //
-//   forward   stage s, micro k:  out = 3 in + s           (the first stage's in is k + offset)
+//   forward   stage s, micro k:  out = 3 in + s           (the first stage's in is k)
 //   backward  stage s, micro k:  din = 3 dout + s         (the last stage's dout is its output)
 #pragma once
 
@@ -21,14 +21,13 @@ class FakeStages : public StageExecutor {
  public:
   FakeStages(int num_stages, int64_t elements) : num_stages_(num_stages), elements_(elements) {}
 
-  float offset = 0;
   std::vector<Action> ran;                              // compute ops in the order they were asked for
   std::map<std::pair<int, int>, float> first_gradient;  // (stage, micro) -> value of the input gradient
 
   void forward(int stage, int micro) override {
     ran.push_back({Op::Forward, stage, micro});
     auto& flight = at(stage, micro);
-    if (stage == 0) flight.input = filled(static_cast<float>(micro) + offset);
+    if (stage == 0) flight.input = filled(static_cast<float>(micro));
     flight.output = mapped(flight.input, stage);
     if (stage == num_stages_ - 1) flight.output_gradient = flight.output;
   }

@@ -76,7 +76,7 @@ inline KeyedTensors gradient(const KeyShape& shape, int worker, int64_t clock) {
 }
 
 // Initial values that are not zero.
-inline ShardState initial_state(const KeyShape& shape, const ServerRule& rule) {
+inline ShardState initial_state(const KeyShape& shape, const ElementRule& rule) {
   ShardState state = zero_state(shape, rule);
   state.elements[0] = values({shape.num_elements}, shape.type, 5);
   for (size_t t = 0; t < shape.tables.size(); ++t) {
@@ -110,16 +110,16 @@ inline std::vector<std::vector<double>> numbers(const ShardState& state) {
 
 // Element by element, in double, from the formulas of the sources.
 struct Reference {
-  ServerRule rule;
+  ElementRule rule;
   double lr, decay;
   std::vector<double> weight, first, second;
 
   void step(const std::vector<double>& gradient, int64_t t) {
     for (size_t i = 0; i < weight.size(); ++i) {
       const double g = gradient[i];
-      if (rule.kind == ServerRule::Kind::Sgd) {
+      if (rule.kind == ElementRule::Kind::Sgd) {
         weight[i] -= lr * g;
-      } else if (rule.kind == ServerRule::Kind::Adagrad) {
+      } else if (rule.kind == ElementRule::Kind::Adagrad) {
         first[i] += g * g;
         weight[i] -= lr * g / (std::sqrt(first[i]) + rule.eps);
       } else {

@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "braid/optim/adamw.h"
+#include "braid/optim/optimizer.h"
 #include "tests/nn/model_run.h"
 #include "tests/nn/reference_numbers.h"
 
@@ -20,7 +20,7 @@ OptimizerSpec reference_optimizer() {
   return spec;
 }
 
-double train_one_step(RunModel& model, AdamW& optimizer, Microbatch microbatch) {
+double train_one_step(RunModel& model, Optimizer& optimizer, Microbatch microbatch) {
   microbatch.micro = 0;
   model.world.sink->begin_step(1);
   const at::Tensor loss = model.forward(microbatch);
@@ -37,10 +37,10 @@ void expect_parity(const std::string& file, const ModelRun& run, double toleranc
     at::get_num_threads();
     at::set_num_threads(1);
     RunModel model(run, group);
-    AdamW optimizer(reference_optimizer(), model.world.store);
+    const auto optimizer = make_optimizer(reference_optimizer(), model.world.store);
     const at::Tensor before = model.world.store.flat_master().clone();
     for (int step = 0; step < 3; ++step) {
-      const double loss = train_one_step(model, optimizer, run_microbatch(run, step));
+      const double loss = train_one_step(model, *optimizer, run_microbatch(run, step));
       EXPECT_NEAR(loss, expected.at("adamw.loss")[step], tolerance * loss) << step;
     }
     const at::Tensor change = model.world.store.flat_master().sub(before);

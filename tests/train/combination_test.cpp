@@ -49,7 +49,6 @@ const Switch kSwitches[] = {
     {VShapedPipeline, [](RunSpec& spec) { pipeline(spec, "zb-v"); }},
     {MirroredPipeline, [](RunSpec& spec) { pipeline(spec, "dualpipe"); }},
     {AsynchronousPipeline, [](RunSpec& spec) { pipeline(spec, "pipedream"); }},
-    {PostValidation, [](RunSpec& spec) { spec.pipeline.validation = "after"; }},
     {TiedEmbedding, [](RunSpec& spec) { spec.model.output_weights = OutputWeights::Tied; }},
     {Clipping, [](RunSpec& spec) { spec.optimizer.clip_norm = 0.5; }},
     {Dropout, [](RunSpec& spec) { spec.model.dropout = 0.3; }},
@@ -70,6 +69,8 @@ const Switch kSwitches[] = {
     {ShardedParameters, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 3; }},
     {LocalUpdates, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::LocalSgd, spec.sync.period = 2; }},
     {ParameterServers, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }},
+    {MatrixUpdates, [](RunSpec& spec) { spec.optimizer.kind = "muon"; }},
+    {RatesByName, [](RunSpec& spec) { spec.optimizer.groups = {{.match = "*.weight", .lr_scale = 0.5}}; }},
 };
 
 bool is_on(const RunSpec& spec, Feature feature) {

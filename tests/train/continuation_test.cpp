@@ -27,7 +27,9 @@ class FirstFormat : public ScratchFolder {
     spec_.train.dtype = DType::Float32;
     spec_.data = {.paths = {"text"}, .tokenizer = tokenizer_};
     std::string config = to_toml(spec_);
-    config.insert(config.find("[train]\n") + 8, "eval_batches = 4\n");  // which there was then
+    config.insert(config.find("[train]\n") + 8, "eval_batches = 4\n");  // which there was then, as there was
+    config.insert(config.find("[pipeline]\n") + 11, "validation = \"before\"\n");
+    config.insert(config.find("[sync]\n") + 7, "server_optimizer = \"adamw\"\n");
     on_every_rank(spec_, [&](Trainer& trainer) {
       trainer.step();
       trainer.save(step_, config);

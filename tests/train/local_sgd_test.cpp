@@ -31,7 +31,7 @@ class Replay {
         groups_(DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
     for (int r = 0; r < spec.mesh.data; ++r) {
       models_.push_back(std::make_unique<StageModel>(serial_, groups_));
-      optimizers_.push_back(std::make_unique<AdamW>(serial_.optimizer, models_[r]->params()));
+      optimizers_.push_back(make_optimizer(serial_.optimizer, models_[r]->params()));
     }
     batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, training_order(spec.train));
     anchor_ = weights(0).clone();
@@ -104,7 +104,7 @@ class Replay {
   Corpus corpus_;
   RankGroups groups_;
   std::vector<std::unique_ptr<StageModel>> models_;
-  std::vector<std::unique_ptr<AdamW>> optimizers_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::unique_ptr<BatchSource> batches_;
   at::Tensor anchor_, momentum_;
 };

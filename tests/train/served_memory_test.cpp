@@ -57,7 +57,8 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
         if (!full_run() && narrow == (mesh.pipe == 1)) continue;
         RunSpec spec = served_spec({"1f1b", mesh});
         spec.train.dtype = value_of<DType>(dtype).value();
-        spec.sync.server_optimizer = rule;
+        spec.optimizer.kind = rule;
+        spec.optimizer.momentum = 0;
         const Measured found = measured(spec, path(cat(rule, mesh.pipe, dtype)));
         ASSERT_EQ(found.after_steps.size(), found.elements.size());
         for (size_t rank = 0; rank < found.elements.size(); ++rank) {

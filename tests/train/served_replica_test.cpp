@@ -22,7 +22,7 @@ RunSpec served(int data, int servers, const std::string& optimizer = "adamw") {
   RunSpec spec = plain(data);
   spec.sync.replication = ReplicationKind::ParameterServer;
   spec.sync.servers = servers;
-  spec.sync.server_optimizer = optimizer;
+  spec.optimizer.kind = optimizer;
   return spec;
 }
 

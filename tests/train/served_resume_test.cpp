@@ -10,10 +10,11 @@
 namespace braid::served_resume_test {
 namespace {
 
-// `optimizer` "": no servers, and AdamW.
+// "served sgd", or "sgd" without servers.
 RunSpec spec_of(const std::string& optimizer) {
-  RunSpec spec = served_spec({"1f1b", {.data = 2}}, optimizer.empty() ? "" : "bsp");
-  if (!optimizer.empty()) spec.sync.server_optimizer = optimizer;
+  const bool served = optimizer.starts_with("served ");
+  RunSpec spec = served_spec({"1f1b", {.data = 2}}, served ? "bsp" : "");
+  spec.optimizer.kind = optimizer.substr(served ? 7 : 0);
   spec.data.paths = {"text"};  // for the configuration that the checkpoint holds; never opened
   spec.data.tokenizer = "made-up";
   return spec;
@@ -42,21 +43,33 @@ class ServedResume : public ScratchFolder {
 };
 
 TEST_F(ServedResume, GoesOnWithTheSameOptimizerWhoeverMakesItsSteps) {
-  for (const char* same : {"adamw", "adagrad", "sgd"}) EXPECT_EQ(refusal(same, same), "") << same;
-  EXPECT_EQ(refusal("adamw", ""), "");
-  EXPECT_EQ(refusal("", "adamw"), "");
+  for (const char* same : {"adamw", "adagrad", "sgd", "lion"}) {
+    EXPECT_EQ(refusal(cat("served ", same), cat("served ", same)), "") << same;
+    EXPECT_EQ(refusal(cat("served ", same), same), "") << same;
+    EXPECT_EQ(refusal(same, cat("served ", same)), "") << same;
+  }
 }
 
 TEST_F(ServedResume, AnotherOptimizerIsRefused) {
-  const auto state_of = [&](const std::string& was, const std::string& optimizer) {
-    return cat("go on with the optimizer of ", path("of-" + was), ", whose state is that of \"", optimizer, "\"");
+  const auto message = [&](const char* is, const std::string& was, const char* nearest) {
+    return cat("optimizer.kind = \"", is, "\": must be the optimizer of ", path("of-" + was), "; nearest valid is \"",
+               nearest, "\"");
   };
-  EXPECT_EQ(refusal("adagrad", "adamw"), "sync.server_optimizer = \"adamw\": must " + state_of("adagrad", "adagrad") +
-                                             "; nearest valid is \"adagrad\"");
-  EXPECT_EQ(refusal("", "sgd"),
-            "sync.server_optimizer = \"sgd\": must " + state_of("", "adamw") + "; nearest valid is \"adamw\"");
-  EXPECT_EQ(refusal("sgd", ""), "sync.replication = \"all-reduce\": must have servers, and " + state_of("sgd", "sgd") +
-                                    "; nearest valid is \"parameter-server\"");
+  EXPECT_EQ(refusal("served adagrad", "served adamw"), message("adamw", "served adagrad", "adagrad"));
+  EXPECT_EQ(refusal("adamw", "served sgd"), message("sgd", "adamw", "adamw"));
+  EXPECT_EQ(refusal("muon", "adamw"), message("adamw", "muon", "muon"));
+}
+
+// As configurations were before servers took optimizer.kind.
+TEST_F(ServedResume, KnowsTheFormerKeyOfTheServersOptimizer) {
+  RunSpec spec = spec_of("served adagrad");
+  CheckpointInfo info{.config_toml = to_toml(spec)};
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    info.config_toml.replace(info.config_toml.find(from), from.size(), to);
+  };
+  replace("kind = \"adagrad\"\n", "");
+  replace("[sync]\n", "[sync]\nserver_optimizer = \"adagrad\"\n");
+  EXPECT_EQ(saved_spec(info, "somewhere"), spec);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ void check_dropout_mask(const Setting& setting,
                         Verdict& verdict);  // compares nothing on the CPU, which has no such one
 
 void check_adamw(const Setting& setting, Verdict& verdict);
+void check_sgd(const Setting& setting, Verdict& verdict);
 void check_gradient_norm(const Setting& setting, Verdict& verdict);
 
 }  // namespace braid::cuda_check

@@ -19,17 +19,6 @@ namespace {
 // A run whose rank is held up from outside goes on afterwards; ranks that fail close their channels.
 constexpr double kNoDeadline = 1e8;
 
-ServerRule rule_of(const SyncSpec& sync, const OptimizerSpec& optimizer) {
-  using Kind = ServerRule::Kind;
-  return {.kind = sync.server_optimizer == "adamw"     ? Kind::AdamW
-                  : sync.server_optimizer == "adagrad" ? Kind::Adagrad
-                                                       : Kind::Sgd,
-          .beta1 = optimizer.beta1,
-          .beta2 = optimizer.beta2,
-          .eps = optimizer.eps,
-          .weight_decay = optimizer.weight_decay};
-}
-
 std::vector<KeyRange> not_decayed(const ParamStore& store) {
   std::vector<KeyRange> ranges;
   for (const Parameter& param : store.params()) {
@@ -49,7 +38,7 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
   std::shared_ptr<LocalServers> servers;
   if (workers_.rank() == 0) {
     LocalServersOptions options{.num_servers = specs.sync.servers,
-                                .rule = rule_of(specs.sync, specs.optimizer),
+                                .rule = element_rule(specs.optimizer),
                                 .not_decayed = not_decayed(store_),
                                 .initial = store_.flat_master().detach().narrow(0, 0, store_.num_flat())};
     options.server = {.consistency = consistency_,
@@ -152,30 +141,29 @@ void ServedReplica::meet() {
   replicas_ = Replicas::Alike;
 }
 
-void ServedReplica::fetch_moments(AdamW& optimizer) {
+void ServedReplica::fetch_states(Optimizer& optimizer) {
   const ShardState state = client_->fetch();
-  if (state.elements.size() > 1) overwrite(optimizer.first_moment(), state.elements[1]);
-  if (state.elements.size() > 2) overwrite(optimizer.second_moment(), state.elements[2]);
+  const std::vector<OptimizerState>& states = optimizer.states();
+  check(state.elements.size() == 1 + states.size(), "servers keep what the optimizer would");
+  for (size_t i = 0; i < states.size(); ++i) overwrite(states[i].flat, state.elements[i + 1]);
   optimizer.set_num_steps(state.num_steps);
   workers_.barrier().wait_host();
 }
 
-void ServedReplica::saved(AdamW& optimizer) { optimizer.release_moments(); }
+void ServedReplica::saved(Optimizer& optimizer) { optimizer.release_states(); }
 
-ShardState ServedReplica::state_here(const AdamW& optimizer) const {
+ShardState ServedReplica::state_here(Optimizer& optimizer) const {
   ShardState state{.num_steps = optimizer.num_steps(), .elements = {masters_.dense}, .tables = {}};
-  const int num_states = servers_->rule().num_states();
-  if (num_states > 0) state.elements.push_back(optimizer.first_moment());
-  if (num_states > 1) state.elements.push_back(optimizer.second_moment());
+  for (const OptimizerState& kept : optimizer.states()) state.elements.push_back(kept.flat);
   return state;
 }
 
-void ServedReplica::restored(AdamW& optimizer) {
+void ServedReplica::restored(Optimizer& optimizer) {
   client_->drop_rest();
   workers_.barrier().wait_host();
   if (workers_.rank() == 0) client_->store(state_here(optimizer));
   replicas_ = Replicas::Alike;
-  optimizer.release_moments();
+  optimizer.release_states();
   workers_.barrier().wait_host();
   pull(ServerClient::Freshness::Newest);
 }

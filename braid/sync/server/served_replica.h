@@ -44,9 +44,9 @@ class ServedReplica final : public Replication {
   GradientsOf gradients() const override { return GradientsOf::OwnReplica; }
   Replicas replicas() const override { return replicas_; }
   void meet() override;
-  void fetch_moments(AdamW& optimizer) override;
-  void saved(AdamW& optimizer) override;
-  void restored(AdamW& optimizer) override;
+  void fetch_states(Optimizer& optimizer) override;
+  void saved(Optimizer& optimizer) override;
+  void restored(Optimizer& optimizer) override;
   // To servers, and to the other ranks of the replica.
   int64_t bytes_sent() const override;
   ReplicationTimes times() const override;
@@ -57,7 +57,7 @@ class ServedReplica final : public Replication {
   void sum_within_replica(const at::Tensor& gradients, Communicator& group);
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
-  ShardState state_here(const AdamW& optimizer) const;
+  ShardState state_here(Optimizer& optimizer) const;
 
   const Consistency consistency_;
   ParamStore& store_;

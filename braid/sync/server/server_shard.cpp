@@ -33,12 +33,21 @@ T* state_data(const std::vector<at::Tensor>& tensors, size_t index) {
   return index < tensors.size() ? tensors[index].mutable_data_ptr<T>() : nullptr;
 }
 
+// One step of `rule` on a stretch.
+template <class T>
+void apply_rule(const ElementRule& rule, const ElementStep& step, const ElementRange<T>& range) {
+  with_factors_type<T>(rule, [&](auto type) {
+    using Factors = typename decltype(type)::type;
+    update_elements(factors_of<Factors>(rule, step), range);
+  });
+}
+
 template <class T>
 T* offset(T* data, int64_t elements) {
   return data ? data + elements : nullptr;
 }
 
-bool all_fit(const std::vector<at::Tensor>& tensors, const ServerRule& rule, at::ScalarType type, int64_t numel) {
+bool all_fit(const std::vector<at::Tensor>& tensors, const ElementRule& rule, at::ScalarType type, int64_t numel) {
   return static_cast<int>(tensors.size()) == 1 + rule.num_states() &&
          std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
            return tensor.scalar_type() == type && tensor.numel() == numel && tensor.is_contiguous();
@@ -47,7 +56,7 @@ bool all_fit(const std::vector<at::Tensor>& tensors, const ServerRule& rule, at:
 
 }  // namespace
 
-ShardState zero_state(const KeyShape& shape, const ServerRule& rule) {
+ShardState zero_state(const KeyShape& shape, const ElementRule& rule) {
   ShardState state;
   for (int i = 0; i <= rule.num_states(); ++i) state.elements.push_back(zeroed({shape.num_elements}, shape.type));
   for (const TableShape& table : shape.tables) {
@@ -70,7 +79,7 @@ ShardState copy_of(const ShardState& state) {
   return copy;
 }
 
-bool fits(const ShardState& state, const KeyShape& shape, const ServerRule& rule) {
+bool fits(const ShardState& state, const KeyShape& shape, const ElementRule& rule) {
   if (!all_fit(state.elements, rule, shape.type, shape.num_elements)) return false;
   if (state.tables.size() != shape.tables.size()) return false;
   for (size_t t = 0; t < shape.tables.size(); ++t) {
@@ -82,7 +91,7 @@ bool fits(const ShardState& state, const KeyShape& shape, const ServerRule& rule
   return true;
 }
 
-ServerShard::ServerShard(const KeyShape& shape, const ServerRule& rule, std::vector<KeyRange> not_decayed)
+ServerShard::ServerShard(const KeyShape& shape, const ElementRule& rule, std::vector<KeyRange> not_decayed)
     : shape_(shape), rule_(rule), state_(zero_state(shape, rule)) {
   int64_t at = 0;
   for (const KeyRange& range : not_decayed) {
@@ -101,7 +110,7 @@ void ServerShard::apply(std::span<const KeyedTensors> gradients, double lr) {
     using T = decltype(zero);
     apply_dense<T>(gradients, lr);
     for (size_t t = 0; t < shape_.tables.size(); ++t) {
-      const RuleStep step{rule_, lr, 1.0 / static_cast<double>(gradients.size()), rule_.weight_decay};
+      const ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), rule_.weight_decay};
       apply_rows<T>(t, summed_rows(t, gradients), step);
     }
   });
@@ -112,7 +121,7 @@ void ServerShard::apply_dense(std::span<const KeyedTensors> gradients, double lr
   std::array<T, kBlock> sum;
   ++state_.num_steps;
   for (const auto& [stretch, decay] : stretches_) {
-    const RuleStep step{rule_, lr, 1.0 / static_cast<double>(gradients.size()), decay, state_.num_steps};
+    const ElementStep step{lr, 1.0 / static_cast<double>(gradients.size()), decay, state_.num_steps};
     for (int64_t begin = stretch.begin; begin < stretch.end; begin += kBlock) {
       const int64_t count = std::min(kBlock, stretch.end - begin);
       const T* total = gradients[0].dense.const_data_ptr<T>() + begin;
@@ -124,7 +133,7 @@ void ServerShard::apply_dense(std::span<const KeyedTensors> gradients, double lr
         const T* more = next.dense.const_data_ptr<T>() + begin;
         for (int64_t i = 0; i < count; ++i) sum[static_cast<size_t>(i)] += more[i];
       }
-      apply_rule<T>(step,
+      apply_rule<T>(rule_, step,
                     {state_data<T>(state_.elements, 0) + begin, total, offset(state_data<T>(state_.elements, 1), begin),
                      offset(state_data<T>(state_.elements, 2), begin), count});
     }
@@ -139,7 +148,7 @@ TableRows ServerShard::summed_rows(size_t table, std::span<const KeyedTensors> g
 }
 
 template <class T>
-void ServerShard::apply_rows(size_t table, const TableRows& gradient, RuleStep step) {
+void ServerShard::apply_rows(size_t table, const TableRows& gradient, ElementStep step) {
   if (!gradient.index.defined()) return;
   auto& kept = state_.tables[table];
   const int64_t width = shape_.tables[table].width;
@@ -149,9 +158,9 @@ void ServerShard::apply_rows(size_t table, const TableRows& gradient, RuleStep s
   for (int64_t i = 0; i < gradient.index.numel(); ++i) {
     const int64_t begin = index[i] * width;
     step.step = ++row_steps[index[i]];
-    apply_rule<T>(
-        step, {state_data<T>(kept.values, 0) + begin, grad + i * width, offset(state_data<T>(kept.values, 1), begin),
-               offset(state_data<T>(kept.values, 2), begin), width});
+    apply_rule<T>(rule_, step,
+                  {state_data<T>(kept.values, 0) + begin, grad + i * width,
+                   offset(state_data<T>(kept.values, 1), begin), offset(state_data<T>(kept.values, 2), begin), width});
   }
 }
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "braid/optim/element_rule.h"
 #include "braid/sync/server/keyed_tensors.h"
-#include "braid/sync/server/server_rule.h"
 
 namespace braid {
 
@@ -24,19 +24,19 @@ struct ShardState {
 };
 
 // Zeros. Of any part of a model, or all of it.
-ShardState zero_state(const KeyShape& shape, const ServerRule& rule);
+ShardState zero_state(const KeyShape& shape, const ElementRule& rule);
 // Independent of `state`, in memory of its own.
 ShardState copy_of(const ShardState& state);
 // Whether it has the tensors that `shape` and `rule` ask for.
-bool fits(const ShardState& state, const KeyShape& shape, const ServerRule& rule);
+bool fits(const ShardState& state, const KeyShape& shape, const ElementRule& rule);
 
 class ServerShard {
  public:
-  // `not_decayed`: stretches of the shard's elements, ascending, that AdamW's decay leaves out. All zeros at first.
-  ServerShard(const KeyShape& shape, const ServerRule& rule, std::vector<KeyRange> not_decayed = {});
+  // `not_decayed`: stretches of the shard's elements, ascending, that weight decay leaves out. All zeros at first.
+  ServerShard(const KeyShape& shape, const ElementRule& rule, std::vector<KeyRange> not_decayed = {});
 
   const KeyShape& shape() const { return shape_; }
-  const ServerRule& rule() const { return rule_; }
+  const ElementRule& rule() const { return rule_; }
 
   // One update by the mean of the gradients, which are summed in the order given. A row that only some have counts
   // as zero in the others.
@@ -56,11 +56,11 @@ class ServerShard {
   template <class T>
   void apply_dense(std::span<const KeyedTensors> gradients, double lr);
   template <class T>
-  void apply_rows(size_t table, const TableRows& gradient, RuleStep step);
+  void apply_rows(size_t table, const TableRows& gradient, ElementStep step);
   TableRows summed_rows(size_t table, std::span<const KeyedTensors> gradients) const;
 
   const KeyShape shape_;
-  const ServerRule rule_;
+  const ElementRule rule_;
   std::vector<std::pair<KeyRange, double>> stretches_;  // of equal weight decay; they cover the elements
   ShardState state_;
   at::Tensor snapshot_;

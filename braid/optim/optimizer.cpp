@@ -1,0 +1,28 @@
+// What all optimizers have in common, and the list of them.
+#include "braid/optim/optimizer.h"
+
+#include "braid/optim/element_optimizer.h"
+#include "braid/optim/muon.h"
+#include "braid/param/memory_account.h"
+
+namespace braid {
+
+const std::vector<OptimizerState>& Optimizer::states() {
+  if (!states_.empty()) return states_;
+  const MemoryScope scope(MemoryCategory::Optimizer);
+  return states_ = zero_states();
+}
+
+void Optimizer::step(const OptimizerStep& step) {
+  ++num_steps_;
+  update(step);
+  // The writes went past autograd: a backward pass that saved the old weights must fail, not use the new ones.
+  store_.flat_data().unsafeGetTensorImpl()->bump_version();
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups) {
+  if (spec.kind == "muon") return std::make_unique<Muon>(spec, store, groups);
+  return std::make_unique<ElementOptimizer>(spec, store);
+}
+
+}  // namespace braid

@@ -1,0 +1,44 @@
+// Names to rates, parameters to blocks.
+#include "braid/optim/parameter_groups.h"
+
+#include <ATen/ops/zeros.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/optim/cuda_table.h"
+
+namespace braid {
+namespace {
+
+GroupRates rates_of(const Parameter& param, const OptimizerSpec& spec) {
+  const GroupRates usual{1, param.decay == WeightDecay::Yes ? spec.weight_decay : 0};
+  for (const ParameterGroup& group : spec.groups) {
+    if (matches(group, param.name)) return {group.lr_scale, group.weight_decay.value_or(usual.weight_decay)};
+  }
+  return usual;
+}
+
+}  // namespace
+
+bool matches(const ParameterGroup& group, const std::string& name) {
+  return ::fnmatch(group.match.c_str(), name.c_str(), 0) == 0;
+}
+
+ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const ParamStore& store)
+    : of_blocks_(at::zeros({store.num_flat() / ParamStore::kAlign}, at::kByte)) {
+  auto* const blocks = of_blocks_.mutable_data_ptr<uint8_t>();
+  for (const Parameter& param : store.params()) {
+    const GroupRates rates = rates_of(param, spec);
+    const auto found = std::find(rates_.begin(), rates_.end(), rates);
+    index_of_param_.push_back(static_cast<int>(found - rates_.begin()));
+    if (found == rates_.end()) rates_.push_back(rates);
+    // Up to the end: the next parameter takes its own back, the padding before it stays.
+    std::fill(blocks + param.offset / ParamStore::kAlign, blocks + of_blocks_.numel(),
+              static_cast<uint8_t>(index_of_param_.back()));
+  }
+  check(rates_.size() <= kMostGroups, "a kernel has room for the rates of all groups");
+}
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// Which parameters are updated at which rates: weight decay spares norms and biases, and groups of optimizer.groups
+// have rates of their own.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "braid/param/param_store.h"
+#include "braid/spec/optimizer_spec.h"
+
+namespace braid {
+
+// Whether the group's pattern is one of `name`.
+bool matches(const ParameterGroup& group, const std::string& name);
+
+struct GroupRates {
+  double lr_scale = 1;  // times the learning rate of the step
+  double weight_decay = 0;
+  bool operator==(const GroupRates&) const = default;
+};
+
+class ParameterGroups {
+ public:
+  ParameterGroups(const OptimizerSpec& spec, const ParamStore& store);
+
+  const std::vector<GroupRates>& rates() const { return rates_; }
+  const GroupRates& of(const Parameter& param) const { return rates_[index_of_param_[param.index]]; }
+  // By block of ParamStore::kAlign elements of the flat buffers, which of rates() it has: uint8, on the host.
+  const at::Tensor& of_blocks() const { return of_blocks_; }
+
+ private:
+  std::vector<GroupRates> rates_;
+  std::vector<int> index_of_param_;
+  at::Tensor of_blocks_;
+};
+
+}  // namespace braid
