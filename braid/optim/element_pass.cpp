@@ -107,7 +107,7 @@ ElementPass::ElementPass(const ElementRule& rule, const ParameterGroups& groups,
                          const ParamFilter& takes)
     : rule_(rule), groups_(groups), store_(store), stretches_(owned_stretches(store, takes)) {
   check(rule.eps > 0, "eps keeps 0 / 0 out of the padding");
-  if (!store.flat_master().is_cpu()) groups_on_device_ = groups.of_blocks().to(store.flat_master().device());
+  if (!store.flat_master().is_cpu()) groups_on_device_ = on_device::bytes(groups.of_blocks(), store);
 }
 
 std::vector<OptimizerState> ElementPass::zero_states() const {
@@ -149,7 +149,7 @@ void ElementPass::update(const StateStretch& stretch, const std::vector<Factors>
     return on_device::update(groups_on_device_.narrow(0, block, stretch.length() / ParamStore::kAlign),
                              on_device::Elements<T>{range, data, owned.data.scalar_type()}, of_groups);
   }
-  const uint8_t* const group_of_block = groups_.of_blocks().const_data_ptr<uint8_t>() + block;
+  const uint8_t* const group_of_block = groups_.of_blocks().data() + block;
   if constexpr (std::is_same_v<T, float>) {
     const at::ScalarType type = owned.data.scalar_type();
     if (type == at::kBFloat16) return update_on_host(range, static_cast<Bf16*>(data), group_of_block, of_groups);

@@ -37,6 +37,12 @@ RoundedTo rounded_to(at::ScalarType data) {
 
 }  // namespace
 
+at::Tensor bytes(const std::vector<uint8_t>& values, const ParamStore& store) {
+  const at::Tensor host = at::empty({static_cast<int64_t>(values.size())}, at::kByte);
+  std::copy(values.begin(), values.end(), host.mutable_data_ptr<uint8_t>());
+  return host.to(store.flat_master().device());
+}
+
 template <class Factors, class T>
 void update(const at::Tensor& group_of_block, const Elements<T>& elements, const std::vector<Factors>& of_groups) {
   const OptimCudaTable& functions = table(group_of_block);

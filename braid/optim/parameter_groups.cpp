@@ -1,7 +1,6 @@
 // Names to rates, parameters to blocks.
 #include "braid/optim/parameter_groups.h"
 
-#include <ATen/ops/zeros.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -27,15 +26,14 @@ bool matches(const ParameterGroup& group, const std::string& name) {
 }
 
 ParameterGroups::ParameterGroups(const OptimizerSpec& spec, const ParamStore& store)
-    : of_blocks_(at::zeros({store.num_flat() / ParamStore::kAlign}, at::kByte)) {
-  auto* const blocks = of_blocks_.mutable_data_ptr<uint8_t>();
+    : of_blocks_(static_cast<size_t>(store.num_flat() / ParamStore::kAlign)) {
   for (const Parameter& param : store.params()) {
     const GroupRates rates = rates_of(param, spec);
     const auto found = std::find(rates_.begin(), rates_.end(), rates);
     index_of_param_.push_back(static_cast<int>(found - rates_.begin()));
     if (found == rates_.end()) rates_.push_back(rates);
     // Up to the end: the next parameter takes its own back, the padding before it stays.
-    std::fill(blocks + param.offset / ParamStore::kAlign, blocks + of_blocks_.numel(),
+    std::fill(of_blocks_.begin() + param.offset / ParamStore::kAlign, of_blocks_.end(),
               static_cast<uint8_t>(index_of_param_.back()));
   }
   check(rates_.size() <= kMostGroups, "a kernel has room for the rates of all groups");

@@ -2,8 +2,7 @@
 // have rates of their own.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,13 +26,13 @@ class ParameterGroups {
 
   const std::vector<GroupRates>& rates() const { return rates_; }
   const GroupRates& of(const Parameter& param) const { return rates_[index_of_param_[param.index]]; }
-  // By block of ParamStore::kAlign elements of the flat buffers, which of rates() it has: uint8, on the host.
-  const at::Tensor& of_blocks() const { return of_blocks_; }
+  // By block of ParamStore::kAlign elements of the flat buffers, which of rates() it has.
+  const std::vector<uint8_t>& of_blocks() const { return of_blocks_; }
 
  private:
   std::vector<GroupRates> rates_;
   std::vector<int> index_of_param_;
-  at::Tensor of_blocks_;
+  std::vector<uint8_t> of_blocks_;
 };
 
 }  // namespace braid

@@ -116,7 +116,8 @@ struct Reference {
 
   void step(const std::vector<double>& gradient, int64_t t) {
     for (size_t i = 0; i < weight.size(); ++i) {
-      const double g = gradient[i];
+      const bool coupled = rule.kind != ElementRule::Kind::AdamW;
+      const double g = gradient[i] + (coupled ? decay * weight[i] : 0);
       if (rule.kind == ElementRule::Kind::Sgd) {
         weight[i] -= lr * g;
       } else if (rule.kind == ElementRule::Kind::Adagrad) {

@@ -120,10 +120,11 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
   }
 }
 
-// By SGD, gradients added up over three steps and pushed are one step on all their samples, at three times the rate.
-// Nothing but an evaluation, a checkpoint and what they end makes the pushes here.
+// By plain descent, gradients added up over three steps and pushed are one step on all their samples, at three times
+// the rate. Nothing but an evaluation, a checkpoint and what they end makes the pushes here.
 TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
   RunSpec all_at_once = served(1, 1, "sgd");
+  all_at_once.optimizer.momentum = all_at_once.optimizer.weight_decay = 0;
   all_at_once.optimizer.schedule = "constant";
   RunSpec held_back = all_at_once;
   all_at_once.train.batch *= 3;
