@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <string>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -51,7 +53,7 @@ void race(std::vector<Contestant>& contestants, double operations) {
 }
 
 #if defined(__x86_64__)
-constexpr int kChains = 16;
+constexpr int kChains = 12;  // with their operand they fit the sixteen registers of AVX2
 constexpr int64_t kTurns = 1'000'000;
 
 __attribute__((target("avx512f,avx512bf16"))) float bf16_turns(int64_t turns) {
@@ -59,7 +61,7 @@ __attribute__((target("avx512f,avx512bf16"))) float bf16_turns(int64_t turns) {
   const __m512bh one = (__m512bh)_mm512_set1_epi32(0x3F803F80);
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < turns; ++i) {
-#pragma GCC unroll 16
+#pragma GCC unroll 12
     for (int k = 0; k < kChains; ++k) sums[k] = _mm512_dpbf16_ps(sums[k], one, one);
   }
   float total = 0;
@@ -67,16 +69,29 @@ __attribute__((target("avx512f,avx512bf16"))) float bf16_turns(int64_t turns) {
   return total;
 }
 
-__attribute__((target("avx512f"))) float float_turns(int64_t turns) {
+__attribute__((target("avx512f"))) float avx512_turns(int64_t turns) {
   __m512 sums[kChains];
   const __m512 one = _mm512_set1_ps(1);
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < turns; ++i) {
-#pragma GCC unroll 16
+#pragma GCC unroll 12
     for (int k = 0; k < kChains; ++k) sums[k] = _mm512_fmadd_ps(one, one, sums[k]);
   }
   float total = 0;
   for (const __m512& sum : sums) total += sum[0];
+  return total;
+}
+
+float avx2_turns(int64_t turns) {
+  __m256 sums[kChains];
+  const __m256 one = _mm256_set1_ps(1);
+  for (int k = 0; k < kChains; ++k) sums[k] = _mm256_set1_ps(static_cast<float>(k));
+  for (int64_t i = 0; i < turns; ++i) {
+#pragma GCC unroll 12
+    for (int k = 0; k < kChains; ++k) sums[k] = _mm256_fmadd_ps(one, one, sums[k]);
+  }
+  float total = 0;
+  for (const __m256& sum : sums) total += sum[0];
   return total;
 }
 
@@ -92,10 +107,21 @@ double peak(float (*turns)(int64_t), double operations_per_turn) {
   race(one, 2e9);
   return operations_per_turn * kChains * kTurns * threads / one[0].seconds / 1e9;
 }
+
+void print_peaks() {
+  const bool wide = __builtin_cpu_supports("avx512f");
+  std::printf("peak of float32: %.0f\n", wide ? peak(avx512_turns, 32) : peak(avx2_turns, 16));
+  if (braid::kernels::has_product_bf16()) std::printf("peak of bfloat16: %.0f\n", peak(bf16_turns, 64));
+}
+#else
+void print_peaks() {}
 #endif
 
-void print_rates(const char* name, int64_t n, double operations, const std::vector<Contestant>& contestants) {
-  std::printf("| %s | %ld |", name, static_cast<long>(n));
+// Races products of 2 n o i operations, and prints a row of GFLOP/s.
+void race_products(std::vector<Contestant>& contestants, int64_t o, int64_t i, int64_t n) {
+  const double operations = 2.0 * static_cast<double>(n * o * i);
+  race(contestants, operations);
+  std::printf("| %ld x %ld | %ld |", static_cast<long>(o), static_cast<long>(i), static_cast<long>(n));
   for (const Contestant& c : contestants) std::printf(" %.0f |", operations / c.seconds / 1e9);
   std::printf("\n");
   std::fflush(stdout);
@@ -112,47 +138,55 @@ void weight_gradients(int64_t o, int64_t i, int64_t n) {
       {[&] { at::mm_out(rounded, dy.t(), x); }},
       {[&] { slot.add_(at::mm_out(rounded, dy.t(), x)); }},
   };
-  const double operations = 2.0 * static_cast<double>(n * o * i);
-  race(contestants, operations);
-  char name[64];
-  std::snprintf(name, sizeof(name), "%ld x %ld", static_cast<long>(o), static_cast<long>(i));
-  print_rates(name, n, operations, contestants);
+  race_products(contestants, o, i, n);
 }
 
-// y = x W^T, dX = dY W and dW = dY^T X of the library, in bfloat16 and float32.
-void library_products(int64_t o, int64_t i, int64_t n) {
+// y = x W^T, dX = dY W and dW = dY^T X of the library.
+void library_products(const std::vector<at::ScalarType>& types, int64_t o, int64_t i, int64_t n) {
   std::vector<Contestant> contestants;
-  for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
+  for (const at::ScalarType type : types) {
     const at::Tensor x = at::randn({n, i}).to(type), dy = at::randn({n, o}).to(type), w = at::randn({o, i}).to(type);
     const at::Tensor y = at::empty({n, o}, type), dx = at::empty({n, i}, type), dw = at::empty({o, i}, type);
     contestants.push_back({[=, out = y]() mutable { at::mm_out(out, x, w.t()); }});
     contestants.push_back({[=, out = dx]() mutable { at::mm_out(out, dy, w); }});
     contestants.push_back({[=, out = dw]() mutable { at::mm_out(out, dy.t(), x); }});
   }
-  const double operations = 2.0 * static_cast<double>(n * o * i);
-  race(contestants, operations);
-  char name[64];
-  std::snprintf(name, sizeof(name), "%ld x %ld", static_cast<long>(o), static_cast<long>(i));
-  print_rates(name, n, operations, contestants);
+  race_products(contestants, o, i, n);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  at::set_num_threads(argc > 1 ? std::atoi(argv[1]) : at::get_num_threads());
-  std::printf("%d threads, GFLOP/s\n\n", at::get_num_threads());
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) std::printf("peak of float32: %.0f\n", peak(float_turns, 32));
-  if (braid::kernels::has_product_bf16()) std::printf("peak of bfloat16 (AVX-512): %.0f\n", peak(bf16_turns, 64));
-#endif
+void all_weight_gradients() {
   std::printf("\n| dW, o x i | n | ours, slot written | ours, slot added to | mm | mm, then add |\n");
   std::printf("|---|---|---|---|---|---|\n");
   for (const auto& [o, i] : kShapes) {
     for (const int64_t n : kRowCounts) weight_gradients(o, i, n);
   }
-  std::printf("\n| W, o x i | n | bf16 y | bf16 dX | bf16 dW | fp32 y | fp32 dX | fp32 dW |\n");
-  std::printf("|---|---|---|---|---|---|---|---|\n");
+}
+
+void all_library_products(const std::vector<at::ScalarType>& types) {
+  std::string rule = "|---|---|";
+  std::printf("\n| W, o x i | n |");
+  for (const at::ScalarType type : types) {
+    const char* name = type == at::kFloat ? "fp32" : "bf16";
+    std::printf(" %s y | %s dX | %s dW |", name, name, name);
+    rule += "---|---|---|";
+  }
+  std::printf("\n%s\n", rule.c_str());
   for (const auto& [o, i] : kShapes) {
-    for (const int64_t n : {256, 1024}) library_products(o, i, n);
+    for (const int64_t n : {256, 1024}) library_products(types, o, i, n);
+  }
+}
+
+}  // namespace
+
+// Without instructions for it, bfloat16 has no kernel of ours and no products of the library worth timing.
+int main(int argc, char** argv) {
+  at::set_num_threads(argc > 1 ? std::atoi(argv[1]) : at::get_num_threads());
+  std::printf("%d threads, GFLOP/s\n\n", at::get_num_threads());
+  print_peaks();
+  if (braid::kernels::has_product_bf16()) {
+    all_weight_gradients();
+    all_library_products({at::kBFloat16, at::kFloat});
+  } else {
+    all_library_products({at::kFloat});
   }
 }
