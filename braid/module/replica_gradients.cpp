@@ -182,7 +182,7 @@ void ReplicaGradients::follow() {
   if (!only_sums()) {
     const bool shares = sync_.zero > 0;
     throw ConfigError(
-        {{shares ? "sync.zero" : "sync.replication", shares ? cat(sync_.zero) : sync_.replication,
+        {{shares ? "sync.zero" : "sync.replication", shares ? cat(sync_.zero) : cat(sync_.replication),
           "cannot take in a parameter that is released after the pipeline was made", shares ? "0" : "all-reduce"}});
   }
   replicate();

@@ -147,7 +147,7 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
       const std::string was = value_text(field, saved);
       if (is_fixed(field.key) && value_text(field, spec) != was) refuse(field.key, was);
     }
-    if (!same_saved_type(spec, saved)) refuse("train.dtype", toml_text(saved.train.dtype));
+    if (!same_saved_type(spec, saved)) refuse("train.dtype", value_text(*find_field("train.dtype"), saved));
     add_problem_of_optimizer(spec, saved, found, directory);
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");

@@ -195,11 +195,12 @@ TEST(ChangedModules, WhatCannotBeFollowedIsRefusedByName) {
     says(said_after({.zero = zero}, release), "head.1 = released");
     says(said_after({.zero = zero}, convert), zero == 3 ? "the ranks share out in.0" : "in.0 = Float[6, 4]");
   }
-  for (const char* way : {"local-sgd", "diloco"}) says(said_after({.replication = way}, freeze), "twice.0 = frozen");
-  for (const char* way : {"parameter-server", "diloco"}) {
+  using enum ReplicationKind;
+  for (const auto way : {LocalSgd, DiLoCo}) says(said_after({.replication = way}, freeze), "twice.0 = frozen");
+  for (const auto way : {ParameterServer, DiLoCo}) {
     says(said_after({.replication = way}, replace), "in.0 = replaced");
   }
-  EXPECT_EQ(said_after({.replication = ReplicationKind::LocalSgd}, replace), "nothing was refused");
+  EXPECT_EQ(said_after({.replication = LocalSgd}, replace), "nothing was refused");
 }
 
 // A layer whose module can be exchanged.

@@ -71,7 +71,7 @@ Seen seen(const SyncSpec& sync, bool looks) {
 }
 
 TEST(DataParallelApart, AnAverageIsShownAndEachGoesOnWithItsOwn) {
-  for (const char* way : {"local-sgd", "diloco"}) {
+  for (const auto way : {ReplicationKind::LocalSgd, ReplicationKind::DiLoCo}) {
     SCOPED_TRACE(way);
     const SyncSpec sync{.replication = way, .period = 4};
     const Seen looked = seen(sync, true);
@@ -91,7 +91,7 @@ TEST(DataParallelApart, AnAverageIsShownAndEachGoesOnWithItsOwn) {
 }
 
 TEST(DataParallelApart, WorkersSeeTheSameParametersAndBuffers) {
-  for (const char* consistency : {"ssp", "asp"}) {
+  for (const auto consistency : {Consistency::Ssp, Consistency::Asp}) {
     SCOPED_TRACE(consistency);
     const Seen looked = seen({.replication = ReplicationKind::ParameterServer,
                               .servers = 2,

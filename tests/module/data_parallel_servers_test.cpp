@@ -46,7 +46,7 @@ TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
 }
 
 // A gradient of one at every element and step: a sum of pushes tells how many steps are in it.
-at::Tensor steps_seen(const std::string& consistency, int num_steps, const std::function<bool(int step)>& looks) {
+at::Tensor steps_seen(Consistency consistency, int num_steps, const std::function<bool(int step)>& looks) {
   constexpr double kRate = 0.25;
   std::vector<torch::nn::Linear> modules;
   for (int rank = 0; rank < 2; ++rank) {
@@ -78,9 +78,9 @@ at::Tensor steps_seen(const std::string& consistency, int num_steps, const std::
 }
 
 TEST(DataParallelServers, PushWhatIsHeldBackBeforeParametersAreLookedAt) {
-  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     SCOPED_TRACE(consistency);
-    const double pushes = std::string(consistency) == "bsp" ? 1 : 2;  // the mean of the workers' pushes, or each
+    const double pushes = consistency == Consistency::Bsp ? 1 : 2;  // the mean of the workers' pushes, or each
     const at::Tensor want = at::tensor({2.0, 7.0, 8.0}, at::kDouble) * pushes;
     const at::Tensor got = steps_seen(consistency, 8, [](int step) { return step == 2 || step >= 7; });
     EXPECT_TRUE(got.equal(want)) << got;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-SyncSpec served(const std::string& consistency) {
+SyncSpec served(Consistency consistency) {
   return {.replication = ReplicationKind::ParameterServer, .servers = 2, .consistency = consistency, .staleness = 1};
 }
 
@@ -47,7 +47,7 @@ const char* const kFailure = "rank 1 is out of paper";
 void fail() { throw RunError(kFailure); }
 
 // Constructor, two steps, a look, one more step, the end.
-void train(Communicator& world, const std::string& consistency) {
+void train(Communicator& world, Consistency consistency) {
   DataParallel parallel(net(), world, {.sync = served(consistency)});
   step(parallel);
   step(parallel);
@@ -56,7 +56,7 @@ void train(Communicator& world, const std::string& consistency) {
 }
 
 TEST(ServedFailures, ARankThatFailsAfterAnyOfItsCallsEndsTheRun) {
-  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     SCOPED_TRACE(consistency);
     int calls = 0;
     const auto outcome_after = [&](int fails_after) {
@@ -76,7 +76,7 @@ TEST(ServedFailures, ARankThatFailsAfterAnyOfItsCallsEndsTheRun) {
 
 // Rank 0 has taken its channel and goes on; rank 1 fails before it has one.
 TEST(ServedFailures, NobodyWaitsForARankThatNeverTookItsChannel) {
-  for (const char* consistency : {"bsp", "ssp"}) {
+  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp}) {
     SCOPED_TRACE(consistency);
     const auto last_call = [&] {
       int calls = 0;
@@ -108,7 +108,7 @@ TEST(ServedFailures, NobodyWaitsForARankThatNeverTookItsChannel) {
 
 // Under asp nobody waits for others, and each still hears of it.
 TEST(ServedFailures, ARankThatFailsBetweenStepsEndsTheRun) {
-  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     const auto body = [&](Communicator& world) {
       DataParallel parallel(net(), world, {.sync = served(consistency)});
       step(parallel);
@@ -153,7 +153,7 @@ class ServersWithoutMemory final : public c10::Allocator {
 
 TEST(ServedFailures, WhatAServerThrowsIsWhatTheUserHears) {
   static auto* const memory = new ServersWithoutMemory;  // never destroyed: it stays LibTorch's
-  for (const char* consistency : {"bsp", "ssp", "asp"}) {
+  for (const auto consistency : {Consistency::Bsp, Consistency::Ssp, Consistency::Asp}) {
     const auto body = [&](Communicator& world) {
       DataParallel parallel(net(), world, {.sync = served(consistency)});
       step(parallel);

@@ -65,7 +65,7 @@ TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
 }
 
 TEST_F(Generate, WeightsThatAreTooLargeAreNamed) {
-  for (const auto& [dtype, value] : {std::pair("float16", 1e5), {"float64", 1e308}}) {
+  for (const auto& [dtype, value] : {std::pair(DType::Float16, 1e5), {DType::Float64, 1e308}}) {
     spec_.train.dtype = dtype;
     std::string name;
     const std::string directory = saved([&, value = value](ParamStore& store) {
