@@ -29,7 +29,8 @@ class RankZero {
     try {
       step(writer_);
     } catch (const IoError& error) {
-      const std::string why = std::string(error.what()).substr(error.path().size() + 2);  // what() is "path: why"
+      const std::string before = IoError(error.path(), -1, "").what();  // what() is that, and why
+      const std::string why = std::string(error.what()).substr(before.size());
       failure_ = nlohmann::json({error.path(), why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
       writer_.reset();
     }

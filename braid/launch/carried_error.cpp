@@ -61,7 +61,7 @@ Texts texts_of_current() {
   } catch (const ConfigError& error) {
     Texts texts{"ConfigError"};
     for (const Problem& problem : error.problems()) {
-      texts.insert(texts.end(), {problem.key, problem.value, problem.rule, problem.nearest});
+      texts.insert(texts.end(), {problem.key, problem.value, problem.rule, problem.nearest, problem.place});
     }
     return texts;
   } catch (const CommError& error) {
@@ -84,8 +84,8 @@ Texts texts_of_current() {
 
 [[noreturn]] void throw_config_error(const Texts& texts) {
   std::vector<Problem> problems;
-  for (size_t i = 1; i + 3 < texts.size(); i += 4) {
-    problems.push_back({texts[i], texts[i + 1], texts[i + 2], texts[i + 3]});
+  for (size_t i = 1; i + 4 < texts.size(); i += 5) {
+    problems.push_back({texts[i], texts[i + 1], texts[i + 2], texts[i + 3], texts[i + 4]});
   }
   throw ConfigError(std::move(problems));
 }

@@ -45,6 +45,14 @@ std::vector<Problem> problems(const LayerList& layers, const Communicator& world
                               const DataParallel::Options& options) {
   std::vector<Problem> found = sync_problems(options.sync, world);
   if (options.sync.replication == ReplicationKind::ParameterServer) add_problems_of(options.optimizer, found);
+  for (Problem& problem : name_problems(layers)) found.push_back(std::move(problem));
+  for (int l = 0; l < layers.size(); ++l) {
+    if (layers[l].options.stash.empty() && layers[l].options.pop.empty()) continue;
+    found.push_back({cat("layers.", layers[l].name), "",
+                     "must stash and pop nothing in DataParallel, whose layers pass tensors to the next one only; a "
+                     "ModulePipeline of one stage can",
+                     ""});
+  }
   const bool share_generator = world.rank_kind() == RankKind::Thread && world.size() > 1;
   for (int l = 0; share_generator && l < layers.size(); ++l) {
     for (const std::string& module : drawing_modules(layers[l])) {

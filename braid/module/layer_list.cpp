@@ -4,9 +4,9 @@
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <map>
 #include <optional>
 
-#include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -99,6 +99,18 @@ LayerList& LayerList::push(std::string name, Layer layer, LayerOptions options) 
   layer.options = std::move(options);
   layers_.push_back(std::move(layer));
   return *this;
+}
+
+std::vector<Problem> name_problems(const LayerList& layers) {
+  std::vector<Problem> problems;
+  std::map<std::string, int> seen;
+  for (int index = 0; index < layers.size(); ++index) {
+    const std::string& name = layers[index].name;
+    const auto [first, fresh] = seen.try_emplace(name, index);
+    if (fresh) continue;
+    problems.push_back({cat("layers.", name), "", cat("is the name of layers ", first->second, " and ", index), ""});
+  }
+  return problems;
 }
 
 }  // namespace braid

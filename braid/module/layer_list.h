@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/module/layer_call.h"
 
 namespace torch::nn {
@@ -111,5 +112,8 @@ class LayerList {
 
   std::vector<Layer> layers_;
 };
+
+// A problem for each layer that has the name of an earlier one.
+std::vector<Problem> name_problems(const LayerList& layers);
 
 }  // namespace braid

@@ -17,13 +17,14 @@ ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose
   const int root = schedule_.stage_rank.at(0);
   at::Tensor words = at::tensor({0, 0, 0}, at::kLong);
   int64_t* word = words.mutable_data_ptr<int64_t>();
+  std::string kind;
   if (pipe_.rank() == root) {
     require_rows(inputs, purpose);
-    const std::string kind = cat(static_cast<int>(purpose), " ", text(specs_of(inputs)));
-    const auto [found, fresh] = numbers_.try_emplace(kind, next_number_);
-    if (fresh) ++next_number_;
+    kind = cat(static_cast<int>(purpose), " ", text(specs_of(inputs)));
+    const auto found = numbers_.find(kind);
+    const bool fresh = found == numbers_.end();
     word[0] = inputs[0].size(0);
-    word[1] = found->second;
+    word[1] = fresh ? next_number_++ : found->second;
     word[2] = fresh ? 1 : 0;
   }
   pipe_.broadcast(words, root).wait_host();
@@ -31,7 +32,10 @@ ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose
   if (purpose == ForwardPurpose::Evaluation && split.rows < split.num_microbatches) {
     split.num_microbatches = static_cast<int>(split.rows);
   }
-  if (word[2] != 0) pages_[word[1]] = trace(inputs, split);
+  if (word[2] != 0) {
+    pages_[word[1]] = trace(inputs, split);
+    if (pipe_.rank() == root) numbers_.emplace(kind, word[1]);  // only now: a layer may have thrown
+  }
   return {split, &pages_.at(word[1])};
 }
 

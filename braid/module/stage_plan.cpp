@@ -106,16 +106,6 @@ void check_balance(const std::vector<int>& balance, int num_layers, int num_stag
   }
 }
 
-void check_names(const LayerList& layers, std::vector<Problem>& problems) {
-  std::map<std::string, int> seen;
-  for (int index = 0; index < layers.size(); ++index) {
-    const auto [first, fresh] = seen.try_emplace(layers[index].name, index);
-    if (!fresh) {
-      problems.push_back({key_of(layers[index]), "", cat("is the name of layers ", first->second, " and ", index), ""});
-    }
-  }
-}
-
 // The thing at an address, and who has it first.
 struct Owner {
   int rank;
@@ -145,7 +135,7 @@ void check_shared(const Layer& layer, int rank, Owners& owners, std::vector<Prob
 std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, const std::vector<int>& balance,
                                    std::vector<Problem>& problems) {
   const size_t before = problems.size();
-  check_names(layers, problems);
+  for (Problem& problem : name_problems(layers)) problems.push_back(std::move(problem));
   const auto skips = SkipReader(layers, problems).skips();
   if (layers.size() < num_stages) {
     problems.push_back({"layers", std::to_string(layers.size()),

@@ -32,7 +32,8 @@ Error carried(const Error& error) {
 }
 
 TEST(CarriedError, errors_of_braid_keep_their_type_and_all_they_carry) {
-  const std::vector<Problem> problems{{"model.heads", "6", "must be divisible by 4", "8"}, {"", "", "line\nbreak", ""}};
+  const std::vector<Problem> problems{{"model.heads", "6", "must be divisible by 4", "8", "run.toml:3"},
+                                      {"", "", "line\nbreak", ""}};
   EXPECT_EQ(carried(ConfigError(problems)).problems(), problems);
   const CommFailure failure = carried(CommError({"all_reduce #17 on tensor", 3, 0.125, "left"})).failure();
   EXPECT_EQ(failure.op, "all_reduce #17 on tensor");

@@ -39,6 +39,21 @@ TEST(DataParallel, RefusesWithEverythingThatIsWrong) {
   run_ranks(1, [&](Communicator& world) { EXPECT_THROW(DataParallel(narrow, world), ConfigError); });
 }
 
+TEST(DataParallel, RefusesWhatOnlyAPipelineKnowsAndNamesThatAreNotOne) {
+  LayerList skips, twice;
+  skips.add("in", torch::nn::Linear(2, 2), {.stash = {"a"}}).add("out", torch::nn::Linear(2, 2), {.pop = {"a"}});
+  twice.add("one", torch::nn::Linear(2, 2)).add("one", torch::nn::Linear(2, 2));
+  for (const auto& [layers, words] : {std::pair(&skips, "layers.out: must stash and pop nothing"),
+                                      {&twice, "layers.one: is the name of layers 0 and 1"}}) {
+    try {
+      run_ranks(1, [&, layers = layers](Communicator& world) { DataParallel(*layers, world); });
+      ADD_FAILURE() << words;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  }
+}
+
 std::string said_by(const std::function<void()>& work) {
   try {
     work();

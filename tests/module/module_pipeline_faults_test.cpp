@@ -123,6 +123,22 @@ TEST(ModulePipeline, AFailingLayerStopsAllRanksWithItsNameAndMessage) {
   }
 }
 
+TEST(ModulePipeline, ALayerThatFailedOnceWhileShapesWereFoundMayGoOn) {
+  LayerList layers;
+  bool fails = true;
+  layers.add("fc", Linear(2, 2)).add("moody", [&fails](at::Tensor x) {
+    if (fails) throw std::runtime_error("not today");
+    return x;
+  });
+  run_ranks(1, [&](Communicator& pipe) {
+    ModulePipeline pipeline(layers, pipe, {.schedule = one_f_one_b(1, 2), .loss = loss_of});
+    const auto step = [&] { return pipeline.step({at::ones({2, 2})}, {at::ones({2, 2})}); };
+    EXPECT_THROW(step(), RunError);
+    fails = false;
+    EXPECT_TRUE(step().has_value());
+  });
+}
+
 // A layer, a loss and an evaluation that write what they are given.
 TEST(ModulePipeline, WhatTheCallerGivesIsNotWritten) {
   LayerList layers;

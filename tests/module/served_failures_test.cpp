@@ -121,7 +121,7 @@ TEST(ServedFailures, ARankThatFailsBetweenStepsEndsTheRun) {
 
 TEST(ServedFailures, ARankThatFailsWhileParametersAreLookedAtEndsTheRun) {
   const auto body = [&](Communicator& world) {
-    DataParallel parallel(net(), world, {.sync = served("bsp")});
+    DataParallel parallel(net(), world, {.sync = served(Consistency::Bsp)});
     step(parallel);
     parallel.with_whole_parameters([&] {
       if (world.rank() == 1) fail();
