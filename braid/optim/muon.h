@@ -23,6 +23,8 @@ class Muon final : public Optimizer {
   // the layout, the update is that of one rank.
   Muon(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups);
 
+  static int num_states(LinearMap linear) { return linear == LinearMap::Yes ? 1 : 2; }
+
  private:
   // What this rank owns of a matrix: its elements from `begin` to `end`, of which none is padding of the flat buffers.
   struct OwnPart {

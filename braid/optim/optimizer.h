@@ -76,6 +76,9 @@ struct MatrixGroups {
   Communicator* tensor = nullptr;  // hold slices where a placement is sharded along Axis::Tensor
 };
 
+// How many numbers it keeps for every element of a parameter.
+int num_states(const OptimizerSpec& spec, LinearMap linear);
+
 // What spec.kind says, for what this rank owns of `store`, which must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups = {});
 

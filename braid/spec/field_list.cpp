@@ -120,9 +120,10 @@ std::vector<Field> memory_fields() {
           "What backward computes again in place of keeping it: \"none\"; \"selective\", the attention core and the "
           "outputs of norms and activations; \"full\", all but the inputs of transformer blocks; \"every:K\", all but "
           "every K-th of these inputs. One for all stages, or one per stage, as in \"full,none\"."),
-      memory<&MemorySpec::limit_gb>("memory.limit_gb", from(0),
-                                    "What a rank may hold of parameters, gradients, moments and activations, in GiB "
-                                    "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
+      memory<&MemorySpec::limit_gb>(
+          "memory.limit_gb", from(0),
+          "What a rank may hold of parameters, gradients, optimizer states and activations, in GiB "
+          "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
   };
 }
 

@@ -15,6 +15,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/memory/segments.h"
 #include "braid/nn/model.h"
+#include "braid/optim/optimizer.h"
 #include "braid/param/grad_sink.h"
 #include "braid/param/memory_account.h"
 #include "braid/spec/model_shape.h"
@@ -101,12 +102,12 @@ class Profile {
   int64_t kept_bytes() const {
     return memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(MemoryCategory::Activations)];
   }
-  // Data, and in the masters' type gradient and two moments, master where it is another, and the sums that wait in a
-  // reproducible step.
+  // Data, and in the masters' type gradient and the optimizer's states, master where it is another, and the sums that
+  // wait in a reproducible step.
   int64_t bytes_of(const ParamSpec& param) const {
     const auto data = static_cast<int64_t>(store_.flat_data().element_size());
     const auto master = static_cast<int64_t>(store_.flat_master().element_size());
-    int64_t num_masters = data == master ? 3 : 4;
+    int64_t num_masters = num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
     if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;

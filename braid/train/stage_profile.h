@@ -16,8 +16,9 @@ namespace braid {
 // over a large vocabulary makes its weight gradient in the forward pass, and that is where it is counted.
 //
 // Bytes of activations are what the account of memory says is kept from a forward to its backward, outputs included
-// (none where memory is not accounted, on devices); fixed bytes are parameters, gradients, moments and masters.
-// `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own, and the times are tensor rank 0's.
+// (none where memory is not accounted, on devices); fixed bytes are parameters, gradients, the optimizer's states and
+// masters. `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own, and the times are tensor rank
+// 0's.
 std::vector<Unit> profiled_units(const RunSpec& spec, int threads);
 
 }  // namespace braid
