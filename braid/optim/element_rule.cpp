@@ -7,10 +7,10 @@ namespace braid {
 namespace {
 
 ElementRule::Kind kind_of(const OptimizerSpec& spec) {
-  if (spec.kind == "sgd") return ElementRule::Kind::Sgd;
-  if (spec.kind == "adagrad") return ElementRule::Kind::Adagrad;
-  if (spec.kind == "lion") return ElementRule::Kind::Lion;
-  check(spec.kind == "adamw", "an elementwise update is one of those known");
+  if (spec.kind == OptimizerKind::Sgd) return ElementRule::Kind::Sgd;
+  if (spec.kind == OptimizerKind::Adagrad) return ElementRule::Kind::Adagrad;
+  if (spec.kind == OptimizerKind::Lion) return ElementRule::Kind::Lion;
+  check(spec.kind == OptimizerKind::AdamW, "an elementwise update is one of those known");
   return ElementRule::Kind::AdamW;
 }
 

@@ -20,7 +20,7 @@ namespace {
 bool is_whole(const Parameter& param) { return param.linear == LinearMap::Yes; }
 
 ElementRule rest_rule(OptimizerSpec spec) {
-  spec.kind = "adamw";
+  spec.kind = OptimizerKind::AdamW;
   return element_rule(spec);
 }
 

@@ -21,12 +21,12 @@ void Optimizer::step(const OptimizerStep& step) {
 }
 
 int num_states(const OptimizerSpec& spec, LinearMap linear) {
-  if (spec.kind == "muon") return Muon::num_states(linear);
+  if (spec.kind == OptimizerKind::Muon) return Muon::num_states(linear);
   return element_rule(spec).num_states();
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups) {
-  if (spec.kind == "muon") return std::make_unique<Muon>(spec, store, groups);
+  if (spec.kind == OptimizerKind::Muon) return std::make_unique<Muon>(spec, store, groups);
   return std::make_unique<ElementOptimizer>(spec, store);
 }
 

@@ -80,7 +80,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::ParameterServers, "parameter server", "sync.replication",
      [](const RunSpec& spec) { return spec.sync.replication == ReplicationKind::ParameterServer; }},
     {Feature::MatrixUpdates, "updates of whole matrices", "optimizer.kind",
-     [](const RunSpec& spec) { return spec.optimizer.kind == "muon"; }},
+     [](const RunSpec& spec) { return spec.optimizer.kind == OptimizerKind::Muon; }},
     {Feature::RatesByName, "groups of parameters", "optimizer.groups",
      [](const RunSpec& spec) { return !spec.optimizer.groups.empty(); }},
     {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},

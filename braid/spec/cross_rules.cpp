@@ -156,9 +156,11 @@ std::vector<CrossRule> train_rules() {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec),
                     "): they are threads of one process, which would wait for each other on a device");
        }},
-      {{"optimizer.warmup_steps", "optimizer.decay_steps", "train.steps"},
+      {{"optimizer.warmup_steps", "optimizer.decay_steps", "optimizer.schedule", "train.steps"},
        [](const View& at) {
-         return at.spec.optimizer.warmup_steps <= decay_end(at.spec.optimizer, at.spec.train.steps);
+         const bool end_of_checkpoint = at.spec.optimizer.decay_steps == 0 && !at.spec.train.resume.empty();
+         return !has_decay_end(at.spec.optimizer) || end_of_checkpoint ||
+                at.spec.optimizer.warmup_steps <= decay_end(at.spec.optimizer, at.spec.train.steps);
        },
        [](const View& at) {
          const int own = at.spec.optimizer.decay_steps;

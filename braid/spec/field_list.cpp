@@ -130,10 +130,10 @@ std::vector<Field> memory_fields() {
 std::vector<Field> optimizer_fields() {
   const RealRange beta{0, 1, Bound::Closed, Bound::Open};
   return {
-      optimizer<&O::kind>("optimizer.kind", OneOf{{"adamw", "sgd", "adagrad", "lion", "muon"}},
+      optimizer<&O::kind>("optimizer.kind", one_of<OptimizerKind>(),
                           "What updates the parameters: docs/optimizers.md."),
       optimizer<&O::lr>("optimizer.lr", from(0), "Highest learning rate, reached after the warm-up."),
-      optimizer<&O::schedule>("optimizer.schedule", OneOf{{"cosine", "linear", "constant", "wsd", "inverse-sqrt"}},
+      optimizer<&O::schedule>("optimizer.schedule", one_of<RateSchedule>(),
                               "Shape of the learning rate after the warm-up; \"wsd\" stays and falls at the end, "
                               "\"inverse-sqrt\" falls with the root of the steps and has no end."),
       optimizer<&O::warmup_steps>("optimizer.warmup_steps", at_least(0),

@@ -19,15 +19,13 @@ using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
 using Groups = std::vector<ParameterGroup>;
 
-// A key that there is none of any more, and the one that says now what it said; none where nothing does.
-enum class FormerValue { Means, MeansNothing };  // what a value of it means for the successor: itself, or nothing
+// A key that there is none of any more, and the one that says what it said; empty where nothing does.
 struct FormerKey {
   std::string_view key, successor;
-  FormerValue value = FormerValue::MeansNothing;
 };
 inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_sequences"},
                                             {"pipeline.validation", ""},
-                                            {"sync.server_optimizer", "optimizer.kind", FormerValue::Means}};
+                                            {"sync.server_optimizer", "optimizer.kind"}};
 
 // Where in a RunSpec a field lives; the alternative is its type.
 template <class T>

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/spec/word.h"
+
 namespace braid {
 
 // Parameters with rates of their own.
@@ -16,10 +18,21 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
+enum class OptimizerKind { AdamW, Sgd, Adagrad, Lion, Muon };
+constexpr auto words(OptimizerKind) {
+  return std::to_array<std::string_view>({"adamw", "sgd", "adagrad", "lion", "muon"});
+}
+
+// The learning rate after the warm-up.
+enum class RateSchedule { Cosine, Linear, Constant, Wsd, InverseSqrt };
+constexpr auto words(RateSchedule) {
+  return std::to_array<std::string_view>({"cosine", "linear", "constant", "wsd", "inverse-sqrt"});
+}
+
 struct OptimizerSpec {
-  std::string kind = "adamw";  // adamw, sgd, adagrad, lion or muon
+  OptimizerKind kind = OptimizerKind::AdamW;
   double lr = 1e-3;
-  std::string schedule = "cosine";  // cosine, linear, constant, wsd or inverse-sqrt, after the warm-up
+  RateSchedule schedule = RateSchedule::Cosine;
   int warmup_steps = 0;
   int decay_steps = 0;             // where the decay ends, counted from the first step of all; 0: at train.steps
   int cooldown_steps = 0;          // wsd: length of the decay; 0: a tenth of its end
@@ -37,7 +50,7 @@ struct OptimizerSpec {
 
 // Whether the learning rate comes to an end of its decay.
 inline bool has_decay_end(const OptimizerSpec& spec) {
-  return spec.schedule != "constant" && spec.schedule != "inverse-sqrt";
+  return spec.schedule != RateSchedule::Constant && spec.schedule != RateSchedule::InverseSqrt;
 }
 
 // The number of steps after which the decay is over, of a run of `num_steps`.
@@ -47,7 +60,8 @@ constexpr int decay_end(const OptimizerSpec& spec, int num_steps) {
 
 // Steps of the decay at its end, under "wsd": no more than are left after the warm-up.
 inline int cooldown_length(const OptimizerSpec& spec, int num_steps) {
-  const int end = decay_end(spec, num_steps), wanted = spec.cooldown_steps > 0 ? spec.cooldown_steps : (end + 9) / 10;
+  const int end = decay_end(spec, num_steps),
+            wanted = spec.cooldown_steps > 0 ? spec.cooldown_steps : end / 10 + (end % 10 > 0);
   return wanted < end - spec.warmup_steps ? wanted : end - spec.warmup_steps;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "braid/base/digest.h"
@@ -71,10 +72,10 @@ void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, st
 void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                               const std::string& directory) {
   const OptimizerSpec &is = spec.optimizer, &was = saved.optimizer;
+  const auto kind = [](const RunSpec& of) { return value_text(*find_field("optimizer.kind"), of); };
   if (is.kind != was.kind) {
-    found.push_back(
-        {"optimizer.kind", toml_text(is.kind), cat("must be the optimizer of ", directory), toml_text(was.kind)});
-  } else if (is.kind == "sgd" && (is.momentum > 0) != (was.momentum > 0)) {
+    found.push_back({"optimizer.kind", kind(spec), cat("must be the optimizer of ", directory), kind(saved)});
+  } else if (is.kind == OptimizerKind::Sgd && (is.momentum > 0) != (was.momentum > 0)) {
     found.push_back({"optimizer.momentum", toml_text(is.momentum),
                      cat("must be ", was.momentum > 0 ? "more than 0" : "0", " as in ", directory),
                      toml_text(was.momentum)});
@@ -82,10 +83,10 @@ void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::ve
 }
 
 // A configuration as it is saved has a line for each key, also for those that there are none of any more. What they
-// decided, a run that goes on may decide anew, unless another key takes their value over.
+// decided, a run that goes on may decide anew.
 struct WithoutFormerKeys {
   std::string config_toml;
-  std::vector<std::string> overrides;
+  std::map<std::string_view, std::string> values;  // of the former keys that it had, as TOML
 };
 
 WithoutFormerKeys without_former_keys(const std::string& config_toml) {
@@ -95,19 +96,33 @@ WithoutFormerKeys without_former_keys(const std::string& config_toml) {
     const auto beginning = [](const FormerKey& known) { return cat(known.key.substr(known.key.find('.') + 1), " = "); };
     const auto former = std::find_if(std::begin(kFormerKeys), std::end(kFormerKeys),
                                      [&](const FormerKey& known) { return line.starts_with(beginning(known)); });
-    if (former != std::end(kFormerKeys) && former->value == FormerValue::Means) {
-      kept.overrides.push_back(cat(former->successor, "=", line.substr(beginning(*former).size())));
-    }
-    kept.config_toml += former != std::end(kFormerKeys) ? "\n" : line + "\n";
+    const bool found = former != std::end(kFormerKeys);
+    if (found) kept.values[former->key] = line.substr(beginning(*former).size());
+    kept.config_toml += found ? "\n" : line + "\n";
   }
   return kept;
+}
+
+// A key of their own said what parameter servers update with, and nothing where there were none. Their descent had no
+// momentum, and all but AdamW no decay.
+void take_former_optimizer(const std::string& kind, RunSpec& spec) {
+  if (spec.sync.replication != ReplicationKind::ParameterServer) return;
+  for (const OptimizerKind former : {OptimizerKind::Sgd, OptimizerKind::Adagrad}) {
+    if (kind != toml_text(std::string(word(former)))) continue;
+    spec.optimizer.kind = former;
+    spec.optimizer.momentum = 0;
+    spec.optimizer.weight_decay = 0;
+  }
 }
 
 }  // namespace
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
-  const auto [config_toml, overrides] = without_former_keys(info.config_toml);
-  return parse_run(config_toml, cat("config in ", directory, "/manifest.json"), overrides, kAnyMesh);
+  const WithoutFormerKeys saved = without_former_keys(info.config_toml);
+  RunSpec spec = parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {}, kAnyMesh);
+  const auto former = saved.values.find("sync.server_optimizer");
+  if (former != saved.values.end()) take_former_optimizer(former->second, spec);
+  return spec;
 }
 
 // Replicas that were saved with weights of their own go on as so many.

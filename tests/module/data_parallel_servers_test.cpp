@@ -14,7 +14,7 @@
 namespace braid::data_parallel_servers_test {
 namespace {
 
-OptimizerSpec plain_descent() { return {.kind = "sgd", .momentum = 0, .weight_decay = 0}; }
+OptimizerSpec plain_descent() { return {.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0}; }
 
 // All ranks have the same samples: their mean is one rank's gradient, their sum three times that.
 TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
@@ -110,7 +110,7 @@ TEST(DataParallelServers, DecayMatricesAndNoVectors) {
 TEST(DataParallelServers, UpdateElementByElementWithoutNames) {
   run_ranks(1, [&](Communicator& world) {
     torch::nn::Linear linear(5, 3);
-    const OptimizerSpec optimizer{.kind = "muon", .groups = {{.match = "*"}}};
+    const OptimizerSpec optimizer{.kind = OptimizerKind::Muon, .groups = {{.match = "*"}}};
     try {
       DataParallel(LayerList().add("linear", linear), world,
                    {.sync = {.replication = ReplicationKind::ParameterServer}, .optimizer = optimizer});

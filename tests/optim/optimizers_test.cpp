@@ -92,14 +92,14 @@ std::function<Reference(std::vector<Twin>&)> torch_optimizer(const Options& opti
 }
 
 TEST(Optimizers, SgdIsPyTorchs) {
-  const OptimizerSpec spec{.kind = "sgd", .momentum = 0.9, .weight_decay = 0.1};
+  const OptimizerSpec spec{.kind = OptimizerKind::Sgd, .momentum = 0.9, .weight_decay = 0.1};
   expect_reference(spec, torch_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9)));
-  const OptimizerSpec plain{.kind = "sgd", .momentum = 0, .weight_decay = 0.1};
+  const OptimizerSpec plain{.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0.1};
   expect_reference(plain, torch_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1)));
 }
 
 TEST(Optimizers, AdagradIsPyTorchs) {
-  const OptimizerSpec spec{.kind = "adagrad", .eps = 1e-8, .weight_decay = 0.1};
+  const OptimizerSpec spec{.kind = OptimizerKind::Adagrad, .eps = 1e-8, .weight_decay = 0.1};
   expect_reference(spec, torch_optimizer<torch::optim::Adagrad>(torch::optim::AdagradOptions(0.1).eps(1e-8)));
 }
 
@@ -111,7 +111,7 @@ TEST(Optimizers, AdamWIsPyTorchs) {
 
 // Chen et al. (2023), algorithm 2.
 TEST(Optimizers, LionIsThePublishedOne) {
-  const OptimizerSpec spec{.kind = "lion", .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+  const OptimizerSpec spec{.kind = OptimizerKind::Lion, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
   expect_reference(spec, [](std::vector<Twin>& twins) -> Reference {
     std::vector<at::Tensor> momentum;
     for (const Twin& twin : twins) momentum.push_back(at::zeros_like(twin.weight));
@@ -137,7 +137,8 @@ at::Tensor newton_schulz(at::Tensor x) {
 }
 
 TEST(Optimizers, MuonIsThePublishedOneAndAdamWForTheRest) {
-  const OptimizerSpec spec{.kind = "muon", .momentum = 0.9, .beta1 = 0.8, .beta2 = 0.97, .weight_decay = 0.1};
+  const OptimizerSpec spec{
+      .kind = OptimizerKind::Muon, .momentum = 0.9, .beta1 = 0.8, .beta2 = 0.97, .weight_decay = 0.1};
   expect_reference(spec, [](std::vector<Twin>& twins) -> Reference {
     std::vector<Twin> rest;
     std::vector<at::Tensor> momentum;
@@ -187,11 +188,11 @@ TEST(Optimizers, KeepWhatTheyNeed) {
   };
   using Kept = std::vector<std::pair<std::string, int64_t>>;
   EXPECT_EQ(kept({}), (Kept{{"adamw.first_moment", 5}, {"adamw.second_moment", 5}}));
-  EXPECT_EQ(kept({.kind = "sgd"}), (Kept{{"sgd.momentum", 5}}));
-  EXPECT_EQ(kept({.kind = "sgd", .momentum = 0}), Kept{});
-  EXPECT_EQ(kept({.kind = "adagrad"}), (Kept{{"adagrad.squares", 5}}));
-  EXPECT_EQ(kept({.kind = "lion"}), (Kept{{"lion.momentum", 5}}));
-  EXPECT_EQ(kept({.kind = "muon"}),
+  EXPECT_EQ(kept({.kind = OptimizerKind::Sgd}), (Kept{{"sgd.momentum", 5}}));
+  EXPECT_EQ(kept({.kind = OptimizerKind::Sgd, .momentum = 0}), Kept{});
+  EXPECT_EQ(kept({.kind = OptimizerKind::Adagrad}), (Kept{{"adagrad.squares", 5}}));
+  EXPECT_EQ(kept({.kind = OptimizerKind::Lion}), (Kept{{"lion.momentum", 5}}));
+  EXPECT_EQ(kept({.kind = OptimizerKind::Muon}),
             (Kept{{"muon.momentum", 3}, {"adamw.first_moment", 2}, {"adamw.second_moment", 2}}));
 }
 

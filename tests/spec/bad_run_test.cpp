@@ -197,6 +197,8 @@ TEST(BadRun, Data) {
       {"",
        {"optimizer.warmup_steps=60", "optimizer.decay_steps=50"},
        "optimizer.warmup_steps = 60: must be at most optimizer.decay_steps (50); nearest valid is 50"},
+      {"", {"optimizer.warmup_steps=200", "optimizer.schedule=constant"}, "accepted"},  // has no end
+      {"", {"optimizer.warmup_steps=200", "train.resume=run"}, "accepted"},             // has the end of the checkpoint
   });
 }
 

@@ -69,7 +69,7 @@ const Switch kSwitches[] = {
     {ShardedParameters, [](RunSpec& spec) { data_ranks(spec), spec.sync.zero = 3; }},
     {LocalUpdates, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::LocalSgd, spec.sync.period = 2; }},
     {ParameterServers, [](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }},
-    {MatrixUpdates, [](RunSpec& spec) { spec.optimizer.kind = "muon"; }},
+    {MatrixUpdates, [](RunSpec& spec) { spec.optimizer.kind = OptimizerKind::Muon; }},
     {RatesByName, [](RunSpec& spec) { spec.optimizer.groups = {{.match = "*.weight", .lr_scale = 0.5}}; }},
 };
 

@@ -116,7 +116,7 @@ TEST_F(FirstFormat, HasAHorizon) {
 
 TEST_F(FirstFormat, GivesAConstantRateNoHorizon) {
   RunSpec constant = resumed(10);
-  constant.optimizer.schedule = "constant";
+  constant.optimizer.schedule = RateSchedule::Constant;
   EXPECT_EQ(continuation_of(constant).spec.optimizer.decay_steps, 0);
 }
 

@@ -69,7 +69,7 @@ TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {
   EXPECT_LE(units[1].activation_bytes, 12 * x);
   EXPECT_LE(units[2].activation_bytes, 20 * x);
 
-  spec.optimizer.kind = "muon";  // keeps one number in matrices, and two elsewhere
+  spec.optimizer.kind = OptimizerKind::Muon;  // keeps one number in matrices, and two elsewhere
   EXPECT_EQ(profiled_units(spec, 1)[1].fixed_bytes, (2 * c + 4 * c * c + 4 * c) * bytes - 4 * c * c * 8);
   spec.train.microbatch = 4;
   EXPECT_EQ(profiled_units(spec, 1)[2].activation_bytes, 2 * units[2].activation_bytes);

@@ -27,7 +27,7 @@ RunSpec spec_of(const std::string& kind, const Layout& layout) {
   spec.model.layers = 2;
   spec.mesh = layout.mesh;
   spec.sync.zero = layout.zero;
-  spec.optimizer.kind = kind;
+  spec.optimizer.kind = value_of<OptimizerKind>(kind).value();
   spec.data.paths = {"text"};  // for the configuration that a checkpoint holds; never opened
   spec.data.tokenizer = "made-up";
   return spec;

@@ -91,11 +91,11 @@ TEST(ServedLayouts, AClippedPushIsAsLongAsTheClipNorm) {
   for (const MeshSpec& mesh : {MeshSpec{.data = 4}, MeshSpec{.pipe = 2, .data = 2}}) {
     RunSpec spec = served_spec({"1f1b", mesh});
     spec.model.output_weights = OutputWeights::Untied;
-    spec.optimizer.kind = "sgd";
+    spec.optimizer.kind = OptimizerKind::Sgd;
     spec.optimizer.momentum = 0;
     spec.optimizer.weight_decay = 0;
     spec.optimizer.clip_norm = 0.01;
-    spec.optimizer.schedule = "constant";
+    spec.optimizer.schedule = RateSchedule::Constant;
     spec.train.steps = 1;
     RunSpec still = spec;
     still.optimizer.lr = 1e-300;

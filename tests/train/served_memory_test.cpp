@@ -57,7 +57,7 @@ TEST_F(ServedMemory, IsWhatTheFormulasSay) {
         if (!full_run() && narrow == (mesh.pipe == 1)) continue;
         RunSpec spec = served_spec({"1f1b", mesh});
         spec.train.dtype = value_of<DType>(dtype).value();
-        spec.optimizer.kind = rule;
+        spec.optimizer.kind = value_of<OptimizerKind>(rule).value();
         spec.optimizer.momentum = 0;
         const Measured found = measured(spec, path(cat(rule, mesh.pipe, dtype)));
         ASSERT_EQ(found.after_steps.size(), found.elements.size());

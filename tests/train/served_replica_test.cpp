@@ -22,7 +22,7 @@ RunSpec served(int data, int servers, const std::string& optimizer = "adamw") {
   RunSpec spec = plain(data);
   spec.sync.replication = ReplicationKind::ParameterServer;
   spec.sync.servers = servers;
-  spec.optimizer.kind = optimizer;
+  spec.optimizer.kind = value_of<OptimizerKind>(optimizer).value();
   return spec;
 }
 
@@ -125,7 +125,7 @@ TEST_F(ServedCheckpoint, OfReplicasThatRunApartHoldsAllPushes) {
 TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
   RunSpec all_at_once = served(1, 1, "sgd");
   all_at_once.optimizer.momentum = all_at_once.optimizer.weight_decay = 0;
-  all_at_once.optimizer.schedule = "constant";
+  all_at_once.optimizer.schedule = RateSchedule::Constant;
   RunSpec held_back = all_at_once;
   all_at_once.train.batch *= 3;
   all_at_once.optimizer.lr *= 3;

@@ -15,7 +15,7 @@ namespace {
 RunSpec spec_of(const std::string& optimizer) {
   const bool served = optimizer.starts_with("served ");
   RunSpec spec = served_spec({"1f1b", {.data = 2}}, served ? "bsp" : "");
-  spec.optimizer.kind = optimizer.substr(served ? 7 : 0);
+  spec.optimizer.kind = value_of<OptimizerKind>(optimizer.substr(served ? 7 : 0)).value();
   spec.data.paths = {"text"};  // for the configuration that the checkpoint holds; never opened
   spec.data.tokenizer = "made-up";
   return spec;
@@ -61,16 +61,24 @@ TEST_F(ServedResume, AnotherOptimizerIsRefused) {
   EXPECT_EQ(refusal("muon", "adamw"), message("adamw", "muon", "muon"));
 }
 
-// As configurations were before servers took optimizer.kind.
+// As configurations were before servers took optimizer.kind: their key said something where there were servers only.
 TEST_F(ServedResume, KnowsTheFormerKeyOfTheServersOptimizer) {
-  RunSpec spec = spec_of("served adagrad");
-  CheckpointInfo info{.config_toml = to_toml(spec)};
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    info.config_toml.replace(info.config_toml.find(from), from.size(), to);
+  const auto read = [](const RunSpec& spec, const std::string& former) {
+    CheckpointInfo info{.config_toml = to_toml(spec)};
+    const std::string section = "[sync]\n";
+    info.config_toml.insert(info.config_toml.find(section) + section.size(), "server_optimizer = \"" + former + "\"\n");
+    return saved_spec(info, "somewhere");
   };
-  replace("kind = \"adagrad\"\n", "");
-  replace("[sync]\n", "[sync]\nserver_optimizer = \"adagrad\"\n");
-  EXPECT_EQ(saved_spec(info, "somewhere"), spec);
+  const RunSpec served = spec_of("served adamw"), alone = spec_of("adamw");
+  EXPECT_EQ(read(served, "adamw"), served);
+  EXPECT_EQ(read(alone, "sgd"), alone);
+  for (const auto& [word, kind] : {std::pair("sgd", OptimizerKind::Sgd), {"adagrad", OptimizerKind::Adagrad}}) {
+    RunSpec want = served;
+    want.optimizer.kind = kind;
+    want.optimizer.momentum = 0;
+    want.optimizer.weight_decay = 0;
+    EXPECT_EQ(read(served, word), want);
+  }
 }
 
 }  // namespace

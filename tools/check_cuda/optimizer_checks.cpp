@@ -67,7 +67,7 @@ void check_adamw(const Setting& s, Verdict& verdict) {
   check_optimizer({.beta2 = 0.99, .weight_decay = 0.1}, s, verdict);
 }
 void check_sgd(const Setting& s, Verdict& verdict) {
-  check_optimizer({.kind = "sgd", .momentum = 0.9, .weight_decay = 0.1}, s, verdict);
+  check_optimizer({.kind = OptimizerKind::Sgd, .momentum = 0.9, .weight_decay = 0.1}, s, verdict);
 }
 
 void check_gradient_norm(const Setting& s, Verdict& verdict) {
