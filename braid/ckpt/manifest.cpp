@@ -45,23 +45,32 @@ ElementType type_of(const std::string& name, const std::string& path) {
   throw IoError(path, -1, cat("type ", name, " must be one of: U8, BF16, F32, F64, I64"));
 }
 
+// A count; a number that is none would be rounded or wrapped into one.
+int64_t count_in(const OrderedJson& json, const char* key, const std::string& path) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  const OrderedJson& value = json.at(key);
+  const bool whole = value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+  require(whole && value.get<uint64_t>() <= kMost, path, cat(key, " must be a whole number from 0 to 2^53"));
+  return value.get<int64_t>();
+}
+
 Manifest from_json(const OrderedJson& json, const std::string& path) {
   Manifest manifest;
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
   const auto version = json.at("version").get<int64_t>();
   require(version >= 1 && version <= kManifestVersion, path,
           cat("has format version ", version, "; this braid reads 1 to ", kManifestVersion));
-  manifest.info = {json.at("step").get<int64_t>(), json.at("config").get<std::string>(),
-                   json.at("tokenizer").get<std::string>(), json.at("next_sample").get<int64_t>()};
+  manifest.info = {count_in(json, "step", path), json.at("config").get<std::string>(),
+                   json.at("tokenizer").get<std::string>(), count_in(json, "next_sample", path)};
   if (json.contains("counters")) manifest.info.counters = json["counters"].get<std::map<std::string, double>>();
   if (json.contains("tokenizer_xxh64")) manifest.info.tokenizer_hash = hex_in(json, "tokenizer_xxh64", path);
   for (const auto& mark : json.value("data", OrderedJson::array())) {
-    manifest.info.data.push_back({mark.at("name").get<std::string>(), mark.at("documents").get<int64_t>(),
-                                  mark.at("bytes").get<int64_t>(), digest_in(mark, path)});
+    manifest.info.data.push_back({mark.at("name").get<std::string>(), count_in(mark, "documents", path),
+                                  count_in(mark, "bytes", path), digest_in(mark, path)});
   }
   for (const auto& [name, file] : json.at("files").items()) {
     require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
-    manifest.files[name] = {file.at("bytes").get<int64_t>(), digest_in(file, path)};
+    manifest.files[name] = {count_in(file, "bytes", path), digest_in(file, path)};
   }
   for (const auto& [name, tensor] : json.at("tensors").items()) {
     ManifestTensor entry{tensor.at("file").get<std::string>(), type_of(tensor.at("dtype").get<std::string>(), path),

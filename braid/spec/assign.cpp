@@ -184,9 +184,8 @@ Given give(const Field& field, Groups& to, const TomlValue& value) {
 
 Given choose(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
   const auto* name = value.as<std::string>();
-  if (!name) return wrong_type(field);
-  if (choice.choose(spec, *name)) return {};
-  const std::string meant = nearest(*name, std::get<OneOf>(field.rule).words);
+  if (name && choice.choose(spec, *name)) return {};
+  const std::string meant = name && !name->empty() ? nearest(*name, std::get<OneOf>(field.rule).words) : "";
   return AssignFault{"must be " + rule_text(field.rule), meant.empty() ? "" : toml_text(meant)};
 }
 

@@ -105,7 +105,7 @@ class RankLoop {
 
   RunEnd run() {
     if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
-    if (trainer_.owes_evaluation && train_.eval_every > 0 && !evaluation_is_known()) evaluate();
+    if (trainer_.owes_evaluation && !evaluation_is_known()) evaluate();
     bool stops = false;
     while (!stops && trainer_.num_steps() < train_.steps) {
       hear(trainer_.step());

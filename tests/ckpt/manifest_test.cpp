@@ -117,7 +117,10 @@ TEST(Manifest, TheSecondFormatNamesItsOwnHashes) {
 TEST(Manifest, WhatItMayNotSay) {
   EXPECT_EQ(error_with("\"version\": 3", "\"version\": 4"), "m: has format version 4; this braid reads 1 to 3");
   EXPECT_EQ(error_with("braid checkpoint", "other"), "m: format must be \"braid checkpoint\"");
-  EXPECT_NE(error_with("\"step\": 8", "\"step\": \"8\""), "no error");
+  for (const char* step : {"\"8\"", "-2", "1e300", "8.0", "18446744073709551615"}) {
+    EXPECT_EQ(error_with("\"step\": 8", cat("\"step\": ", step)), "m: step must be a whole number from 0 to 2^53")
+        << step;
+  }
   EXPECT_EQ(error_with("\"step\": 8,", ""), "m: key 'step' not found");
   EXPECT_NE(error_with("\"F32\"", "\"F16\"").find("type F16 must be one of"), std::string::npos);
   EXPECT_NE(error_with("ffffffffffffffff", "fffffffffffffffg").find("must be sixteen digits"), std::string::npos);

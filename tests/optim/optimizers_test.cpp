@@ -198,7 +198,8 @@ TEST(Optimizers, KeepWhatTheyNeed) {
 
 // 16-bit data over float32 masters: the masters of float32 training, bit for bit, and data that is the masters rounded.
 TEST(Optimizers, LowPrecisionDataIsTheMastersRounded) {
-  for (const char* kind : {"sgd", "adagrad", "lion", "muon"}) {
+  using enum OptimizerKind;
+  for (const auto kind : {Sgd, Adagrad, Lion, Muon}) {
     ParamStore full(some_model(), Reduction::Fast, at::kFloat, 5), low(some_model(), Reduction::Fast, at::kHalf, 5);
     const auto of_full = make_optimizer({.kind = kind}, full), of_low = make_optimizer({.kind = kind}, low);
     for (int step = 0; step < 2; ++step) {
@@ -234,7 +235,8 @@ TEST(Optimizers, GroupsHaveRatesOfTheirOwn) {
 
 // The gradients are equal, so what is moved tells the rate: of an element and of a matrix.
 TEST(Optimizers, GroupsScaleTheRateOfEveryKind) {
-  for (const char* kind : {"adamw", "sgd", "adagrad", "lion", "muon"}) {
+  using enum OptimizerKind;
+  for (const auto kind : {AdamW, Sgd, Adagrad, Lion, Muon}) {
     const auto moved = [&](double lr_scale) {
       ParamStore store(some_model(), Reduction::Fast, at::kDouble, 5);
       for (Parameter& param : store.params()) param.main_grad.fill_(0.25);

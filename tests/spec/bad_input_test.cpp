@@ -73,7 +73,7 @@ TEST(BadInput, WrongTypes) {
       {"[optimizer]\nlr = \"3e-4\"\n", {}, "optimizer.lr = \"3e-4\": must be a number; nearest valid is 3e-04"},
       {"[optimizer]\nlr = \"fast\"\n", {}, "optimizer.lr = \"fast\": must be a number"},
       {"[train]\nout = 7\n", {}, "train.out = 7: must be a string; nearest valid is \"7\""},
-      {"[train]\nreduction = 7\n", {}, "train.reduction = 7: must be a string"},
+      {"[train]\nreduction = 7\n", {}, "train.reduction = 7: must be \"fast\" or \"reproducible\""},
       {"[train]\nresume = false\n", {}, "train.resume = false: must be a string"},
       {"[train]\nout = 2026-01-31\n", {}, "train.out = 2026-01-31: must be a string"},
       {"[data]\npaths = \"corpus.txt\"\n",
