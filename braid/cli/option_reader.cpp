@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "braid/base/text.h"
 
@@ -12,7 +13,10 @@ int OptionReader::natural(const char* key, const std::string& text, int least) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && end == text.data() + text.size() && value >= least) return value;
-  add({key, text, cat("must be a whole number of at least ", least), std::to_string(least)});
+  const int most = std::numeric_limits<int>::max();
+  const bool too_large = error == std::errc::result_out_of_range && !text.starts_with('-');
+  add({key, text, too_large ? cat("must be at most ", most) : cat("must be a whole number of at least ", least),
+       std::to_string(too_large ? most : least)});
   return least;
 }
 

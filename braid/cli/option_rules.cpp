@@ -34,7 +34,7 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
   return rule([least, most](std::string& word) -> std::string {
     const auto value = number_in<int64_t>(word);
     if (value && *value >= least && *value <= most) return "";
-    const bool bounded = most < std::numeric_limits<int32_t>::max();
+    const bool bounded = most < std::numeric_limits<int32_t>::max() || (value && *value > most);
     const std::string range = bounded ? cat("from ", least, " to ", most) : cat("of at least ", least);
     return with_nearest("must be a whole number " + range, value ? cat(std::clamp(*value, least, most)) : "");
   });

@@ -17,14 +17,14 @@ namespace braid {
 using ParamOrder = std::vector<std::string>;
 
 // Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in parameter order, each element once
-// over `model_group` (pipe x tensor ranks of one replica): copies along the tensor axis and the second place of a tied
-// parameter do not count. Bitwise the same for every pipe size, and however gradients are shared out. `counts` says
-// whether this rank, with those it shares gradients out with, speaks for a parameter. Collective over both groups.
+// over `groups.model`: copies along the tensor axis and the second place of a tied
+// parameter do not count. Bitwise the same for every pipe size, and however gradients are sharded. `counts` says
+// whether this rank, or the ranks that it shards gradients with, count a parameter. Collective over both groups.
 //
 // In two halves, so that what else ranks tell each other travels at the same time.
 struct NormGroups {
   Communicator& model;             // pipe x tensor ranks of one replica
-  Communicator* shards = nullptr;  // the ranks that share the gradients out, waited for in the first half; null: none
+  Communicator* shards = nullptr;  // the ranks that shard the gradients, waited for in the first half; null: none
 };
 
 class GradNormExchange {
@@ -33,7 +33,7 @@ class GradNormExchange {
   GradNormExchange(const ParamStore& store, const ParamOrder& order,
                    const std::function<bool(const Parameter&)>& counts, NormGroups groups);
 
-  // The norm of what this rank speaks for.
+  // The norm of what this rank counts.
   double own() const { return own_; }
   // The norm of all. Blocks.
   double finish();

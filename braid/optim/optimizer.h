@@ -72,7 +72,7 @@ class Optimizer {
 
 // The ranks that hold parts of a matrix; null: this one alone. They outlive the optimizer.
 struct MatrixGroups {
-  Communicator* shards = nullptr;  // share out what the optimizer updates
+  Communicator* shards = nullptr;  // hold shards of what the optimizer updates
   Communicator* tensor = nullptr;  // hold slices where a placement is sharded along Axis::Tensor
 };
 

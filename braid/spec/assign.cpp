@@ -182,7 +182,12 @@ Given give(const Field& field, Groups& to, const TomlValue& value) {
   return {};
 }
 
-Given choose(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
+template <class T>
+Given give_slot(const Field& field, Member<T> member, const TomlValue& value, RunSpec& spec) {
+  return give(field, member(spec), value);
+}
+
+Given give_slot(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
   const auto* name = value.as<std::string>();
   if (name && choice.choose(spec, *name)) return {};
   const std::string meant = name && !name->empty() ? nearest(*name, std::get<OneOf>(field.rule).words) : "";
@@ -192,16 +197,7 @@ Given choose(const Field& field, Choice choice, const TomlValue& value, RunSpec&
 }  // namespace
 
 std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec) {
-  if (const auto* choice = std::get_if<Choice>(&field.slot)) return choose(field, *choice, value, spec);
-  return std::visit(
-      [&](auto member) -> Given {
-        if constexpr (std::is_same_v<decltype(member), Choice>) {
-          return {};
-        } else {
-          return give(field, member(spec), value);
-        }
-      },
-      field.slot);
+  return std::visit([&](auto slot) { return give_slot(field, slot, value, spec); }, field.slot);
 }
 
 }  // namespace braid

@@ -1,11 +1,11 @@
-// How many data ranks share out one copy of the parameters.
+// Over how many data ranks one copy of the parameters is sharded.
 #pragma once
 
 #include "braid/spec/run_spec.h"
 
 namespace braid {
 
-// 1 where nothing is shared out.
+// 1 where nothing is sharded.
 inline int shard_data(const RunSpec& spec) {
   if (spec.sync.zero == 0) return 1;
   return spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group;

@@ -17,14 +17,14 @@ namespace braid {
 
 struct SyncGroups {
   Communicator& replicas;  // all ranks with the same parameters
-  Communicator& shards;    // of these, those that share out one copy; as many as the store has parts
+  Communicator& shards;    // of these, those that hold the shards of one copy; as many as the store has parts
   Communicator& copies;    // and those that hold the same part of it
   Communicator& tied;      // the ranks that share tied parameters; else size 1
 };
 
 struct ReplicationParts {
   ParamStore& store;
-  UnitSink* unit_sink = nullptr;         // where gradients go that the store shares out
+  UnitSink* unit_sink = nullptr;         // where gradients go that the store shards
   std::vector<int> stage_of_block = {};  // of the store's blocks: what runs one after another
   std::optional<int> node = {};          // on which this rank is; none: all ranks are on one
   int ranks_per_replica = 1;             // neighbours among groups.replicas: 2 where stages are mirrored

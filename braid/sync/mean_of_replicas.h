@@ -11,7 +11,7 @@ namespace braid {
 // are this rank's own again, bit for bit: nobody writes them meanwhile. The first is collective.
 class MeanOfReplicas {
  public:
-  // Both outlive this. Parameters are not shared out.
+  // Both outlive this. Parameters are not sharded.
   MeanOfReplicas(ParamStore& store, Communicator& replicas);
   ~MeanOfReplicas();
   MeanOfReplicas(const MeanOfReplicas&) = delete;

@@ -1,5 +1,5 @@
-// Makes the parameters of a block whole while it runs, where ranks share them out (ZeRO stage 3; Rajbhandari et al.
-// 2020, section 5.3). It does not know which way a block runs.
+// Makes the parameters of a block whole while it runs, where they are sharded over ranks (ZeRO stage 3; Rajbhandari et
+// al. 2020, section 5.3). It does not know which way a block runs.
 #pragma once
 
 #include <cstdint>

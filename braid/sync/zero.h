@@ -1,6 +1,6 @@
-// Replicas that share out what plain data parallelism holds on every rank: optimizer states, gradients, parameters
+// Replicas that shard what plain data parallelism holds on every rank: optimizer states, gradients, parameters
 // (ZeRO, stages 1 to 3: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
-// SC 2020, sections 5 and 7). How much is shared out, the store says. Hybrid: the ranks of `shards` share one copy, and
+// SC 2020, sections 5 and 7). How much is sharded, the store says. Hybrid: the ranks of `shards` share one copy, and
 // those of `copies` hold the same part of other copies.
 //
 //   elements a rank sends per step, of P parameters on n ranks, m microbatches   (in units of P (n - 1) / n)
@@ -33,7 +33,7 @@ struct ShardGroups {
 
 class Zero final : public Replication {
  public:
-  // All arguments outlive this. `sink` is where gradients go that the store shares out, else null. `stage_of_block`:
+  // All arguments outlive this. `sink` is where gradients go that the store shards, else null. `stage_of_block`:
   // what is run one after another, by block of the store.
   Zero(ParamStore& store, UnitSink* sink, ShardGroups groups, std::vector<int> stage_of_block);
 
@@ -73,12 +73,12 @@ class Zero final : public Replication {
   UnitSink* sink_;
   ShardGroups groups_;
   std::vector<int> stage_of_block_;
-  std::optional<UnitGatherer> gatherer_;                        // parameters shared out
+  std::optional<UnitGatherer> gatherer_;                        // sharded parameters
   std::vector<Piece> pieces_;                                   // gradients whole: in the order of launching
   std::unordered_map<std::string, std::vector<int>> of_param_;  // its pieces
   size_t next_ = 0;                                             // the piece to launch next
-  std::deque<InFlight> in_flight_;                              // gradients shared out
-  std::vector<bool> written_;  // gradients shared out: by unit, this step's sum has begun
+  std::deque<InFlight> in_flight_;                              // sharded gradients
+  std::vector<bool> written_;                                   // sharded gradients: by unit, this step's sum has begun
   int64_t bytes_sent_ = 0;
 };
 

@@ -10,8 +10,8 @@
 namespace braid {
 
 struct RankGroups {
-  // Collective over `world`, whose size is the mesh's. As many data ranks as `shard_data` share out one copy of the
-  // parameters (a divisor of the data axis); 1: each has its own.
+  // Collective over `world`, whose size is the mesh's. One copy of the parameters is sharded over `shard_data` data ranks
+  // (a divisor of the data axis); 1: each has its own.
   RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
 
   DeviceMesh mesh;
@@ -23,7 +23,7 @@ struct RankGroups {
   std::unique_ptr<Communicator> data;
   std::unique_ptr<Communicator> model;     // pipe x tensor: one replica
   std::unique_ptr<Communicator> replicas;  // all ranks with the same parameters: data x the pair of a mirrored stage
-  std::unique_ptr<Communicator> shards;    // of the replicas, those that share out one copy; else 1
+  std::unique_ptr<Communicator> shards;    // of the replicas, those that hold the shards of one copy; else 1
   std::unique_ptr<Communicator> copies;    // of the replicas, those that hold the same part of it
   std::unique_ptr<Communicator> tied;  // the ranks with one end of the model each, which share the embedding; else 1
 

@@ -25,7 +25,7 @@ class StageModel {
 
   ParamStore& params() { return *store_; }
   GradSink& sink() { return *sink_; }
-  UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are shared out; else null
+  UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are sharded; else null
   // By block of the store, the stage it is in.
   const std::vector<int>& stage_of_block() const { return stage_of_block_; }
   // Called around every block that runs, with its number among those of the store.

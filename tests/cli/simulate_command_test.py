@@ -182,6 +182,10 @@ class Simulate(unittest.TestCase):
             self.assertIn(words, said)
         self.assertEqual(len(said.strip().splitlines()), 10, said)
 
+    def test_numbers_that_are_too_large_hear_the_largest(self):
+        said = self.refused("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4294967296")
+        self.assertIn("--microbatches = 4294967296: must be at most 2147483647; nearest valid is 2147483647", said)
+
     def test_times_are_such_as_can_be_added_up(self):
         words = ("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4")
         options = ("--forward", "--input-grad", "--weight-grad", "--overlapped", "--recompute", "--update", "--transfer",

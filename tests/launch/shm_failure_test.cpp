@@ -35,12 +35,17 @@ CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadl
   return {};
 }
 
-// Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why.
+// Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why. It does not die before the
+// others have left the barrier, which would be told too.
 void expect_told_of_death(const Body& last_act, const Body& waiting) {
-  SharedArray<int> told;
+  SharedArray<int> told, begun;
   const CommFailure failure = failure_of(3, [&](Communicator& world) {
     world.barrier().wait_host();
-    if (world.rank() == 1) last_act(world);
+    ++begun[0];
+    if (world.rank() == 1) {
+      while (begun[0] < 3) std::this_thread::yield();
+      last_act(world);
+    }
     try {
       waiting(world);
     } catch (const CommError& error) {

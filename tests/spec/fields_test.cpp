@@ -65,33 +65,33 @@ TEST(Fields, DefaultsKeepTheirOwnRules) {
   for (const auto& field : fields()) EXPECT_FALSE(broken_rule(field, RunSpec())) << field.key;
 }
 
+template <class T>
+void change(Member<T> member, RunSpec& spec, const Rule&) {
+  T& value = member(spec);
+  if constexpr (std::is_same_v<T, std::string>) {
+    value += "x";
+  } else if constexpr (std::is_same_v<T, bool>) {
+    value = !value;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    value += 1;
+  } else {
+    value.emplace_back();
+  }
+}
+
+void change(Choice choice, RunSpec& spec, const Rule& rule) {
+  const std::string was(choice.word(spec));
+  const Strings& words = std::get<OneOf>(rule).words;
+  EXPECT_TRUE(choice.choose(spec, was == words.front() ? words.back() : words.front())) << was;
+  EXPECT_FALSE(choice.choose(spec, "x")) << was;
+}
+
 // Two fields on one member, or a key that names another member, would show here.
 TEST(Fields, EachChangesItsOwnMemberOnly) {
   std::set<std::string> printed;
   for (const auto& field : fields()) {
     RunSpec changed;
-    std::visit(
-        [&](auto member) {
-          if constexpr (std::is_same_v<decltype(member), Choice>) {
-            EXPECT_TRUE(member.choose(changed, std::get<OneOf>(field.rule).words[1])) << field.key;
-            if (member.word(changed) == member.word(RunSpec()))
-              member.choose(changed, std::get<OneOf>(field.rule).words[0]);
-            return;
-          } else {
-            auto& value = member(changed);
-            using Value = std::decay_t<decltype(value)>;
-            if constexpr (std::is_same_v<Value, std::string>) {
-              value += "x";
-            } else if constexpr (std::is_same_v<Value, bool>) {
-              value = !value;
-            } else if constexpr (std::is_arithmetic_v<Value>) {
-              value += 1;
-            } else {
-              value.emplace_back();
-            }
-          }
-        },
-        field.slot);
+    std::visit([&](auto slot) { change(slot, changed, field.rule); }, field.slot);
     for (const auto& other : fields()) {
       EXPECT_EQ(value_text(other, changed) != value_text(other, RunSpec()), other.key == field.key) << other.key;
     }

@@ -12,19 +12,15 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/partition.h"
 #include "braid/train/stage_profile.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::measured_partition_test {
 namespace {
 
-class MeasuredPartition : public testing::Test {
+class MeasuredPartition : public ScratchFolder {
  protected:
-  void SetUp() override {
-    install_memory_accounting();
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_ = testing::TempDir() + "/braid_measured_partition_test";
+  void SetUp() override { install_memory_accounting(); }
 };
 
 RunSpec measured_spec(int pipe) {

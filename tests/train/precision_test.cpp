@@ -7,6 +7,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::precision_test {
@@ -78,10 +79,8 @@ TEST(Precision, OverflowCostsTheUpdateAndHalvesTheScale) {
   });
 }
 
-class PrecisionResume : public testing::Test {
+class PrecisionResume : public ScratchFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   // The masters after a third step that follows the checkpoint.
   at::Tensor third_step(const RunSpec& spec) {
     at::Tensor masters;
@@ -92,7 +91,6 @@ class PrecisionResume : public testing::Test {
     });
     return masters;
   }
-  const std::string folder_ = testing::TempDir() + "/braid_precision_test";
 };
 
 TEST_F(PrecisionResume, GoesOnWithTheSameBitsAndTheSameScale) {

@@ -5,17 +5,13 @@
 #include <mutex>
 
 #include "braid/base/errors.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::resume_test {
 namespace {
 
-class Resume : public testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_ = testing::TempDir() + "/braid_resume_test";
-};
+class Resume : public ScratchFolder {};
 
 RunSpec on_mesh(int pipe, int data, int tensor) {
   RunSpec spec = tiny_spec(6, 8);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "braid/base/errors.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::served_replica_test {
@@ -53,12 +54,8 @@ TEST(ServedReplica, SeveralServersAndSeveralRunsAreTheSameBits) {
   for (const int servers : {1, 5}) EXPECT_TRUE(same_bits(train_layout(served(4, servers)).params, once.params));
 }
 
-class ServedCheckpoint : public testing::Test {
+class ServedCheckpoint : public ScratchFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_ = testing::TempDir() + "/braid_served_test";
-
   void save_after_two_steps(const RunSpec& spec) {
     on_every_rank(spec, [&](Trainer& trainer) {
       trainer.step();

@@ -33,7 +33,7 @@ struct KeyedTensors {
   std::vector<TableRows> rows;  // one per table
 };
 
-// How a model is shared out: elements in blocks of ParamStore::kAlign, tables by row.
+// How a model is sharded over servers: elements in blocks of ParamStore::kAlign, tables by row.
 struct KeyShares {
   KeyShares(const KeyShape& whole, int num_servers);
 
