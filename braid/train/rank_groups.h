@@ -10,8 +10,8 @@
 namespace braid {
 
 struct RankGroups {
-  // Collective over `world`, whose size is the mesh's. One copy of the parameters is sharded over `shard_data` data ranks
-  // (a divisor of the data axis); 1: each has its own.
+  // Collective over `world`, whose size is the mesh's. One copy of the parameters is sharded over `shard_data` data
+  // ranks (a divisor of the data axis); 1: each has its own.
   RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
 
   DeviceMesh mesh;
