@@ -74,7 +74,9 @@ TEST(RunRecord, EveryTruncationIsRead) {
     const bool whole_line = next == '\n';
     const RunRecord record = read(lines + piece);
     EXPECT_EQ(record.num_damaged_lines, piece.empty() || whole_line ? 0 : 1) << piece;
-    if (!whole_line) EXPECT_EQ(record.steps, read(lines).steps) << piece;
+    if (!whole_line) {
+      EXPECT_EQ(record.steps, read(lines).steps) << piece;
+    }
     piece += next;
     if (next == '\n') lines += std::exchange(piece, "");
   }
