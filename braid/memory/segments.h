@@ -7,8 +7,8 @@
 //
 // A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
 // parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), the first run is
-// reported, and the losses of the run that made the graph are roots of its backward. It knows neither schedules nor what
-// is inside a block.
+// reported, and the losses of the run that made the graph are roots of its backward. It knows neither schedules nor
+// what is inside a block.
 #pragma once
 
 #include <functional>

@@ -33,8 +33,8 @@ struct ParamSpec {
   LinearMap linear = LinearMap::No;
 };
 
-// What blocks hand in beside their hidden state (nn/auxiliary.h). All ranks know it of the whole model, so that they can
-// add it up. No name occurs twice in a model.
+// What blocks hand in beside their hidden state (nn/auxiliary.h). All ranks know it of the whole model, so that they
+// can add it up. No name occurs twice in a model.
 struct AuxiliarySpec {
   struct Count {
     std::string name;  // "blocks.3.router.tokens"

@@ -47,8 +47,8 @@ class ModelExecutor final : public StageExecutor {
   // In training the mean over the microbatch's sequences, in evaluation the sum over those that count, which depends on
   // no batch. Waits for the device.
   std::vector<double> losses() const;
-  // What the blocks of this rank's stages have handed in during the last step in training; on tensor ranks but the first,
-  // which would say the same, zeros. Waits for the device.
+  // What the blocks of this rank's stages have handed in during the last step in training; on tensor ranks but the
+  // first, which would say the same, zeros. Waits for the device.
   AuxiliaryNumbers auxiliaries() const { return auxiliaries_.numbers(); }
   // Of what this rank has read for the last step in training (BatchSource::hash), added up.
   uint64_t sample_hash() const { return sample_hash_; }

@@ -28,10 +28,10 @@ struct OwnNumbers {
 // The same on all ranks of the world, but for the norm where replicas have gradients of their own.
 struct StepNumbers {
   double loss = 0;
-  double grad_norm = 0;       // of the gradients as they are, of this rank's replica
-  double squares = 0;         // of grad_norm, added over all replicas
-  std::vector<BusyRow> rows;  // by world rank
-  uint64_t sample_hash = 0;   // added over all ranks, modulo 2^64
+  double grad_norm = 0;                            // of the gradients as they are, of this rank's replica
+  double squares = 0;                              // of grad_norm, added over all replicas
+  std::vector<BusyRow> rows;                       // by world rank
+  uint64_t sample_hash = 0;                        // added over all ranks, modulo 2^64
   std::map<std::string, double> auxiliary_losses;  // as in StepReport
   std::map<std::string, std::vector<double>> auxiliary_counts;
 };

@@ -32,8 +32,8 @@ ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_siz
   return all;
 }
 
-// What a piece gives, scaled by a router's outputs. Of these it hands in the mean of the squares, and for each expert for
-// how many tokens it is the largest.
+// What a piece gives, scaled by a router's outputs. Of these it hands in the mean of the squares, and for each expert
+// for how many tokens it is the largest.
 class Routed final : public Block {
  public:
   struct Options {
@@ -48,12 +48,11 @@ class Routed final : public Block {
     const at::Tensor y_btc = inner_->forward(x_btc, m);
     const at::Tensor routes_bte = linear(y_btc, {options_.weight, nullptr, &rank_.weight_grads, m.micro});
     if (m.auxiliaries) {
-      m.auxiliaries->losses.push_back(
-          {options_.name + ".squares", routes_bte.square().mean(), options_.coefficient});
+      m.auxiliaries->losses.push_back({options_.name + ".squares", routes_bte.square().mean(), options_.coefficient});
       m.auxiliaries->counts.push_back(
           {options_.name + ".tokens", routes_bte.argmax(-1).flatten().bincount({}, kExperts)});
     }
-    return y_btc.mul(routes_bte.tanh().mean(-1, /*keepdim=*/true).mul(0.1).add(1));
+    return y_btc.mul(routes_bte.tanh().mean({-1}, /*keepdim=*/true).mul(0.1).add(1));
   }
 
  private:
