@@ -85,6 +85,7 @@ void RunLog::step(const StepReport& report) {
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
   if (spec_.train.dtype == DType::Float16) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  if (!report.auxiliary_losses.empty()) line.add("auxiliary_losses", report.auxiliary_losses);
   if (report.staleness > 0) line.add("staleness", report.staleness);
   if (spec_.sync.replication == ReplicationKind::ParameterServer)
     line.add("server_wait_seconds", report.server_wait_seconds);

@@ -1,6 +1,7 @@
 // Each segment's input is a leaf of its graph; what lies between two segments is data without a graph.
 #include "braid/memory/segments.h"
 
+#include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -11,6 +12,23 @@
 #include "braid/param/memory_account.h"
 
 namespace braid {
+namespace {
+
+// The microbatch for one run, in which blocks hand in to `auxiliaries`.
+Microbatch handing_in(Microbatch microbatch, Auxiliaries& auxiliaries) {
+  microbatch.auxiliaries = &auxiliaries;
+  return microbatch;
+}
+
+// Adds `of_segment` to what the passage reports. The values outlive the graph, so they leave it.
+void report(const Auxiliaries& of_segment, Auxiliaries& all) {
+  for (const AuxiliaryLoss& loss : of_segment.losses) {
+    all.losses.push_back({loss.name, loss.value.detach(), loss.coefficient});
+  }
+  for (const AuxiliaryCount& count : of_segment.counts) all.counts.push_back({count.name, count.numbers.detach()});
+}
+
+}  // namespace
 
 Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads)
     : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads) {
@@ -50,26 +68,32 @@ void Segments::run_again(size_t segment, Passage& passage) const {
   const c10::AutoGradMode grad(true);
   Passage::Ends& ends = passage.ends_[segment];
   if (ends.input.defined()) ends.input.requires_grad_(true);
-  ends.output = run_within(plan_[segment], ends.input, passage.microbatch_);
+  Auxiliaries handed_in;
+  ends.output = run_within(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
+  ends.losses = std::move(handed_in.losses);
+}
+
+// From x_btc, which becomes the segment's output.
+void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const {
+  const bool keeps_graph = plan_[segment].kept == Segment::Kept::Graph;
+  const c10::AutoGradMode grad(keeps_graph);
+  Passage::Ends& ends = passage.ends_.emplace_back();
+  if (x_btc.defined()) ends.input = x_btc.detach();
+  if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(true);
+  Auxiliaries handed_in;
+  x_btc = run(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
+  report(handed_in, passage.handed_in_);
+  if (!keeps_graph) return;
+  ends.output = x_btc;
+  ends.losses = std::move(handed_in.losses);
 }
 
 at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
   const MemoryScope scope(MemoryCategory::Activations);
-  const Microbatch& microbatch = passage.microbatch_;
-  if (!c10::GradMode::is_enabled()) return run({0, static_cast<int>(blocks_.size())}, x_btc, microbatch);
+  if (!c10::GradMode::is_enabled()) return run({0, static_cast<int>(blocks_.size())}, x_btc, passage.microbatch_);
   check(passage.ends_.empty(), "a microbatch passes a stage once");
   at::Tensor x = x_btc;
-  for (size_t i = 0; i < plan_.size(); ++i) {
-    passage.ends_.push_back({x.defined() ? x.detach() : x, {}});
-    if (plan_[i].kept == Segment::Kept::Graph) {
-      Passage::Ends& ends = passage.ends_[i];
-      if (ends.input.defined()) ends.input.requires_grad_(true);
-      x = ends.output = run(plan_[i], ends.input, microbatch);
-    } else {
-      const c10::AutoGradMode no_grad(false);
-      x = run(plan_[i], passage.ends_[i].input, microbatch);
-    }
-  }
+  for (size_t i = 0; i < plan_.size(); ++i) run_first(i, passage, x);
   return x;
 }
 
@@ -85,6 +109,16 @@ void Segments::recompute(Passage& passage) const {
   }
 }
 
+void Segments::backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy) {
+  std::vector<at::Tensor> roots{ends.output}, seeds{dy};
+  for (const AuxiliaryLoss& loss : ends.losses) {
+    if (!loss.value.requires_grad()) continue;
+    roots.push_back(loss.value);
+    seeds.push_back(at::full_like(loss.value, loss.coefficient * microbatch.loss_gradient));
+  }
+  torch::autograd::backward(roots, seeds);
+}
+
 at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights) const {
   const MemoryScope scope(MemoryCategory::Activations);
   check(!passage.ends_.empty(), "backward of a microbatch follows its forward, once");
@@ -96,7 +130,7 @@ at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights
     if (!passage.ends_[last].output.defined()) run_again(last, passage);
     const Passage::Ends ends = std::move(passage.ends_[last]);
     passage.ends_.pop_back();
-    torch::autograd::backward({ends.output}, {dy});
+    backward_from(ends, passage.microbatch_, dy);
     after_backward(plan_[last]);
     dy = ends.input.defined() ? ends.input.grad() : at::Tensor();
   }

@@ -6,7 +6,9 @@
 //   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
 //
 // A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
-// parameters must be the same at both. It knows neither schedules nor what is inside a block.
+// parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), the first run is
+// reported, and the losses of the run that made the graph are roots of its backward. It knows neither schedules nor
+// what is inside a block.
 #pragma once
 
 #include <functional>
@@ -37,13 +39,18 @@ class Passage {
  public:
   explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
 
+  // What the blocks handed in on the way forward, each once, without graphs. Nothing the second time.
+  Auxiliaries take_auxiliaries() { return std::exchange(handed_in_, {}); }
+
  private:
   friend class Segments;
   struct Ends {
-    at::Tensor input, output;  // output: with a graph, undefined while there is none
+    at::Tensor input, output;           // output: with a graph, undefined while there is none
+    std::vector<AuxiliaryLoss> losses;  // of the same graph
   };
   Microbatch microbatch_;
   std::vector<Ends> ends_;  // by segment
+  Auxiliaries handed_in_;
 };
 
 class Segments {
@@ -63,14 +70,17 @@ class Segments {
   // Runs the last segment without a graph again, ahead of backward; nothing happens a second time.
   void recompute(Passage& passage) const;
 
-  // dy: the gradient of forward's output. Returns that of its input, undefined where that is.
+  // dy: the gradient of forward's output; that of an auxiliary loss is its coefficient times the microbatch's
+  // loss_gradient. Returns the gradient of forward's input, undefined where that is.
   at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
 
  private:
   // Calls the hooks of a forward around each block; run_within() calls none.
   at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
   at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
+  void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;
   void run_again(size_t segment, Passage& passage) const;
+  static void backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy);
   void before_backward(const Segment& segment) const;
   void after_backward(const Segment& segment) const;
 

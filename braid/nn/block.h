@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/nn/auxiliary.h"
 #include "braid/param/rank_generator.h"
 #include "braid/param/weight_grad_queue.h"
 
@@ -41,6 +42,9 @@ struct Microbatch {
                             // CPU always: it decides which products are formed
   double loss_gradient = 1;  // the gradient with which the loss's backward will be seeded
   at::Tensor dropout_key_1;  // on devices: dropout_key as an int64 tensor, which a replayed graph reads anew
+  // Where blocks hand in auxiliary losses and counts. There in every run of a microbatch that is trained on, second
+  // runs for backward included, whose counts nobody reads; null where nobody asks, as in evaluation.
+  Auxiliaries* auxiliaries = nullptr;
 };
 
 class Block {

@@ -11,30 +11,25 @@
 namespace braid {
 namespace {
 
-struct Family {
-  ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
-  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
-};
-
 // In the order of ModelFamily.
-constexpr Family kFamilies[] = {
+constexpr ModelMaker kFamilies[] = {
     {gpt2_params, gpt2_block},
     {llama_params, llama_block},
 };
 
 static_assert(std::size(kFamilies) == kWords<ModelFamily>.size());
 
-const Family& family(const ModelSpec& spec) { return kFamilies[static_cast<size_t>(spec.family)]; }
-
 }  // namespace
 
+const ModelMaker& model_maker(const ModelSpec& spec) { return kFamilies[static_cast<size_t>(spec.family)]; }
+
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
-  return family(spec).params(spec, tensor_rank, tensor_size);
+  return model_maker(spec).params(spec, tensor_rank, tensor_size);
 }
 
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store,
                                    const RankContext& rank) {
-  return family(spec).block(spec, piece, store, rank);
+  return model_maker(spec).block(spec, piece, store, rank);
 }
 
 int64_t count_params(const ModelSpec& spec) {

@@ -18,6 +18,13 @@ ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size
 // A piece of model_params, on the parameters in `store`.
 std::unique_ptr<Block> model_block(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
 
+// The two functions above, of one family. A Trainer is given one for a model of a family that no spec names.
+struct ModelMaker {
+  ModelParams (*params)(const ModelSpec& spec, int tensor_rank, int tensor_size);
+  std::unique_ptr<Block> (*block)(const ModelSpec& spec, ModelPiece piece, ParamStore& store, const RankContext& rank);
+};
+const ModelMaker& model_maker(const ModelSpec& spec);
+
 // Elements of the whole model; a tied parameter once, padding not at all.
 int64_t count_params(const ModelSpec& spec);
 

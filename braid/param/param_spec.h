@@ -1,4 +1,4 @@
-// What a parameter is, before any memory exists: name, placement, initial values, decay.
+// What a parameter is, before any memory exists: name, placement, initial values, decay. And what a block has.
 // Pure data, so that checkpoints and planners can list a model's parameters without building it.
 #pragma once
 
@@ -33,10 +33,24 @@ struct ParamSpec {
   LinearMap linear = LinearMap::No;
 };
 
+// What blocks hand in beside their hidden state (nn/auxiliary.h). All ranks know it of the whole model, so that they
+// can add it up. No name occurs twice in a model.
+struct AuxiliarySpec {
+  struct Count {
+    std::string name;  // "blocks.3.router.tokens"
+    int64_t size = 1;
+  };
+  std::vector<std::string> losses = {};
+  std::vector<Count> counts = {};
+
+  bool empty() const { return losses.empty() && counts.empty(); }
+};
+
 // A block's parameters, in a fixed order. A model is a list of these.
 struct BlockSpec {
   std::string name;  // "embedding", "blocks.3", "head"
   std::vector<ParamSpec> params;
+  AuxiliarySpec auxiliaries = {};
 };
 using ModelParams = std::vector<BlockSpec>;
 

@@ -72,6 +72,11 @@ MetricsLine& MetricsLine::add(std::string_view key, const std::vector<int>& valu
 MetricsLine& MetricsLine::add(std::string_view key, const std::vector<std::string>& values) {
   return put(key, json_list(values));
 }
+MetricsLine& MetricsLine::add(std::string_view key, const std::map<std::string, double>& object) {
+  MetricsLine line;
+  for (const auto& [name, value] : object) line.add(name, value);
+  return add(key, line);
+}
 MetricsLine& MetricsLine::add(std::string_view key, const MetricsLine& object) { return put(key, object.text()); }
 
 }  // namespace braid

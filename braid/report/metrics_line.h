@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ class MetricsLine {
   MetricsLine& add(std::string_view key, const std::vector<int>& values);
   MetricsLine& add(std::string_view key, const std::vector<std::string>& values);
   MetricsLine& add(std::string_view key, const MetricsLine& object);
+  MetricsLine& add(std::string_view key, const std::map<std::string, double>& object);
   template <std::integral Integer>
   MetricsLine& add(std::string_view key, Integer value) {
     if constexpr (std::same_as<Integer, bool>) return put(key, value ? "true" : "false");

@@ -23,7 +23,8 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
       mode_(options.mode),
       sequences_(options.sequences),
       activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
-      vocab_(spec.model.vocab) {
+      vocab_(spec.model.vocab),
+      auxiliaries_(model.auxiliaries()) {
   if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {
     versions_ = std::make_unique<WeightVersions>(model.params());
   }
@@ -31,6 +32,7 @@ ModelExecutor::ModelExecutor(const RunSpec& spec, StageModel& model, const Batch
 
 void ModelExecutor::record_with(MakeGraph make) {
   check(mode_ == ExecutorMode::Training && model_.groups().layout.num_stages() == 1, "a whole model is recorded");
+  check(model_.auxiliaries().empty(), "a replay runs no blocks, so none that hand something in");
   recorded_ = std::make_unique<RecordedMicrobatches>(model_, std::move(make));
 }
 
@@ -45,6 +47,7 @@ void ModelExecutor::begin_step(int64_t step, double loss_scale) {
   const int num_microbatches = batches_.num_microbatches();
   const auto like = model_.params().flat_master().options().requires_grad(false).dtype(at::kDouble);
   if (model_.has_last()) losses_m_ = at::zeros({num_microbatches}, like);
+  auxiliaries_.begin_step(num_microbatches, like);
   if (recorded_) recorded_->begin_step(placed(read(0, 0)), num_microbatches);
 }
 
@@ -98,6 +101,7 @@ void ModelExecutor::forward(int stage, int micro) {
   InFlight& flight = in_flight_[{stage, micro}];
   flight.passage = Passage(microbatch);
   flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
+  if (model_.groups().at[Axis::Tensor] == 0) auxiliaries_.add(micro, flight.passage.take_auxiliaries());
   if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
 }
 

@@ -14,6 +14,7 @@
 #include "braid/train/batch_source.h"
 #include "braid/train/recorded_microbatches.h"
 #include "braid/train/stage_model.h"
+#include "braid/train/step_auxiliaries.h"
 
 namespace braid {
 
@@ -38,13 +39,17 @@ class ModelExecutor final : public StageExecutor {
   // Called by reduce_grad of the last of the rank's stages.
   std::function<void()> on_reduce;
   // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
-  // and the backward that follows does nothing. For training on one rank with an accumulating sink.
+  // and the backward that follows does nothing. For training on one rank with an accumulating sink, of a model whose
+  // blocks hand in nothing.
   void record_with(MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
   // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
   // In training the mean over the microbatch's sequences, in evaluation the sum over those that count, which depends on
   // no batch. Waits for the device.
   std::vector<double> losses() const;
+  // What the blocks of this rank's stages have handed in during the last step in training; on tensor ranks but the
+  // first, which would say the same, zeros. Waits for the device.
+  AuxiliaryNumbers auxiliaries() const { return auxiliaries_.numbers(); }
   // Of what this rank has read for the last step in training (BatchSource::hash), added up.
   uint64_t sample_hash() const { return sample_hash_; }
 
@@ -98,6 +103,7 @@ class ModelExecutor final : public StageExecutor {
   std::map<Place, InFlight> in_flight_;
   std::map<Place, at::Tensor> input_gradients_;  // from the backward to whoever asks for it
   at::Tensor losses_m_;                          // float64, where the model is; undefined without the last stage
+  StepAuxiliaries auxiliaries_;
   std::unique_ptr<RecordedMicrobatches> recorded_;
 };
 

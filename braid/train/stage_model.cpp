@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
-#include "braid/nn/model.h"
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
 
@@ -14,6 +13,16 @@ namespace {
 std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
   const std::vector<int> units = stage_units(spec, num_stages);
   return pieces_of(units[stage], units[stage + 1], spec.model.layers);
+}
+
+AuxiliarySpec auxiliaries_of(const ModelParams& blocks) {
+  AuxiliarySpec all;
+  for (const BlockSpec& block : blocks) {
+    const AuxiliarySpec& of_block = block.auxiliaries;
+    all.losses.insert(all.losses.end(), of_block.losses.begin(), of_block.losses.end());
+    all.counts.insert(all.counts.end(), of_block.counts.begin(), of_block.counts.end());
+  }
+  return all;
 }
 
 }  // namespace
@@ -48,9 +57,11 @@ at::ScalarType scalar_type(DType dtype) {
   return at::kFloat;
 }
 
-StageModel::StageModel(const RunSpec& spec, const RankGroups& groups) : groups_(groups) {
-  const ModelParams all = model_params(spec.model, groups.tensor->rank(), groups.tensor->size());
+StageModel::StageModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker)
+    : groups_(groups), maker_(maker) {
+  const ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
+  auxiliaries_ = auxiliaries_of(all);
   std::vector<BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
     for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
@@ -103,7 +114,7 @@ void StageModel::build(const RunSpec& spec, int index) {
   const Recompute policy = stage_recompute(spec.memory, index);
   const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_, kept_by_layers(policy)};
   for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
-    stage.blocks.push_back(model_block(spec.model, piece, *store_, rank));
+    stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }
   const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
   const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/memory/segments.h"
+#include "braid/nn/model.h"
 #include "braid/optim/grad_norm.h"
 #include "braid/param/unit_sink.h"
 #include "braid/spec/run_spec.h"
@@ -18,7 +19,9 @@ namespace braid {
 class StageModel {
  public:
   // `spec.model.vocab` is resolved. `groups` must outlive this.
-  StageModel(const RunSpec& spec, const RankGroups& groups);
+  StageModel(const RunSpec& spec, const RankGroups& groups) : StageModel(spec, groups, model_maker(spec.model)) {}
+  // Of what `maker`, which outlives this, makes.
+  StageModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker);
 
   // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
   const Segments& segments(int stage) const { return *stages_.at(stage).segments; }
@@ -46,6 +49,8 @@ class StageModel {
   }
   // Names of the whole model's parameters, the same on every rank.
   const ParamOrder& order() const { return order_; }
+  // What the whole model's blocks hand in, the same on every rank.
+  const AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
 
  private:
   struct Stage {
@@ -57,7 +62,9 @@ class StageModel {
   void build(const RunSpec& spec, int stage);
 
   const RankGroups& groups_;
+  const ModelMaker& maker_;
   ParamOrder order_;
+  AuxiliarySpec auxiliaries_;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<GradSink> sink_;
   UnitSink* unit_sink_ = nullptr;

@@ -1,8 +1,6 @@
 // Three collectives that are under way at the same time.
 #include "braid/train/step_exchange.h"
 
-#include <ATen/ops/zeros.h>
-
 #include <numeric>
 
 #include "braid/optim/grad_norm.h"
@@ -10,52 +8,79 @@
 namespace braid {
 namespace {
 
-// Sums of doubles that travel behind the losses. A hash goes in halves, of which sums over any number of ranks are
-// exact.
-enum Sum { kSquares, kHashLow, kHashHigh, kNumSums };
-constexpr int kHalf = 32;
+using Parts = std::map<std::string, RankSums::Part>;  // by name, the same ones on all ranks
 
-double total(const double* losses, int64_t count) { return std::accumulate(losses, losses + count, 0.0); }
+double total(std::span<const double> numbers) { return std::accumulate(numbers.begin(), numbers.end(), 0.0); }
+double mean(std::span<const double> numbers) { return total(numbers) / static_cast<double>(numbers.size()); }
+
+// A hash in halves, of which sums over any number of ranks are exact.
+constexpr int kHalf = 32;
+std::vector<double> halves(uint64_t hash) {
+  return {static_cast<double>(hash & ((uint64_t{1} << kHalf) - 1)), static_cast<double>(hash >> kHalf)};
+}
+uint64_t from_halves(std::span<const double> sums) {
+  return static_cast<uint64_t>(sums[0]) + (static_cast<uint64_t>(sums[1]) << kHalf);
+}
+
+Parts added(RankSums& sums, const std::map<std::string, std::vector<double>>& own) {
+  Parts parts;
+  for (const auto& [name, numbers] : own) parts[name] = sums.add(numbers);
+  return parts;
+}
 
 GradNormExchange started_norm(StageModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
 }
 
-// The losses, and behind them the sums that are none.
-at::Tensor with_sums(const OwnNumbers& own, double own_norm) {
-  const int64_t count = own.losses.numel();
-  const auto all = at::zeros({count + kNumSums}, at::kDouble);
-  all.narrow(0, 0, count).copy_(own.losses);
-  double* const sums = all.mutable_data_ptr<double>() + count;
-  sums[kSquares] = own_norm * own_norm;
-  sums[kHashLow] = static_cast<double>(own.sample_hash & ((uint64_t{1} << kHalf) - 1));
-  sums[kHashHigh] = static_cast<double>(own.sample_hash >> kHalf);
-  return all;
-}
+// What a rank tells in numbers that are summed.
+class Summed {
+ public:
+  Summed(const OwnNumbers& own, double own_norm)
+      : losses_(sums_.add(own.losses)),
+        squares_(sums_.add({own_norm * own_norm})),
+        hash_(sums_.add(halves(own.sample_hash))),
+        auxiliary_losses_(added(sums_, own.auxiliaries.losses)),
+        auxiliary_counts_(added(sums_, own.auxiliaries.counts)) {}
+
+  void start(Communicator& told) { sums_.start(told); }
+  void finish(StepNumbers& numbers) {
+    sums_.finish();
+    numbers.loss = mean(sums_.of(losses_));
+    numbers.squares = sums_.of(squares_)[0];
+    numbers.sample_hash = from_halves(sums_.of(hash_));
+    for (const auto& [name, part] : auxiliary_losses_) numbers.auxiliary_losses[name] = mean(sums_.of(part));
+    for (const auto& [name, part] : auxiliary_counts_) {
+      const auto counts = sums_.of(part);
+      numbers.auxiliary_counts[name].assign(counts.begin(), counts.end());
+    }
+  }
+
+ private:
+  RankSums sums_;
+  RankSums::Part losses_, squares_, hash_;
+  Parts auxiliary_losses_, auxiliary_counts_;
+};
 
 }  // namespace
 
-double total_loss(const at::Tensor& losses, Communicator& world) {
-  world.all_reduce(losses, ReduceOp::Sum).wait_host();
-  return total(losses.const_data_ptr<double>(), losses.numel());
+double total_loss(const std::vector<double>& losses, Communicator& world) {
+  RankSums sums;
+  const RankSums::Part all = sums.add(losses);
+  sums.start(world);
+  sums.finish();
+  return total(sums.of(all));
 }
 
 StepNumbers exchanged(StageModel& model, const OwnNumbers& own) {
   Communicator& told = *model.groups().step_report;
   GradNormExchange norm = started_norm(model);
   RowsInFlight rows = start_gathering(own.row, told);
-  const at::Tensor all = with_sums(own, norm.own());
-  Work summed = told.all_reduce(all, ReduceOp::Sum);
+  Summed summed(own, norm.own());
+  summed.start(told);
 
   StepNumbers numbers;
-  summed.wait_host();
-  const int64_t count = own.losses.numel();
-  const double* const losses = all.const_data_ptr<double>();
-  const double* const sums = losses + count;
-  numbers.loss = total(losses, count) / static_cast<double>(count);
-  numbers.squares = sums[kSquares];
-  numbers.sample_hash = static_cast<uint64_t>(sums[kHashLow]) + (static_cast<uint64_t>(sums[kHashHigh]) << kHalf);
+  summed.finish(numbers);
   numbers.grad_norm = norm.finish();
   numbers.rows = finish_gathering(rows);
   return numbers;

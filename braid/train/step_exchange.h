@@ -1,34 +1,39 @@
-// What the ranks tell each other at the end of a step: the losses, the parts of the gradients' norm, the times and what
-// was read. It draws no conclusion from any of it.
+// What the ranks tell each other at the end of a step: the losses, what blocks handed in beside them, the parts of the
+// gradients' norm, the times and what was read. It draws no conclusion from any of it.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <map>
+#include <string>
 #include <vector>
 
+#include "braid/train/rank_sums.h"
 #include "braid/train/stage_model.h"
+#include "braid/train/step_auxiliaries.h"
 #include "braid/train/timeline_exchange.h"
 
 namespace braid {
 
 // By global microbatch, the losses this rank knows and 0 for the others; a sum over the world only ever adds zeros, so
-// all ranks add the losses in the same order whatever the layout. Blocks; `losses` becomes that sum. Collective.
-double total_loss(const at::Tensor& losses, Communicator& world);
+// all ranks add the losses in the same order whatever the layout. Blocks. Collective.
+double total_loss(const std::vector<double>& losses, Communicator& world);
 
 // What one rank tells.
 struct OwnNumbers {
-  at::Tensor losses;  // as for total_loss()
+  std::vector<double> losses;  // as for total_loss()
   BusyRow row;
-  uint64_t sample_hash = 0;  // of what this rank alone speaks for
+  uint64_t sample_hash = 0;      // of what this rank alone speaks for
+  AuxiliaryNumbers auxiliaries;  // the same; losses by microbatch as `losses`
 };
 
 // The same on all ranks of the world, but for the norm where replicas have gradients of their own.
 struct StepNumbers {
   double loss = 0;
-  double grad_norm = 0;       // of the gradients as they are, of this rank's replica
-  double squares = 0;         // of grad_norm, added over all replicas
-  std::vector<BusyRow> rows;  // by world rank
-  uint64_t sample_hash = 0;   // added over all ranks, modulo 2^64
+  double grad_norm = 0;                            // of the gradients as they are, of this rank's replica
+  double squares = 0;                              // of grad_norm, added over all replicas
+  std::vector<BusyRow> rows;                       // by world rank
+  uint64_t sample_hash = 0;                        // added over all ranks, modulo 2^64
+  std::map<std::string, double> auxiliary_losses;  // as in StepReport
+  std::map<std::string, std::vector<double>> auxiliary_counts;
 };
 
 // The gradients of `model` are final. Blocks until all ranks have told theirs. Collective.

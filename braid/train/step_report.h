@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "braid/param/memory_account.h"
@@ -27,6 +29,10 @@ struct StepReport {
   int64_t sync_bytes = 0;               // sent by this rank for replication in this step
   int64_t sync_bytes_across_nodes = 0;  // of these
   std::vector<MemoryUse> memory;        // per world rank; peaks since the run began (run_training)
+  // What the model's blocks handed in, by name (nn/auxiliary.h): of losses the mean over the step's microbatches,
+  // without their coefficients; of counts the sums. `loss` has nothing of either.
+  std::map<std::string, double> auxiliary_losses;
+  std::map<std::string, std::vector<double>> auxiliary_counts;
 };
 
 }  // namespace braid

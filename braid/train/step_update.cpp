@@ -41,6 +41,8 @@ void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport&
   report.sample_hash = numbers.sample_hash;
   report.grad_norm = norm_of_replicas(numbers, parts);
   report.loss_scale = scale_of(parts);
+  report.auxiliary_losses = numbers.auxiliary_losses;
+  report.auxiliary_counts = numbers.auxiliary_counts;
   for (const BusyRow& row : numbers.rows) report.memory.push_back(row.memory);
   const DeviceMesh& mesh = parts.model.groups().mesh;
   const int num_told = static_cast<int>(numbers.rows.size());

@@ -1,8 +1,6 @@
 // The step, spelled out once for every layout.
 #include "braid/train/trainer.h"
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -52,13 +50,13 @@ bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
 }
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
-    : Trainer(spec, step_schedule(spec), corpus, world) {}
+    : Trainer(spec, corpus, world, model_maker(spec.model)) {}
 
-Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world)
-    : spec_(spec),
-      origin_(corpus.origin),
-      groups_(std::make_unique<RankGroups>(DeviceMesh(spec.mesh), StageLayout(schedule), world, shard_data(spec))),
-      model_(std::make_unique<StageModel>(spec_, *groups_)) {
+Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker)
+    : spec_(spec), origin_(corpus.origin) {
+  const Schedule schedule = step_schedule(spec_);
+  groups_ = std::make_unique<RankGroups>(DeviceMesh(spec_.mesh), StageLayout(schedule), world, shard_data(spec_));
+  model_ = std::make_unique<StageModel>(spec_, *groups_, maker);
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = make_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
@@ -72,7 +70,8 @@ Trainer::Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& co
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
-  if (records_graphs(spec_, schedule)) training_->executor.record_with(cuda_graph);
+  const bool hands_in = !model_->auxiliaries().empty();  // a replay runs no block that could
+  if (records_graphs(spec_, schedule) && !hands_in) training_->executor.record_with(cuda_graph);
 }
 
 Trainer::~Trainer() = default;
@@ -101,10 +100,7 @@ StepReport Trainer::step() {
   StepReport report;
   report.step = num_steps_ + 1;
   report.learning_rate = learning_rate();
-  finish_step(step_parts(),
-              {losses(*training_, *groups_->step_report), busy_row(spans_, memory()),
-               groups_->at[Axis::Tensor] == 0 ? training_->executor.sample_hash() : 0},
-              report);
+  finish_step(step_parts(), own_numbers(), report);
   report.seconds = now_seconds() - begin;
   report.tokens_per_second = static_cast<double>(int64_t{spec_.train.batch} * spec_.model.context) / report.seconds;
   report.sync_bytes = replication_->bytes_sent() - bytes_before;
@@ -166,23 +162,30 @@ double Trainer::evaluate() {
   for (int64_t step = 0; step * spec_.train.batch < sequences; ++step) {
     evaluation_->executor.begin_step(step);
     evaluation_->runtime.run_step();
-    sum += total_loss(losses(*evaluation_, groups_->world), groups_->world);
+    sum += total_loss(told(*evaluation_, groups_->world, evaluation_->executor.losses()), groups_->world);
   }
   const double loss = sum / static_cast<double>(sequences);
   if (!std::isfinite(loss)) throw RunError(cat("step ", num_steps_, ": validation loss ", loss, " is not finite"));
   return loss;
 }
 
-// Of all microbatches, or of those of this replica: its own are at their places.
-at::Tensor Trainer::losses(const Pass& pass, const Communicator& told) const {
-  const bool all = told.size() == groups_->world.size();
-  const int count = all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches();
-  auto losses = at::zeros({count}, at::kDouble);
-  if (groups_->at[Axis::Tensor] != 0) return losses;
-  const auto mine = pass.executor.losses();
-  double* const first = losses.mutable_data_ptr<double>() + (all ? pass.batches.global_micro(0) : 0);
-  std::copy(mine.begin(), mine.end(), first);
-  return losses;
+// `own`, which this rank has of its microbatches, by those of all `ranks`: its own are at their places. Tensor ranks
+// have the same, and the first of them speaks.
+std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const {
+  const bool all = ranks.size() == groups_->world.size();
+  std::vector<double> placed(all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches());
+  if (groups_->at[Axis::Tensor] != 0) return placed;
+  std::copy(own.begin(), own.end(), placed.begin() + (all ? pass.batches.global_micro(0) : 0));
+  return placed;
+}
+
+OwnNumbers Trainer::own_numbers() const {
+  const Communicator& ranks = *groups_->step_report;
+  const ModelExecutor& executor = training_->executor;
+  OwnNumbers own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
+  for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
+  if (groups_->at[Axis::Tensor] == 0) own.sample_hash = executor.sample_hash();
+  return own;
 }
 
 MemoryUse Trainer::memory() const {

@@ -25,6 +25,8 @@ class Trainer {
  public:
   // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this.
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world);
+  // Of the model that `maker`, which outlives this, makes of spec.model.
+  Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker);
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
@@ -63,9 +65,8 @@ class Trainer {
  private:
   struct Pass;  // a schedule with what runs it
 
-  Trainer(const RunSpec& spec, const Schedule& schedule, const Corpus& corpus, Communicator& world);
-
-  at::Tensor losses(const Pass& pass, const Communicator& told) const;
+  std::vector<double> told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const;
+  OwnNumbers own_numbers() const;
   double loss_scale() const;
   double loss_weight() const;
   double learning_rate() const;

@@ -27,6 +27,12 @@ TEST(MetricsLine, KeepsTheOrder) {
   EXPECT_EQ(MetricsLine().text(), "{}");
 }
 
+TEST(MetricsLine, NamedNumbersAreAnObject) {
+  const std::map<std::string, double> named{{"blocks.1.router.balance", 1.25}, {"a \"name\"", -0.0}};
+  EXPECT_EQ(MetricsLine().add("losses", named).text(),
+            R"({"losses":{"a \"name\"":-0.0,"blocks.1.router.balance":1.25}})");
+}
+
 TEST(MetricsLine, DoublesReadBackBitForBit) {
   using Limits = std::numeric_limits<double>;
   for (double value : {0.0, -0.0, 1.0, -5.0, 0.1, 1.0 / 3, 1e22, 1e300, Limits::min(), Limits::denorm_min(),

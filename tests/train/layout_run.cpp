@@ -59,11 +59,15 @@ std::ostream& operator<<(std::ostream& out, const ScheduleOnMesh& layout) {
 }
 
 void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
+  on_every_rank(spec, model_maker(spec.model), body);
+}
+
+void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::function<void(Trainer&)>& body) {
   const Corpus corpus = tiny_corpus();
   run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    Trainer trainer(spec, corpus, world);
+    Trainer trainer(spec, corpus, world, maker);
     body(trainer);
   });
 }
@@ -109,10 +113,12 @@ void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held w
   }
 }
 
-LayoutResult train_layout(const RunSpec& spec) {
+LayoutResult train_layout(const RunSpec& spec) { return train_layout(spec, model_maker(spec.model)); }
+
+LayoutResult train_layout(const RunSpec& spec, const ModelMaker& maker) {
   LayoutResult result;
   std::mutex lock;
-  on_every_rank(spec, [&](Trainer& trainer) {
+  on_every_rank(spec, maker, [&](Trainer& trainer) {
     const bool first_rank = trainer.groups().world.rank() == 0;
     for (int step = 0; step < spec.train.steps; ++step) {
       const StepReport report = trainer.step();
@@ -122,6 +128,8 @@ LayoutResult train_layout(const RunSpec& spec) {
       result.losses.push_back(report.loss);
       result.grad_norms.push_back(report.grad_norm);
       result.sample_hashes.push_back(report.sample_hash);
+      result.auxiliary_losses.push_back(report.auxiliary_losses);
+      result.auxiliary_counts.push_back(report.auxiliary_counts);
     }
     const std::scoped_lock hold(lock);
     collect(trainer, result.params, Held::Weights);
