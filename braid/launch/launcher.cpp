@@ -17,13 +17,12 @@ class ThreadLauncher final : public Launcher {
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override {
     check(num_ranks > 0, "a world has at least one rank");
     std::vector<std::string> values(num_ranks);
-    run_ranks(
-        num_ranks,
-        [&](Communicator& world) {
-          take_threads(num_ranks, options);
-          values[world.rank()] = body(world);
-        },
-        {options.deadline_seconds, options.make_queue});
+    run_ranks(num_ranks,
+              [&](Communicator& world) {
+                take_threads(num_ranks, options);
+                values[world.rank()] = body(world);
+              },
+              {options.deadline_seconds, options.make_queue});
     return values;
   }
 };

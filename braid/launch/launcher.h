@@ -49,7 +49,8 @@ template <class Body>
 auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, const LaunchOptions& options = {}) {
   using Value = std::invoke_result_t<const Body&, Communicator&>;
   std::vector<Value> values;
-  for (const auto& bytes : start.run(num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
+  for (const auto& bytes : start.run(
+           num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
     auto value = unpacked<Value>(bytes);
     check(value.has_value(), "what a rank returned comes home whole");
     values.push_back(std::move(*value));

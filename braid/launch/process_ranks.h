@@ -28,7 +28,8 @@ namespace braid {
 //
 // Each rank is in a process group of its own, so that a signal reaches it once, by way of the caller: SIGHUP, SIGINT,
 // SIGQUIT and SIGTERM are passed on to the ranks and, when all have ended, raised here, unless `options.signals` leaves
-// them to the caller; SIGTSTP stops the ranks and the caller until that is continued. Ranks die with the calling thread.
+// them to the caller; SIGTSTP stops the ranks and the caller until that is continued. Ranks die with the calling
+// thread.
 //
 // Throws ConfigError, and forks nothing, for more than 64 ranks and when the process runs another thread already: a
 // fork would leave the locks which that thread may hold locked for ever. LibTorch starts threads with the first large

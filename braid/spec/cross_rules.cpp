@@ -183,7 +183,8 @@ std::vector<CrossRule> launch_rules() {
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },
        [](const View&) {
          return std::string(
-             "must be \"threads\" with train.device = \"cuda\": its libraries are opened before ranks start, and a fork "
+             "must be \"threads\" with train.device = \"cuda\": its libraries are opened before ranks start, and a "
+             "fork "
              "of a process that has them open cannot use them");
        }},
   };

@@ -54,10 +54,10 @@ std::vector<double> step_seconds(const RunSpec& spec, const Corpus& corpus, int 
 
 void measure(Setting& setting, const Corpus& corpus, int steps) {
   const RunSpec& spec = setting.spec;
-  std::vector<double> seconds = values_by_rank(
-      launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
-      [&](Communicator& world) { return step_seconds(spec, corpus, steps, world); },
-      {.threads_per_rank = spec.train.threads, .signals = SignalsTo::Caller})[0];
+  std::vector<double> seconds =
+      values_by_rank(launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
+                     [&](Communicator& world) { return step_seconds(spec, corpus, steps, world); },
+                     {.threads_per_rank = spec.train.threads, .signals = SignalsTo::Caller})[0];
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<int64_t>(seconds.size() / 2), seconds.end());
   setting.point.step_seconds = seconds[seconds.size() / 2];
   const double tokens = static_cast<double>(int64_t{spec.train.batch} * spec.model.context);

@@ -20,7 +20,6 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
-#include "braid/spec/problems.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
@@ -32,13 +31,6 @@
 #include "braid/train/trainer.h"
 
 namespace braid {
-
-// Of what one rank brings home.
-template <class Pack>
-void members(Pack& pack, RunEnd& end) {
-  pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
-}
-
 namespace {
 
 // Ranks that fail or end are known at once, be they threads or processes, and a schedule is proved before it runs. A
@@ -100,8 +92,8 @@ struct SharedByRanks {
   const RunStart& start;
   const Corpus& corpus;
   const std::vector<std::string>& choices;  // made before ranks start
-  EvaluatedText& evaluated;  // asked by rank 0 only
-  RunObserver& observer;     // hears rank 0 only
+  EvaluatedText& evaluated;                 // asked by rank 0 only
+  RunObserver& observer;                    // hears rank 0 only
   const std::function<bool()>& stop_requested;
 };
 
@@ -258,12 +250,11 @@ class RankLoop {
 };
 
 void tell_of_start(const SharedByRanks& shared, int64_t first_step) {
-  RunStart told = shared.start;
-  told.first_step = first_step;
-  shared.observer.on_start(told);
-  for (const auto& choices : {shared.choices, shared.corpus.choices}) {
-    for (const std::string& choice : choices) shared.observer.on_choice(choice);
-  }
+  RunStart start = shared.start;
+  start.first_step = first_step;
+  shared.observer.on_start(start);
+  for (const std::string& choice : shared.choices) shared.observer.on_choice(choice);
+  for (const std::string& choice : shared.corpus.choices) shared.observer.on_choice(choice);
 }
 
 // The life of a rank. Rank 0 speaks for all.
@@ -290,7 +281,6 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   refuse_problems(spec);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
-
   install_memory_accounting();
   const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus);

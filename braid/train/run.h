@@ -46,6 +46,11 @@ struct RunEnd {
   Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
+// What world rank 0 brings home of it (launch/packed.h); the rest is known there.
+template <class Pack>
+void members(Pack& pack, RunEnd& end) {
+  pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
+}
 
 // Told where world rank 0 runs, in order: on its thread, or in its process, so that what it remembers is gone with that
 // (run.ranks). Exceptions end the run on all ranks.

@@ -26,16 +26,18 @@ std::vector<std::string> complaints(const std::function<void(RunSpec& spec)>& ch
 
 TEST(ProcessRankRules, SixtyFourRanksAreTheMost) {
   EXPECT_TRUE(complaints([](RunSpec& spec) { spec.mesh.data = 64; }).empty());
-  EXPECT_EQ(complaints([](RunSpec& spec) { spec.mesh.data = 65; }),
-            std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" for more than 64 ranks (65); nearest "
-                                     "valid is \"threads\""});
+  EXPECT_EQ(
+      complaints([](RunSpec& spec) { spec.mesh.data = 65; }),
+      std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" for more than 64 ranks (65); nearest "
+                               "valid is \"threads\""});
 }
 
 TEST(ProcessRankRules, ServersAndDevicesWantThreads) {
-  EXPECT_EQ(complaints([](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }),
-            std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with parameter server, since servers "
-                                     "are threads that the workers, being threads too, share; nearest valid is "
-                                     "\"threads\""});
+  EXPECT_EQ(
+      complaints([](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }),
+      std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with parameter server, since servers "
+                               "are threads that the workers, being threads too, share; nearest valid is "
+                               "\"threads\""});
   EXPECT_EQ(complaints([](RunSpec& spec) { spec.train.device = DeviceKind::Cuda; }),
             std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with train.device = \"cuda\": its "
                                      "libraries are opened before ranks start, and a fork of a process that has them "
