@@ -4,9 +4,11 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
@@ -49,7 +51,8 @@ TEST_P(BothLaunchers, ranks_are_what_was_asked_for_and_compute_with_their_thread
     EXPECT_EQ(rank.threads, 3);
     EXPECT_GE(rank.queued, 1);
   }
-  for (const Seen& rank : values_by_rank(launcher_, 64, seen, {.make_queue = queue})) EXPECT_EQ(rank.threads, 1);
+  const int share = std::max(1, num_cores() / 4);
+  for (const Seen& rank : values_by_rank(launcher_, 4, seen, {.make_queue = queue})) EXPECT_EQ(rank.threads, share);
 }
 
 TEST_P(BothLaunchers, an_error_comes_home_with_its_type_and_all_it_carries) {

@@ -3,6 +3,7 @@
 //
 // This process computes nothing, so that it may fork. What threads make is made in a process of its own, which is
 // forked for it.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,10 @@ constexpr int kSteps = 3, kFewRanks = 4;
 // Writes down what it hears where every process sees it.
 class Listener final : public RunObserver {
  public:
-  void on_start(const RunStart& start) override { first_step[0] = start.first_step; }
+  void on_start(const RunStart& start) override {
+    first_step[0] = start.first_step;
+    process[0] = getpid();
+  }
   void on_step(const StepReport& report) override {
     losses[report.step - 1] = report.loss;
     for (size_t rank = 0; rank < report.memory.size(); ++rank) peaks[rank] = report.memory[rank].peak_total_bytes;
@@ -46,6 +50,7 @@ class Listener final : public RunObserver {
   bool fails = false;
   SharedArray<double> losses{kSteps}, evaluated;
   SharedArray<int64_t> first_step, peaks{kFewRanks};  // peaks by rank, in bytes
+  SharedArray<int> process;
 };
 
 class RunOnProcesses : public ScratchFolder {
@@ -89,6 +94,7 @@ class RunOnProcesses : public ScratchFolder {
     lay_out(processes);
     run_in_a_process_of_its_own(threads, of_threads);
     const RunEnd end = run(processes, of_processes);
+    EXPECT_NE(of_processes.process[0], getpid());
     EXPECT_EQ(of_processes.all_losses(), of_threads.all_losses());
     EXPECT_EQ(of_processes.evaluated[0].load(), of_threads.evaluated[0].load());
     expect_same_files(cat("step-", kSteps), "threads", "processes");
@@ -149,6 +155,7 @@ TEST_F(RunOnProcesses, parts_of_the_model_are_measured_with_the_same_bytes) {
   measured.model.vocab = 257;
   measured.mesh.tensor = 2;
   const std::vector<Unit> on_processes = profiled_units(measured, 1);
+  EXPECT_EQ(memory_use(0).peak_total_bytes, 0) << "of this process";
   ASSERT_EQ(on_processes.size(), 10u);
   measured.run.ranks = RanksAs::Threads;
   run_forked(1, [&](Communicator&) {
@@ -171,16 +178,20 @@ TEST_F(RunOnProcesses, a_measured_partition_is_one_list_for_all_and_a_sample_is_
   const RunEnd end = run(measured, listener);
   EXPECT_NE(end.spec.pipeline.partition.find(','), std::string::npos) << end.spec.pipeline.partition;
   GenerateOptions options{.prompt = "quick ", .num_tokens = 8, .ranks = RanksAs::Processes};
-  SharedArray<int> heard;
-  const std::string text = generate(end.checkpoint, options, [&](const std::string&) { ++heard[0]; });
+  SharedArray<int> process;
+  const std::string text = generate(end.checkpoint, options, [&](const std::string&) { process[0] = getpid(); });
   EXPECT_FALSE(text.empty());
-  EXPECT_GT(heard[0], 0);
+  EXPECT_NE(process[0], 0);
+  EXPECT_NE(process[0], getpid());
   options.ranks = RanksAs::Threads;
   run_forked(1, [&](Communicator&) { EXPECT_EQ(generate(end.checkpoint, options, nullptr), text); });
 }
 
 TEST_F(RunOnProcesses, scaling_is_measured) {
-  const auto measured = measure_scaling(spec("run", RanksAs::Processes), {.ranks = {1, 2}, .steps = 1});
+  RunSpec run = spec("run", RanksAs::Processes);
+  run.train.threads = at::get_num_threads() + 1;
+  const auto measured = measure_scaling(run, {.ranks = {1, 2}, .steps = 1});
+  EXPECT_NE(at::get_num_threads(), run.train.threads) << "this thread was a rank";
   ASSERT_EQ(measured.strong.size(), 2u);
   for (const auto& point : measured.strong) EXPECT_GT(point.step_seconds, 0);
 }
