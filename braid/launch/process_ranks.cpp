@@ -143,6 +143,7 @@ class ProcessWorld {
 
   // An exception that left this would go on in the parent's code.
   [[noreturn]] void live(int rank, int line) noexcept {
+    std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
     const std::string outcome = RankProcess(world_, rank, options_).run(body_);
     flush_all();
     write_all(line, outcome);

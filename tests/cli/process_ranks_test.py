@@ -1,10 +1,14 @@
 """braid train whose ranks are processes, as a user calls it: it says and leaves what it does on threads, signals save, and
 a rank that is killed is named."""
+import fcntl
 import os
 import pathlib
+import pty
 import re
+import select
 import signal
 import subprocess
+import termios
 import time
 import unittest
 
@@ -35,13 +39,15 @@ class ProcessRanks(TinyRun):
     def test_a_run_says_and_leaves_what_it_does_on_threads_and_goes_on_on_either(self):
         words = ["mesh.pipe=2", 'train.sample_prompt="the "', "train.sample_tokens=5"]
         threads = self.trained(*words)
-        samples = [self.braid("sample", "run", "--tokens", "9", "--seed", "3").stdout]
+        sample = ["sample", "run", "--tokens", "9", "--seed", "3", "--prompt", "a brown fox "]
+        samples = [self.braid(*sample).stdout]
         (self.path / "run").rename(self.path / "threads")
         processes = self.trained(*words, PROCESSES)
-        samples.append(self.braid("sample", "run", "--tokens", "9", "--seed", "3").stdout)
+        samples.append(self.braid(*sample).stdout)
         self.assertEqual(said_of(processes), said_of(threads))
         self.assertIn("drawn in run/timeline.svg", processes.stdout)
         self.assertEqual(samples[0], samples[1])
+        self.assertEqual(samples[1].count("a brown fox "), 1, samples[1])
         for name in ("sample.txt", "step-3/model.safetensors", "step-6/optimizer.safetensors"):
             self.assertEqual(*((self.path / run / name).read_bytes() for run in ("threads", "run")), name)
         for name in ("timeline.svg", "trace.json", "config.toml"):
@@ -94,6 +100,26 @@ class ProcessRanks(TinyRun):
         self.assertIn("rank 1", told)
         self.assertIn("killed by signal 9 (Killed)", told)
         self.wait_until_gone(ranks)
+
+    def test_a_terminal_that_stops_writers_in_its_background_shows_the_run(self):
+        ours, theirs = pty.openpty()
+        settings = termios.tcgetattr(theirs)
+        settings[3] |= termios.TOSTOP
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
+
+        def with_a_terminal():
+            os.setsid()
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+        process = self.started("mesh.data=2", PROCESSES, stdin=theirs, stdout=theirs, preexec_fn=with_a_terminal)
+        os.close(theirs)
+        said = b""
+        while b"bubble of the last step" not in said:
+            self.assertTrue(select.select([ours], [], [], 60)[0], said)
+            said += os.read(ours, 4096)
+        self.assertIn(b"6/6 ", said)
+        self.assertEqual(process.wait(timeout=120), 0)
+        os.close(ours)
 
     def wait_until_gone(self, ranks):
         for number in ranks.values():
