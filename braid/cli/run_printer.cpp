@@ -96,6 +96,12 @@ Progress progress_of(const StepReport& report, int64_t steps) {
   return progress;
 }
 
+// ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
+std::string per_byte(const Evaluation& evaluation, const RunSpec& spec) {
+  if (spec.data.tokenizer == "bytes" || std::isnan(evaluation.loss_per_byte)) return "";
+  return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
+}
+
 }  // namespace
 
 RunPrinter::RunPrinter(std::ostream& out, Terminal terminal, Opening opening)
@@ -139,15 +145,10 @@ void RunPrinter::on_choice(const std::string& choice) {
   print_line("chose  " + choice);
 }
 
-// ", 0.6123 per byte"; nothing where tokens are bytes: the two numbers are one then, but for the ends of documents.
-std::string RunPrinter::per_byte(const Evaluation& evaluation) const {
-  if (start_.spec.data.tokenizer == "bytes" || std::isnan(evaluation.loss_per_byte)) return "";
-  return cat(", ", fixed(evaluation.loss_per_byte, 4), " per byte");
-}
-
 void RunPrinter::on_evaluation(const Evaluation& evaluation) {
   log_->evaluation(evaluation);
-  print_line(cat("step ", evaluation.step, "  validation loss ", fixed(evaluation.loss, 4), per_byte(evaluation)));
+  print_line(cat("step ", evaluation.step, "  validation loss ", fixed(evaluation.loss, 4),
+                 per_byte(evaluation, start_.spec)));
 }
 
 bool RunPrinter::knows_evaluation(int64_t step) { return has_evaluation(start_.spec.train.resume, step); }
@@ -164,13 +165,14 @@ void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {
 
 void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ideal_bubble) {
   if (!std::isnan(end.evaluation.loss)) {
-    print_line(cat("validation loss ", fixed(end.evaluation.loss, 4), " nats per token", per_byte(end.evaluation), ", ",
+    print_line(cat("validation loss ", fixed(end.evaluation.loss, 4), " nats per token",
+                   per_byte(end.evaluation, end.spec), ", ",
                    end.evaluation.loss < end.bigram_entropy ? "below" : "not below", " the text's bigram entropy of ",
                    fixed(end.bigram_entropy, 4)));
   }
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
-                 fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", start_.spec.train.out, "/timeline.svg"));
+                 fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/timeline.svg"));
 }
 
 void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal, const std::string& command) {

@@ -1,5 +1,6 @@
 // What a training run shows while it goes on: a progress bar on a terminal, otherwise a line for every step that
-// train.log_every logs. All it hears goes to the run's log too. It knows nothing of files.
+// train.log_every logs. All it hears goes to the run's log too. It knows nothing of files. What it shows after the run
+// it takes from the run's end: it may have heard of the run in another process (run.h).
 #pragma once
 
 #include <functional>
@@ -46,7 +47,6 @@ class RunPrinter final : public RunObserver {
  private:
   void print_line(const std::string& line);   // as far as it can be shown
   void print_shown(const std::string& line);  // as it is
-  std::string per_byte(const Evaluation& evaluation) const;
 
   std::ostream& out_;
   Terminal terminal_;

@@ -16,6 +16,7 @@
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/option_rules.h"
 #include "braid/train/generate.h"
+#include "braid/train/resume.h"
 
 namespace braid {
 namespace {
@@ -86,6 +87,29 @@ std::string standard_input() {
   throw ConfigError(std::move(problems));
 }
 
+// As the run that wrote the checkpoint started its ranks.
+RanksAs saved_ranks(const std::string& directory) {
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  return info.config_toml.empty() ? RanksAs::Threads : saved_spec(info, directory).run.ranks;
+}
+
+// Shows the continuation as it comes, and returns it.
+std::string shown_continuation(const std::string& directory, const GenerateOptions& options) {
+  WholeCharacters text;
+  std::string prompt = text.add(options.prompt);  // shown when there is something behind it
+  return generate(directory, options, [&](const std::string& piece) {
+    if (!piece.empty()) std::cout << std::exchange(prompt, "") << text.add(piece) << std::flush;
+  });
+}
+
+// What is not shown yet. The continuation may have been shown by another process, so all is put together anew.
+std::string rest(const std::string& prompt, const std::string& continuation) {
+  WholeCharacters text;
+  const std::string begin = text.add(prompt);
+  text.add(continuation);
+  return (continuation.empty() ? begin : "") + text.end();
+}
+
 }  // namespace
 
 int sample_command(const Words& words) {
@@ -100,17 +124,14 @@ int sample_command(const Words& words) {
     std::cerr << "braid: passed over " << printable(fault, kMostOfFault) << "\n";
   });
   if (options.prompt == kStandardInput) options.prompt = standard_input();
-  WholeCharacters text;
-  std::string prompt = text.add(options.prompt);  // shown when there is something behind it
   try {
-    generate(directory, options, [&](const std::string& piece) {
-      std::cout << std::exchange(prompt, "") << text.add(piece) << std::flush;
-    });
+    options.ranks = saved_ranks(directory);
+    const std::string continuation = shown_continuation(directory, options);
+    std::cout << rest(options.prompt, continuation) << std::endl;
   } catch (const ConfigError& error) {
     if (options.tokenizer.empty()) throw;
     throw_with_option(error);
   }
-  std::cout << prompt << text.end() << std::endl;
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "braid/cli/stop_signals.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,10 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <new>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -21,11 +26,16 @@ constexpr int64_t kNanoseconds = 1'000'000'000;
 
 enum class Training { NotBegun, Unsaved, Saved };
 
-// A signal handler can reach nothing else.
-std::atomic<Training> training = Training::NotBegun;
-std::atomic<uint64_t> first_event = 0;  // 0: none yet
+// What the process and the ranks that it forks know together.
+struct KnownToRanks {
+  std::atomic<Training> training = Training::NotBegun;
+  std::atomic<uint64_t> first_event = 0;  // 0: none yet
+  pid_t caller = ::getpid();
+};
 static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
+// A signal handler can reach nothing else.
+KnownToRanks* known = nullptr;
 struct sigaction actions_before[std::size(kStopSignals)], others_before[std::size(kIgnoredSignals)];
 
 // Nanoseconds, modulo 2^56, and signal in one, so that both are there at once.
@@ -54,14 +64,18 @@ void say(int signal, const char* what) {
   ::_exit(128 + signal);
 }
 
+// To a rank's process a signal only says that somebody wishes the run to stop; how it ends is its caller's to say.
 void on_stop_signal(int signal) {
   const int error = errno;
-  const Training then = training;
-  if (then == Training::NotBegun) end_at_once(signal, " before the first step: there was nothing to save");
+  const bool is_rank = ::getpid() != known->caller;
+  const Training then = known->training;
+  if (then == Training::NotBegun && !is_rank) {
+    end_at_once(signal, " before the first step: there was nothing to save");
+  }
   const uint64_t event = event_of(signal);
   uint64_t first = 0;
-  const bool is_first = first_event.compare_exchange_strong(first, event);
-  const bool is_same = !is_first && is_soon_after(first, event);
+  const bool is_first = known->first_event.compare_exchange_strong(first, event);
+  const bool is_same = is_rank || (!is_first && is_soon_after(first, event));
   if (then == Training::Saved && !is_same) end_at_once(signal, " after the last step: all is saved");
   if (is_first) {
     say(signal, ": the step is finished and saved; another signal, a moment from now, ends at once");
@@ -71,11 +85,17 @@ void on_stop_signal(int signal) {
   errno = error;
 }
 
+KnownToRanks* in_shared_memory() {
+  void* memory = ::mmap(nullptr, sizeof(KnownToRanks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw RunError(cat("no memory to share with ranks: ", std::strerror(errno)));
+  return static_cast<KnownToRanks*>(memory);
+}
+
 }  // namespace
 
 StopSignals::StopSignals() {
-  training = Training::NotBegun;
-  first_event = 0;
+  if (!known) known = in_shared_memory();
+  new (known) KnownToRanks();
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;
@@ -94,9 +114,9 @@ StopSignals::~StopSignals() {
   for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &others_before[i], nullptr);
 }
 
-void StopSignals::keep_work() { training = Training::Unsaved; }
-void StopSignals::work_is_kept() { training = Training::Saved; }
-int StopSignals::received() { return static_cast<int>(first_event & ((1 << kBitsOfSignal) - 1)); }
+void StopSignals::keep_work() { known->training = Training::Unsaved; }
+void StopSignals::work_is_kept() { known->training = Training::Saved; }
+int StopSignals::received() { return static_cast<int>(known->first_event & ((1 << kBitsOfSignal) - 1)); }
 
 std::string signal_name(int signal) { return std::string("SIG") + sigabbrev_np(signal); }
 

@@ -68,7 +68,8 @@ Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
 
 // Draws the measured timeline above the same step without waiting, writes both with every rank's spans, and prints the
 // closing lines.
-void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
+void show_end(const RunEnd& end, RunPrinter& printer) {
+  const RunSpec& spec = end.spec;
   const Timeline measured = first_pipeline(end.timeline, spec.mesh);
   const Timeline ideal = replay(end.schedule, measured);
   write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
@@ -77,12 +78,14 @@ void show_end(const RunEnd& end, const RunSpec& spec, RunPrinter& printer) {
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 
-void show_sample(const RunEnd& end, const RunSpec& spec) {
+void show_sample(const RunEnd& end) {
+  const RunSpec& spec = end.spec;
   if (spec.train.sample_prompt.empty()) return;
   GenerateOptions options;
   options.prompt = spec.train.sample_prompt;
   options.num_tokens = spec.train.sample_tokens;
   options.seed = spec.train.seed;
+  options.ranks = spec.run.ranks;
   const std::string text = whole_characters(options.prompt + generate(end.checkpoint, options, nullptr));
   write_file(spec.train.out + "/sample.txt", text + "\n");
   std::cout << "sample, also in " << spec.train.out << "/sample.txt:\n" << text << std::endl;
@@ -121,9 +124,9 @@ int train(const Invocation& request, RunSpec spec) {
   spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
   const RunEnd end = run_training(spec, printer, [] { return StopSignals::received() != 0; });
   signals.work_is_kept();
-  show_end(end, spec, printer);
+  show_end(end, printer);
   if (const int signal = StopSignals::received()) return ended_by_signal(signal, end, request, printer);
-  show_sample(end, spec);
+  show_sample(end);
   std::cout.clear();  // a run whose lines nobody reads has ended as well as any
   return 0;
 }

@@ -1,11 +1,9 @@
 // Forking, a rank's life in its process, and what is thrown in the end.
 #include "braid/launch/process_ranks.h"
 
-#include <ATen/Parallel.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -19,7 +17,7 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/shm/shm_communicator.h"
-#include "braid/launch/carried_error.h"
+#include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
@@ -40,9 +38,10 @@ std::vector<std::string> thread_names() {
 void refuse_what_cannot_fork(int num_ranks) {
   check(num_ranks > 0, "a world has at least one rank");
   std::vector<Problem> problems;
-  if (num_ranks > SharedWorld::kMaxRanks) {
-    problems.push_back({"process ranks", cat(num_ranks), cat("must be at most ", SharedWorld::kMaxRanks),
-                        cat(SharedWorld::kMaxRanks)});
+  static_assert(kMaxProcessRanks == SharedWorld::kMaxRanks);
+  if (num_ranks > kMaxProcessRanks) {
+    problems.push_back(
+        {"process ranks", cat(num_ranks), cat("must be at most ", kMaxProcessRanks), cat(kMaxProcessRanks)});
   }
   if (const auto names = thread_names(); names.size() > 1) {
     problems.push_back({.key = "process ranks",
@@ -56,26 +55,25 @@ void refuse_what_cannot_fork(int num_ranks) {
 // The life of a rank, in its process.
 class RankProcess {
  public:
-  RankProcess(SharedWorld& world, int rank, const ProcessRankOptions& options)
+  RankProcess(SharedWorld& world, int rank, const LaunchOptions& options)
       : world_(world), rank_(rank), options_(options) {}
 
   // How it ended.
-  std::string run(const std::function<void(Communicator&)>& body) {
+  std::string run(const Launcher::Body& body) {
     std::unique_ptr<Queue> queue;
     guarded([&] {
       prctl(PR_SET_NAME, cat("rank ", rank_).c_str());
-      const int threads = options_.threads_per_rank;
-      (void)at::get_num_threads();  // only then is the count this process's own
-      at::set_num_threads(threads > 0 ? threads : std::max(1, num_cores() / world_.size()));
+      take_threads(world_.size(), options_);
       queue = options_.make_queue ? options_.make_queue(rank_) : std::make_unique<HostQueue>();
     });
     if (!outcome_.empty()) return outcome_;
     const auto progress = std::make_shared<RankProgress>(world_, rank_);
     const auto communicator = ShmCommunicator::of_world(progress, *queue);
-    guarded([&] { body(*communicator); });
+    std::string value;
+    guarded([&] { value = body(*communicator); });
     guarded([&] { queue->drain(); });
     progress->finish();
-    return outcome_.empty() ? CarriedError::none() : outcome_;
+    return outcome_.empty() ? RankOutcome::returned(std::move(value)) : outcome_;
   }
 
  private:
@@ -84,14 +82,14 @@ class RankProcess {
     try {
       step();
     } catch (...) {
-      world_.fail({rank_, rank_, CarriedError::current_text()});
-      if (outcome_.empty()) outcome_ = CarriedError::current();
+      world_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
+      if (outcome_.empty()) outcome_ = RankOutcome::thrown();
     }
   }
 
   SharedWorld& world_;
   const int rank_;
-  const ProcessRankOptions& options_;
+  const LaunchOptions& options_;
   std::string outcome_;
 };
 
@@ -109,24 +107,32 @@ void write_all(int line, const std::string& bytes) {
   }
 }
 
+std::vector<int> relayed(SignalsTo to) {
+  if (to == SignalsTo::Caller) return {SIGTSTP};
+  return {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+}
+
 class ProcessWorld {
  public:
-  ProcessWorld(int num_ranks, const std::function<void(Communicator&)>& body, const ProcessRankOptions& options)
+  ProcessWorld(int num_ranks, const Launcher::Body& body, const LaunchOptions& options)
       : body_(body),
         options_(options),
         world_(num_ranks, {options.deadline_seconds, num_ranks <= num_cores() ? kSpinTurns : 0}) {}
 
-  void run() {
+  std::vector<std::string> run() {
     const double begin = now_seconds();
     flush_all();
     fork_and_watch();
     rethrow(now_seconds() - begin);
+    std::vector<std::string> values;
+    for (const std::string& message : messages_) values.push_back(RankOutcome::value(message));
+    return values;
   }
 
  private:
   // Signals that came meanwhile are raised at its end, before any error is thrown.
   void fork_and_watch() {
-    SignalRelay signals;
+    SignalRelay signals(relayed(options_.signals));
     Supervisor supervisor(world_, signals, options_.grace_seconds);
     for (int rank = 0; rank < world_.size(); ++rank) {
       supervisor.start([&](int line) { live(rank, line); });
@@ -137,6 +143,7 @@ class ProcessWorld {
 
   // An exception that left this would go on in the parent's code.
   [[noreturn]] void live(int rank, int line) noexcept {
+    std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
     const std::string outcome = RankProcess(world_, rank, options_).run(body_);
     flush_all();
     write_all(line, outcome);
@@ -154,21 +161,29 @@ class ProcessWorld {
 
   void rethrow_of(int rank) const {
     const std::string& message = messages_[rank];
-    if (CarriedError::complete(message)) CarriedError::rethrow(message);
+    if (RankOutcome::complete(message)) RankOutcome::value(message);
   }
 
-  const std::function<void(Communicator&)>& body_;
-  const ProcessRankOptions& options_;
+  const Launcher::Body& body_;
+  const LaunchOptions& options_;
   SharedWorld world_;
   std::vector<std::string> messages_;  // by rank: how it ended
 };
 
 }  // namespace
 
-void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
-                       const ProcessRankOptions& options) {
+std::vector<std::string> ProcessLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
   refuse_what_cannot_fork(num_ranks);
-  ProcessWorld(num_ranks, body, options).run();
+  return ProcessWorld(num_ranks, body, options).run();
+}
+
+void run_process_ranks(int num_ranks, const std::function<void(Communicator& world)>& body,
+                       const LaunchOptions& options) {
+  const auto without_value = [&](Communicator& world) {
+    body(world);
+    return std::string();
+  };
+  ProcessLauncher().run(num_ranks, without_value, options);
 }
 
 }  // namespace braid

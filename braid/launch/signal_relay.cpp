@@ -12,11 +12,11 @@
 
 namespace braid {
 
-SignalRelay::SignalRelay() {
+SignalRelay::SignalRelay(const std::vector<int>& signals) {
   pthread_sigmask(SIG_BLOCK, nullptr, &before_);
   sigset_t held;
   sigemptyset(&held);
-  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP}) {
+  for (int signal : signals) {
     if (sigismember(&before_, signal) == 0) sigaddset(&held, signal);
   }
   descriptor_ = signalfd(-1, &held, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -7,12 +7,12 @@
 
 namespace braid {
 
-// Blocks SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGTSTP in the thread that constructs it, until it is destroyed. A
-// signal that the thread had blocked before stays blocked and is not taken here.
+// Blocks `signals` in the thread that constructs it, until it is destroyed. A signal that the thread had blocked before
+// stays blocked and is not taken here.
 class SignalRelay {
  public:
   // Throws RunError when the system refuses.
-  SignalRelay();
+  explicit SignalRelay(const std::vector<int>& signals);
   // Signals taken meanwhile are raised now, with their usual effect on this process; SIGTSTP is stop()'s.
   ~SignalRelay();
   SignalRelay(const SignalRelay&) = delete;

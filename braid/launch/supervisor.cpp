@@ -9,7 +9,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
-#include "braid/launch/carried_error.h"
+#include "braid/launch/rank_outcome.h"
 
 namespace braid {
 namespace {
@@ -61,7 +61,7 @@ void Supervisor::bury(int rank) {
   ForkedProcess& process = *ranks_[rank];
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !CarriedError::complete(process.heard())) world_.fail({rank, rank, *how});
+  if (how && !RankOutcome::complete(process.heard())) world_.fail({rank, rank, *how});
 }
 
 void Supervisor::kill_late() {

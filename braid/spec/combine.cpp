@@ -83,6 +83,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return spec.optimizer.kind == OptimizerKind::Muon; }},
     {Feature::RatesByName, "groups of parameters", "optimizer.groups",
      [](const RunSpec& spec) { return !spec.optimizer.groups.empty(); }},
+    {Feature::ProcessRanks, "ranks that are processes", "run.ranks",
+     [](const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }},
     {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
 };
 
@@ -147,6 +149,7 @@ const std::vector<Combination>& combinations() {
       {ParameterServers, ShardedOptimizer, Refused, kServersShard},
       {ParameterServers, ShardedGradients, Refused, kServersShard},
       {ParameterServers, ShardedParameters, Refused, kServersShard},
+      {ProcessRanks, ParameterServers, Refused, "servers are threads that the workers, being threads too, share"},
       {ParameterServers, MatrixUpdates, Refused, "servers hold stretches of the parameters, and no matrix as a whole"},
       {ParameterServers, RatesByName, Refused, "servers know no names"},
       {MatrixUpdates, Tensor, Supported, "each rank brings the whole matrix together and makes the same product"},

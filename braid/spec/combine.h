@@ -40,6 +40,7 @@ enum class Feature {
   ParameterServers,      // sync.replication "parameter-server"
   MatrixUpdates,         // optimizer.kind "muon"
   RatesByName,           // optimizer.groups is not empty
+  ProcessRanks,          // run.ranks "processes"
   UserModules,           // a library's user's own torch::nn modules: no key
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;

@@ -170,6 +170,26 @@ std::vector<CrossRule> train_rules() {
   };
 }
 
+bool as_processes(const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }
+
+std::vector<CrossRule> launch_rules() {
+  return {
+      {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
+       [](const View& at) { return !as_processes(at.spec) || num_ranks(at.spec) <= kMaxProcessRanks; },
+       [](const View& at) {
+         return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks (", num_ranks(at.spec), ")");
+       }},
+      {{"run.ranks", "train.device"},
+       [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },
+       [](const View&) {
+         return std::string(
+             "must be \"threads\" with train.device = \"cuda\": its libraries are opened before ranks start, and a "
+             "fork "
+             "of a process that has them open cannot use them");
+       }},
+  };
+}
+
 }  // namespace
 
 int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * spec.mesh.data; }
@@ -185,6 +205,7 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : sync_rules()) all.push_back(std::move(rule));
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));
+    for (auto& rule : launch_rules()) all.push_back(std::move(rule));
     return all;
   }();
   return kRules;

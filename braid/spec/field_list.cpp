@@ -217,13 +217,21 @@ std::vector<Field> train_fields() {
   };
 }
 
+std::vector<Field> run_fields() {
+  return {
+      run<&LaunchSpec::ranks>("run.ranks", one_of<RanksAs>(),
+                              "What ranks are: \"threads\" of one process, or \"processes\" of this host, at most 64, "
+                              "forked before anything is computed; with the same bits."),
+  };
+}
+
 }  // namespace
 
 const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> all;
     for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_fields(), sync_fields(), memory_fields(),
-                      optimizer_fields(), train_fields()}) {
+                      optimizer_fields(), train_fields(), run_fields()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -241,6 +249,7 @@ const std::vector<Section>& sections() {
       {"memory", "What a rank may hold, and what it computes again in place of holding it."},
       {"optimizer", "What updates the parameters, and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
+      {"run", "How the ranks start."},
   };
   return kSections;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/spec/data_spec.h"
+#include "braid/spec/launch_spec.h"
 #include "braid/spec/memory_spec.h"
 #include "braid/spec/mesh_spec.h"
 #include "braid/spec/model_spec.h"
@@ -41,6 +42,7 @@ struct RunSpec {
   MemorySpec memory;
   OptimizerSpec optimizer;
   TrainSpec train;
+  LaunchSpec run;
 
   bool operator==(const RunSpec&) const = default;
 };

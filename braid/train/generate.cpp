@@ -1,7 +1,6 @@
 // Each token is a forward pass over the last `context` tokens.
 #include "braid/train/generate.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
@@ -14,8 +13,8 @@
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
-#include "braid/comm/local/run_ranks.h"
 #include "braid/data/tokenizer.h"
+#include "braid/launch/launcher.h"
 #include "braid/train/resume.h"
 #include "braid/train/stage_model.h"
 #include "braid/train/thread_count.h"
@@ -119,18 +118,17 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
   const auto tokenizer = tokenizer_for(spec, options, directory);
-  std::string text;
-  run_ranks(1, [&](Communicator& world) {
-    at::get_num_threads();
-    at::set_num_threads(options.threads > 0 ? options.threads : threads_to_generate(spec.model, num_cores()));
+  const auto text = [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
     StageModel model(spec, groups);
     load_weights(directory, model.params());
     refuse_weights_not_finite(model.params(), directory);
-    text = continuation(model, spec, *tokenizer, options, on_text);
-  });
-  return text;
+    return continuation(model, spec, *tokenizer, options, on_text);
+  };
+  const int threads = options.threads > 0 ? options.threads : threads_to_generate(spec.model, num_cores());
+  return values_by_rank(launcher(options.ranks), 1, text,
+                        {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
 }  // namespace braid

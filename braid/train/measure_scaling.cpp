@@ -1,12 +1,10 @@
 // A run of its own for every point.
 #include "braid/train/measure_scaling.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "braid/base/host.h"
-#include "braid/comm/local/run_ranks.h"
+#include "braid/launch/launcher.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/spec/problems.h"
 #include "braid/train/compute_device.h"
@@ -44,21 +42,25 @@ void refuse_problems(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) refuse_faulty_schedule(setting.spec);
 }
 
-void measure(Setting& setting, const Corpus& corpus, int steps) {
+// Of each step but the first, on this rank.
+std::vector<double> step_seconds(const RunSpec& spec, const Corpus& corpus, int steps, Communicator& world) {
+  enter_device(spec);
+  Trainer trainer(spec, corpus, world);
+  trainer.step();
   std::vector<double> seconds;
-  run_ranks(DeviceMesh(setting.spec.mesh).num_ranks(), [&](Communicator& world) {
-    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
-    at::set_num_threads(setting.spec.train.threads);
-    enter_device(setting.spec);
-    Trainer trainer(setting.spec, corpus, world);
-    for (int step = 0; step <= steps; ++step) {
-      const double taken = trainer.step().seconds;
-      if (world.rank() == 0 && step > 0) seconds.push_back(taken);
-    }
-  });
+  for (int step = 0; step < steps; ++step) seconds.push_back(trainer.step().seconds);
+  return seconds;
+}
+
+void measure(Setting& setting, const Corpus& corpus, int steps) {
+  const RunSpec& spec = setting.spec;
+  std::vector<double> seconds =
+      values_by_rank(launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
+                     [&](Communicator& world) { return step_seconds(spec, corpus, steps, world); },
+                     {.threads_per_rank = spec.train.threads, .signals = SignalsTo::Caller})[0];
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<int64_t>(seconds.size() / 2), seconds.end());
   setting.point.step_seconds = seconds[seconds.size() / 2];
-  const double tokens = static_cast<double>(int64_t{setting.spec.train.batch} * setting.spec.model.context);
+  const double tokens = static_cast<double>(int64_t{spec.train.batch} * spec.model.context);
   setting.point.tokens_per_second = tokens / setting.point.step_seconds;
 }
 

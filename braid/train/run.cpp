@@ -1,7 +1,6 @@
 // Preparing a run, starting its ranks, and the loop over steps.
 #include "braid/train/run.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
-#include "braid/comm/local/run_ranks.h"
+#include "braid/launch/launcher.h"
 #include "braid/nn/model.h"
 #include "braid/optim/parameter_groups.h"
 #include "braid/param/memory_account.h"
@@ -21,7 +20,6 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
-#include "braid/spec/problems.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
@@ -35,8 +33,8 @@
 namespace braid {
 namespace {
 
-// Thread ranks that fail or end are known at once. A deadline would only end a run whose rank 0 is held up from
-// outside: a paused terminal, a debugger, a slow disk.
+// Ranks that fail or end are known at once, be they threads or processes, and a schedule is proved before it runs. A
+// deadline would only end a run of which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
 
 // Steps between two meetings of replicas that run apart: what a wish to stop may take.
@@ -89,11 +87,13 @@ Wish strongest_wish(Wish mine, Communicator& world) {
 
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
 
-// What the ranks of a run share.
+// What the ranks of a run start with: the same object where they are threads, a copy in each process.
 struct SharedByRanks {
   const RunStart& start;
-  EvaluatedText& evaluated;  // asked by rank 0 only
-  RunObserver& observer;     // hears rank 0 only
+  const Corpus& corpus;
+  const std::vector<std::string>& choices;  // made before ranks start
+  EvaluatedText& evaluated;                 // asked by rank 0 only
+  RunObserver& observer;                    // hears rank 0 only
   const std::function<bool()>& stop_requested;
 };
 
@@ -129,8 +129,6 @@ class RankLoop {
     end.checkpoint = checkpoint_folder(train_.out, saved_step_);
     if (!interrupted) end.evaluation = evaluate();
     end.num_steps = trainer_.num_steps();
-    end.bigram_entropy = start_.bigram_entropy;
-    end.schedule = step_schedule(start_.spec);
     end.timeline = trainer_.timeline();
     return end;
   }
@@ -251,6 +249,27 @@ class RankLoop {
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };
 
+void tell_of_start(const SharedByRanks& shared, int64_t first_step) {
+  RunStart start = shared.start;
+  start.first_step = first_step;
+  shared.observer.on_start(start);
+  for (const std::string& choice : shared.choices) shared.observer.on_choice(choice);
+  for (const std::string& choice : shared.corpus.choices) shared.observer.on_choice(choice);
+}
+
+// The life of a rank. Rank 0 speaks for all.
+RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
+  const RunSpec& spec = shared.start.spec;
+  account_memory_to(world.rank());
+  reset_memory_peak(world.rank());
+  enter_device(spec);
+  Trainer trainer(spec, shared.corpus, world);
+  if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
+  if (world.rank() == 0) tell_of_start(shared, trainer.num_steps());
+  RunEnd end = RankLoop(shared, trainer, world).run();
+  return world.rank() == 0 ? std::move(end) : RunEnd();
+}
+
 }  // namespace
 
 HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
@@ -262,36 +281,19 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   refuse_problems(spec);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
-
   install_memory_accounting();
   const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus);
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  const SharedByRanks shared{start, evaluated, observer, stop_requested};
-  RunEnd end;
-  run_ranks(
-      DeviceMesh(spec.mesh).num_ranks(),
-      [&](Communicator& world) {
-        at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
-        at::set_num_threads(start.threads);
-        account_memory_to(world.rank());
-        reset_memory_peak(world.rank());
-        enter_device(spec);
-        Trainer trainer(spec, corpus, world);
-        if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
-        if (world.rank() == 0) {
-          RunStart told = start;
-          told.first_step = trainer.num_steps();
-          observer.on_start(told);
-          for (const auto& choices : {run.choices, corpus.choices}) {
-            for (const std::string& choice : choices) observer.on_choice(choice);
-          }
-        }
-        RunEnd mine = RankLoop(shared, trainer, world).run();
-        if (world.rank() == 0) end = std::move(mine);
-      },
-      LocalOptions{.deadline_seconds = kNoDeadline});
+  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, stop_requested};
+  RunEnd end = values_by_rank(
+      launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
+      [&](Communicator& world) { return run_rank(shared, world); },
+      {.deadline_seconds = kNoDeadline, .threads_per_rank = start.threads, .signals = SignalsTo::Caller})[0];
+  end.spec = spec;
+  end.bigram_entropy = start.bigram_entropy;
+  end.schedule = step_schedule(spec);
   return end;
 }
 

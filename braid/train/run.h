@@ -37,6 +37,7 @@ struct Evaluation {
 };
 
 struct RunEnd {
+  RunSpec spec;  // resolved, as in RunStart
   int64_t num_steps = 0;
   Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
@@ -45,8 +46,14 @@ struct RunEnd {
   Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
+// What world rank 0 brings home of it (launch/packed.h); the rest is known there.
+template <class Pack>
+void members(Pack& pack, RunEnd& end) {
+  pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
+}
 
-// Told from the thread of world rank 0, in order. Exceptions end the run on all ranks.
+// Told where world rank 0 runs, in order: on its thread, or in its process, so that what it remembers is gone with that
+// (run.ranks). Exceptions end the run on all ranks.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
@@ -74,11 +81,13 @@ class RunObserver {
 // What this machine may be asked for: up to 16 ranks, or four per core where that is more.
 HostLimits host_limits();
 
-// Runs `spec`, whose fields are each valid (parse_run), on thread ranks. train.resume is a checkpoint or empty, and
-// train.out the caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each
-// save and each evaluation; when any rank says yes, all finish that step, save and return; an evaluation that was due
-// there is made when the run is resumed. Throws ConfigError with every problem before any rank starts, RunError,
-// CommError, IoError.
+// Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the
+// caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each save and each
+// evaluation; when any rank says yes, all finish that step, save and return; an evaluation that was due there is made
+// when the run is resumed. Throws ConfigError with every problem before any rank starts, RunError, CommError, IoError.
+//
+// Where ranks are processes (run.ranks), the caller runs no other thread and has not computed with LibTorch, and
+// `stop_requested` is asked in each of them: it looks at memory that they share. Signals are the caller's to answer.
 RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
 
 }  // namespace braid

@@ -1,7 +1,6 @@
 // A model of one transformer block stands for the whole; its pieces run one at a time.
 #include "braid/train/stage_profile.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones_like.h>
@@ -12,7 +11,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
-#include "braid/comm/local/run_ranks.h"
+#include "braid/launch/launcher.h"
 #include "braid/memory/segments.h"
 #include "braid/nn/model.h"
 #include "braid/optim/optimizer.h"
@@ -24,6 +23,12 @@
 #include "braid/train/stage_model.h"
 
 namespace braid {
+
+template <class Pack>
+void members(Pack& pack, Unit& unit) {
+  pack(unit.name, unit.forward, unit.input_grad, unit.weight_grad, unit.activation_bytes, unit.fixed_bytes);
+}
+
 namespace {
 
 constexpr int kWarmUps = 2, kRuns = 5;
@@ -174,16 +179,13 @@ std::vector<Unit> units_of(Pieces pieces, int layers) {
 std::vector<Unit> profiled_units(const RunSpec& spec, int threads) {
   RunSpec one_block = spec;
   one_block.model.layers = 1;
-  Pieces pieces;
-  run_ranks(spec.mesh.tensor, [&](Communicator& tensor) {
-    at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
-    at::set_num_threads(threads);
+  const auto measured = [&](Communicator& tensor) {
     account_memory_to(tensor.rank());
     enter_device(spec);
-    const Pieces mine = measured_pieces(one_block, tensor);
-    if (tensor.rank() == 0) pieces = mine;
-  });
-  return units_of(pieces, spec.model.layers);
+    return units_of(measured_pieces(one_block, tensor), spec.model.layers);
+  };
+  return values_by_rank(launcher(spec.run.ranks), spec.mesh.tensor, measured,
+                        {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
 }  // namespace braid

@@ -17,8 +17,8 @@ namespace braid {
 //
 // Bytes of activations are what the account of memory says is kept from a forward to its backward, outputs included
 // (none where memory is not accounted, on devices); fixed bytes are parameters, gradients, the optimizer's states and
-// masters. `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own, and the times are tensor rank
-// 0's.
+// masters. `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own (run.ranks), and the times are
+// tensor rank 0's.
 std::vector<Unit> profiled_units(const RunSpec& spec, int threads);
 
 }  // namespace braid

@@ -62,7 +62,7 @@ inline std::function<void(Communicator&)> with_expectations(std::function<void(C
 }
 
 // Throws what a rank throws, failed expectations included.
-inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, ProcessRankOptions options = {}) {
+inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, LaunchOptions options = {}) {
   options.deadline_seconds = std::min(options.deadline_seconds, kDeadline);
   run_process_ranks(num_ranks, with_expectations(std::move(body)), options);
 }

@@ -185,6 +185,32 @@ TEST(Signals, of_a_terminal_reach_each_rank_once) {
   close(terminal);
 }
 
+// Of a signal that was handled: by the process that installed the handler, and by its ranks.
+struct Handled {
+  SharedArray<int> by_caller, by_ranks;
+  pid_t caller = getpid();
+};
+const Handled* handled = nullptr;  // handlers reach nothing else
+
+TEST(Signals, that_are_the_callers_reach_it_at_once_and_no_rank) {
+  SharedArray<int> ready;
+  const pid_t caller = started([&] {
+    const Handled told;
+    handled = &told;
+    std::signal(SIGTERM, [](int) { ++(getpid() == handled->caller ? handled->by_caller : handled->by_ranks)[0]; });
+    const auto body = [&](Communicator& world) {
+      ++ready[0];
+      while (told.by_caller[0] + told.by_ranks[0] == 0) std::this_thread::yield();
+      world.barrier().wait_host();
+    };
+    run_process_ranks(2, body, {.signals = SignalsTo::Caller});
+    return told.by_caller[0] == 1 && told.by_ranks[0] == 0 ? 0 : 1;
+  });
+  while (ready[0] < 2) std::this_thread::yield();
+  kill(caller, SIGTERM);
+  EXPECT_EQ(status_of(caller), 0);
+}
+
 // As the kernel abbreviates it: T stopped, S asleep; 0 when there is no such process.
 char state_of(pid_t process) {
   std::string line;

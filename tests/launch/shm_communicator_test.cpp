@@ -32,7 +32,7 @@ TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
 
 TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
   run_forked(4, [](Communicator& world) {
-    for (int round = 0; round < 3 * SharedWorld::kMaxGroups; ++round) {
+    for (int round = 0; round < 3 * SharedWorld::max_groups(4); ++round) {
       auto half = world.split((world.rank() + round) % 2, round % 3 == 0 ? -world.rank() : 0, "half");
       at::Tensor tensor = filled(3, round, world.rank());
       half->all_reduce(tensor, ReduceOp::Sum).wait_host();
@@ -46,7 +46,7 @@ TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
 TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
   const auto body = [](Communicator& world) {
     std::vector<std::unique_ptr<Communicator>> groups;
-    for (int i = 0; i < SharedWorld::kMaxGroups; ++i) groups.push_back(world.split(0, 0, "another"));
+    for (int i = 0; i < SharedWorld::max_groups(2); ++i) groups.push_back(world.split(0, 0, "another"));
   };
   try {
     run_forked(2, body);
@@ -54,6 +54,14 @@ TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
   } catch (const RunError& error) {
     EXPECT_STREQ(error.what(), "no room for another group of process ranks: all 256 are in use");
   }
+}
+
+// As on the mesh of a run: each of them has some ten groups, and may be alone in most.
+TEST(ShmCommunicator, has_room_for_ten_groups_of_each_of_64_ranks) {
+  run_forked(64, [](Communicator& world) {
+    std::vector<std::unique_ptr<Communicator>> groups;
+    for (int i = 0; i < 10; ++i) groups.push_back(world.split(world.rank(), 0, "alone"));
+  });
 }
 
 // 16 MiB of messages that nobody wants yet, in a ring of one.
@@ -83,7 +91,7 @@ TEST(ShmCommunicator, messages_overtake_those_of_other_tags) {
 
 TEST(ShmCommunicator, works_outlive_their_group) {
   for (bool lags : {false, true}) {
-    ProcessRankOptions options;
+    LaunchOptions options;
     if (lags) options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank, 5e-3); };
     run_forked(
         3,

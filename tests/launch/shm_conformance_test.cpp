@@ -18,7 +18,7 @@ struct OnProcesses {
 struct OnProcessesWithDelayedQueue {
   static constexpr int kPrograms = 50;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
-    ProcessRankOptions options;
+    LaunchOptions options;
     options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
     launch_tests::run_forked(num_ranks, body, options);
   }

@@ -45,9 +45,11 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
                                 out, overwrite, resume, sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 21);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 21);
-  [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = run;
-  EXPECT_EQ(sections().size(), 8u);
+  [[maybe_unused]] const auto& [ranks] = run.run;
+  EXPECT_EQ(num_fields("run"), 1);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 21 + 1);
+  [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i] = run;
+  EXPECT_EQ(sections().size(), 9u);
 }
 
 TEST(Fields, AreDistinctAndDescribed) {

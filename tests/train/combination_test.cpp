@@ -178,13 +178,14 @@ TEST_F(TableCombinations, ATableOfActionsCombinesAsItsScheduleDoes) {
   }
 }
 
-// Which features no configuration switches on: their cells are tested where they live.
+// Those that no configuration switches on, and ranks that are processes (this one runs threads), are tested where they
+// live.
 TEST(Combinations, EveryFeatureOfAConfigurationIsSwitchedHere) {
   for (int i = 0; i < kNumFeatures; ++i) {
     const auto feature = static_cast<Feature>(i);
     const bool switched = std::any_of(std::begin(kSwitches), std::end(kSwitches),
                                       [&](const Switch& known) { return known.feature == feature; });
-    const bool elsewhere = feature == TablePipeline || key(feature).empty();
+    const bool elsewhere = feature == TablePipeline || feature == ProcessRanks || key(feature).empty();
     EXPECT_NE(switched, elsewhere) << text(feature);
   }
 }

@@ -51,13 +51,13 @@ struct SharedWorld::FailureWords {
 
 SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks), options_(options) {
   check(num_ranks > 0 && num_ranks <= kMaxRanks, cat("a world has 1 to ", kMaxRanks, " process ranks"));
-  const size_t n = num_ranks;
+  const size_t n = num_ranks, num_groups = max_groups_;
   Layout layout;
   const size_t failure = layout.take(sizeof(FailureWords)), ranks = layout.take(n * sizeof(RankWords)),
-               groups = layout.take(kMaxGroups * sizeof(GroupWords)),
-               members = layout.take(kMaxGroups * n * sizeof(MemberWords)),
+               groups = layout.take(num_groups * sizeof(GroupWords)),
+               members = layout.take(num_groups * n * sizeof(MemberWords)),
                pairs = layout.take(n * n * sizeof(PairWords)),
-               slots = layout.take(kMaxGroups * n * Slot::kPerMember * sizeof(Slot)),
+               slots = layout.take(num_groups * n * Slot::kPerMember * sizeof(Slot)),
                rings = layout.take(n * n * PairWords::kRingBytes);
   mapped_bytes_ = layout.end();
   void* mapping =
@@ -69,7 +69,7 @@ SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks)
   mapping_ = static_cast<std::byte*>(mapping);
   failure_ = array_at<FailureWords>(mapping_ + failure, 1);
   ranks_ = array_at<RankWords>(mapping_ + ranks, n);
-  groups_ = array_at<GroupWords>(mapping_ + groups, kMaxGroups);
+  groups_ = array_at<GroupWords>(mapping_ + groups, num_groups);
   members_ = reinterpret_cast<MemberWords*>(mapping_ + members);
   pairs_ = array_at<PairWords>(mapping_ + pairs, n * n);
   slots_ = reinterpret_cast<Slot*>(mapping_ + slots);
@@ -119,14 +119,14 @@ void SharedWorld::end(int rank) {
 }
 
 GroupId SharedWorld::claim_group() {
-  for (int32_t area = 0; area < kMaxGroups; ++area) {
+  for (int32_t area = 0; area < max_groups_; ++area) {
     int nobody = 0;
     if (!groups_[area].users.compare_exchange_strong(nobody, kClaimed)) continue;
     const GroupId group{area, groups_[area].generation.fetch_add(1) + 1};
     for (int rank = 0; rank < num_ranks_; ++rank) new (&member(group, rank)) MemberWords();
     return group;
   }
-  throw RunError(cat("no room for another group of process ranks: all ", kMaxGroups, " are in use"));
+  throw RunError(cat("no room for another group of process ranks: all ", max_groups_, " are in use"));
 }
 
 void SharedWorld::settle_group(GroupId group, int num_members) {

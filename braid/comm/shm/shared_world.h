@@ -5,6 +5,7 @@
 // Slots and rings are touched only where they are used, so that most of the mapping is never memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +56,8 @@ struct GroupId {
 class SharedWorld {
  public:
   static constexpr int kMaxRanks = 64;
-  static constexpr int kMaxGroups = 256;  // alive at a time
+  // Groups alive at a time: as many as ranks have that are each alone in every group.
+  static constexpr int max_groups(int num_ranks) { return std::max(256, 16 * num_ranks); }
   static constexpr GroupId kWorldGroup = {0, 1};
 
   struct Options {
@@ -87,7 +89,7 @@ class SharedWorld {
   void end(int rank);
   bool ended(int rank) const { return ranks_[rank].ended.load(); }
 
-  // Claims an unused area and resets its words. Throws RunError when all kMaxGroups are in use.
+  // Claims an unused area and resets its words. Throws RunError when all max_groups() are in use.
   GroupId claim_group();
   // The claimed area belongs to `num_members` ranks, each of which releases it once, possibly before this.
   void settle_group(GroupId group, int num_members);
@@ -111,7 +113,7 @@ class SharedWorld {
 
   void ring_all();
 
-  const int num_ranks_;
+  const int num_ranks_, max_groups_ = max_groups(num_ranks_);
   const Options options_;
   size_t mapped_bytes_ = 0;
   std::byte* mapping_ = nullptr;

@@ -1,53 +1,20 @@
-// A list of texts, each behind its length; the first says which error it is.
-#include "braid/launch/carried_error.h"
+// A list of texts: the first says whether there is a value or which error, the others are what it carries.
+#include "braid/launch/rank_outcome.h"
 
 #include <c10/util/Exception.h>
 
-#include <cstdint>
-#include <cstring>
 #include <exception>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/launch/packed.h"
 
 namespace braid {
 namespace {
 
 using Texts = std::vector<std::string>;
-
-std::string packed(const Texts& texts) {
-  std::string bytes;
-  const auto append = [&](uint64_t number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
-  append(texts.size());
-  for (const std::string& text : texts) {
-    append(text.size());
-    bytes += text;
-  }
-  return bytes;
-}
-
-std::optional<Texts> unpacked(const std::string& bytes) {
-  size_t at = 0;
-  const auto number = [&]() -> std::optional<uint64_t> {
-    uint64_t value;
-    if (bytes.size() - at < sizeof value) return std::nullopt;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    at += sizeof value;
-    return value;
-  };
-  const auto count = number();
-  if (!count) return std::nullopt;
-  Texts texts;
-  while (texts.size() < *count) {
-    const auto length = number();
-    if (!length || bytes.size() - at < *length) return std::nullopt;
-    texts.push_back(bytes.substr(at, *length));
-    at += *length;
-  }
-  return texts;
-}
 
 // IoError keeps its reason only as the end of what it says.
 std::string reason_of(const IoError& error) {
@@ -92,11 +59,11 @@ Texts texts_of_current() {
 
 }  // namespace
 
-std::string CarriedError::none() { return packed({"none"}); }
+std::string RankOutcome::returned(std::string value) { return packed(Texts{"value", std::move(value)}); }
 
-std::string CarriedError::current() { return packed(texts_of_current()); }
+std::string RankOutcome::thrown() { return packed(texts_of_current()); }
 
-std::string CarriedError::current_text() {
+std::string RankOutcome::text_of_thrown() {
   try {
     throw;
   } catch (const c10::Error& error) {
@@ -108,14 +75,14 @@ std::string CarriedError::current_text() {
   }
 }
 
-bool CarriedError::complete(const std::string& bytes) { return unpacked(bytes).has_value(); }
+bool RankOutcome::complete(const std::string& bytes) { return unpacked<Texts>(bytes).has_value(); }
 
-void CarriedError::rethrow(const std::string& bytes) {
-  const auto read = unpacked(bytes);
-  check(read && !read->empty(), "only a whole error can be thrown again");
+std::string RankOutcome::value(const std::string& bytes) {
+  const auto read = unpacked<Texts>(bytes);
+  check(read && !read->empty(), "only a whole outcome can be read");
   const Texts& texts = *read;
   const std::string& type = texts[0];
-  if (type == "none") return;
+  if (type == "value") return texts.at(1);
   if (type == "ConfigError") throw_config_error(texts);
   if (type == "CommError") throw CommError({texts.at(1), std::stoi(texts.at(2)), std::stod(texts.at(3)), texts.at(4)});
   if (type == "IoError") throw IoError(texts.at(1), std::stoll(texts.at(2)), texts.at(3));

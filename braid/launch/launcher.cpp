@@ -1,0 +1,44 @@
+// Thread ranks behind the interface, and the choice between the two.
+#include "braid/launch/launcher.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "braid/base/host.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/launch/process_ranks.h"
+
+namespace braid {
+namespace {
+
+class ThreadLauncher final : public Launcher {
+ public:
+  std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override {
+    check(num_ranks > 0, "a world has at least one rank");
+    std::vector<std::string> values(num_ranks);
+    run_ranks(num_ranks,
+              [&](Communicator& world) {
+                take_threads(num_ranks, options);
+                values[world.rank()] = body(world);
+              },
+              {options.deadline_seconds, options.make_queue});
+    return values;
+  }
+};
+
+}  // namespace
+
+const Launcher& launcher(RanksAs ranks) {
+  static const ThreadLauncher threads;
+  static const ProcessLauncher processes;
+  if (ranks == RanksAs::Processes) return processes;
+  return threads;
+}
+
+void take_threads(int num_ranks, const LaunchOptions& options) {
+  (void)at::get_num_threads();  // the first question fixes the thread's own count (docs/libtorch_probe.md)
+  at::set_num_threads(options.threads_per_rank > 0 ? options.threads_per_rank : std::max(1, num_cores() / num_ranks));
+}
+
+}  // namespace braid

@@ -1,0 +1,64 @@
+// Starting the ranks of a world: one function runs on each of them, and what it returns or throws comes home as a
+// value. How ranks start is the implementation's business: as threads of this process (comm/local/run_ranks.h) or as
+// processes of this host (process_ranks.h). Nobody may rely on what a rank changes in memory beyond its communicator.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/comm/communicator.h"
+#include "braid/launch/packed.h"
+#include "braid/spec/launch_spec.h"
+
+namespace braid {
+
+// Who answers SIGHUP, SIGINT, SIGQUIT and SIGTERM that are sent to the caller of process ranks while they run.
+// Ranks: each is sent the signal, and when all have ended, the caller. Caller: it alone, at once; ranks die with it.
+enum class SignalsTo { Ranks, Caller };
+
+struct LaunchOptions {
+  double deadline_seconds = 300;  // of every wait, less time in which a process is stopped; passing it aborts the world
+  int threads_per_rank = 0;       // that LibTorch computes with; 0: an equal share of the cores, at least one
+  // Makes rank `rank`'s queue, where the rank is; null: HostQueue.
+  std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
+  // Of processes. Once a rank has failed the others learn it at their next wait; those that live longer are killed.
+  double grace_seconds = 10;
+  SignalsTo signals = SignalsTo::Ranks;  // of processes
+};
+
+class Launcher {
+ public:
+  using Body = std::function<std::string(Communicator& world)>;
+
+  virtual ~Launcher() = default;
+
+  // Runs `body` on `num_ranks` ranks, each with its communicator of the world, and returns by rank what it returned.
+  // When a body throws, the world is aborted with its message and, after all ranks have ended, the error of the one
+  // that failed first is thrown here: errors of base/errors.h with their type and all they carry.
+  virtual std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const = 0;
+};
+
+const Launcher& launcher(RanksAs ranks);
+
+// Launcher::run() for a body that returns a value which packed() knows.
+template <class Body>
+auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, const LaunchOptions& options = {}) {
+  using Value = std::invoke_result_t<const Body&, Communicator&>;
+  std::vector<Value> values;
+  for (const auto& bytes : start.run(
+           num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
+    auto value = unpacked<Value>(bytes);
+    check(value.has_value(), "what a rank returned comes home whole");
+    values.push_back(std::move(*value));
+  }
+  return values;
+}
+
+// For launchers, on the rank's thread: LibTorch computes with the rank's threads from here on.
+void take_threads(int num_ranks, const LaunchOptions& options);
+
+}  // namespace braid

@@ -1,0 +1,132 @@
+"""braid train whose ranks are processes, as a user calls it: it says and leaves what it does on threads, signals save, and
+a rank that is killed is named."""
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+import unittest
+
+from tiny_run import ENDLESS, TinyRun
+
+PROCESSES = "run.ranks=processes"
+
+
+def said_of(done):
+    """Lines that do not depend on the clock."""
+    return [line for line in done.stdout.splitlines() if re.match("model|data|mesh|step [0-9]+  |validation|sample", line)]
+
+
+def ranks_of(process):
+    """The processes of its ranks, by rank."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            _, name, rest = re.split(r"[()]", stat.read_text())
+        except (OSError, ValueError):
+            continue
+        if rest.split()[1] == str(process.pid) and name.startswith("rank "):
+            found[int(name.split()[1])] = int(stat.parent.name)
+    return found
+
+
+class ProcessRanks(TinyRun):
+    def test_a_run_says_and_leaves_what_it_does_on_threads_and_goes_on_on_either(self):
+        words = ["mesh.pipe=2", 'train.sample_prompt="the "', "train.sample_tokens=5"]
+        threads = self.trained(*words)
+        sample = ["sample", "run", "--tokens", "9", "--seed", "3", "--prompt", "a brown fox "]
+        samples = [self.braid(*sample).stdout]
+        (self.path / "run").rename(self.path / "threads")
+        processes = self.trained(*words, PROCESSES)
+        samples.append(self.braid(*sample).stdout)
+        self.assertEqual(said_of(processes), said_of(threads))
+        self.assertIn("drawn in run/timeline.svg", processes.stdout)
+        self.assertEqual(samples[0], samples[1])
+        self.assertEqual(samples[1].count("a brown fox "), 1, samples[1])
+        for name in ("sample.txt", "step-3/model.safetensors", "step-6/optimizer.safetensors"):
+            self.assertEqual(*((self.path / run / name).read_bytes() for run in ("threads", "run")), name)
+        for name in ("timeline.svg", "trace.json", "config.toml"):
+            self.assertTrue((self.path / "run" / name).exists(), name)
+        self.assertEqual(self.losses(), self.losses("threads"))
+        steps = [line for line in self.metrics() if line["kind"] == "step"]
+        self.assertTrue(all(len(step["peak_memory_bytes"]) == 2 and min(step["peak_memory_bytes"]) > 0 for step in steps))
+
+    def test_a_signal_saves_and_ends_with_its_code(self):
+        process = self.started(*ENDLESS, "mesh.data=2", PROCESSES)
+        self.line_of(process, "step 1/")
+        process.send_signal(signal.SIGTERM)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 143, told)
+        self.assertEqual(told, "braid: SIGTERM: the step is finished and saved; another signal, a moment from now, ends "
+                               "at once\n")
+        self.assertIn("interrupted by SIGTERM: stopped cleanly after step", said)
+        name, = self.checkpoints()
+        last = [line for line in self.metrics() if line["kind"] == "step"][-1]["step"]
+        self.assertEqual(name, f"step-{last}")
+        command = said.splitlines()[-1]
+        self.assertIn(PROCESSES, command)
+        again = subprocess.run(f"{command} train.steps={last + 1}", shell=True, cwd=self.path, text=True,
+                               capture_output=True, timeout=120)
+        self.assertEqual(again.returncode, 0, again.stderr)
+
+    def test_a_signal_to_a_rank_is_one_to_the_run_and_a_second_one_to_the_caller_ends_at_once(self):
+        process = self.started("train.steps=100000", "train.eval_every=1", "train.eval_sequences=400000000",
+                               "train.save_every=1", "train.out=other", "mesh.data=2", PROCESSES)
+        self.line_of(process, "step 1  weights")  # a long evaluation comes next
+        ranks = ranks_of(process)
+        self.assertEqual(sorted(ranks), [0, 1])
+        os.kill(ranks[1], signal.SIGTERM)
+        self.assertIn("braid: SIGTERM", process.stderr.readline())
+        for _ in range(4):  # a second event to the caller, were it sent there
+            time.sleep(0.1)
+            os.kill(ranks[1], signal.SIGTERM)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        self.assertEqual(process.returncode, 130)
+        self.wait_until_gone(ranks)
+
+    def test_a_rank_that_is_killed_is_named_and_nobody_is_left(self):
+        process = self.started(*ENDLESS, "mesh.data=2", PROCESSES)
+        self.line_of(process, "step 1/")
+        ranks = ranks_of(process)
+        os.kill(ranks[1], signal.SIGKILL)
+        _, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 3)
+        self.assertIn("rank 1", told)
+        self.assertIn("killed by signal 9 (Killed)", told)
+        self.wait_until_gone(ranks)
+
+    def test_a_terminal_that_stops_writers_in_its_background_shows_the_run(self):
+        ours, theirs = pty.openpty()
+        settings = termios.tcgetattr(theirs)
+        settings[3] |= termios.TOSTOP
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
+
+        def with_a_terminal():
+            os.setsid()
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+        process = self.started("mesh.data=2", PROCESSES, stdin=theirs, stdout=theirs, preexec_fn=with_a_terminal)
+        os.close(theirs)
+        said = b""
+        while b"bubble of the last step" not in said:
+            self.assertTrue(select.select([ours], [], [], 60)[0], said)
+            said += os.read(ours, 4096)
+        self.assertIn(b"6/6 ", said)
+        self.assertEqual(process.wait(timeout=120), 0)
+        os.close(ours)
+
+    def wait_until_gone(self, ranks):
+        for number in ranks.values():
+            stat = pathlib.Path(f"/proc/{number}/stat")
+            while stat.exists() and ") Z " not in stat.read_text():  # a zombie where nobody buries orphans
+                pass
+
+
+if __name__ == "__main__":
+    unittest.main()
