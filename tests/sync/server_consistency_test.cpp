@@ -22,7 +22,7 @@ class NullRun {
     if (late_) clocks_.back() = kGone;
     LocalServersOptions options{.num_servers = 1 + static_cast<int>(draw(3) % 2)};
     options.server = {.consistency = consistency,
-                      .staleness = staleness,
+                      .staleness = staleness(),
                       .num_workers = num_workers_,
                       .num_initial = num_workers_ - late_};
     LocalServers servers({at::kFloat, 8, {}}, options);
@@ -30,15 +30,11 @@ class NullRun {
     servers.finish();
   }
 
+  int64_t staleness() const { return static_cast<int64_t>(draw(1) % 4); }
   int64_t furthest() const { return furthest_; }
 
  private:
   uint64_t draw(uint64_t what) const { return random_bits(stream_key(seed_, "run"), what); }
-
- public:
-  const int64_t staleness = static_cast<int64_t>(draw(1) % 4);
-
- private:
   void work(int worker, LocalServers& servers) {
     const bool is_late = late_ && worker == num_workers_ - 1;
     const uint64_t delays = stream_key(seed_, std::to_string(worker));
@@ -46,7 +42,7 @@ class NullRun {
     const auto channel = servers.worker_channel(worker);
     ServerClient client(servers.shares(), servers.rule(),
                         {.consistency = consistency_,
-                         .staleness = staleness,
+                         .staleness = staleness(),
                          .pull_every = 1 + static_cast<int>(draw(6) % 3),
                          .deadline_seconds = kDeadline},
                         *channel);
@@ -92,8 +88,8 @@ TEST(SspServer, NobodyIsEverFurtherAheadThanTheBoundAndNobodyHangs) {
   std::map<int64_t, int64_t> reached;
   for (uint64_t seed = 0; seed < count; ++seed) {
     const NullRun run(Consistency::Ssp, seed);
-    ASSERT_LE(run.furthest(), run.staleness) << "seed " << seed;
-    reached[run.staleness] = std::max(reached[run.staleness], run.furthest());
+    ASSERT_LE(run.furthest(), run.staleness()) << "seed " << seed;
+    reached[run.staleness()] = std::max(reached[run.staleness()], run.furthest());
   }
   for (int64_t staleness = 0; staleness < 4; ++staleness) EXPECT_EQ(reached[staleness], staleness);
 }
