@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/sync/reducers/plain_reducer.h"
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/tied_uses.h"
 
 namespace braid {
 namespace {
@@ -66,27 +66,10 @@ void BucketedAllReduce::finish() {
   flush();
   for (const int bucket : order_.order()) reducer_->advance(bucket);
   for (const int bucket : order_.order()) reducer_->finish(bucket);
-  add_tied_uses();
+  bytes_of_ties_ += add_tied_uses(store_, groups_.tied);
   if (!order_is_learnt_) learn_order();
   choose_ways();
   order_.begin_step();
-}
-
-// use 0 + use 1, whether both are on this rank or one on either end of the pipeline: the same two operands, so the same
-// bits.
-void BucketedAllReduce::add_tied_uses() {
-  for (Parameter& param : store_.params()) {
-    if (param.uses == 1) continue;
-    if (static_cast<int>(param.local_uses.size()) < param.uses) {
-      groups_.tied.all_reduce(param.main_grad, ReduceOp::Sum).order_before(groups_.tied.queue());
-      bytes_of_ties_ += all_reduce_bytes(param.main_grad, groups_.tied.size());
-      continue;
-    }
-    for (size_t use = 1; use < param.use_grads.size(); ++use) {
-      auto slice = param.use_grads[use].slice;
-      if (slice.data_ptr() != param.main_grad.data_ptr()) param.main_grad.add_(slice);
-    }
-  }
 }
 
 // Both ends of a pipeline may hold a tied parameter, and owe different residuals: the second end is told by its use.

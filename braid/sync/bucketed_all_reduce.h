@@ -53,7 +53,6 @@ class BucketedAllReduce final : public Replication {
   void make_plan();
   void launch_complete();
   at::Tensor slice(int bucket) const;
-  void add_tied_uses();
   ReplicationState saved(const ReducerState& state) const;
   void learn_order();
   void choose_ways();
