@@ -13,8 +13,8 @@
 namespace braid {
 
 // Buckets in the order backward completes them, which is the reverse of the store's; extra slices of tied parameters
-// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early. Only of the parameters
-// that are `here` (null: all): the slices of one bucket touch, so a bucket ends where others come between.
+// come last. The first bucket is closed at `first_bucket_mb`, so that communication starts early. Only parameters that
+// are `here` (null: all) have buckets: the slices of one touch, so it ends where other parameters come between.
 struct BucketPlan {
   std::vector<BucketShape> buckets;
   std::unordered_map<std::string, std::vector<int>> of_param;  // the bucket of each of a parameter's slices

@@ -2,8 +2,8 @@
 // these parameters are summed over this group, nor tied uses, nor what a bucket becomes on its way (grad_reducer.h).
 //
 // The first step launches in the order of the plan. After it the group follows the order in which the buckets became
-// complete on its rank 0. Groups that share ranks do not wait for one another: every communicator carries buckets of one
-// order, and a rank launches all of its buckets before it waits for any.
+// complete on its rank 0. Groups that share ranks do not wait for one another: a communicator carries the buckets of one
+// order, and a rank launches those of all its groups before it waits for any.
 #pragma once
 
 #include <memory>
