@@ -2,7 +2,7 @@
 // these parameters are summed over this group, nor tied uses, nor what a bucket becomes on its way (grad_reducer.h).
 //
 // The first step launches in the order of the plan. After it the group follows the order in which the buckets became
-// complete on its rank 0. Groups that share ranks do not wait for one another: a communicator carries the buckets of one
+// complete on its rank 0. Groups that share ranks do not wait for one another: a communicator carries buckets of one
 // order, and a rank launches those of all its groups before it waits for any.
 #pragma once
 
