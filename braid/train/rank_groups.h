@@ -38,10 +38,9 @@ struct RankGroups {
   bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };
 
-// For each set of axes but all of kSampleAxes along which gradients of the store's parameters are summed: the ranks
-// among groups.replicas that hold copies of these. None of them in a model whose parameters are split along the tensor
-// axis alone. check() fails where a parameter is split over data ranks, which are whole replicas. Collective over
-// groups.replicas.
+// The groups over which gradients are summed of parameters that are split along one of kSampleAxes: one for each set of
+// axes that summed_axes() gives in `store`, cut from groups.replicas. Empty where no parameter is. check() fails where
+// one is split over data ranks, which are whole replicas. Collective over groups.replicas.
 std::vector<SumGroup> sum_groups(const RankGroups& groups, const ParamStore& store);
 
 }  // namespace braid
