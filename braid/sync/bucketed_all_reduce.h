@@ -34,7 +34,7 @@ struct SumGroup {
 struct AllReduceOptions {
   std::unique_ptr<GradReducer> reducer = nullptr;  // over ReplicaGroups::data; null: plain
   int model_part = 0;                              // as SumGroup's, of all other parameters
-  std::vector<SumGroup> apart = {};  // in an order that all replicas share; none has the axes of another
+  std::vector<SumGroup> apart = {};                // in an order that all replicas share; none has the axes of another
 };
 
 // "reducer.residual/replica.1/wte", "reducer.directions/part.0/wte".

@@ -31,7 +31,7 @@ struct ReplicationParts {
   int model_part = 0;                    // tells ranks apart that hold other parts of the same parameters
   uint64_t seed = 0;
   std::vector<SumGroup> sum_groups = {};  // for parameters that are split along one of kSampleAxes; without reducers
-  OptimizerSpec optimizer = {};                             // of parameter servers
+  OptimizerSpec optimizer = {};           // of parameter servers
   int64_t num_steps = std::numeric_limits<int64_t>::max();  // of the run; the last one leaves all replicas alike
 };
 

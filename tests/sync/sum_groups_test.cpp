@@ -38,8 +38,8 @@ TEST(BucketedAllReduce, AParameterIsSummedOverTheRanksThatHoldCopiesOfIt) {
       spec.bucket_mb = spec.first_bucket_mb = 0.004;
       spec.compression = compression;
       spec.overlap = OverlapChoice::On;
-      const auto sync = make_replication(spec, {world, *alone, *alone, *alone},
-                                         {.store = store, .sum_groups = experts_apart(world)});
+      const auto sync =
+          make_replication(spec, {world, *alone, *alone, *alone}, {.store = store, .sum_groups = experts_apart(world)});
       for (int step = 0; step < 4; ++step) {
         sync->begin_step(step);
         for (const Parameter& param : store.params()) param.main_grad.fill_(1 << world.rank());
