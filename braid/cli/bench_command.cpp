@@ -17,9 +17,12 @@
 namespace braid {
 namespace {
 
-std::vector<ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, const MeshSpec& mesh) {
+std::vector<ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, MeshSpec mesh) {
   std::vector<ScalingPoint> all;
-  for (const auto& [data, seconds, tokens] : measured) all.push_back({data * mesh.pipe * mesh.tensor, seconds, tokens});
+  for (const auto& [data, seconds, tokens] : measured) {
+    mesh.data = data;
+    all.push_back({static_cast<int>(num_ranks(mesh)), seconds, tokens});
+  }
   return all;
 }
 

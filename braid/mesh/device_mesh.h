@@ -22,6 +22,8 @@ class AxisSet {
   }
   constexpr bool has(Axis axis) const { return bits_ >> static_cast<int>(axis) & 1; }
   constexpr AxisSet complement() const { return AxisSet(~bits_ & ((1u << kNumAxes) - 1)); }
+  constexpr AxisSet operator|(AxisSet other) const { return AxisSet(bits_ | other.bits_); }
+  constexpr AxisSet operator-(AxisSet other) const { return AxisSet(bits_ & ~other.bits_); }
   bool operator==(const AxisSet&) const = default;
 
  private:

@@ -76,9 +76,13 @@ Placement split_segments(const Index& shape, int dim, int segments, Share share)
   return split_segments(shape, dim, Index(segments, shape[dim] / segments), share);
 }
 
+AxisSet copied_axes(const Placement& placement) { return AxisSet{Axis::Pipe}.complement() - placement.sharded; }
+
+AxisSet summed_axes(const Placement& placement) { return kSampleAxes - placement.sharded; }
+
 bool counts_once(const Placement& placement, const Coords& coords) {
   for (const Axis axis : {Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor}) {
-    if (!placement.sharded.has(axis) && coords[axis] != 0) return false;
+    if (copied_axes(placement).has(axis) && coords[axis] != 0) return false;
   }
   return true;
 }

@@ -60,9 +60,23 @@ Placement split_segments(const Index& shape, int dim, const Index& extents, Shar
 // The same for `segments` equal ones.
 Placement split_segments(const Index& shape, int dim, int segments, Share share);
 
+// The axes along which ranks see other samples, or other tokens of a sample.
+inline constexpr AxisSet kSampleAxes{Axis::Data, Axis::Context, Axis::Expert};
+
+// The axes along which ranks hold copies: all that the parameter is not split along, but for the pipe axis, whose ranks
+// hold other parameters.
+AxisSet copied_axes(const Placement& placement);
+// Those of them along which gradients are summed: copies there see other samples. Tensor ranks see the same ones, and
+// copies on them get equal gradients.
+//
+//                        pipe   data   context   expert   tensor
+//   dense, replicated           sum    sum       sum      copy
+//   dense, split                sum    sum       sum      split
+//   of an expert                sum    sum       split    copy
+AxisSet summed_axes(const Placement& placement);
+
 // Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when
-// its coordinate is 0 on every axis along which copies lie. The pipe axis is left out: stages hold different
-// parameters.
+// its coordinate is 0 on every axis along which copies lie.
 bool counts_once(const Placement& placement, const Coords& coords);
 
 }  // namespace braid

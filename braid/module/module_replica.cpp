@@ -20,15 +20,15 @@ namespace {
 // A layer's parameters, whole while this lives.
 class WholeLayer {
  public:
-  WholeLayer(Replication& replication, int layer) : replication_(replication), layer_(layer) {
-    replication.acquire(layer, Phase::Forward);
+  WholeLayer(ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
+    parameters.acquire(layer, Phase::Forward);
   }
-  ~WholeLayer() { replication_.release(layer_, Phase::Forward); }
+  ~WholeLayer() { parameters_.release(layer_, Phase::Forward); }
   WholeLayer(const WholeLayer&) = delete;
   WholeLayer& operator=(const WholeLayer&) = delete;
 
  private:
-  Replication& replication_;
+  ParameterSync& parameters_;
   const int layer_;
 };
 

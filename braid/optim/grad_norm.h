@@ -17,13 +17,13 @@ namespace braid {
 using ParamOrder = std::vector<std::string>;
 
 // Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in parameter order, each element once
-// over `groups.model`: copies along the tensor axis and the second place of a tied
-// parameter do not count. Bitwise the same for every pipe size, and however gradients are sharded. `counts` says
-// whether this rank, or the ranks that it shards gradients with, count a parameter. Collective over both groups.
+// over `groups.model`: copies along its axes and the second place of a tied parameter do not count. Bitwise the same
+// for every pipe size, and however gradients are sharded. `counts` says whether this rank, or the ranks that it shards
+// gradients with, count a parameter. Collective over both groups.
 //
 // In two halves, so that what else ranks tell each other travels at the same time.
 struct NormGroups {
-  Communicator& model;             // pipe x tensor ranks of one replica
+  Communicator& model;             // the ranks of one replica: along all axes but data
   Communicator* shards = nullptr;  // the ranks that shard the gradients, waited for in the first half; null: none
 };
 

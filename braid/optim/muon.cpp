@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/mesh/flat_range.h"
 #include "braid/param/memory_account.h"
 
@@ -113,6 +114,8 @@ at::Tensor Muon::whole(const Parameter& param, const std::vector<OwnPart>& parts
     for_each_box(param.placement, parts[i].begin, parts[i].end, matrix, values[i],
                  [](const at::Tensor& global, const at::Tensor& local) { global.copy_(local); });
   }
+  check(param.placement.sharded - AxisSet{Axis::Tensor} == AxisSet(),
+        cat(param.name, ": parts of a matrix lie on tensor ranks and on those that shard it"));
   const bool shared_out = store_.sharding().parts > 1, sliced = param.placement.sharded.has(Axis::Tensor);
   if (shared_out) groups_.shards->all_reduce(matrix, ReduceOp::Sum).wait_host();
   if (sliced && groups_.tensor) groups_.tensor->all_reduce(matrix, ReduceOp::Sum).wait_host();

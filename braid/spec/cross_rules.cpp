@@ -15,25 +15,28 @@ constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
 
 bool power_of_two(int64_t n) { return n > 0 && std::has_single_bit(static_cast<uint64_t>(n)); }
 bool reproducible(const RunSpec& spec) { return spec.train.reduction == Reduction::Reproducible; }
-int64_t num_ranks(const RunSpec& spec) { return int64_t{spec.mesh.pipe} * spec.mesh.data * spec.mesh.tensor; }
 
 std::string ranks_text(const View& at) {
   const auto& mesh = at.spec.mesh;
+  std::string others;  // refused as yet, and counted all the same
+  if (mesh.context > 1) others += cat(" x context ", mesh.context);
+  if (mesh.expert > 1) others += cat(" x expert ", mesh.expert);
   return cat("must leave at most ", at.limits.max_ranks, " ranks on this host (pipe ", mesh.pipe, " x data ", mesh.data,
-             " x tensor ", mesh.tensor, " = ", num_ranks(at.spec), ")");
+             " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
 
 // Too many ranks are the fault of the data axis when fewer replicas can repair it, else of the larger of the others.
 enum class Blame { Data, Tensor, Pipe };
 Blame blame(const View& at) {
-  const auto& mesh = at.spec.mesh;
-  if (int64_t{mesh.pipe} * mesh.tensor <= at.limits.max_ranks) return Blame::Data;
+  MeshSpec mesh = at.spec.mesh;
+  mesh.data = 1;
+  if (num_ranks(mesh) <= at.limits.max_ranks) return Blame::Data;
   return mesh.tensor > mesh.pipe ? Blame::Tensor : Blame::Pipe;
 }
 
 CrossRule too_many_ranks(const char* key, Blame who) {
   return {{key, "mesh.pipe", "mesh.data", "mesh.tensor"},
-          [who](const View& at) { return num_ranks(at.spec) <= at.limits.max_ranks || blame(at) != who; },
+          [who](const View& at) { return num_ranks(at.spec.mesh) <= at.limits.max_ranks || blame(at) != who; },
           ranks_text};
 }
 
@@ -151,9 +154,9 @@ std::vector<CrossRule> train_rules() {
        },
        [](const View&) { return std::string("needs train.device = \"cpu\": servers are on the host"); }},
       {{"train.device", "mesh.pipe", "mesh.data", "mesh.tensor"},
-       [](const View& at) { return at.spec.train.device != DeviceKind::Cuda || num_ranks(at.spec) == 1; },
+       [](const View& at) { return at.spec.train.device != DeviceKind::Cuda || num_ranks(at.spec.mesh) == 1; },
        [](const View& at) {
-         return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec),
+         return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec.mesh),
                     "): they are threads of one process, which would wait for each other on a device");
        }},
       {{"optimizer.warmup_steps", "optimizer.decay_steps", "optimizer.schedule", "train.steps"},

@@ -1,6 +1,8 @@
 // The [mesh] section: how many ranks along each axis.
 #pragma once
 
+#include <cstdint>
+
 namespace braid {
 
 struct MeshSpec {
@@ -13,5 +15,10 @@ struct MeshSpec {
 
   bool operator==(const MeshSpec&) const = default;
 };
+
+// Along all axes.
+inline int64_t num_ranks(const MeshSpec& mesh) {
+  return int64_t{mesh.pipe} * mesh.data * mesh.context * mesh.expert * mesh.tensor;
+}
 
 }  // namespace braid

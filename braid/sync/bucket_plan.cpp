@@ -15,7 +15,7 @@ class BucketBuilder {
  public:
   BucketBuilder(const SyncSpec& spec, int64_t element_bytes) : spec_(spec), element_bytes_(element_bytes) {}
 
-  // Slices come in descending order of their place in the flat buffer, without gaps.
+  // Slices come in descending order of their place in the flat buffer.
   void add(const Parameter& param, int64_t begin) {
     const int64_t end = begin + aligned(param.num_elements());
     if (plan.buckets.empty() || full() || plan.buckets.back().begin != end) plan.buckets.push_back({begin, end, {}});
@@ -77,11 +77,15 @@ std::vector<ElementRun> covered_runs(const Placement& placement) {
   return merged;
 }
 
-BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec) {
+BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec,
+                       const std::function<bool(const Parameter& param)>& here) {
   BucketBuilder builder(spec, store.flat_grads().element_size());
-  const auto& params = store.params();
-  for (auto param = params.rbegin(); param != params.rend(); ++param) builder.add(*param, param->offset);
-  for (auto param = params.rbegin(); param != params.rend(); ++param) {
+  std::vector<const Parameter*> params;
+  for (auto param = store.params().rbegin(); param != store.params().rend(); ++param) {
+    if (!here || here(*param)) params.push_back(&*param);
+  }
+  for (const Parameter* param : params) builder.add(*param, param->offset);
+  for (const Parameter* param : params) {
     for (const UseGrad& use : param->use_grads) {
       const int64_t begin = use.slice.storage_offset() - store.flat_grads().storage_offset();
       if (begin != param->offset) builder.add(*param, begin);

@@ -1,7 +1,5 @@
-// Launching buckets in the agreed order, and adding the uses of tied parameters at the end.
+// All buckets leave before any is waited for; the uses of tied parameters are added at the end.
 #include "braid/sync/bucketed_all_reduce.h"
-
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,8 +7,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/sync/reducers/plain_reducer.h"
-#include "braid/sync/ring_bytes.h"
+#include "braid/sync/tied_uses.h"
 
 namespace braid {
 namespace {
@@ -22,6 +19,15 @@ TunerOptions tuner_options(const SyncSpec& spec) {
           .buckets = spec.tune_buckets == OnOff::On ? Measured : Given};
 }
 
+// 0: over the replicas; 1 + i: over apart[i].
+size_t sum_of(const Parameter& param, const std::vector<SumGroup>& apart) {
+  const AxisSet axes = summed_axes(param.placement);
+  if (axes == kSampleAxes) return 0;
+  const auto found = std::find_if(apart.begin(), apart.end(), [&](const SumGroup& each) { return each.axes == axes; });
+  check(found != apart.end(), cat(param.name, ": gradients are summed over ranks for which there is a group"));
+  return 1 + static_cast<size_t>(found - apart.begin());
+}
+
 }  // namespace
 
 BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups,
@@ -29,93 +35,78 @@ BucketedAllReduce::BucketedAllReduce(const SyncSpec& spec, ParamStore& store, Re
     : spec_(spec),
       store_(store),
       groups_(groups),
-      reducer_(options.reducer ? std::move(options.reducer) : std::make_unique<PlainReducer>(groups.data)),
+      apart_(std::move(options.apart)),
       model_part_(options.model_part),
       tuner_(tuner_options(spec), groups.data) {
-  make_plan();
+  for (const Parameter& param : store.params()) sum_of_param_.push_back(sum_of(param, apart_));
+  sums_.push_back(std::make_unique<BucketSums>(store, groups.data, std::move(options.reducer)));
+  for (SumGroup& each : apart_) {
+    sums_.push_back(std::make_unique<BucketSums>(store, *each.ranks, std::move(each.reducer)));
+  }
+  make_plans();
 }
 
-void BucketedAllReduce::make_plan() {
+void BucketedAllReduce::make_plans() {
   spec_.bucket_mb = tuner_.ways().bucket_mb;
-  plan_ = bucket_plan(store_, spec_);
-  order_.reset(plan_);
-  order_is_learnt_ = false;
-  reducer_->plan({store_.flat_grads().options(), plan_.buckets});
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    const auto here = [&](const Parameter& param) { return sum_of_param_[param.index] == i; };
+    sums_[i]->follow(bucket_plan(store_, spec_, here));
+  }
 }
 
-at::Tensor BucketedAllReduce::slice(int bucket) const {
-  const BucketShape& shape = plan_.buckets[bucket];
-  return store_.flat_grads().narrow(0, shape.begin, shape.end - shape.begin);
+void BucketedAllReduce::begin_step(int64_t step) {
+  for (const auto& sums : sums_) sums->reducer().begin_step(step);
 }
 
 void BucketedAllReduce::ready(const Parameter& param) {
-  order_.ready(param.name);
-  if (tuner_.ways().overlap == Overlap::On) launch_complete();
-}
-
-void BucketedAllReduce::launch_complete() {
-  while (const auto bucket = order_.take()) reducer_->start(*bucket, slice(*bucket));
+  BucketSums& sums = *sums_[sum_of_param_[param.index]];
+  sums.ready(param);
+  if (tuner_.ways().overlap == Overlap::On) sums.launch_complete();
 }
 
 void BucketedAllReduce::flush() {
-  check(order_.all_ready(), "every parameter is ready when a stage's backward is over");
-  launch_complete();
+  for (const auto& sums : sums_) sums->launch_all();
 }
 
 void BucketedAllReduce::finish() {
   flush();
-  for (const int bucket : order_.order()) reducer_->advance(bucket);
-  for (const int bucket : order_.order()) reducer_->finish(bucket);
-  add_tied_uses();
-  if (!order_is_learnt_) learn_order();
+  for (const auto& sums : sums_) sums->finish();
+  bytes_of_ties_ += add_tied_uses(store_, groups_.tied);
   choose_ways();
-  order_.begin_step();
 }
 
-// use 0 + use 1, whether both are on this rank or one on either end of the pipeline: the same two operands, so the same
-// bits.
-void BucketedAllReduce::add_tied_uses() {
-  for (Parameter& param : store_.params()) {
-    if (param.uses == 1) continue;
-    if (static_cast<int>(param.local_uses.size()) < param.uses) {
-      groups_.tied.all_reduce(param.main_grad, ReduceOp::Sum).order_before(groups_.tied.queue());
-      bytes_of_ties_ += all_reduce_bytes(param.main_grad, groups_.tied.size());
-      continue;
-    }
-    for (size_t use = 1; use < param.use_grads.size(); ++use) {
-      auto slice = param.use_grads[use].slice;
-      if (slice.data_ptr() != param.main_grad.data_ptr()) param.main_grad.add_(slice);
-    }
-  }
+int64_t BucketedAllReduce::bytes_sent() const {
+  int64_t bytes = bytes_of_ties_;
+  for (const auto& sums : sums_) bytes += sums->reducer().bytes_sent();
+  return bytes;
+}
+
+int64_t BucketedAllReduce::bytes_across_nodes() const {
+  int64_t bytes = 0;
+  for (const auto& sums : sums_) bytes += sums->reducer().bytes_across_nodes();
+  return bytes;
 }
 
 // Both ends of a pipeline may hold a tied parameter, and owe different residuals: the second end is told by its use.
 ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {
   const Parameter& param = store_[state.param];
+  const size_t sum = sum_of_param_[param.index];
   const std::string name = param.local_uses.front() > 0 ? cat(param.name, "#", param.local_uses.front()) : param.name;
   if (state.kind == ReducerState::Kind::Residual) {
-    return {cat(kReducerState, "residual/replica.", groups_.data.rank(), "/", name), param.placement, state.tensor};
+    return {cat(kReducerState, "residual/replica.", sums_[sum]->group().rank(), "/", name), param.placement,
+            state.tensor};
   }
-  return {cat(kReducerState, "directions/part.", model_part_, "/", name), replicated(state.tensor.sizes().vec()),
+  const int part = sum == 0 ? model_part_ : apart_[sum - 1].model_part;
+  return {cat(kReducerState, "directions/part.", part, "/", name), replicated(state.tensor.sizes().vec()),
           state.tensor};
 }
 
 std::vector<ReplicationState> BucketedAllReduce::state() {
   std::vector<ReplicationState> all;
-  for (const ReducerState& each : reducer_->state()) all.push_back(saved(each));
+  for (const auto& sums : sums_) {
+    for (const ReducerState& each : sums->reducer().state()) all.push_back(saved(each));
+  }
   return all;
-}
-
-// These few bytes, once, are not gradients and not counted.
-void BucketedAllReduce::learn_order() {
-  order_is_learnt_ = true;
-  if (groups_.data.size() == 1) return;
-  const auto& seen = order_.seen();
-  const at::Tensor agreed = at::empty({static_cast<int64_t>(seen.size())}, at::kLong);
-  int64_t* buckets = agreed.mutable_data_ptr<int64_t>();
-  std::copy(seen.begin(), seen.end(), buckets);
-  groups_.data.broadcast(agreed, 0).wait_host();
-  order_.follow({buckets, buckets + seen.size()});
 }
 
 // A step takes from one finish() to the next: what overlap costs or wins may show anywhere in it.
@@ -125,7 +116,7 @@ void BucketedAllReduce::choose_ways() {
   const SyncWays before = tuner_.ways();
   const auto choice = tuner_.step_over(now - last_finish_);
   last_finish_ = now;
-  if (tuner_.ways().bucket_mb != before.bucket_mb) make_plan();
+  if (tuner_.ways().bucket_mb != before.bucket_mb) make_plans();
   if (choice && on_choice) on_choice(*choice);
 }
 

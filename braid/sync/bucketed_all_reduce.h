@@ -1,9 +1,7 @@
-// Data parallelism by summing gradients over the replicas, in buckets that are launched as backward completes them. It
-// knows neither the model nor the optimizer, nor what a bucket becomes on its way (grad_reducer.h). Source: Li et al.,
-// "PyTorch Distributed" (VLDB 2020), section 3.2.
+// Data parallelism by summing gradients, each over the ranks that hold copies of its parameter and see other samples.
+// It knows neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
 //
-// The first step launches in the order of the plan. After it the group follows the order in which the buckets became
-// complete on its rank 0. Neither this order, nor the overlap, nor the size of buckets changes a bit of the result.
+// Neither the order in which buckets leave, nor the overlap, nor the size of buckets changes a bit of the result.
 #pragma once
 
 #include <memory>
@@ -11,10 +9,10 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
+#include "braid/mesh/placement.h"
 #include "braid/spec/sync_spec.h"
-#include "braid/sync/bucket_plan.h"
+#include "braid/sync/bucket_sums.h"
 #include "braid/sync/grad_reducer.h"
-#include "braid/sync/launch_order.h"
 #include "braid/sync/replication.h"
 #include "braid/sync/sync_tuner.h"
 
@@ -25,9 +23,18 @@ struct ReplicaGroups {
   Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); else size 1
 };
 
+// Where the gradients of some parameters are summed that are split along one of kSampleAxes.
+struct SumGroup {
+  AxisSet axes;                         // summed_axes() of these parameters
+  std::unique_ptr<Communicator> ranks;  // of the replicas, those that hold copies of them
+  int model_part = 0;                   // in names of state: tells ranks apart that hold other parts of a parameter
+  std::unique_ptr<GradReducer> reducer = nullptr;  // over `ranks`; null: plain
+};
+
 struct AllReduceOptions {
   std::unique_ptr<GradReducer> reducer = nullptr;  // over ReplicaGroups::data; null: plain
-  int model_part = 0;  // in names of state: tells ranks apart that hold other parts of the same parameters
+  int model_part = 0;                              // as SumGroup's, of all other parameters
+  std::vector<SumGroup> apart = {};                // in an order that all replicas share; none has the axes of another
 };
 
 // "reducer.residual/replica.1/wte", "reducer.directions/part.0/wte".
@@ -35,38 +42,35 @@ inline constexpr const char* kReducerState = "reducer.";
 
 class BucketedAllReduce final : public Replication {
  public:
-  // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`.
+  // `store` and `groups` outlive this. Of `spec` it reads the sizes of buckets, `overlap` and `tune_buckets`. check()
+  // fails where a parameter is split along one of kSampleAxes and there is no group for it.
   BucketedAllReduce(const SyncSpec& spec, ParamStore& store, ReplicaGroups groups, AllReduceOptions options = {});
 
-  void begin_step(int64_t step) override { reducer_->begin_step(step); }
+  void begin_step(int64_t step) override;
   void ready(const Parameter& param) override;
   void flush() override;
   void finish() override;
-  int64_t bytes_sent() const override { return bytes_of_ties_ + reducer_->bytes_sent(); }
-  int64_t bytes_across_nodes() const override { return reducer_->bytes_across_nodes(); }
-  // What the reducer carries from step to step; kReducerState begins its names.
+  int64_t bytes_sent() const override;
+  int64_t bytes_across_nodes() const override;
+  // What reducers carry from step to step; kReducerState begins its names.
   std::vector<ReplicationState> state() override;
 
-  const std::vector<int>& launch_order() const { return order_.order(); }
+  // Of the parameters that are not split along kSampleAxes.
+  const std::vector<int>& launch_order() const { return sums_.front()->launch_order(); }
 
  private:
-  void make_plan();
-  void launch_complete();
-  at::Tensor slice(int bucket) const;
-  void add_tied_uses();
+  void make_plans();
   ReplicationState saved(const ReducerState& state) const;
-  void learn_order();
   void choose_ways();
 
   SyncSpec spec_;
   ParamStore& store_;
   ReplicaGroups groups_;
-  std::unique_ptr<GradReducer> reducer_;
+  std::vector<SumGroup> apart_;
   const int model_part_;
+  std::vector<std::unique_ptr<BucketSums>> sums_;  // over the replicas, then over each group apart
+  std::vector<size_t> sum_of_param_;               // by parameter, an index of sums_
   SyncTuner tuner_;
-  BucketPlan plan_;
-  LaunchOrder order_;
-  bool order_is_learnt_ = false;
   double last_finish_ = 0;  // seconds; 0: no step is over yet
   int64_t bytes_of_ties_ = 0;
 };

@@ -37,7 +37,6 @@ GradientsOf LocalSgd::gradients() const {
 }
 
 void LocalSgd::updated() {
-  gradients_->updated();
   if (!step_) return;  // masters were loaded
   const int64_t step = *std::exchange(step_, std::nullopt);
   const c10::AutoGradMode no_grad(false);

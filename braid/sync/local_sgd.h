@@ -44,14 +44,12 @@ struct LocalSgdPlan {
 class LocalSgd final : public Replication {
  public:
   // Makes what sums gradients over `groups`, which outlive it.
-  using MakeAllReduce = std::function<std::unique_ptr<Replication>(const ReplicaGroups& groups)>;
+  using MakeAllReduce = std::function<std::unique_ptr<GradientSync>(const ReplicaGroups& groups)>;
 
   // `store` and the members of `groups` outlive this. Collective over groups.data.
   LocalSgd(const LocalSgdPlan& plan, ParamStore& store, const ReplicaGroups& groups, const MakeAllReduce& make);
 
   void begin_step(int64_t step) override;
-  void acquire(int block, Phase phase) override { gradients_->acquire(block, phase); }
-  void release(int block, Phase phase) override { gradients_->release(block, phase); }
   void ready(const Parameter& param) override { gradients_->ready(param); }
   void flush() override { gradients_->flush(); }
   void finish() override { gradients_->finish(); }
@@ -72,8 +70,8 @@ class LocalSgd final : public Replication {
   ParamStore& store_;
   ReplicaGroups groups_;
   std::unique_ptr<Communicator> alone_;  // this rank
-  std::unique_ptr<Replication> together_, apart_;
-  Replication* gradients_;       // of the two, the one of the step under way
+  std::unique_ptr<GradientSync> together_, apart_;
+  GradientSync* gradients_;      // of the two, the one of the step under way
   std::optional<int64_t> step_;  // until its update is made
   Replicas replicas_ = Replicas::Alike;
   at::Tensor anchor_, momentum_;  // flat; the weights when all were last alike. With an outer optimizer only.

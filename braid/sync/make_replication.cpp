@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
-#include "braid/sync/bucketed_all_reduce.h"
+#include "braid/base/text.h"
 #include "braid/sync/local_sgd.h"
 #include "braid/sync/reducers/make_reducer.h"
 #include "braid/sync/server/served_replica.h"
@@ -19,36 +19,56 @@ LocalSgdPlan local_sgd_plan(const SyncSpec& spec, int64_t num_steps) {
   return plan;
 }
 
-ReducerPlace reducer_place(const SyncGroups& groups, const ReplicationParts& parts) {
-  ReducerPlace place{groups.replicas, std::nullopt, parts.seed};
+ReducerPlace reducer_place(Communicator& ranks, const ReplicationParts& parts) {
+  ReducerPlace place{ranks, std::nullopt, parts.seed};
   if (!parts.node) return place;
-  place.nodes = split_into_nodes(groups.replicas, *parts.node);
+  place.nodes = split_into_nodes(ranks, *parts.node);
   const bool tree = parts.store.reduction() == Reduction::Reproducible;
   check(!tree || place.nodes->continues_tree, "nodes continue the tree over replicas");
   return place;
+}
+
+void check_one_group(const ParamStore& store, const char* who) {
+  for (const Parameter& param : store.params()) {
+    const bool all = summed_axes(param.placement) == kSampleAxes;
+    check(all, cat(param.name, ": ", who, " keeps one group of ranks for all parameters, which hold copies of them"));
+  }
+}
+
+std::unique_ptr<Replication> make_all_reduce(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
+  AllReduceOptions options{.reducer = make_reducer(spec, reducer_place(groups.replicas, parts)),
+                           .model_part = parts.model_part};
+  for (SumGroup& each : parts.sum_groups) {
+    each.reducer = make_reducer(spec, reducer_place(*each.ranks, parts));
+    options.apart.push_back(std::move(each));
+  }
+  const ReplicaGroups over{groups.replicas, groups.tied};
+  return std::make_unique<BucketedAllReduce>(spec, parts.store, over, std::move(options));
 }
 
 }  // namespace
 
 std::unique_ptr<Replication> make_replication(const SyncSpec& spec, const SyncGroups& groups, ReplicationParts parts) {
   ParamStore& store = parts.store;
-  const ReplicaGroups replicas{groups.replicas, groups.tied};
   if (spec.replication == ReplicationKind::ParameterServer) {
+    check_one_group(store, "a parameter server");
     const ServedReplica::Groups workers{groups.replicas, groups.tied, parts.ranks_per_replica};
     return std::make_unique<ServedReplica>(ServedReplica::Specs{spec, parts.optimizer}, store, workers);
   }
   if (store.sharding().what != Sharded::Nothing) {
+    check_one_group(store, "sharding");
     const ShardGroups shards{groups.shards, groups.copies, groups.tied};
     return std::make_unique<Zero>(store, parts.unit_sink, shards, std::move(parts.stage_of_block));
   }
   if (spec.replication == ReplicationKind::LocalSgd || spec.replication == ReplicationKind::DiLoCo) {
+    check_one_group(store, "averaging of weights");
     const auto plain = [&](const ReplicaGroups& over) {
       return std::make_unique<BucketedAllReduce>(spec, store, over);
     };
+    const ReplicaGroups replicas{groups.replicas, groups.tied};
     return std::make_unique<LocalSgd>(local_sgd_plan(spec, parts.num_steps), store, replicas, plain);
   }
-  AllReduceOptions options{.reducer = make_reducer(spec, reducer_place(groups, parts)), .model_part = parts.model_part};
-  return std::make_unique<BucketedAllReduce>(spec, store, replicas, std::move(options));
+  return make_all_reduce(spec, groups, std::move(parts));
 }
 
 }  // namespace braid

@@ -7,6 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/sync/ring_bytes.h"
+#include "braid/sync/tied_uses.h"
 
 namespace braid {
 namespace {
@@ -113,11 +114,10 @@ void Zero::finish() {
     finish_pieces();
   }
   add_copies();
-  add_tied();
+  bytes_sent_ += add_tied_uses(store_, groups_.tied);
   if (gatherer_) gatherer_->drop();
 }
 
-// use 0 + use 1: the same two operands as with one rank, so the same bits.
 void Zero::finish_pieces() {
   for (Piece& piece : pieces_) {
     std::exchange(piece.work, {}).order_before(groups_.shards.queue());
@@ -126,29 +126,17 @@ void Zero::finish_pieces() {
   next_ = 0;
 }
 
-void Zero::sum(const at::Tensor& tensor, Communicator& group) {
-  bytes_sent_ += all_reduce_bytes(tensor, group.size());
-  group.all_reduce(tensor, ReduceOp::Sum).order_before(group.queue());
-}
-
 // Every piece by itself: the uses of a tied parameter are added afterwards, as without shards.
 void Zero::add_copies() {
-  if (groups_.copies.size() == 1) return;
-  if (sink_) return sum(store_.flat_grads(), groups_.copies);
+  Communicator& copies = groups_.copies;
+  if (copies.size() == 1) return;
+  const auto sum = [&](const at::Tensor& gradients) {
+    bytes_sent_ += all_reduce_bytes(gradients, copies.size());
+    copies.all_reduce(gradients, ReduceOp::Sum).order_before(copies.queue());
+  };
+  if (sink_) return sum(store_.flat_grads());
   for (const Piece& piece : pieces_) {
-    sum(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)), groups_.copies);
-  }
-}
-
-void Zero::add_tied() {
-  for (const Piece& piece : pieces_) {
-    const OwnedRange& range = store_.owned()[piece.unit];
-    if (piece.begin == store_.units()[piece.unit].begin) continue;
-    range.grad.add_(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)));
-  }
-  for (const Parameter& param : store_.params()) {
-    const bool elsewhere = static_cast<int>(param.local_uses.size()) < param.uses;
-    if (elsewhere) sum(store_.owned()[store_.unit_of(param)].grad, groups_.tied);
+    sum(own_part(store_.flat_grads().narrow(0, piece.begin, piece.end - piece.begin)));
   }
 }
 

@@ -66,8 +66,6 @@ class Zero final : public Replication {
   void land();
   void finish_pieces();
   void add_copies();
-  void add_tied();
-  void sum(const at::Tensor& tensor, Communicator& group);
 
   ParamStore& store_;
   UnitSink* sink_;

@@ -1,7 +1,10 @@
 // One split per group; the colour of a group is its lowest rank.
 #include "braid/train/rank_groups.h"
 
+#include <algorithm>
+
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -17,14 +20,15 @@ int tied_colour(const DeviceMesh& mesh, const StageLayout& layout, int rank) {
   return one_end ? mesh.peers(rank, {Axis::Pipe}).front() : mesh.num_ranks() + rank;
 }
 
-// Data ranks in order, the lower rank of a mirrored pair before the other: so that a sum over the group continues the
-// tree over microbatches.
+// Ranks in the order of their samples, the lower rank of a mirrored pair before the other: so that a sum over the group
+// continues the tree over microbatches.
 std::unique_ptr<Communicator> replica_group(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world) {
   Coords first = mesh.coords(world.rank());
-  const int pipe = first[Axis::Pipe], data = first[Axis::Data];
+  const int pipe = first[Axis::Pipe];
   first[Axis::Pipe] = layout.pair_of(pipe);
-  first[Axis::Data] = 0;
-  return world.split(mesh.rank(first), 2 * data + (layout.pair_of(pipe) == pipe ? 0 : 1), "replicas");
+  const int colour = mesh.peers(mesh.rank(first), kSampleAxes).front();
+  const int place = 2 * mesh.index(world.rank(), kSampleAxes) + (first[Axis::Pipe] == pipe ? 0 : 1);
+  return world.split(colour, place, "replicas");
 }
 
 }  // namespace
@@ -36,13 +40,28 @@ RankGroups::RankGroups(const DeviceMesh& the_mesh, const StageLayout& the_layout
   tensor = group_along(mesh, world, {Axis::Tensor}, "tensor");
   pipe = group_along(mesh, world, {Axis::Pipe}, "pipe");
   data = group_along(mesh, world, {Axis::Data}, "data");
-  model = group_along(mesh, world, {Axis::Pipe, Axis::Tensor}, "model");
+  model = group_along(mesh, world, AxisSet{Axis::Data}.complement(), "model");
   replicas = replica_group(mesh, layout, world);
   const int parts = shard_data == 1 ? 1 : shard_data * (layout.mirrored() ? 2 : 1);
   check(replicas->size() % parts == 0, "copies are shared out alike");
   shards = replicas->split(replicas->rank() / parts, replicas->rank(), "shards");
   copies = replicas->split(replicas->rank() % parts, replicas->rank(), "copies");
   tied = world.split(tied_colour(mesh, layout, world.rank()), world.rank(), "tied");
+}
+
+std::vector<SumGroup> sum_groups(const RankGroups& groups, const ParamStore& store) {
+  std::vector<SumGroup> made;
+  const int rank = groups.world.rank();
+  Communicator& replicas = *groups.replicas;
+  for (const Parameter& param : store.params()) {
+    const AxisSet axes = summed_axes(param.placement), split = kSampleAxes - axes;
+    check(axes.has(Axis::Data), cat(param.name, ": data ranks hold copies of every parameter; sync.zero shards them"));
+    const auto is_there = [&](const SumGroup& each) { return each.axes == axes; };
+    if (axes == kSampleAxes || std::any_of(made.begin(), made.end(), is_there)) continue;
+    auto ranks = replicas.split(groups.mesh.index(rank, split), replicas.rank(), "copies of " + param.name);
+    made.push_back({axes, std::move(ranks), groups.mesh.index(rank, split | AxisSet{Axis::Tensor})});
+  }
+  return made;
 }
 
 }  // namespace braid

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/param/param_store.h"
+#include "braid/sync/bucketed_all_reduce.h"
 #include "braid/train/stage_layout.h"
 
 namespace braid {
@@ -21,8 +24,8 @@ struct RankGroups {
   std::unique_ptr<Communicator> tensor;
   std::unique_ptr<Communicator> pipe;
   std::unique_ptr<Communicator> data;
-  std::unique_ptr<Communicator> model;     // pipe x tensor: one replica
-  std::unique_ptr<Communicator> replicas;  // all ranks with the same parameters: data x the pair of a mirrored stage
+  std::unique_ptr<Communicator> model;     // all axes but data: one replica
+  std::unique_ptr<Communicator> replicas;  // all ranks with the same stages: kSampleAxes x the pair of a mirrored stage
   std::unique_ptr<Communicator> shards;    // of the replicas, those that hold the shards of one copy; else 1
   std::unique_ptr<Communicator> copies;    // of the replicas, those that hold the same part of it
   std::unique_ptr<Communicator> tied;  // the ranks with one end of the model each, which share the embedding; else 1
@@ -34,5 +37,10 @@ struct RankGroups {
   // Whether this rank is the one of its mirrored pair that speaks for their parameters.
   bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };
+
+// The groups over which gradients are summed of parameters that are split along one of kSampleAxes: one for each set of
+// axes that summed_axes() gives in `store`, cut from groups.replicas. Empty where no parameter is. check() fails where
+// one is split over data ranks, which are whole replicas. Collective over groups.replicas.
+std::vector<SumGroup> sum_groups(const RankGroups& groups, const ParamStore& store);
 
 }  // namespace braid

@@ -1,6 +1,8 @@
 // What a configuration and a mesh mean for replicas.
 #include "braid/train/replicas.h"
 
+#include <utility>
+
 #include "braid/sync/make_replication.h"
 
 namespace braid {
@@ -13,10 +15,12 @@ std::unique_ptr<Replication> make_replication(const RunSpec& spec, StageModel& m
                          .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
                          .model_part = groups.at[Axis::Tensor],
                          .seed = spec.train.seed,
+                         .sum_groups = sum_groups(groups, model.params()),
                          .optimizer = spec.optimizer,
                          .num_steps = spec.train.steps};
   if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
-  auto made = make_replication(spec.sync, {*groups.replicas, *groups.shards, *groups.copies, *groups.tied}, parts);
+  const SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
+  auto made = make_replication(spec.sync, over, std::move(parts));
   Replication* replication = made.get();
   model.sink().on_ready = [replication](const Parameter& param) { replication->ready(param); };
   if (model.params().shards_parameters()) {

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// As Replication::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
+// As ReplicaLife::state() and own_prefix() name them: of all names with a "/" those that do not begin with one of the
 // optimizer's states.
 bool is_of_replication(const std::string& name, Optimizer& optimizer) {
   const std::vector<OptimizerState>& states = optimizer.states();
@@ -44,8 +44,8 @@ class Listing {
 
 }  // namespace
 
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, Replication& replication) {
-  const std::string own = replication.own_prefix();
+std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas) {
+  const std::string own = replicas.own_prefix();
   std::vector<PlacedTensor> tensors;
   for (const Parameter& param : store.params()) {
     Listing listing(param);
@@ -62,7 +62,7 @@ std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& opti
     if (!own.empty()) add(own);
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
-  for (ReplicationState& state : replication.state()) tensors.push_back({state.name, state.placement, state.local});
+  for (ReplicationState& state : replicas.state()) tensors.push_back({state.name, state.placement, state.local});
   return tensors;
 }
 

@@ -6,14 +6,14 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/param_store.h"
-#include "braid/sync/replication.h"
+#include "braid/sync/replica_life.h"
 
 namespace braid {
 
 // This rank's parts, wherever they are; writing into them in this order restores the training (round_masters() aside).
 // Where replicas have masters and states of their own, those of the first have the plain names, and the others add
 // theirs under names of their own.
-std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, Replication& replication);
+std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
 
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);

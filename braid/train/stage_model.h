@@ -41,7 +41,7 @@ class StageModel {
   bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
   bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
   const RankGroups& groups() const { return groups_; }
-  // Whether this rank speaks for `param` in norms: no lower rank of the replica holds the same elements.
+  // Whether this rank speaks for `param` in norms: no lower rank of groups().model holds the same elements.
   bool counts(const Parameter& param) const;
   // Those over which norms are formed.
   NormGroups norm_groups() const {

@@ -23,14 +23,14 @@ StepOutcome outcome_of(const StepNumbers& numbers, const StepParts& parts) {
 
 void make_update(const StepParts& parts, StepOutcome outcome, const OptimizerStep& step) {
   if (parts.time == UpdateTime::WithinTheStep) return;
-  if (outcome == StepOutcome::Update && parts.replication.update(step) == UpdateBy::Rank) parts.optimizer.step(step);
-  parts.replication.updated();
+  if (outcome == StepOutcome::Update && parts.parameters.update(step) == UpdateBy::Rank) parts.optimizer.step(step);
+  parts.parameters.updated();
 }
 
 // Where replicas have gradients of their own, the root of their norms' mean square: the same on all ranks that tell
 // each other of the step.
 double norm_of_replicas(const StepNumbers& numbers, const StepParts& parts) {
-  if (parts.replication.gradients() == GradientsOf::AllReplicas) return numbers.grad_norm;
+  if (parts.gradients.gradients() == GradientsOf::AllReplicas) return numbers.grad_norm;
   const RankGroups& groups = parts.model.groups();
   const int num_replicas = groups.step_report->size() / groups.model->size();
   return std::sqrt(numbers.squares / num_replicas) / scale_of(parts);

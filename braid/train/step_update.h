@@ -4,7 +4,8 @@
 
 #include "braid/optim/loss_scaler.h"
 #include "braid/optim/optimizer.h"
-#include "braid/sync/replication.h"
+#include "braid/sync/gradient_sync.h"
+#include "braid/sync/parameter_sync.h"
 #include "braid/train/step_exchange.h"
 #include "braid/train/step_report.h"
 
@@ -16,7 +17,8 @@ enum class UpdateTime { AtTheEnd, WithinTheStep };
 struct StepParts {
   StageModel& model;
   Optimizer& optimizer;
-  Replication& replication;
+  const GradientSync& gradients;
+  ParameterSync& parameters;
   LossScaler* loss_scaler;  // null but in float16
   double clip_norm;         // as in the configuration
   UpdateTime time;

@@ -86,6 +86,7 @@ StepParts Trainer::step_parts() {
   return {*model_,
           *optimizer_,
           *replication_,
+          *replication_,
           loss_scaler_.get(),
           spec_.optimizer.clip_norm,
           within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd};

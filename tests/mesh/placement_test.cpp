@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -165,11 +166,14 @@ TEST(Placement, RefusesUnevenSplits) {
 // Over all ranks of a stage, the ranks that speak for a placement hold each element once.
 TEST(Placement, CountsOnceIsOnce) {
   const DeviceMesh mesh({.pipe = 2, .data = 2, .context = 2, .expert = 2, .tensor = 3});
-  for (const bool split : {false, true}) {
+  const auto placed = [&](const Coords& at, Axis axis) {  // split along the pipe axis: not at all
+    return axis == Axis::Pipe ? replicated({7}) : split_dim({7}, 0, 12, {at[axis], mesh.size(axis), axis});
+  };
+  for (const Axis axis : {Axis::Pipe, Axis::Tensor, Axis::Expert, Axis::Data}) {
     std::map<int, std::map<Index, int>> counts;  // by pipe stage
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
       const Coords at = mesh.coords(rank);
-      const auto placement = split ? split_dim({7}, 0, 9, {at[Axis::Tensor], 3, Axis::Tensor}) : replicated({7});
+      const auto placement = placed(at, axis);
       if (!counts_once(placement, at)) continue;
       for (const auto& [local, global] : local_to_global(placement)) ++counts[at[Axis::Pipe]][global];
     }
@@ -179,6 +183,27 @@ TEST(Placement, CountsOnceIsOnce) {
       for (const auto& [global, count] : held) EXPECT_EQ(count, 1);
     }
   }
+}
+
+// Ranks that differ along copied_axes() alone hold the same, all others something else.
+TEST(Placement, CopiesLieAlongTheAxesThatItIsNotSplitAlong) {
+  const DeviceMesh mesh({.data = 2, .context = 2, .expert = 2, .tensor = 2});
+  for (const Axis axis : {Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor}) {
+    const auto on = [&](int rank) { return split_dim({4}, 0, 4, {mesh.coords(rank)[axis], 2, axis}); };
+    const std::vector<int> copies = mesh.peers(0, copied_axes(on(0)));
+    EXPECT_EQ(copies.size(), 8u);
+    for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+      EXPECT_EQ(on(rank).pieces == on(0).pieces, std::find(copies.begin(), copies.end(), rank) != copies.end());
+    }
+  }
+  EXPECT_EQ(copied_axes(replicated({4})), AxisSet{Axis::Pipe}.complement());
+}
+
+TEST(Placement, GradientsAreSummedOverCopiesThatSeeOtherSamples) {
+  const auto split = [](Axis axis) { return summed_axes(split_dim({4}, 0, 4, {0, 2, axis})); };
+  EXPECT_EQ(summed_axes(replicated({4})), (AxisSet{Axis::Data, Axis::Context, Axis::Expert}));
+  EXPECT_EQ(split(Axis::Tensor), (AxisSet{Axis::Data, Axis::Context, Axis::Expert}));
+  EXPECT_EQ(split(Axis::Expert), (AxisSet{Axis::Data, Axis::Context}));
 }
 
 TEST(Box, IntersectionAgreesWithMembership) {

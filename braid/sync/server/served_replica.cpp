@@ -12,6 +12,7 @@
 #include "braid/comm/thread_ranks.h"
 #include "braid/param/memory_account.h"
 #include "braid/sync/ring_bytes.h"
+#include "braid/sync/tied_uses.h"
 
 namespace braid {
 namespace {
@@ -86,28 +87,12 @@ ServedReplica::~ServedReplica() {
   }
 }
 
+// Whoever has one end of the model pushes the sum of a tied parameter's uses over both, to servers of its own.
 void ServedReplica::finish() {
-  add_uses();
-  if (pair_) sum_within_replica(flat_gradients(), *pair_);
-}
-
-// As in BucketedAllReduce. Whoever has one end of the model pushes the sum over both, to servers of its own.
-void ServedReplica::add_uses() {
-  for (Parameter& param : store_.params()) {
-    if (static_cast<int>(param.local_uses.size()) < param.uses) {
-      sum_within_replica(param.main_grad, tied_);
-      continue;
-    }
-    for (size_t use = 1; use < param.use_grads.size(); ++use) {
-      const at::Tensor& slice = param.use_grads[use].slice;
-      if (slice.data_ptr() != param.main_grad.data_ptr()) param.main_grad.add_(slice);
-    }
-  }
-}
-
-void ServedReplica::sum_within_replica(const at::Tensor& gradients, Communicator& group) {
-  group.all_reduce(gradients, ReduceOp::Sum).wait_host();
-  bytes_within_replica_ += all_reduce_bytes(gradients, group.size());
+  bytes_within_replica_ += add_tied_uses(store_, tied_);
+  if (!pair_) return;
+  pair_->all_reduce(flat_gradients(), ReduceOp::Sum).wait_host();
+  bytes_within_replica_ += all_reduce_bytes(flat_gradients(), pair_->size());
 }
 
 UpdateBy ServedReplica::update(const OptimizerStep& step) {

@@ -36,8 +36,6 @@ class ServedReplica final : public Replication {
   // that fails, and where an exception is on its way: no rank waits for this one in vain.
   ~ServedReplica() override;
 
-  void ready(const Parameter&) override {}
-  void flush() override {}
   void finish() override;
   UpdateBy update(const OptimizerStep& step) override;
   void updated() override;
@@ -53,8 +51,6 @@ class ServedReplica final : public Replication {
 
  private:
   std::shared_ptr<LocalServers> shared_servers(const Specs& specs) const;
-  void add_uses();
-  void sum_within_replica(const at::Tensor& gradients, Communicator& group);
   at::Tensor flat_gradients() const { return store_.flat_grads().narrow(0, 0, store_.num_flat()); }
   void pull(ServerClient::Freshness freshness);
   ShardState state_here(Optimizer& optimizer) const;

@@ -1,0 +1,34 @@
+// Who makes the update, and where the parameters are that blocks run with.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/optim/optimizer.h"
+#include "braid/param/phase.h"
+
+namespace braid {
+
+// Who makes the optimizer's step.
+enum class UpdateBy { Rank, Servers };
+
+// Of a parameter server; zeros else.
+struct ReplicationTimes {
+  double waiting_seconds = 0;  // for servers, since the object was made
+  int64_t staleness = 0;       // updates between the parameters and their gradient, of the last push that is known
+};
+
+// The order of calls is replication.h's. Whatever communicates throws CommError.
+class ParameterSync {
+ public:
+  virtual ~ParameterSync() = default;
+  // Before and after block `block` of the store's runs; implementations that shard parameters gather and free here.
+  virtual void acquire(int block, Phase phase) {}
+  virtual void release(int block, Phase phase) {}
+  // Servers: the gradients are on their way and the update is theirs. Rank: nothing has happened.
+  virtual UpdateBy update(const OptimizerStep& step) { return UpdateBy::Rank; }
+  // The masters this rank owns were written, or are as they were. Blocks until blocks may run again.
+  virtual void updated() {}
+  virtual ReplicationTimes times() const { return {}; }
+};
+
+}  // namespace braid

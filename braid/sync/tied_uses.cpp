@@ -1,0 +1,35 @@
+// Uses on this rank first, then those of other ranks.
+#include "braid/sync/tied_uses.h"
+
+#include "braid/sync/ring_bytes.h"
+
+namespace braid {
+namespace {
+
+// What this rank owns of one of the parameter's slices: all of it, or its part of the parameter's unit.
+at::Tensor owned_of(const ParamStore& store, const Parameter& param, const at::Tensor& slice) {
+  if (store.units().empty()) return slice;
+  const Sharding& sharding = store.sharding();
+  const int64_t length = store.units()[store.unit_of(param)].length() / sharding.parts;
+  const int64_t begin = slice.storage_offset() - store.flat_grads().storage_offset();
+  return store.flat_grads().narrow(0, begin + sharding.part * length, length);
+}
+
+}  // namespace
+
+int64_t add_tied_uses(const ParamStore& store, Communicator& tied) {
+  int64_t bytes = 0;
+  for (const Parameter& param : store.params()) {
+    if (param.uses == 1) continue;
+    const at::Tensor& sum = store.units().empty() ? param.main_grad : store.owned()[store.unit_of(param)].grad;
+    for (const UseGrad& use : param.use_grads) {  // none where gradients are sharded: the sink has added them
+      if (use.slice.data_ptr() != param.main_grad.data_ptr()) sum.add_(owned_of(store, param, use.slice));
+    }
+    if (static_cast<int>(param.local_uses.size()) == param.uses) continue;
+    tied.all_reduce(sum, ReduceOp::Sum).order_before(tied.queue());
+    bytes += all_reduce_bytes(sum, tied.size());
+  }
+  return bytes;
+}
+
+}  // namespace braid
