@@ -119,6 +119,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
   const auto tokenizer = tokenizer_for(spec, options, directory);
+  refuse_other_shapes(spec.model, directory);
   std::string text;
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();

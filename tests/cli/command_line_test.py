@@ -94,6 +94,9 @@ class Faults(unittest.TestCase):
         self.assertRegex(self.refused("reprot"), "^reprot: is no command of braid, which has .*; nearest valid is report\n$")
         self.assertIn("nearest valid is --version", self.refused("--verison"))
         self.assertIn("nearest valid is inspect", self.refused("data", "inspct"))
+        self.assertIn("nearest valid is data train-bpe\n", self.refused("train-bpe", "text"))
+        self.assertIn("nearest valid is data prepare\n", self.refused("prepair"))
+        self.assertIn("nearest valid is report\n", self.refused("REPORT"))
         self.assertEqual(self.refused("report", "run", "--ot", "page"),
                          "--ot: is not an option of braid report; nearest valid is --out\n")
         self.assertEqual(self.refused("config", "--markdwn=1"),
