@@ -75,6 +75,8 @@ TEST(BadInput, WrongTypes) {
       {"[train]\nout = 7\n", {}, "train.out = 7: must be a string; nearest valid is \"7\""},
       {"[train]\nreduction = 7\n", {}, "train.reduction = 7: must be \"fast\" or \"reproducible\""},
       {"[train]\nresume = false\n", {}, "train.resume = false: must be a string"},
+      {"[train]\nout = \"run\\u0000s\"\n", {}, "train.out = \"run\\u0000s\": must not hold a NUL"},
+      {"[data]\npaths = [\"a\\u0000b\"]\n", {}, "data.paths = [\"a\\u0000b\"]: must not hold a NUL"},
       {"[train]\nout = 2026-01-31\n", {}, "train.out = 2026-01-31: must be a string"},
       {"[data]\npaths = \"corpus.txt\"\n",
        {},
