@@ -67,7 +67,8 @@ std::optional<Problem> fault_of(CLI::Option& option) {
 std::vector<Problem> faulty_options(CLI::App& app) {
   std::vector<Problem> found;
   for (CLI::Option* option : app.get_options()) {
-    if (option->count() == 0) {
+    const bool is_empty = option->get_required() && joined(option->results()).empty();
+    if (option->count() == 0 || is_empty) {
       if (option->get_required())
         found.push_back({shown_name(*option), "", "is needed; " + option->get_description(), ""});
       continue;

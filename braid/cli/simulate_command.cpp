@@ -24,9 +24,9 @@
 namespace braid {
 namespace {
 
-constexpr int kPlainWidth = 160;  // of the grid when the output is no terminal
-constexpr int kLinesBelow = 12;   // of a terminal, for the summary and the prompt
-constexpr int kFewestLines = 5;   // of a grid
+constexpr int kPlainWidth = 160;     // of the grid when the output is no terminal
+constexpr int kLinesBelow = 12;      // of a terminal, for the summary and the prompt
+constexpr int kFewestLines = 5;      // of a grid
 constexpr int kMostDrawn = 1 << 28;  // characters of a grid
 
 // A terminal decides its own size and gets colour; anything else gets plain text.

@@ -126,7 +126,8 @@ void DocumentReader::add_bad_line(const std::string& rule) {
 }
 
 void DocumentReader::refuse_bad_lines() {
-  problems_.push_back({"", "", "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", ""});
+  problems_.push_back(
+      {"", "", "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", ""});
   throw ConfigError(std::move(problems_));
 }
 

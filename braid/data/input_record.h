@@ -18,7 +18,7 @@ constexpr const char* kInputRecordName = "inputs.json";
 struct InputFile {
   std::string path;  // bytes that are no UTF-8 replaced by U+FFFD
   int64_t bytes = 0;
-  int64_t changed = 0;  // change_time()
+  int64_t changed = 0;                     // change_time()
   std::optional<NamedDigest> digest = {};  // of its bytes, where the data were finished
 
   bool operator==(const InputFile&) const = default;

@@ -60,7 +60,8 @@ class Grid {
   double size() const {
     const auto lines = static_cast<double>(timeline_.ranks.size()), width = static_cast<double>(style_.width);
     const double line = prefix_ + static_cast<double>(columns_) * cell_;
-    return (style_.height > 0 ? std::min<double>(style_.height, lines) : lines) * (width > 0 ? std::min(width, line) : line);
+    return (style_.height > 0 ? std::min<double>(style_.height, lines) : lines) *
+           (width > 0 ? std::min(width, line) : line);
   }
 
   std::string text() const {

@@ -118,7 +118,8 @@ class Faults(unittest.TestCase):
     def test_a_value_that_is_missing(self):
         self.assertEqual(self.refused("data", "prepare", "text", "--out"),
                          "--out: needs a value behind it: the folder to fill\n")
-        self.assertEqual(self.refused("report"), "RUN: is needed; the run's folder (train.out)\n")
+        for words in (["report"], ["report", ""]):
+            self.assertEqual(self.refused(*words), "RUN: is needed; the run's folder (train.out)\n")
         self.assertEqual(self.refused("report", "a", "b"), "b: is one word too many for braid report\n")
 
     def test_names_of_options_are_such_as_every_version_of_the_library_takes(self):

@@ -119,7 +119,8 @@ TEST_F(Generate, AConfigurationThatClaimsAnotherModelIsRefused) {
       generate(directory, options_, nullptr);
       ADD_FAILURE() << "text was made; " << why;
     } catch (const IoError& error) {
-      EXPECT_EQ(error.what(), directory + "/manifest.json: describes another model than it lists the weights of: " + why);
+      EXPECT_EQ(error.what(),
+                directory + "/manifest.json: describes another model than it lists the weights of: " + why);
     }
     std::filesystem::remove_all(directory);
   }
