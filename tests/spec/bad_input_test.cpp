@@ -185,8 +185,8 @@ train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12);
   });
   const auto found = problems_of({"[model\n", {"train.steps=0", "train.stepz=3"}, ""});
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(text(found[1]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
-  EXPECT_EQ(text(found[2]), "train.steps = 0: must be at least 1; nearest valid is 1");
+  EXPECT_EQ(text(found[1]), "train.steps = 0: must be at least 1; nearest valid is 1");
+  EXPECT_EQ(text(found[2]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
 }
 
 TEST(BadInput, AFileThatIsNotThere) {
