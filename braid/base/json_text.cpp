@@ -23,8 +23,8 @@ int64_t line_at(std::string_view text, size_t at) {
   return 1 + std::count(seen.begin(), seen.end(), '\n');
 }
 
-// The line on which more lists and objects are open than anybody writes; 0 for none. Trees are copied and shown one in
-// another, and the stack has an end.
+// The line of a text that is JSON on which more lists and objects are open than anybody writes; 0 for none. Trees are
+// copied and shown one in another, and the stack has an end.
 int64_t too_deep_line(std::string_view text) {
   constexpr int kMostOpen = 1000;
   int open = 0;
@@ -45,9 +45,9 @@ int64_t too_deep_line(std::string_view text) {
 // Calls `parse`, which fills a tree from the text.
 template <class Parse>
 JsonFault fault_of(std::string_view text, const Parse& parse) {
-  if (const int64_t line = too_deep_line(text)) return {line, "has more than 1000 lists and objects in one another"};
   try {
     parse();
+    if (const int64_t line = too_deep_line(text)) return {line, "has more than 1000 lists and objects in one another"};
     return {};
   } catch (const nlohmann::json::parse_error& error) {
     const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
