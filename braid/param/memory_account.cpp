@@ -71,10 +71,12 @@ BlockCache& blocks() {
 }
 
 // c10's own words are those of a fault in the program, with addresses.
-void* block_of(size_t bytes) try {
-  return blocks().allocate(bytes);
-} catch (const c10::Error&) {
-  throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more"));
+void* block_of(size_t bytes) {
+  try {
+    return blocks().allocate(bytes);
+  } catch (const c10::Error&) {
+    throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more"));
+  }
 }
 
 void free_tagged(void* block) {

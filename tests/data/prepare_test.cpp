@@ -146,9 +146,9 @@ TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
   what.validation_fraction = 2;
   what.weights = {1, -1};
   const std::string said = message(what);
-  for (const std::string part :
-       {"--tokenizer", "gone: does not exist", "hollow: holds no file", "--shard-tokens = 0: must be at least 1",
-        "--validation-fraction = 2", "--weight = 2 given: must be given once", "--weight = -1: must be more than 0"}) {
+  for (const std::string part : {"--tokenizer", "gone: does not exist", "hollow: holds no file",
+                                 "--shard-tokens = 0: must be at least 1", "--validation-fraction = 2",
+                                 "--weight = 2 given: must be given once", "--weight = -1: must be from 1e-9 to 1e9"}) {
     EXPECT_NE(said.find(part), std::string::npos) << part << "\nin\n" << said;
   }
   what = request({"text"});
