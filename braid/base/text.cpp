@@ -13,6 +13,13 @@
 namespace braid {
 namespace {
 
+// Of ASCII's letters.
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
 void append_escaped(std::string& shown, std::string_view bytes) {
@@ -97,11 +104,12 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
+  const std::string wanted = lower_case(word);
   int64_t best_distance = static_cast<int64_t>(std::max<size_t>(word.size() / 2, 2)) + 1;
   for (const auto& candidate : candidates) {
     const auto longer = static_cast<int64_t>(word.size()) - static_cast<int64_t>(candidate.size());
     if (std::abs(longer) >= best_distance) continue;  // as many edits at least
-    const int distance = edit_distance(word, candidate);
+    const int distance = edit_distance(wanted, lower_case(candidate));
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -38,8 +38,8 @@ std::string printable(std::string_view text, size_t most, LineBreaks breaks = Li
 // Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate with the smallest edit distance to `word`, or "" when none is within half of the word's length. A
-// word far longer than all candidates costs no time.
+// The candidate with the smallest edit distance to `word`, upper and lower case being the same, or "" when none is
+// within half of the word's length. A word far longer than all candidates costs little time.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace braid

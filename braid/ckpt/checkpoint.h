@@ -41,9 +41,9 @@ struct CheckpointContent {
 };
 
 // Collective over `world`. Rank 0 writes `directory` (the tokenizer's files, weights and optimizer as *.safetensors,
-// manifest.json last) under a temporary name and renames it. Global tensors are put together without padding; of
-// copies, the lowest rank's is taken; info and files are rank 0's. On every rank: returns when the checkpoint is
-// published; throws IoError or CommError otherwise, with nothing published.
+// manifest.json last) under a temporary name and renames it; the folder that it goes into must be there. Global tensors
+// are put together without padding; of copies, the lowest rank's is taken; info and files are rank 0's. On every rank:
+// returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing published.
 void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world);
 
 // Reads what the manifest says. Throws IoError naming file and byte when anything is not as the format demands.

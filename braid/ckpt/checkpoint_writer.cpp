@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 
 namespace braid {
@@ -24,6 +25,8 @@ std::string trimmed(const std::string& directory) {
 CheckpointWriter::CheckpointWriter(std::string directory, CheckpointInfo info, FileSystem& files)
     : directory_(trimmed(directory)), files_(files) {
   manifest_.info = std::move(info);
+  if (!files_.exists(parent(directory_)))
+    throw IoError(parent(directory_), -1, cat("is gone: there is no folder to save ", directory_, " in"));
   recover();
   files_.create_directories(temporary_name(directory_));
 }

@@ -28,8 +28,8 @@ namespace braid {
 // Every method throws IoError. Unless publish() has returned, the destructor removes what was written.
 class CheckpointWriter {
  public:
-  // Removes what an interrupted save has left (or puts back the checkpoint that it set aside), and begins. `files` must
-  // outlive this.
+  // Removes what an interrupted save has left (or puts back the checkpoint that it set aside), and begins. The folder
+  // that `directory` goes into is there: one that was removed under a run is not made again. `files` must outlive this.
   CheckpointWriter(std::string directory, CheckpointInfo info, FileSystem& files);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;

@@ -45,24 +45,30 @@ std::string broken_rule(CLI::Option& option) {
   return rule_of_kind(option);
 }
 
+bool is_given_too_often(const CLI::Option& option) {
+  return option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+         static_cast<int>(option.results().size()) > option.get_items_expected_max();
+}
+
+// That it is given once is the first rule: a library that judges each value before would blame all for one.
 std::optional<Problem> fault_of(CLI::Option& option) {
   const std::vector<std::string>& words = option.results();
-  try {
-    std::string rule = broken_rule(option);
-    if (rule.empty()) return std::nullopt;
-    return Problem{shown_name(option), joined(words, " "), std::move(rule), ""};
-  } catch (const CLI::ArgumentMismatch&) {
+  if (is_given_too_often(option)) {
     std::vector<std::string> shown;
     for (const std::string& word : words) shown.push_back(printable(word, kMostOfWord));
     const std::string times = cat(words.size(), " times: ", joined(shown, " and "));
     return Problem{shown_name(option), "", "must be given once, and is given " + times, ""};
   }
+  std::string rule = broken_rule(option);
+  if (rule.empty()) return std::nullopt;
+  return Problem{shown_name(option), joined(words, " "), std::move(rule), ""};
 }
 
 std::vector<Problem> faulty_options(CLI::App& app) {
   std::vector<Problem> found;
   for (CLI::Option* option : app.get_options()) {
-    if (option->count() == 0) {
+    const bool is_empty = option->get_required() && joined(option->results()).empty();
+    if (option->count() == 0 || is_empty) {
       if (option->get_required())
         found.push_back({shown_name(*option), "", "is needed; " + option->get_description(), ""});
       continue;

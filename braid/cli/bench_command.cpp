@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "braid/base/host.h"
+#include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_reader.h"
@@ -36,8 +37,12 @@ std::string powers_of_two(int most) {
 ScalingRequest request(const std::string& ranks, const std::string& steps) {
   OptionReader reader;
   ScalingRequest wanted;
-  for (const std::string& word : CLI::detail::split(ranks, ','))
+  const int most = host_limits().max_ranks;
+  for (const std::string& word : CLI::detail::split(ranks, ',')) {
     wanted.ranks.push_back(reader.natural("--ranks", word, 1));
+    if (wanted.ranks.back() > most)
+      reader.add({"--ranks", word, cat("must be at most ", most, ", which this host carries"), cat(most)});
+  }
   wanted.steps = reader.natural("--steps", steps, 1);
   if (!std::is_sorted(wanted.ranks.begin(), wanted.ranks.end())) {
     reader.add({"--ranks", ranks, "must be ascending", ""});

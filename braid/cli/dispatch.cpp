@@ -2,6 +2,7 @@
 #include "braid/cli/dispatch.h"
 
 #include <iostream>
+#include <map>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -13,13 +14,22 @@ namespace {
 
 bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
 
+// A command of a group may be meant too, where the group was left out.
 [[noreturn]] void refuse(const std::string& word, const Command& group, const std::string& name) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, known;
+  std::map<std::string, std::string> groups;  // by command, what must stand before it
   for (const auto& command : group.commands) names.push_back(command.name);
-  std::vector<std::string> known = names;
+  known = names;
   known.emplace_back("help");
   for (const OptionPage& option : page_of(group, name).options) known.push_back(option.names.back());
-  throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), nearest(word, known)}});
+  for (const auto& command : group.commands) {
+    for (const auto& inner : command.commands) {
+      known.push_back(inner.name);
+      groups[inner.name] = command.name + " ";
+    }
+  }
+  const std::string meant = nearest(word, known);
+  throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), groups[meant] + meant}});
 }
 
 int run(const Command& command, const std::string& name, const std::vector<std::string>& words) {

@@ -1,5 +1,6 @@
 // Entry: runs the command that the words name and turns errors into messages and exit codes.
 #include <iostream>
+#include <new>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -27,6 +28,9 @@ int main(int argc, char** argv) {
     return 3;
   } catch (const braid::RunError& error) {
     std::cerr << "braid: " << error.what() << "\n";
+    return 3;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "braid: there is not enough memory\n";
     return 3;
   } catch (const std::exception& error) {
     std::cerr << "braid: internal error: " << braid::printable(error.what(), kMostOfMessage, braid::LineBreaks::Kept)

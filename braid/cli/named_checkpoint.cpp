@@ -7,6 +7,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/data/prepared_manifest.h"
 
 namespace braid {
 namespace {
@@ -23,6 +24,12 @@ std::string newest_beside(const std::string& path) {
 
 std::string named_checkpoint(const CheckpointName& name,
                              const std::function<void(const std::string& fault)>& on_passed_over) {
+  if (is_prepared(name.path)) {
+    throw ConfigError({{name.option, name.value,
+                        cat("must be a checkpoint or a run's folder; ", name.path,
+                            " holds prepared data (braid data prepare), which data.paths takes"),
+                        ""}});
+  }
   const CheckpointChoice choice = chosen_checkpoint(name.path);
   if (choice.directory.empty()) {
     const std::string found = path_kind(name.path) == PathKind::Nothing ? " does not exist" : " holds none";

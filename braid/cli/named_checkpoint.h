@@ -12,7 +12,8 @@ struct CheckpointName {
 };
 
 // Its folder. `on_passed_over` hears of each newer one in the run that is damaged, and why. Throws ConfigError about
-// the option when there is no whole checkpoint in the run. One that cannot be read is returned: reading it says why.
+// the option when there is no whole checkpoint in the run, or when the path is that of prepared data. One that cannot
+// be read is returned: reading it says why.
 std::string named_checkpoint(const CheckpointName& name,
                              const std::function<void(const std::string& fault)>& on_passed_over);
 

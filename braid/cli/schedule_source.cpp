@@ -51,7 +51,7 @@ class Source {
       expect("--ranks", request_.ranks, schedule.num_ranks(), path);
       expect("--microbatches", request_.microbatches, schedule.num_microbatches, path);
       if (request_.chunks > 0) {
-        const int stages = request_.chunks * schedule.num_ranks();
+        const int64_t stages = int64_t{request_.chunks} * schedule.num_ranks();
         if (stages != schedule.num_stages)
           refuse("--chunks", request_.chunks, cat(path, " has ", schedule.num_stages, " stages"));
       }

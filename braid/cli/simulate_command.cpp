@@ -1,5 +1,6 @@
 // braid simulate: plays schedules on a virtual clock and shows them as a grid, a summary, JSON, CSV or a picture.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -23,9 +24,10 @@
 namespace braid {
 namespace {
 
-constexpr int kPlainWidth = 160;  // of the grid when the output is no terminal
-constexpr int kLinesBelow = 12;   // of a terminal, for the summary and the prompt
-constexpr int kFewestLines = 5;   // of a grid
+constexpr int kPlainWidth = 160;     // of the grid when the output is no terminal
+constexpr int kLinesBelow = 12;      // of a terminal, for the summary and the prompt
+constexpr int kFewestLines = 5;      // of a grid
+constexpr int kMostDrawn = 1 << 28;  // characters of a grid
 
 // A terminal decides its own size and gets colour; anything else gets plain text.
 GridStyle grid_style(const SimulateRequest& request) {
@@ -90,6 +92,20 @@ std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::v
   return timelines;
 }
 
+// What nobody could look at may not fit into memory either.
+void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>& all) {
+  for (const auto& played : all) {
+    const GridStyle style = grid_style(request);
+    const double size = grid_size(played.timeline, style);
+    if (size <= kMostDrawn) continue;
+    const bool wide = style.width == 0 || style.width > kPlainWidth;
+    throw ConfigError({{wide ? "--width" : "--ranks", cat(wide ? style.width : played.schedule.num_ranks()),
+                        cat("would draw ", heading(played), " in ", exact(std::round(size)), " characters; at most ",
+                            kMostDrawn, " are drawn"),
+                        wide ? cat(kPlainWidth) : ""}});
+  }
+}
+
 void show(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
     if (all.size() > 1) std::cout << heading(played) << "\n";
@@ -105,6 +121,7 @@ int simulate_command(const Words& words) {
   if (!request) return 0;
   std::vector<Played> all;
   for (auto& schedule : request->schedules) all.push_back(play(*request, std::move(schedule)));
+  if (request->output == SimulateOutput::Text) refuse_huge_grids(*request, all);
   if (!request->svg.empty()) write_file(request->svg, timeline_svg(pictured(*request, all), TimeUnit::Units));
   if (!request->trace.empty()) write_file(request->trace, chrome_trace(pictured(*request, all)));
   if (request->output == SimulateOutput::Text) show(*request, all);

@@ -75,13 +75,21 @@ class Reading {
     wanted_.microbatches = read("--microbatches", given_.microbatches, needed);
     wanted_.chunks = read("--chunks", given_.chunks, false);
     wanted_.group = read("--group", given_.group, false);
-    const double passes = 1.0 * wanted_.ranks * std::max(1, wanted_.chunks) * wanted_.microbatches;
-    if (passes > kMostPasses) {
-      const std::string rule = cat("must leave ranks x chunks x microbatches at or below ", kMostPasses);
-      reader_.add({"--microbatches", given_.microbatches, rule, ""});
-    }
+    refuse_too_many_passes();
     if (reader_.num_problems() > before) numbers_ = Numbers::Wrong;
     if (!given_.width.empty()) request_.width = reader_.natural("--width", given_.width, 0);
+  }
+
+  // The largest number of the three is at fault.
+  void refuse_too_many_passes() {
+    const std::pair<int, const char*> counts[] = {
+        {wanted_.ranks, "--ranks"}, {wanted_.chunks, "--chunks"}, {wanted_.microbatches, "--microbatches"}};
+    const auto& [count, key] = *std::max_element(std::begin(counts), std::end(counts));
+    const double passes = 1.0 * wanted_.ranks * std::max(1, wanted_.chunks) * wanted_.microbatches;
+    if (passes <= kMostPasses) return;
+    const auto most = static_cast<int64_t>(kMostPasses / (passes / count));
+    reader_.add({key, cat(count), cat("must leave ranks x chunks x microbatches at or below ", kMostPasses),
+                 most > 0 ? cat(most) : ""});
   }
 
   void time(const char* key, const std::string& text, double& value) {

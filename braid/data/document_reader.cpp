@@ -106,8 +106,10 @@ std::optional<ReadDocument> DocumentReader::next_line() {
 std::optional<std::string> DocumentReader::text_of(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
   nlohmann::json json;
-  const JsonFault fault = read_json(line, json);
-  if (json.is_object()) {
+  const std::string name = cat('"', options_.text_field, '"');
+  const bool twice = line.find(name, line.find(name) + 1) != std::string::npos;  // maybe in one object: looking is slow
+  const JsonFault fault = read_json(line, json, twice ? RepeatedKeys::Refused : RepeatedKeys::Taken);
+  if (fault.line == 0 && json.is_object()) {
     const auto found = json.find(options_.text_field);
     if (found != json.end() && found->is_string()) return found->get<std::string>();
   }
@@ -124,7 +126,8 @@ void DocumentReader::add_bad_line(const std::string& rule) {
 }
 
 void DocumentReader::refuse_bad_lines() {
-  problems_.push_back({"--skip-bad-lines", "", "passes over such lines and counts them", ""});
+  problems_.push_back(
+      {"", "", "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", ""});
   throw ConfigError(std::move(problems_));
 }
 

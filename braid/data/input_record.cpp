@@ -1,8 +1,10 @@
 // Comparing path by path.
 #include "braid/data/input_record.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/path_look.h"
@@ -23,11 +25,25 @@ std::map<std::string, InputFile> by_path(const InputRecord& record) {
   return files;
 }
 
+NamedDigest file_digest(const std::string& path) {
+  constexpr int64_t kChunkBytes = 4 << 20;
+  const CheckedFile file(path, Links::Followed);
+  Digest digest(DigestKind::Xxh3);
+  std::string chunk;
+  for (int64_t at = 0; at < file.bytes(); at += kChunkBytes) {
+    chunk.resize(static_cast<size_t>(std::min(kChunkBytes, file.bytes() - at)));
+    file.read(at, std::as_writable_bytes(std::span(chunk)));
+    digest.add(std::as_bytes(std::span(chunk)));
+  }
+  return digest.named();
+}
+
 // How `now` differs from what it was; empty when it does not.
 std::string difference_of(const InputFile& now, const InputFile& was, const std::string& folder) {
   if (now.bytes != was.bytes)
     return cat("has ", now.bytes, " bytes; it had ", was.bytes, " when ", folder, " was begun");
-  return now.changed != was.changed ? cat("was changed after ", folder, " was begun") : "";
+  const bool same = now.changed == was.changed || (was.digest && was.digest == file_digest(now.path));
+  return same ? "" : cat("was changed after ", folder, " was begun");
 }
 
 }  // namespace
@@ -42,10 +58,20 @@ InputRecord input_record(const std::vector<std::vector<Document>>& sources) {
   return record;
 }
 
+// A name that the record cannot hold is not found.
+void add_digests(InputRecord& record) {
+  for (InputFile& file : record) {
+    const bool same = path_kind(file.path) == PathKind::File && file_bytes(file.path) == file.bytes &&
+                      change_time(file.path) == file.changed;
+    if (same) file.digest = file_digest(file.path);
+  }
+}
+
 std::string input_record_json(const InputRecord& record) {
   nlohmann::ordered_json json{{"format", kRecordFormat}, {"files", nlohmann::ordered_json::array()}};
   for (const auto& file : record) {
     json["files"].push_back({{"path", file.path}, {"bytes", file.bytes}, {"changed", file.changed}});
+    if (file.digest) put_digest(json["files"].back(), *file.digest);
   }
   return sealed_json(json, 1);
 }
@@ -59,6 +85,7 @@ std::optional<InputRecord> recorded_inputs(const std::string& folder) {
     for (const auto& file : json.at("files")) {
       record.push_back(
           {file.at("path").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("changed").get<int64_t>()});
+      if (file.contains(text(DigestKind::Xxh3))) record.back().digest = digest_in(file, path);
     }
   });
   return record;

@@ -118,6 +118,9 @@ class Preparation {
     auto& cursor = progress_.cursor;
     while (cursor.source < static_cast<int64_t>(plan_.files.size())) run_source(static_cast<size_t>(cursor.source));
     if (!was_complete) {
+      InputRecord record = plan_.record;
+      add_digests(record);
+      replace_file(files_, in_out(kInputRecordName), input_record_json(record));
       replace_file(files_, in_out("manifest.json"), manifest_json(progress_.manifest));
     }
     files_.remove_all(in_out("progress.json"));

@@ -2,7 +2,6 @@
 #include "braid/data/prepare_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/digest.h"
@@ -37,7 +36,8 @@ Problems problems_of(const PrepareRequest& request) {
                      cat("must be given once for each INPUT (", request.inputs.size(), ") or not at all"), ""});
   }
   for (const double weight : request.weights) {
-    if (!std::isfinite(weight) || weight <= 0) found.push_back({"--weight", exact(weight), "must be more than 0", ""});
+    const bool can_be_shared = weight >= 1e-9 && weight <= 1e9;  // as data.weights
+    if (!can_be_shared) found.push_back({"--weight", exact(weight), "must be from 1e-9 to 1e9", ""});
   }
   if (!(request.validation_fraction >= 0 && request.validation_fraction <= 0.9)) {
     const double nearest = request.validation_fraction > 0.9 ? 0.9 : 0;

@@ -163,9 +163,8 @@ PrepareProgress parse_prepare_progress(const std::string& path, const std::strin
 
 bool is_prepared(const std::string& folder) {
   if (path_kind(folder) != PathKind::Folder) return false;
-  if (path_kind(folder + "/progress.json") != PathKind::Nothing) return true;
   const std::string path = folder + "/manifest.json";
-  if (path_kind(path) != PathKind::File) return false;
+  if (path_kind(path) != PathKind::File) return path_kind(folder + "/progress.json") != PathKind::Nothing;
   return CheckedFile(path).content(kMaxBytes).find(kFormat) != std::string::npos;
 }
 

@@ -9,6 +9,7 @@
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/data/document_reader.h"
 
 namespace braid {
 
@@ -28,24 +29,24 @@ int64_t held_out_end(int64_t num_tokens, double fraction) {
 }
 
 Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
-  const auto [documents, passed_over] = list_documents(spec);
-  const auto out = held_out(documents, spec.validation_fraction);
+  const auto [files, passed_over] = list_documents(spec);
+  DocumentReader reader(files, {.validation_fraction = spec.validation_fraction});
   const auto train = std::make_shared<MemoryTokens>(tokenizer.vocab());
   const auto validation = std::make_shared<MemoryTokens>(tokenizer.vocab());
-  ContentMark read{"text", static_cast<int64_t>(documents.size())};
+  ContentMark read{"text"};
   Digest digest(DigestKind::Xxh64);
-  for (size_t i = 0; i < documents.size(); ++i) {
-    const std::string text = content(documents[i]);
-    read.bytes += documents[i].bytes;
-    add_sized(digest, text);
-    const auto tokens = tokenizer.encode(text);
-    int64_t held = out[i] ? static_cast<int64_t>(tokens.size()) : 0;
-    if (documents.size() == 1) held = held_out_end(static_cast<int64_t>(tokens.size()), spec.validation_fraction);
+  while (const auto document = reader.next()) {
+    ++read.documents;
+    read.bytes += static_cast<int64_t>(document->text.size());
+    add_sized(digest, document->text);
+    const auto tokens = tokenizer.encode(document->text);
+    int64_t held = document->side == Side::Train ? 0 : static_cast<int64_t>(tokens.size());
+    if (document->side == Side::SplitEnd) held = held_out_end(held, spec.validation_fraction);
     const auto kept = tokens.size() - static_cast<size_t>(held);
     if (kept > 0) train->add_document(std::span(tokens).first(kept), tokenizer.end_of_text());
     if (held > 0) validation->add_document(std::span(tokens).last(static_cast<size_t>(held)), tokenizer.end_of_text());
   }
-  Corpus corpus{{{train, 1}}, {}, static_cast<int64_t>(documents.size())};
+  Corpus corpus{{{train, 1}}, {}, read.documents};
   if (validation->num_tokens() > 0) corpus.validation = {{validation, 1}};
   read.digest = digest.named();
   corpus.origin.sources = {read};

@@ -11,11 +11,12 @@
 
 namespace braid {
 
-// Reads every file of `spec.paths` (order and choice: document_list.h), each one document ended by end-of-text. About
-// `spec.validation_fraction` of the bytes are held out, as whole documents; of a single document, its last part is.
+// Reads the documents of every file of `spec.paths` (order and choice: document_list.h), each ended by end-of-text: the
+// same documents as prepared data would hold, held out on the same side (document_reader.h). About
+// `spec.validation_fraction` of the bytes are held out, as whole documents; of a single text file, its last part is.
 // The corpus' origin is one source, "text": the documents in their order, each as its length in decimal, a newline and
 // its bytes, digested by XXH64. Throws ConfigError naming every path that is missing, unreadable, empty or without a
-// match, IoError when a file fails or changes while it is read.
+// match, or bad lines of .jsonl files, IoError when a file fails or changes while it is read.
 Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer);
 
 // The whole file. Throws IoError when it fails or has not the bytes it had when it was listed.

@@ -1,14 +1,16 @@
 // A CPU allocator that puts a tag of 64 bytes in front of each block; the block stays aligned to 64 bytes.
-// Large blocks are kept for reuse (block_cache.h); c10 gives the memory, so alignment and failure are as without it.
+// Large blocks are kept for reuse (block_cache.h); c10 gives the memory, so alignment is as without it.
 #include "braid/param/memory_account.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
 
 #include <atomic>
 #include <cstring>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/param/block_cache.h"
 
 namespace braid {
@@ -68,6 +70,15 @@ BlockCache& blocks() {
   return *cache;
 }
 
+// c10's own words are those of a fault in the program, with addresses.
+void* block_of(size_t bytes) {
+  try {
+    return blocks().allocate(bytes);
+  } catch (const c10::Error&) {
+    throw RunError(cat("there is no memory for ", human_bytes(static_cast<double>(bytes)), " more"));
+  }
+}
+
 void free_tagged(void* block) {
   if (block == nullptr) return;
   Header* header = static_cast<Header*>(block) - 1;
@@ -81,7 +92,7 @@ class TaggedAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* block = nullptr;
     if (bytes > 0) {
-      Header* header = static_cast<Header*>(blocks().allocate(bytes + sizeof(Header)));
+      Header* header = static_cast<Header*>(block_of(bytes + sizeof(Header)));
       *header = {static_cast<int64_t>(bytes), this_thread()};
       header->count(header->bytes);
       block = header + 1;

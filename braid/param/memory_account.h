@@ -21,7 +21,7 @@ struct MemoryUse {
 };
 
 // Installs the allocator under LibTorch, once per process; later calls do nothing. Memory allocated before is not
-// counted.
+// counted. Where there is no more of it, RunError says how much was asked for.
 void install_memory_accounting();
 
 // Counts what this thread allocates from here on to `rank`; check() fails unless it is 0 .. 1023. What threads allocate

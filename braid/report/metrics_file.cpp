@@ -1,6 +1,8 @@
 // Appending lines. It does not look inside them.
 #include "braid/report/metrics_file.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -19,6 +21,10 @@ MetricsFile::MetricsFile(std::string path) : path_(std::move(path)), file_(std::
 }
 
 void MetricsFile::write(const MetricsLine& line) {
+  struct stat about {};
+  if (::fstat(::fileno(file_.get()), &about) == 0 && about.st_nlink == 0) {
+    throw IoError(path_, -1, "was removed while it was written; what would be added to it is lost");
+  }
   const std::string text = line.text() + "\n";
   const int64_t offset = std::ftell(file_.get());
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) fail(offset);

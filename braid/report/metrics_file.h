@@ -17,7 +17,7 @@ class MetricsFile {
   // Creates the file when it is not there; its folder must exist. Throws IoError.
   explicit MetricsFile(std::string path);
 
-  // Throws IoError, with the offset at which the line was to go.
+  // Throws IoError, with the offset at which the line was to go; also when the file is no longer in any folder.
   void write(const MetricsLine& line);
 
   const std::string& path() const { return path_; }

@@ -21,6 +21,8 @@ struct Block {
 };
 using Row = std::vector<Block>;
 
+constexpr double kMostSlots = 1 << 30;  // so that columns can be counted whatever the times are
+
 const char* colour(const Block& block) {
   if (block.partner) return "\x1b[38;5;231;48;5;97m";  // white on violet
   switch (block.action.op) {
@@ -50,12 +52,19 @@ class Grid {
     measure();
     const int ranks = static_cast<int>(timeline.ranks.size());
     prefix_ = static_cast<int>(cat("rank ", std::max(0, ranks - 1), "  ").size());
-  }
-
-  std::string text() {
     for (const auto& spans : timeline_.ranks) {
       columns_ = std::max(columns_, place(spans, [](const Block&) {}));
     }
+  }
+
+  double size() const {
+    const auto lines = static_cast<double>(timeline_.ranks.size()), width = static_cast<double>(style_.width);
+    const double line = prefix_ + static_cast<double>(columns_) * cell_;
+    return (style_.height > 0 ? std::min<double>(style_.height, lines) : lines) *
+           (width > 0 ? std::min(width, line) : line);
+  }
+
+  std::string text() const {
     const int ranks = static_cast<int>(timeline_.ranks.size());
     const bool elided = style_.height > 0 && ranks > style_.height;
     const int kept = elided ? std::max(1, style_.height - 1) : ranks;
@@ -72,6 +81,7 @@ class Grid {
     constexpr double kNever = std::numeric_limits<double>::infinity();
     double shortest = kNever;
     double shortest_pair = kNever;
+    double last = 0;  // end of all that is drawn
     Action widest{Op::Forward, 0, -1};
     origin_ = kNever;
     for (const auto& spans : timeline_.ranks) {
@@ -81,6 +91,7 @@ class Grid {
         if (!is_drawn(span)) continue;
         const double length = span.end - span.begin;
         origin_ = std::min(origin_, span.begin);
+        last = std::max(last, span.end);
         if (length > 0 && span.action.op <= Op::WeightGrad) shortest = std::min(shortest, length);
         if (second_of_pair(spans, i)) shortest_pair = std::min(shortest_pair, length);
         widest.stage = std::max(widest.stage, span.action.stage);
@@ -90,6 +101,7 @@ class Grid {
       }
     }
     slot_ = style_.slot > 0 ? style_.slot : std::isfinite(shortest) ? shortest : 1;
+    slot_ = std::max(slot_, (last - origin_) / kMostSlots);
     cell_ = widest.micro < 0 ? 2 : static_cast<int>(label({0, 1, widest}).size()) + 1;
     if (!std::isfinite(shortest_pair)) return;
     const int columns = static_cast<int>(std::max<int64_t>(1, std::llround(shortest_pair / slot_)));
@@ -127,7 +139,8 @@ class Grid {
     std::string text = cat("rank ", std::string(prefix_ - 7 - number.size(), ' '), number, "  ");
     Row row;
     place(timeline_.ranks[rank], [&](const Block& block) { row.push_back(block); });
-    const int64_t room = style_.width > 0 ? std::max(1, (style_.width + 1 - prefix_) / cell_) : columns_;
+    const int64_t room =
+        style_.width > 0 ? std::max<int64_t>(1, (int64_t{style_.width} + 1 - prefix_) / cell_) : columns_;
     if (room >= columns_) {
       draw(row, 0, columns_, text);
     } else {
@@ -181,6 +194,8 @@ class Grid {
 }  // namespace
 
 std::string grid(const Timeline& timeline, const GridStyle& style) { return Grid(timeline, style).text(); }
+
+double grid_size(const Timeline& timeline, const GridStyle& style) { return Grid(timeline, style).size(); }
 
 std::string grid(const Schedule& schedule, const GridStyle& style) { return grid(unit_time(schedule), style); }
 

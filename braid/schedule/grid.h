@@ -25,6 +25,9 @@ struct GridStyle {
 //   rank 1  .  F0 B0--- F1 B1---
 std::string grid(const Timeline& timeline, const GridStyle& style = {});
 
+// About how many characters that has, colours aside. A slot is never less than 2^-30 of the whole.
+double grid_size(const Timeline& timeline, const GridStyle& style = {});
+
 // The schedule on the clock of unit_time().
 std::string grid(const Schedule& schedule, const GridStyle& style = {});
 

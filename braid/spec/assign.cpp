@@ -13,6 +13,10 @@ namespace {
 
 using Given = std::optional<AssignFault>;
 
+// The system would take a path for its part before one.
+constexpr const char* kNoNul = "must not hold a NUL";
+bool holds_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 Given wrong_type(const Field& field, std::string nearest = "") {
   const std::string type = type_text(field);
   return AssignFault{cat("must be ", type[0] == 'i' ? "an " : "a ", type), std::move(nearest)};
@@ -110,6 +114,7 @@ Given give(const Field& field, std::string& to, const TomlValue& value) {
     const bool free = std::holds_alternative<Anything>(field.rule) || std::holds_alternative<NotEmpty>(field.rule);
     return wrong_type(field, free && value.as<int64_t>() ? toml_text(value.written) : "");
   }
+  if (holds_nul(*text)) return AssignFault{kNoNul, ""};
   to = *text;
   return {};
 }
@@ -122,6 +127,7 @@ Given give(const Field& field, Strings& to, const TomlValue& value) {
   for (const auto& entry : *list) {
     const auto* text = entry.as<std::string>();
     if (!text) return wrong_type(field);
+    if (holds_nul(*text)) return AssignFault{kNoNul, ""};
     read.push_back(*text);
   }
   to = std::move(read);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "braid/base/text.h"
 #include "braid/spec/model_shape.h"
@@ -109,9 +108,9 @@ std::vector<CrossRule> data_rules() {
       {{"data.weights"},
        [](const View& at) {
          const auto& weights = at.spec.data.weights;
-         return std::all_of(weights.begin(), weights.end(), [](double w) { return std::isfinite(w) && w > 0; });
+         return std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 1e-9 && w <= 1e9; });
        },
-       [](const View&) { return std::string("must hold numbers more than 0"); }},
+       [](const View&) { return std::string("must hold numbers from 1e-9 to 1e9"); }},
       {{"model.vocab", "data.tokenizer"},
        [](const View& at) {
          return at.spec.model.vocab == 0 || at.spec.model.vocab >= kByteTokens || at.spec.data.tokenizer != "bytes";

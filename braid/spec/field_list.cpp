@@ -19,12 +19,12 @@ std::vector<Field> model_fields() {
       model<&M::config>("model.config", Anything{},
                         "A Hugging Face config.json to take sizes from; other keys of the section override it."),
       model<&M::family>("model.family", one_of<ModelFamily>(), "Architecture of the model."),
-      model<&M::layers>("model.layers", at_least(1), "Number of transformer blocks."),
+      model<&M::layers>("model.layers", IntRange{1, 1 << 16}, "Number of transformer blocks."),
       model<&M::heads>("model.heads", at_least(1), "Attention heads per block; divides model.width."),
       model<&M::kv_heads>("model.kv_heads", at_least(0),
                           "Key and value heads per block, each shared by a group of heads; 0 takes model.heads. "
                           "Llama only."),
-      model<&M::width>("model.width", at_least(1), "Features of the residual stream."),
+      model<&M::width>("model.width", IntRange{1, 1 << 20}, "Features of the residual stream."),
       model<&M::ffn>("model.ffn", at_least(0),
                      "Features inside the feed-forward branch; 0 takes 4 x model.width (gpt2) or 8/3 x model.width "
                      "rounded up to a multiple of 64 (llama)."),
@@ -56,7 +56,8 @@ std::vector<Field> data_fields() {
   return {
       data<&D::paths>(
           "data.paths", Anything{},
-          "Text files, or folders searched recursively, hidden and binary files passed over; at least one."),
+          "Text files, or folders searched recursively, hidden and binary files passed over; at least one. Of a .jsonl "
+          "or .ndjson file every line is a document, its string \"text\"."),
       data<&D::include>("data.include", Anything{},
                         "File name patterns inside folders, such as \"*.py\"; empty takes every file."),
       data<&D::tokenizer>(

@@ -23,7 +23,8 @@ struct Reading {
   std::set<std::string> unread;  // of these, keys whose value could not be read
   std::set<std::string> meant;   // keys that misspelt ones were probably meant to be
   std::vector<Problem> problems;
-  std::map<std::string, int64_t> lines;  // by key, of what the file says and no override
+  std::map<std::string, int64_t> lines;      // by key, of what the file says and no override
+  std::map<std::string, int64_t> overrides;  // by key, the number of the last word that is about it
 };
 
 void give(const Field& field, const TomlValue& value, Reading& reading) {
@@ -148,15 +149,17 @@ std::optional<TomlValue> override_value(const Field& field, const std::string& t
   return value ? value : toml_value(toml_text(text));
 }
 
-void read_override(const std::string& word, Reading& reading) {
+void read_override(const std::string& word, int64_t number, Reading& reading) {
   const auto equals = word.find('=');
   const std::string key = trimmed(word.substr(0, equals));
   if (equals == std::string::npos || key.empty()) {
     const std::string meant = find_field(key) ? key + "=" + value_text(*find_field(key), RunSpec()) : "";
     reading.problems.push_back({"override", toml_text(word), "must have the form section.key=value", meant});
+    reading.overrides["override"] = number;
     return;
   }
   reading.lines.erase(key);
+  reading.overrides[key] = number;
   const std::string text = trimmed(word.substr(equals + 1));
   const Field* field = find_field(key);
   if (!field) {
@@ -174,7 +177,8 @@ void read_override(const std::string& word, Reading& reading) {
 
 void read_all(const TomlDocument& document, const std::vector<std::string>& overrides, Reading& reading) {
   read_document(document.root, reading);
-  for (const auto& word : overrides) read_override(word, reading);
+  int64_t number = 0;
+  for (const auto& word : overrides) read_override(word, ++number, reading);
 }
 
 // The file and the overrides on top of the model that they name. Of a model that cannot be had, no other key is judged.
@@ -194,11 +198,27 @@ Reading read_on_model(const TomlDocument& document, const std::vector<std::strin
   return reading;
 }
 
-void add_places(const Reading& reading, const std::string& origin, std::vector<Problem>& problems) {
+// Gives each problem its place, and all one order, whoever found them: what is about no key, the lines of the file, the
+// overrides as they were given, and what nobody has given.
+void put_in_order(const Reading& reading, const std::string& origin, std::vector<Problem>& problems) {
+  using Rank = std::pair<int, int64_t>;
+  std::vector<std::pair<Rank, Problem>> ranked;
   for (Problem& problem : problems) {
-    const auto found = reading.lines.find(problem.key);
-    if (found != reading.lines.end()) problem.place = cat(origin, ":", found->second);
+    const auto line = reading.lines.find(problem.key), word = reading.overrides.find(problem.key);
+    const Field* field = find_field(problem.key);
+    Rank rank{0, 0};
+    if (line != reading.lines.end()) {
+      problem.place = cat(origin, ":", line->second);
+      rank = {1, line->second};
+    } else if (word != reading.overrides.end()) {
+      rank = {2, word->second};
+    } else if (field) {
+      rank = {3, field - fields().data()};
+    }
+    ranked.emplace_back(rank, std::move(problem));
   }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(ranked.begin(), ranked.end(), problems.begin(), [](auto& each) { return std::move(each.second); });
 }
 
 RunSpec checked(const TomlDocument& document, const std::string& origin, const std::vector<std::string>& overrides,
@@ -216,7 +236,7 @@ RunSpec checked(const TomlDocument& document, const std::string& origin, const s
       if (auto problem = broken_rule(field, reading.spec)) reading.problems.push_back(std::move(*problem));
     }
   }
-  add_places(reading, origin, reading.problems);
+  put_in_order(reading, origin, reading.problems);
   if (!reading.problems.empty()) throw ConfigError(std::move(reading.problems));
   return reading.spec;
 }

@@ -20,8 +20,9 @@ namespace braid {
 //
 // Throws one ConfigError with every problem, in its place ("origin:12") where it is about a key of the text: syntax
 // errors with line and column ("origin:3:7"), unknown sections and keys with the nearest known one, values of a wrong
-// type, and all that problems() finds. After a syntax error the rules between fields are not judged, since most values
-// are missing.
+// type, and all that problems() finds. They come in one order: what is about no key, the lines of the text, the
+// overrides, then keys that neither gives, as in fields(). After a syntax error the rules between fields are not
+// judged, since most values are missing.
 RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
                   const HostLimits& limits = {});
 

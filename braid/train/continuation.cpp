@@ -44,10 +44,15 @@ void take_horizon(Continuation& run, const RunSpec& saved) {
   run.choices.push_back(told_of_horizon(was, steps, directory));
 }
 
-// The horizon has a sentence of its own.
+// Whether training goes on otherwise with another value. The horizon has a sentence of its own.
+bool changes_training(const Field& field) {
+  const bool apart = field.key == "data.attention" || field.key == "model.dropout" || field.key == "train.dtype";
+  return apart || (section_of(field) == "optimizer" && field.key != "optimizer.decay_steps");
+}
+
 void tell_of_changes(Continuation& run, const RunSpec& saved) {
   for (const Field& field : fields()) {
-    if (section_of(field) != "optimizer" || field.key == "optimizer.decay_steps") continue;
+    if (!changes_training(field)) continue;
     const std::string is = value_text(field, run.spec), was = value_text(field, saved);
     if (is != was) run.choices.push_back(cat(field.key, " = ", is, "; it was ", was, " in ", run.spec.train.resume));
   }

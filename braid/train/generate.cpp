@@ -118,6 +118,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
   const auto tokenizer = tokenizer_for(spec, options, directory);
+  refuse_other_shapes(spec.model, directory);
   const auto text = [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);

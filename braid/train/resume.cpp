@@ -8,7 +8,9 @@
 
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/data/tokenizer_identity.h"
+#include "braid/nn/model.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
@@ -123,6 +125,23 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;
+}
+
+void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
+  const std::string found = found_directory(directory);
+  const auto listed = read_manifest(found).tensors;
+  const auto refuse = [&](const std::string& why) {
+    throw IoError(found + "/manifest.json", -1, "describes another model than it lists the weights of: " + why);
+  };
+  if (static_cast<size_t>(model.layers) > listed.size())
+    refuse(cat("its configuration has ", model.layers, " layers, and it lists ", listed.size(), " tensors"));
+  for (const BlockSpec& block : model_params(model, 0, 1)) {
+    for (const ParamSpec& param : block.params) {
+      const auto tensor = listed.find(param.name);
+      if (tensor == listed.end()) refuse(cat("it lists no ", param.name));
+      if (tensor->second.shape != param.placement.global_shape) refuse(cat(param.name, " has another shape"));
+    }
+  }
 }
 
 // Replicas that were saved with weights of their own go on as so many.

@@ -14,6 +14,10 @@ namespace braid {
 // The configuration a checkpoint was written with, whatever mesh it had. Throws ConfigError when it cannot be read.
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory);
 
+// Throws IoError when the weights that the checkpoint lists are not those of `model`, which its configuration
+// describes: a manifest may say anything, so this is looked at before something of the model's size is made.
+void refuse_other_shapes(const ModelSpec& model, const std::string& directory);
+
 // A run that goes on: what it is told, and what its data are.
 struct Resumed {
   const RunSpec& spec;

@@ -44,6 +44,15 @@ TEST(JsonText, RefusesAKeyThatStandsTwiceWhereItIsAskedTo) {
   EXPECT_EQ(said_of_keys("{\"a\": 1, \"a\": tru}"), "1 is not JSON: invalid literal");
 }
 
+TEST(JsonText, RefusesWhatIsTooDeepToBeCopied) {
+  const auto nested = [](int depth) { return std::string(depth, '[') + "\"]\\\"[\"" + std::string(depth, ']'); };
+  EXPECT_EQ(said("\n" + nested(1000)), "0 ");
+  EXPECT_EQ(said("\n" + nested(1001)), "2 has more than 1000 lists and objects in one another");
+  std::string many = "[0";
+  for (int i = 0; i < 3000; ++i) many += ",[]";
+  EXPECT_EQ(said(many + "]"), "0 ");
+}
+
 // The library repeats all that it read of the token at fault.
 TEST(JsonText, DoesNotRepeatTheFile) {
   EXPECT_LT(said("\"" + std::string(1 << 20, 'a')).size(), 100u);

@@ -81,6 +81,12 @@ TEST(Nearest, FindsTheLikelyWordOrNone) {
   EXPECT_EQ(nearest("lr", {"abc"}), "");
 }
 
+TEST(Nearest, CaseIsNoDifference) {
+  EXPECT_EQ(nearest("GPIPE", {"1f1b", "gpipe"}), "gpipe");
+  EXPECT_EQ(nearest("Train.Steps", {"train.seed", "train.steps"}), "train.steps");
+  EXPECT_EQ(nearest("f", {"B", "F"}), "F");
+}
+
 TEST(Nearest, AVeryLongWordCostsNothing) {
   EXPECT_EQ(nearest(std::string(20'000'000, 'F'), {"gpipe", "1f1b"}), "");  // a table of distances would have 500 MB
   EXPECT_EQ(nearest("1f", {"1f1b-with-a-very-long-name-behind-it", "1f1"}), "1f1");

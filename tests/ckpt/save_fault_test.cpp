@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/save.h"
@@ -240,6 +241,19 @@ TEST_F(SaveFault, APlaceThatCannotBeWrittenIsNamedOnEveryRank) {
     }
   });
   EXPECT_EQ(named, 2);
+}
+
+TEST_F(SaveFault, AFolderThatIsGoneIsNotMadeAgain) {
+  std::atomic<int> named = 0;
+  run_ranks(2, [&](Communicator& world) {
+    try {
+      save_checkpoint(path("gone/step"), {few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
+    } catch (const IoError& error) {
+      named += error.what() == cat(path("gone"), ": is gone: there is no folder to save ", path("gone/step"), " in");
+    }
+  });
+  EXPECT_EQ(named, 2);
+  EXPECT_FALSE(std::filesystem::exists(path("gone")));
 }
 
 TEST_F(SaveFault, AFullDiskSaysHowMuchIsFree) {

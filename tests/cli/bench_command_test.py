@@ -50,6 +50,8 @@ class Scaling(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--ranks", done.stderr)
         self.assertIn("--steps", done.stderr)
+        done = braid("bench", "scaling", str(self.run_file), "--ranks", "1,2147483647")
+        self.assertRegex(done.stderr, r"^--ranks = 2147483647: must be at most (\d+), .*; nearest valid is \1\n$")
 
     def test_what(self):
         self.assertEqual(braid("bench").returncode, 2)

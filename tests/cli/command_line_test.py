@@ -94,6 +94,9 @@ class Faults(unittest.TestCase):
         self.assertRegex(self.refused("reprot"), "^reprot: is no command of braid, which has .*; nearest valid is report\n$")
         self.assertIn("nearest valid is --version", self.refused("--verison"))
         self.assertIn("nearest valid is inspect", self.refused("data", "inspct"))
+        self.assertIn("nearest valid is data train-bpe\n", self.refused("train-bpe", "text"))
+        self.assertIn("nearest valid is data prepare\n", self.refused("prepair"))
+        self.assertIn("nearest valid is report\n", self.refused("REPORT"))
         self.assertEqual(self.refused("report", "run", "--ot", "page"),
                          "--ot: is not an option of braid report; nearest valid is --out\n")
         self.assertEqual(self.refused("config", "--markdwn=1"),
@@ -115,7 +118,8 @@ class Faults(unittest.TestCase):
     def test_a_value_that_is_missing(self):
         self.assertEqual(self.refused("data", "prepare", "text", "--out"),
                          "--out: needs a value behind it: the folder to fill\n")
-        self.assertEqual(self.refused("report"), "RUN: is needed; the run's folder (train.out)\n")
+        for words in (["report"], ["report", ""]):
+            self.assertEqual(self.refused(*words), "RUN: is needed; the run's folder (train.out)\n")
         self.assertEqual(self.refused("report", "a", "b"), "b: is one word too many for braid report\n")
 
     def test_names_of_options_are_such_as_every_version_of_the_library_takes(self):

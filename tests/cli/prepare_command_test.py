@@ -143,17 +143,19 @@ class Prepare(unittest.TestCase):
         self.assertTrue(os.path.exists(out + b"/manifest.json"))
 
     def test_bad_lines_are_named_or_skipped_and_counted(self):
-        (self.path / "bad.jsonl").write_text('{"text": "good"}\n{"text": tru}\n[]\n{"text": "good"}\n')
+        (self.path / "bad.jsonl").write_text('{"text": "good"}\n{"text": tru}\n[]\n{"text": "good"}\n'
+                                             '{"text": "one", "text": "or"}\n')
         done = self.prepare("bad.jsonl")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr.splitlines(), [
             "bad.jsonl:2: is not JSON: invalid literal",
             'bad.jsonl:3: must be a JSON object with a string "text"',
-            "--skip-bad-lines: passes over such lines and counts them"])
+            'bad.jsonl:5: has the key "text" twice in one object',
+            "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them"])
         done = self.prepare("bad.jsonl", "--skip-bad-lines")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("skipped 2 bad lines\n", done.stdout)
-        self.assertIn("skipped 2 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
+        self.assertIn("skipped 3 bad lines\n", done.stdout)
+        self.assertIn("skipped 3 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
         self.assertIn("--skip-bad-lines: must be given as when out was begun", self.prepare("bad.jsonl").stderr)
 
     def test_hidden_and_binary_files_are_passed_over_and_counted(self):

@@ -172,6 +172,11 @@ class LearningRate(Resume):
         self.assertIn("optimizer.weight_decay = 0.2; it was 0.1 in run/step-3", said)
         self.assertEqual(self.steps("learning_rate", "stretched"), self.steps("learning_rate", "whole")[3:])
         self.assertNotIn("decay", self.train("train.resume=run/step-3", "train.out=same"))
+        said = self.train("train.resume=run/step-3", "train.out=otherwise", "data.attention=document", "model.dropout=0.1",
+                          "train.dtype=bfloat16")
+        for change in ('data.attention = "document"; it was "causal"', "model.dropout = 0.1; it was 0",
+                       'train.dtype = "bfloat16"; it was "float32"'):
+            self.assertIn(f"{change} in run/step-3", said)
 
     def test_a_warm_up_beyond_the_horizon_is_refused(self):
         self.assertIn("optimizer.warmup_steps = 7: must be at most optimizer.decay_steps (6); nearest valid is 6",

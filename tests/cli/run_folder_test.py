@@ -149,6 +149,20 @@ class RunFolder(TinyRun):
         self.trained(*each, "train.resume=run/step-1", "train.out=other")
         self.assertEqual(self.evaluations("other"), [2])
 
+    def test_a_folder_that_is_removed_under_its_run_ends_it_and_is_not_made_again(self):
+        run = self.path / "run"
+        for remove, words, said in ((shutil.rmtree, [], "run/metrics.jsonl: was removed while it was written"),
+                                    (lambda run: run.rename(self.path / "moved"), ["train.save_every=40"],
+                                     "run: is gone: there is no folder to save run/step-")):
+            process = self.started(*ENDLESS, *words)
+            self.line_of(process, "step 1")
+            remove(run)
+            told = process.communicate(timeout=60)[1]
+            self.assertEqual(process.returncode, 3, told)
+            self.assertTrue(told.startswith(f"braid: {said}"), told)
+            self.assertEqual(len(told.splitlines()), 1, told)
+            self.assertFalse(run.exists())
+
     def test_time_to_save_comes_at_the_same_step_on_every_rank(self):
         every = [f"step-{step}" for step in range(1, 7)]
         at_once = "train.save_minutes=1e-9"

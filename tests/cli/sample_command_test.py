@@ -78,6 +78,18 @@ class Sample(TrainedRun):
         self.assertEqual(self.refused("--seed", "1", "--prompt", "a b", "--seed", "2", "--prompt", "c").splitlines(),
                          ["--prompt: must be given once, and is given 2 times: a b and c",
                           "--seed: must be given once, and is given 2 times: 1 and 2"])
+        self.assertEqual(self.refused("--tokens", "3", "--tokens", "0"),
+                         "--tokens: must be given once, and is given 2 times: 3 and 0\n")
+
+    def test_prepared_data_are_no_checkpoint(self):
+        done = self.braid("data", "prepare", "--out", "prepared", "text")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rule = "must be a checkpoint or a run's folder; prepared holds prepared data (braid data prepare), which data.paths takes\n"
+        for words, said in ((["sample", "prepared"], f"CHECKPOINT = prepared: {rule}"),
+                            (["train", "run.toml", "train.resume=prepared", "train.out=next"],
+                             f'train.resume = "prepared": {rule}')):
+            done = self.braid(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", said))
 
     def test_another_tokenizer_must_be_one_and_fit_the_model(self):
         self.assertEqual(self.sample("--tokens", "8", "--tokenizer", "bytes"), self.sample("--tokens", "8"))

@@ -186,6 +186,25 @@ class Simulate(unittest.TestCase):
         said = self.refused("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4294967296")
         self.assertIn("--microbatches = 4294967296: must be at most 2147483647; nearest valid is 2147483647", said)
 
+    def test_of_numbers_that_make_too_many_passes_the_largest_is_named(self):
+        for words, said in ((("4", "8", "100000000"), "--chunks = 100000000: must leave .*; nearest valid is 524288"),
+                            (("4", "100000000", "2"), "--microbatches = 100000000: must leave .*; nearest valid is 2097152"),
+                            (("100000000", "8", "2"), "--ranks = 100000000: must leave .*; nearest valid is 1048576"),
+                            (("65536", "65536", "65537"), "--chunks = 65537: must leave [^;]*\n")):
+            ranks, microbatches, chunks = words
+            self.assertRegex(self.refused("--schedule", "interleaved", "--ranks", ranks, "--microbatches", microbatches,
+                                          "--chunks", chunks), said)
+
+    def test_a_grid_that_nobody_could_look_at_is_refused(self):
+        words = ("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4", "--forward", "1e-9", "--weight-grad", "1e15")
+        said = self.refused(*words, "--width", "0")
+        self.assertRegex(said, r"^--width = 0: would draw 1f1b, 2 ranks, 4 microbatches in \d{10} characters; at most "
+                         "268435456 are drawn; nearest valid is 160\n$")
+        for width in ("160", "2147483647"):
+            done = simulate(*words[:6], "--width", width)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(simulate(*words).returncode, 0)
+
     def test_times_are_such_as_can_be_added_up(self):
         words = ("--schedule", "1f1b", "--ranks", "2", "--microbatches", "4")
         options = ("--forward", "--input-grad", "--weight-grad", "--overlapped", "--recompute", "--update", "--transfer",

@@ -67,6 +67,17 @@ TEST_F(PrepareTest, TrainsAsTheTextItselfWould) {
   EXPECT_EQ(result.last.text_bytes, result.last.total_bytes);
 }
 
+TEST_F(PrepareTest, LinesTrainAsTheyWouldPrepared) {
+  run(request({"text", "lines.jsonl"}));
+  const Corpus prepared = corpus();
+  const DataSpec spec{.paths = {path("text"), path("lines.jsonl")}, .validation_fraction = 0.2};
+  const Corpus text = read_text(spec, *byte_tokenizer());
+  EXPECT_EQ(drawn(prepared.train), drawn(text.train));
+  EXPECT_EQ(drawn(prepared.validation), drawn(text.validation));
+  EXPECT_EQ(prepared.num_documents, text.num_documents);
+  EXPECT_EQ(text.origin.sources[0].documents, 12 + 61);
+}
+
 TEST_F(PrepareTest, ASingleTextHoldsOutItsEnd) {
   write(path("only"), "0123456789");
   EXPECT_EQ(run(request({"only"})).last.num_documents, 1);
@@ -135,20 +146,29 @@ TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
   what.validation_fraction = 2;
   what.weights = {1, -1};
   const std::string said = message(what);
-  for (const std::string part :
-       {"--tokenizer", "gone: does not exist", "hollow: holds no file", "--shard-tokens = 0: must be at least 1",
-        "--validation-fraction = 2", "--weight = 2 given: must be given once", "--weight = -1: must be more than 0"}) {
+  for (const std::string part : {"--tokenizer", "gone: does not exist", "hollow: holds no file",
+                                 "--shard-tokens = 0: must be at least 1", "--validation-fraction = 2",
+                                 "--weight = 2 given: must be given once", "--weight = -1: must be from 1e-9 to 1e9"}) {
     EXPECT_NE(said.find(part), std::string::npos) << part << "\nin\n" << said;
   }
   what = request({"text"});
   what.out = path("text/out");
   EXPECT_NE(message(what).find("must not lie inside the input"), std::string::npos);
   write(path("bad.jsonl"), "{\"text\": \"good\"}\nno json\n{\"text\": 5}\n[]\n{\"text\": \"good too\"}\n");
-  EXPECT_EQ(message(request({"bad.jsonl"})),
-            cat(path("bad.jsonl"), ":2: is not JSON: invalid literal\n", path("bad.jsonl"),
-                ":3: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
-                ":4: must be a JSON object with a string \"text\"\n--skip-bad-lines: passes over such lines and counts "
-                "them"));
+  EXPECT_EQ(
+      message(request({"bad.jsonl"})),
+      cat(path("bad.jsonl"), ":2: is not JSON: invalid literal\n", path("bad.jsonl"),
+          ":3: must be a JSON object with a string \"text\"\n", path("bad.jsonl"),
+          ":4: must be a JSON object with a string \"text\"\nbraid data prepare and train-bpe pass over such lines "
+          "with --skip-bad-lines, and count them"));
+  // A key that stands in two objects stands in none twice.
+  write(path("twice.jsonl"), R"({"text": "a", "meta": {"text": "b"}})"
+                             "\n"
+                             R"({"text": "a", "id": 1, "text": "b"})"
+                             "\n");
+  what = request({"twice.jsonl"});
+  what.out = path("twice");
+  EXPECT_NE(message(what).find("twice.jsonl:2: has the key \"text\" twice in one object\nbraid"), std::string::npos);
 }
 
 // Also those behind a place where an earlier call stopped: the reader is put into the middle of a file.

@@ -51,6 +51,14 @@ TEST_F(MetricsFileTest, ALineCutShortDoesNotSpoilTheNext) {
   EXPECT_EQ(contents(), "{\"step\":1}\n{\"st\n{\"step\":2}\n");
 }
 
+TEST_F(MetricsFileTest, AFileThatWasRemovedTakesNoMoreLines) {
+  MetricsFile file(path_);
+  file.write(MetricsLine().add("step", 1));
+  std::filesystem::remove(path_);
+  EXPECT_THROW(file.write(MetricsLine().add("step", 2)), IoError);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(MetricsFileTest, FaultsNameThePath) {
   const std::string nowhere = (path_ / "no" / "metrics.jsonl").string();
   try {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
+#include "braid/schedule/unit_time.h"
 
 namespace braid::grid_test {
 namespace {
@@ -91,6 +94,19 @@ TEST(Grid, TheMiddleRanksGiveWayToTheHeight) {
     const std::string text = grid(gpipe(7, 2), {.height = height});
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), std::min(7, height));
   }
+}
+
+TEST(Grid, ItsSizeIsKnownBeforeItIsDrawn) {
+  for (const GridStyle& style : {GridStyle{}, GridStyle{.width = 40}, GridStyle{.height = 3}}) {
+    const std::string text = grid(one_f_one_b(4, 12), style);
+    EXPECT_LE(static_cast<double>(text.size()), grid_size(unit_time(one_f_one_b(4, 12)), style) + 4);
+    EXPECT_GE(static_cast<double>(text.size()), 0.5 * grid_size(unit_time(one_f_one_b(4, 12)), style));
+  }
+  Timeline uneven;
+  uneven.ranks = {{{{Op::Forward, 0, 0}, 0, 1e-300}, {{Op::FullBackward, 0, 0}, 1, 1e15}}};
+  EXPECT_NEAR(grid_size(uneven), 3 * std::pow(2, 30), 100);
+  EXPECT_EQ(grid(uneven, {.width = 30}), "rank 0  F0 B0--- ... B0---\n");
+  EXPECT_EQ(grid(gpipe(2, 1), {.width = std::numeric_limits<int>::max()}), grid(gpipe(2, 1)));
 }
 
 TEST(Grid, EmptyIsEmpty) {

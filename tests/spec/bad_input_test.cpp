@@ -75,6 +75,8 @@ TEST(BadInput, WrongTypes) {
       {"[train]\nout = 7\n", {}, "train.out = 7: must be a string; nearest valid is \"7\""},
       {"[train]\nreduction = 7\n", {}, "train.reduction = 7: must be \"fast\" or \"reproducible\""},
       {"[train]\nresume = false\n", {}, "train.resume = false: must be a string"},
+      {"[train]\nout = \"run\\u0000s\"\n", {}, "train.out = \"run\\u0000s\": must not hold a NUL"},
+      {"[data]\npaths = [\"a\\u0000b\"]\n", {}, "data.paths = [\"a\\u0000b\"]: must not hold a NUL"},
       {"[train]\nout = 2026-01-31\n", {}, "train.out = 2026-01-31: must be a string"},
       {"[data]\npaths = \"corpus.txt\"\n",
        {},
@@ -124,6 +126,11 @@ TEST(BadInput, UnknownWords) {
       {"[pipeline]\nschedule = \"1F1B\"\n",
        {},
        "pipeline.schedule = \"1F1B\": must be " + schedules() + "; nearest valid is \"1f1b\""},
+      {"[pipeline]\nschedule = \"GPIPE\"\n",
+       {},
+       "pipeline.schedule = \"GPIPE\": must be " + schedules() + "; nearest valid is \"gpipe\""},
+      {"", {"Train.Steps=3"}, "Train.Steps = 3: is not a known key; nearest valid is train.steps"},
+      {"[TRAIN]\nsteps = 3\n", {}, "[TRAIN]: is not a known section; nearest valid is [train]"},
       {"[pipeline]\nschedule = \"zero-bubble\"\n", {}, "pipeline.schedule = \"zero-bubble\": must be " + schedules()},
       {"[train]\ndtype = \"bfloat\"\n",
        {},
@@ -166,10 +173,10 @@ warmup_steps = 200
        R"([modle]: is not a known section; nearest valid is [model]
 model.head = 4: is not a known key; nearest valid is model.heads
 model.width = 3.5: must be an integer; nearest valid is 4
-train.dtype = "float8": must be "float32", "float64", "bfloat16" or "float16"; nearest valid is "float32"
 model.dropout = 2: must be at least 0 and less than 1
 pipeline.schedule = "1f1bb": must be "naive", "gpipe", "1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "interleaved-zb", "zb-v", "dualpipev", "dualpipe", "zb-1p", "zb-2p", "v-half", "v-min", "pipedream", "pipedream-2bw" or file:...; nearest valid is "1f1b"
 train.steps = 0: must be at least 1; nearest valid is 1
+train.dtype = "float8": must be "float32", "float64", "bfloat16" or "float16"; nearest valid is "float32"
 train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12); nearest valid is 12)"},
       // A value that could not be read is not judged again, here model.heads against model.width and mesh.tensor.
       {"[model]\nheads = \"six\"\nwidth = 100\n[mesh]\ntensor = 7\n", {}, "model.heads = \"six\": must be an integer"},
@@ -178,8 +185,8 @@ train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12);
   });
   const auto found = problems_of({"[model\n", {"train.steps=0", "train.stepz=3"}, ""});
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(text(found[1]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
-  EXPECT_EQ(text(found[2]), "train.steps = 0: must be at least 1; nearest valid is 1");
+  EXPECT_EQ(text(found[1]), "train.steps = 0: must be at least 1; nearest valid is 1");
+  EXPECT_EQ(text(found[2]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
 }
 
 TEST(BadInput, AFileThatIsNotThere) {

@@ -156,7 +156,8 @@ TEST(BadRun, Weights) {
       {"",
        {"data.weights=[1.0, 2.0]"},
        "data.weights = [1, 2]: must be empty or have one entry for each of data.paths (1)"},
-      {"", {"data.weights=[0.0]"}, "data.weights = [0]: must hold numbers more than 0"},
+      {"", {"data.weights=[0.0]"}, "data.weights = [0]: must hold numbers from 1e-9 to 1e9"},
+      {"", {"data.weights=[1e308]"}, "data.weights = [1e+308]: must hold numbers from 1e-9 to 1e9"},
   });
 }
 

@@ -59,9 +59,9 @@ TEST(Override, Complaints) {
       {"", {"train.out=\xff"}, "train.out = \\xff: is not a TOML value"},
       {"",
        {"model.heads=5", "train.dtype=half", "lr=1"},
+       "model.heads = 5: must divide model.width (384); nearest valid is 4\n"
        "train.dtype = \"half\": must be \"float32\", \"float64\", \"bfloat16\" or \"float16\"\n"
-       "lr = 1: is not a known key; nearest valid is optimizer.lr\n"
-       "model.heads = 5: must divide model.width (384); nearest valid is 4"},
+       "lr = 1: is not a known key; nearest valid is optimizer.lr"},
   });
 }
 

@@ -37,7 +37,9 @@ class Generate : public ScratchFolder {
       for (const Parameter& param : model.params().params()) {
         tensors.push_back({param.name, param.placement, param.master});
       }
-      const CheckpointInfo info{1, to_toml(spec_), "bytes", 0};
+      RunSpec told = spec_;
+      if (claim_) claim_(told.model);
+      const CheckpointInfo info{1, to_toml(told), "bytes", 0};
       save_checkpoint(path("step-1"), {tensors, info}, world);
     });
     return path("step-1");
@@ -45,6 +47,7 @@ class Generate : public ScratchFolder {
 
   RunSpec spec_;
   GenerateOptions options_;
+  std::function<void(ModelSpec&)> claim_;  // of what the checkpoint says, not of what it holds
 };
 
 TEST_F(Generate, WeightsThatAreNotFiniteAreNamed) {
@@ -101,6 +104,26 @@ TEST_F(Generate, ASmallShareOfTheProbabilityIsTheLikeliestToken) {
   EXPECT_EQ(generate(directory, narrow, nullptr), likeliest);
   EXPECT_EQ(generate(directory, tiny, nullptr), likeliest);
   EXPECT_NE(generate(directory, options_, nullptr), likeliest);
+}
+
+// Before memory is asked for as much as is claimed.
+TEST_F(Generate, AConfigurationThatClaimsAnotherModelIsRefused) {
+  const std::pair<std::function<void(ModelSpec&)>, std::string> claims[] = {
+      {[](ModelSpec& model) { model.layers = 60'000; }, "its configuration has 60000 layers, and it lists 16 tensors"},
+      {[](ModelSpec& model) { model.layers = 2; }, "it lists no blocks.1.ln_1.weight"},
+      {[](ModelSpec& model) { model.width = 1 << 20; }, "wte.weight has another shape"}};
+  for (const auto& [claim, why] : claims) {
+    claim_ = claim;
+    const std::string directory = saved([](ParamStore&) {});
+    try {
+      generate(directory, options_, nullptr);
+      ADD_FAILURE() << "text was made; " << why;
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.what(),
+                directory + "/manifest.json: describes another model than it lists the weights of: " + why);
+    }
+    std::filesystem::remove_all(directory);
+  }
 }
 
 TEST_F(Generate, AnotherTokenizerMustFitTheModel) {

@@ -147,16 +147,18 @@ TEST_F(Run, AnEvaluationAfterASaveIsMadeOnceWhereverTheProcessEnds) {
 
 // Whoever makes the run longer has its steps, and the process may have ended before the evaluation at its end.
 TEST_F(Run, TheEvaluationAtTheEndIsMadeUpForByALongerRun) {
-  RunSpec longer = spec("run");
-  longer.train.eval_every = 4;
-  Listener first, rest;
-  run(longer, first);
-  longer.train.resume = longer.train.out + "/step-6";
-  longer.train.steps = 7;
-  run(longer, rest);
-  ASSERT_EQ(rest.evaluations.size(), 2u);
-  EXPECT_EQ(rest.evaluations[0].step, 6);
-  EXPECT_EQ(rest.evaluations[0].loss, first.evaluations.back().loss);
+  for (const int every : {0, 4}) {  // 0: at the end alone
+    RunSpec longer = spec(cat("run", every));
+    longer.train.eval_every = every;
+    Listener first, rest;
+    run(longer, first);
+    longer.train.resume = longer.train.out + "/step-6";
+    longer.train.steps = 7;
+    run(longer, rest);
+    ASSERT_EQ(rest.evaluations.size(), 2u) << every;
+    EXPECT_EQ(rest.evaluations[0].step, 6);
+    EXPECT_EQ(rest.evaluations[0].loss, first.evaluations.back().loss);
+  }
 }
 
 TEST_F(Run, AStepWithoutAnEvaluationOwesNone) {
