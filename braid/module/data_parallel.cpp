@@ -18,6 +18,7 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_replica.h"
+#include "braid/module/module_store.h"
 #include "braid/module/refused_options.h"
 
 namespace braid {
@@ -37,6 +38,7 @@ std::vector<Problem> problems(const LayerList& layers, const Communicator& world
                               const DataParallel::Options& options) {
   std::vector<Problem> found = refused_of_replicas(options.sync, spec_of(options.optimizer), world);
   for (Problem& problem : name_problems(layers)) found.push_back(std::move(problem));
+  for (Problem& problem : storage_problems(layers)) found.push_back(std::move(problem));
   for (int l = 0; l < layers.size(); ++l) {
     if (layers[l].options.stash.empty() && layers[l].options.pop.empty()) continue;
     found.push_back({cat("layers.", layers[l].name), "",
