@@ -33,8 +33,9 @@ class ReplicaGradients {
   // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
   // `scaled`.
   void finish(double factor);
-  // Instead of finish(), where the step failed: .grad is as it was before, but for what backwards have added where there
-  // are no data ranks and nothing is scaled. Waits for nobody. Data ranks that all failed may go on with another step.
+  // Instead of finish(), where the step failed: .grad is as it was before, but for what backwards have added where
+  // there are no data ranks and nothing is scaled. Waits for nobody. Data ranks that all failed may go on with another
+  // step.
   void give_up();
   // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
   void end_step(int64_t step);

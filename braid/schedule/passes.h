@@ -1,7 +1,7 @@
 // Passes from schedule to schedule. They never reorder compute actions, and a fused pair stays one: what either of its
 // actions needs comes before it, what either makes leaves after it. When several apply, the order is with_unshard,
-// with_grad_sync, with_comms, with_recompute: so a gradient leaves before the weight pass and the reduction begin, and a
-// stage's parameters come before it waits for a tensor.
+// with_grad_sync, with_comms, with_recompute: so a gradient leaves before the weight pass and the reduction begin, and
+// a stage's parameters come before it waits for a tensor.
 #pragma once
 
 #include <vector>

@@ -84,9 +84,7 @@ struct Driver {
 const std::vector<Driver> kDrivers = {
     {"DataParallel", {UserModules}, train_parallel},
     {"ModulePipeline", {ModuleStages}, [](const Asked& asked) { train_pipeline(asked, 1); }},
-    {"ModulePipeline on data ranks",
-     {UserModules, ModuleStages},
-     [](const Asked& asked) { train_pipeline(asked, 2); }},
+    {"ModulePipeline on data ranks", {UserModules, ModuleStages}, [](const Asked& asked) { train_pipeline(asked, 2); }},
 };
 using Drivers = std::vector<size_t>;
 const Drivers kParallel{0}, kReplicas{0, 2}, kPipes{1, 2}, kAll{0, 1, 2};
@@ -121,8 +119,8 @@ const std::vector<Switch> kSwitches = {
     {ShardedGradients, "zero", [](Asked& asked) { asked.sync.zero = 2; }, kReplicas},
     {ShardedParameters, "zero", [](Asked& asked) { asked.sync.zero = 3; }, kReplicas},
     {LocalUpdates, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::LocalSgd; }, kReplicas},
-    {ParameterServers, "replication",
-     [](Asked& asked) { asked.sync.replication = ReplicationKind::ParameterServer; }, kReplicas},
+    {ParameterServers, "replication", [](Asked& asked) { asked.sync.replication = ReplicationKind::ParameterServer; },
+     kReplicas},
     {MatrixUpdates, "kind", [](Asked& asked) { asked.servers.kind = OptimizerKind::Muon; }, kParallel},
 };
 

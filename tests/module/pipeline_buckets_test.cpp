@@ -91,7 +91,8 @@ TEST(PipelineReplicas, WhatDoesNotWorkIsRefusedByName) {
   says(refusal({.zero = 2}), "sync.zero = 2: must be 0 with a pipeline of user modules, since many microbatches");
   says(refusal({.replication = ReplicationKind::ParameterServer}),
        "sync.replication = \"parameter-server\": must be \"all-reduce\" with a pipeline of user modules, since");
-  says(refusal({.replication = ReplicationKind::DiLoCo, .zero = 1}), "sync.replication = \"diloco\": must be \"all-reduce\" with sharded optimizer, since");
+  says(refusal({.replication = ReplicationKind::DiLoCo, .zero = 1}),
+       "sync.replication = \"diloco\": must be \"all-reduce\" with sharded optimizer, since");
   const std::string both = refusal({.compression_rank = 0, .zero_group = 3}, [](Pair& pair) {
     for (Model& model : pair) model.head->to(at::kBFloat16);
   });
