@@ -18,34 +18,27 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_replica.h"
-#include "braid/module/sync_problems.h"
-#include "braid/spec/combine.h"
-#include "braid/spec/fields.h"
+#include "braid/module/module_store.h"
+#include "braid/module/refused_options.h"
 
 namespace braid {
 namespace {
 
-// Of what servers update with.
-void add_problems_of(const OptimizerSpec& optimizer, std::vector<Problem>& found) {
-  RunSpec run;
-  run.optimizer = optimizer;
-  for (const Field& field : fields()) {
-    auto problem = section_of(field) == "optimizer" ? broken_rule(field, run) : std::nullopt;
-    if (problem) found.push_back(std::move(*problem));
-  }
-  for (const Feature feature : features(run)) {
-    const Combination pair = combination(Feature::ParameterServers, feature);
-    if (pair.verdict != Verdict::Refused) continue;
-    found.push_back(
-        {key(feature), value_text(*find_field(key(feature)), run), cat("is not for servers: ", pair.why), ""});
-  }
+OptimizerSpec spec_of(const ServerOptimizer& servers) {
+  return {.kind = servers.kind,
+          .momentum = servers.momentum,
+          .beta1 = servers.beta1,
+          .beta2 = servers.beta2,
+          .eps = servers.eps,
+          .weight_decay = servers.weight_decay,
+          .clip_norm = 0};
 }
 
 std::vector<Problem> problems(const LayerList& layers, const Communicator& world,
                               const DataParallel::Options& options) {
-  std::vector<Problem> found = sync_problems(options.sync, world);
-  if (options.sync.replication == ReplicationKind::ParameterServer) add_problems_of(options.optimizer, found);
+  std::vector<Problem> found = refused_of_replicas(options.sync, spec_of(options.optimizer), world);
   for (Problem& problem : name_problems(layers)) found.push_back(std::move(problem));
+  for (Problem& problem : storage_problems(layers)) found.push_back(std::move(problem));
   for (int l = 0; l < layers.size(); ++l) {
     if (layers[l].options.stash.empty() && layers[l].options.pop.empty()) continue;
     found.push_back({cat("layers.", layers[l].name), "",
@@ -77,7 +70,7 @@ class DataParallel::State {
   State(LayerList layers, Communicator& the_world, const Options& the_options)
       : world(the_world),
         options(the_options),
-        replica(checked(std::move(layers), world, options), world, {options.sync, options.optimizer},
+        replica(checked(std::move(layers), world, options), world, {options.sync, spec_of(options.optimizer)},
                 options.first_step) {}
 
   // Of the loss: the average costs nothing then.

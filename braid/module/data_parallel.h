@@ -46,11 +46,22 @@ namespace braid {
 
 enum class GradientScale { Average, Sum };  // of the ranks' gradients
 
+// What parameter servers update with: any kind that updates element by element, with the fields of OptimizerSpec that
+// its kind reads. Vectors are not decayed. Rates come with step(lr), and clip_grad_norm() clips.
+struct ServerOptimizer {
+  OptimizerKind kind = OptimizerKind::AdamW;
+  double momentum = OptimizerSpec().momentum;
+  double beta1 = OptimizerSpec().beta1;
+  double beta2 = OptimizerSpec().beta2;
+  double eps = OptimizerSpec().eps;
+  double weight_decay = OptimizerSpec().weight_decay;
+};
+
 class DataParallel {
  public:
   struct Options {
-    SyncSpec sync = {};            // any way of keeping replicas in step; servers need ranks that are threads
-    OptimizerSpec optimizer = {};  // what parameter servers update with, but for its rate; vectors are not decayed
+    SyncSpec sync = {};              // any way of keeping replicas in step; servers need ranks that are threads
+    ServerOptimizer optimizer = {};  // of parameter servers
     GradientScale scale = GradientScale::Average;
     int64_t first_step = 0;  // the number of the first step, when a training goes on
   };

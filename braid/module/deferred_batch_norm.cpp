@@ -40,11 +40,15 @@ at::Tensor DeferredBatchNormImpl::forward(at::Tensor x) {
   return at::batch_norm(x, state_.weight, state_.bias, mean, variance, by_itself, 0, options_.eps(), false);
 }
 
-void DeferredBatchNormImpl::begin_microbatch(const MicrobatchContext& context) { context_ = context; }
+void DeferredBatchNormImpl::begin_microbatch(const MicrobatchContext& context) {
+  if (context.step != context_.step) moments_.clear();  // of a step that did not come to its end
+  context_ = context;
+}
 
+// Also where this rank's module is in evaluation mode and has seen nothing: those of other ranks may train.
 void DeferredBatchNormImpl::end_step(Communicator& data) {
   context_.purpose = ForwardPurpose::Evaluation;
-  if (!options_.track_running_stats() || !is_training()) return;
+  if (!options_.track_running_stats()) return;
   at::Tensor moments = at::zeros({1 + 2 * options_.num_features()}, at::kDouble);
   for (const auto& [micro, of_micro] : moments_) moments = merged_moments(moments, of_micro);
   moments_.clear();

@@ -22,7 +22,8 @@ namespace braid {
 
 // For inputs (rows, features, ...) of any dimension; parameters and buffers have the names and shapes of BatchNorm1d,
 // 2d and 3d. Without ModulePipeline or DataParallel, call begin_microbatch before each microbatch and end_step after
-// the last; outside of a microbatch that trains, statistics do not move.
+// the last; outside of a microbatch that trains, statistics do not move. A rank whose module is in evaluation mode
+// counts nothing and moves with those that train.
 class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>, public MicrobatchListener {
  public:
   explicit DeferredBatchNormImpl(int64_t num_features)

@@ -11,9 +11,9 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/module_executor.h"
+#include "braid/module/refused_options.h"
 #include "braid/module/replica_gradients.h"
 #include "braid/module/shape_book.h"
-#include "braid/module/sync_problems.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
@@ -39,9 +39,9 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
 }
 
 // Of every rank of the pipe, so that all of them hear the same.
-std::vector<Problem> data_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
-                                   const Schedule& schedule, const ModulePipeline::Options& options) {
-  auto problems = pipelined_sync_problems(options.sync, *options.data);
+std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
+                                          const Schedule& schedule) {
+  std::vector<Problem> problems;
   std::vector<std::vector<int>> layers_of_rank(static_cast<size_t>(schedule.num_ranks()));
   for (size_t stage = 0; stage < plan.size(); ++stage) {
     auto& own = layers_of_rank.at(static_cast<size_t>(schedule.stage_rank[stage]));
@@ -54,11 +54,11 @@ std::vector<Problem> data_problems(const LayerList& layers, const std::vector<St
 // Ranks share the list: nobody changes a module before all have looked at it.
 std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& schedule,
                                     const ModulePipeline::Options& options, Communicator& pipe) {
-  std::vector<Problem> problems = unfollowable(schedule);
-  if (problems.empty()) append(problems, faults_of(schedule, pipe.size()));
+  std::vector<Problem> problems = refused_of_pipeline(schedule, options.sync, options.data);
+  append(problems, faults_of(schedule, pipe.size()));
   auto plan = plan_stages(layers, schedule.num_stages, options.balance, problems);
   append(problems, sharing_problems(layers, plan, schedule, pipe.rank_kind()));
-  if (options.data) append(problems, data_problems(layers, plan, schedule, options));
+  if (options.data) append(problems, all_storage_problems(layers, plan, schedule));
   if (!problems.empty()) throw ConfigError(std::move(problems));
   pipe.barrier().wait_host();
   return plan;
@@ -116,9 +116,15 @@ class ModulePipeline::State {
     }
     executor_.begin_step(std::move(step));
     gradients_.begin_step({number, split.num_microbatches, counted_});
-    spans_ = runtime_.run_step();
-    const Divisor found = has_last_stage() && counted_ ? divisor_of(executor_.count(), number) : divisor;
-    gradients_.finish(correction(divisor, found));
+    Divisor found;
+    try {
+      spans_ = runtime_.run_step();
+      found = has_last_stage() && counted_ ? divisor_of(executor_.count(), number) : divisor;
+      gradients_.finish(correction(divisor, found));
+    } catch (...) {
+      gradients_.give_up();
+      throw;
+    }
     for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
     gradients_.end_step(number);
     if (!has_last_stage()) return std::nullopt;

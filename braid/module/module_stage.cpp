@@ -31,6 +31,29 @@ void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept
   }
 }
 
+// The kinds of errors.h say whose fault it was, and stay what they are; whatever else a layer throws is a failed run.
+Tensors called(const Layer& layer, const Tensors& inputs, const std::string& where) {
+  try {
+    return layer.forward(inputs);
+  } catch (const ConfigError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.key = cat(where, ": ", problem.key);
+    throw ConfigError(std::move(problems));
+  } catch (const CommError&) {
+    throw;
+  } catch (const IoError&) {
+    throw;
+  } catch (const RunError&) {
+    throw;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw RunError(cat(where, ": ", error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    throw RunError(cat(where, ": ", error.what()));
+  }
+}
+
 }  // namespace
 
 ModuleStage::ModuleStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks)
@@ -57,20 +80,7 @@ Tensors ModuleStage::forward(const Tensors& inputs, ForwardPurpose purpose) cons
 
 Tensors ModuleStage::call(const Layer& layer, const Tensors& inputs) const {
   const std::string where = cat("layer ", layer.name, " of stage ", number_);
-  Tensors outputs;
-  try {
-    outputs = layer.forward(inputs);
-  } catch (const ConfigError& error) {
-    std::vector<Problem> problems = error.problems();
-    for (Problem& problem : problems) problem.key = cat(where, ": ", problem.key);
-    throw ConfigError(std::move(problems));
-  } catch (const CommError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    throw RunError(cat(where, ": ", error.what_without_backtrace()));
-  } catch (const std::exception& error) {
-    throw RunError(cat(where, ": ", error.what()));
-  }
+  Tensors outputs = called(layer, inputs, where);
   if (outputs.size() < layer.options.stash.size()) {
     throw ConfigError({{.key = cat(where, ": stash"),
                         .value = joined(layer.options.stash),

@@ -15,9 +15,10 @@ class ModuleStage {
   // `layers` outlive this.
   ModuleStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks);
 
-  // The flow followed by what is carried in; gives the flow followed by what is carried out. A layer that fails comes
-  // out as RunError with the layer's name, the stage and its message; ConfigError and CommError keep their type. While
-  // shapes are traced, a layer that draws from the process-wide generator is refused with ConfigError on thread ranks.
+  // The flow followed by what is carried in; gives the flow followed by what is carried out. The errors of
+  // base/errors.h that a layer throws pass, a ConfigError with the layer and the stage before its keys; any other comes
+  // out as RunError with the layer's name, the stage and its message. While shapes are traced, a layer that draws from
+  // the process-wide generator is refused with ConfigError on thread ranks.
   Tensors forward(const Tensors& inputs, ForwardPurpose purpose) const;
   const ListenerList& listeners() const { return listeners_; }
   Tensors parameters() const;

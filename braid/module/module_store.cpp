@@ -11,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
+#include "braid/spec/combine.h"
 
 namespace braid {
 namespace {
@@ -52,7 +53,10 @@ std::vector<Problem> problems(const Found& found) {
     const auto refuse = [&](std::string rule) {
       problems.push_back({use.name, c10::toString(type), std::move(rule), ""});
     };
-    if (type != at::kFloat && type != at::kDouble) refuse("must be float32 or float64 to be trained by data ranks");
+    if (type != at::kFloat && type != at::kDouble) {
+      refuse(cat("must be float32 or float64 to be trained by data ranks, since ",
+                 combination(Feature::NarrowWeights, Feature::UserModules).why));
+    }
     if (type != first) refuse(cat("must have the type of ", found.front().second.name, ", ", c10::toString(first)));
     if (!tensor.is_cpu()) refuse("must be on the CPU");
   }

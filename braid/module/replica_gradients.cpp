@@ -49,6 +49,7 @@ ReplicaGradients::ReplicaGradients(const LayerList& layers, const std::map<int, 
 }
 
 void ReplicaGradients::replicate() {
+  unfinished_ = false;
   replicated_.reset();
   const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
   if (!trains) return;
@@ -78,8 +79,8 @@ void ReplicaGradients::number_places() {
 void ReplicaGradients::begin_step(const ReplicaStep& step) {
   check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
   const c10::AutoGradMode no_grad(false);
+  if (std::exchange(unfinished_, false)) land_sums();
   follow_changes();
-  due_ = data_ && !only_sums();
   set_aside(step.scaled);
   if (!replicated_) return;
   for (const auto& [number, stage] : stages_) left_[number] = step.num_microbatches;
@@ -145,8 +146,24 @@ void ReplicaGradients::finish(double factor) {
   set_aside_.clear();
 }
 
+// Sums may be on their way into the store: what was set aside becomes .grad where it is.
+void ReplicaGradients::give_up() {
+  for (size_t i = 0; i < set_aside_.size(); ++i) updated()[i].mutable_grad() = set_aside_[i];
+  set_aside_.clear();
+  unfinished_ = replicated_.has_value();
+}
+
+// All data ranks end a step that was given up with the collectives of any other.
+void ReplicaGradients::land_sums() {
+  for (const Parameter& param : replicated_->store().params()) {
+    if (!ready_[param.index]) replicated_->replication().ready(param);
+  }
+  replicated_->replication().finish();
+}
+
 // Buffers are those of rank 0 wherever weights are the same: after every step, or after the update that ends a period.
 void ReplicaGradients::end_step(int64_t step) {
+  due_ = data_ && !only_sums();
   if (data_ && !(replicated_ && apart(step))) broadcast_buffers(layers_, *data_);
 }
 

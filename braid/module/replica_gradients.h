@@ -33,6 +33,10 @@ class ReplicaGradients {
   // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
   // `scaled`.
   void finish(double factor);
+  // Instead of finish(), where the step failed: .grad is as it was before, but for what backwards have added where
+  // there are no data ranks and nothing is scaled. Waits for nobody. Data ranks that all failed may go on with another
+  // step.
+  void give_up();
   // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
   void end_step(int64_t step);
   // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
@@ -51,6 +55,7 @@ class ReplicaGradients {
   void number_places();
   void follow_changes();
   void set_aside(bool scaled);
+  void land_sums();
   void arrived(const Parameter& param);
   bool averages() const {
     return sync_.replication == ReplicationKind::LocalSgd || sync_.replication == ReplicationKind::DiLoCo;
@@ -70,7 +75,8 @@ class ReplicaGradients {
   std::vector<int> open_;                        // of a parameter, stages whose last backward has not begun
   std::vector<bool> ready_;                      // by parameter
   Tensors set_aside_;
-  bool due_ = false;  // an update
+  bool unfinished_ = false;  // a step was given up, of which sums may be on their way
+  bool due_ = false;         // an update
 };
 
 }  // namespace braid

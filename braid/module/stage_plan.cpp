@@ -178,20 +178,6 @@ std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector
   return problems;
 }
 
-std::vector<Problem> unfollowable(const Schedule& schedule) {
-  std::vector<Problem> problems;
-  const auto refuse = [&](const char* rule) { problems.push_back({"schedule", schedule.name, rule, "1f1b"}); };
-  const auto has = [&](Op op) {
-    return std::any_of(schedule.programs.begin(), schedule.programs.end(), [op](const Program& program) {
-      return std::any_of(program.begin(), program.end(), [op](const Action& action) { return action.op == op; });
-    });
-  };
-  if (schedule.mirrored()) refuse("runs every stage on two ranks, and user modules have one copy of their parameters");
-  if (has(Op::Update)) refuse("updates weights within the step, and user modules have one version of them");
-  if (has(Op::Recompute)) refuse("recomputes activations, and user modules keep theirs");
-  return problems;
-}
-
 LayerClaim::LayerClaim(const LayerList& layers, const std::vector<StagePlan>& stages) {
   std::vector<Problem> problems;
   for (const StagePlan& stage : stages) {

@@ -34,10 +34,6 @@ std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector
 // The problem that `what`, an operation or module in `layer`, draws from the process-wide generator.
 Problem drawing_problem(const Layer& layer, const std::string& what);
 
-// What of a schedule users' modules do not support: two directions (a second copy of the parameters), weight versions,
-// recomputation. Empty: nothing.
-std::vector<Problem> unfollowable(const Schedule& schedule);
-
 // Layers are run by one pipeline at a time. Throws ConfigError when another has one of them, as it would when two data
 // ranks were given the same list.
 class LayerClaim {

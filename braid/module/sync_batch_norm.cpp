@@ -42,13 +42,19 @@ struct Statistics {
   Communicator* group;
 };
 
+// What a graph keeps of them.
+struct GroupHolder : torch::CustomClassHolder {
+  explicit GroupHolder(Communicator& the_group) : group(the_group) {}
+  Communicator& group;
+};
+
 // z = (x - mean) / deviation, where mean and deviation are functions of all ranks' x.
 struct Normalize : Function<Normalize> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const Statistics& by) {
     const at::Tensor z = (x - per_feature(by.mean, x)) * per_feature(by.inverse_deviation, x);
     ctx->save_for_backward({z, by.inverse_deviation});
     ctx->saved_data["count"] = by.count;
-    ctx->saved_data["group"] = reinterpret_cast<int64_t>(by.group);
+    ctx->saved_data["group"] = c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(*by.group));
     return z;
   }
 
@@ -59,9 +65,9 @@ struct Normalize : Function<Normalize> {
     }
     const auto saved = ctx->get_saved_variables();
     const at::Tensor &z = saved[0], &inverse = saved[1], &gradient = grads[0];
-    auto& group = *reinterpret_cast<Communicator*>(ctx->saved_data["group"].toInt());
+    const auto holder = c10::static_intrusive_pointer_cast<GroupHolder>(ctx->saved_data["group"].toCapsule());
     const at::Tensor all_sums = at::cat({sums(gradient), sums(gradient * z)}).to(at::kDouble).cpu();
-    group.all_reduce(all_sums, ReduceOp::Sum).wait_host();
+    holder->group.all_reduce(all_sums, ReduceOp::Sum).wait_host();
     const auto means = (all_sums / ctx->saved_data["count"].toDouble()).to(z.options()).chunk(2);
     const at::Tensor centred = gradient - per_feature(means[0], z) - z * per_feature(means[1], z);
     return {centred * per_feature(inverse, z), at::Tensor()};

@@ -11,9 +11,11 @@ BlockSpec gpt2_layer_params(const ModelSpec& spec, Share share, const std::strin
   const int64_t c = spec.width, ffn = ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
+  list.begin(BlockPart::Attention);
   list.add_norm(name + ".ln_1", Bias::With);
   list.add_column(name + ".attention.qkv", {c, c, c}, Bias::With);
   list.add_row(name + ".attention.projection", c, Bias::With);
+  list.begin(BlockPart::FeedForward);
   list.add_norm(name + ".ln_2", Bias::With);
   list.add_column(name + ".mlp.up", {ffn}, Bias::With);
   list.add_row(name + ".mlp.down", ffn, Bias::With);

@@ -11,9 +11,11 @@ BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::stri
   const int64_t c = spec.width, kv = int64_t{num_kv_heads(spec)} * head_width(spec), ffn = ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
+  list.begin(BlockPart::Attention);
   list.add_norm(name + ".norm_1", Bias::Without);
   list.add_column(name + ".attention.qkv", {c, kv, kv}, Bias::Without);
   list.add_row(name + ".attention.projection", c, Bias::Without);
+  list.begin(BlockPart::FeedForward);
   list.add_norm(name + ".norm_2", Bias::Without);
   list.add_column(name + ".mlp.gate_up", {ffn, ffn}, Bias::Without);
   list.add_row(name + ".mlp.down", ffn, Bias::Without);

@@ -3,11 +3,17 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace braid {
 
+void ParamList::add(ParamSpec param) {
+  param.part = part_;
+  block_.params.push_back(std::move(param));
+}
+
 void ParamList::add_matrix(const std::string& name, const Placement& placement, double std) {
-  block_.params.push_back({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
+  add({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
 }
 
 void ParamList::add_linear(const std::string& name, const Placement& placement, double std) {
@@ -16,7 +22,7 @@ void ParamList::add_linear(const std::string& name, const Placement& placement, 
 }
 
 void ParamList::add_vector(const std::string& name, const Placement& placement, Init::Kind kind) {
-  block_.params.push_back({name, placement, {kind}, WeightDecay::No});
+  add({name, placement, {kind}, WeightDecay::No});
 }
 
 void ParamList::add_norm(const std::string& name, Bias bias) {

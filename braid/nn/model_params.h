@@ -22,6 +22,8 @@ class ParamList {
   // `share`: of the tensor axis.
   ParamList(const ModelSpec& spec, Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
 
+  // What is added from here on belongs to that half of a transformer block.
+  void begin(BlockPart part) { part_ = part; }
   // NAME.weight [c], and NAME.bias [c].
   void add_norm(const std::string& name, Bias bias);
   // NAME.weight [sum of segments, c] split by outputs, each segment by itself, and NAME.bias.
@@ -39,10 +41,12 @@ class ParamList {
   void add_matrix(const std::string& name, const Placement& placement, double std);
   void add_linear(const std::string& name, const Placement& placement, double std);
   void add_vector(const std::string& name, const Placement& placement, Init::Kind kind);
+  void add(ParamSpec param);
 
   const ModelSpec& spec_;
   Share share_;
   BlockSpec& block_;
+  BlockPart part_ = BlockPart::Whole;
 };
 
 // In how many places a model reads its token embedding.

@@ -1,8 +1,6 @@
 // Units to pieces.
 #include "braid/nn/model_piece.h"
 
-#include <algorithm>
-
 #include "braid/base/errors.h"
 #include "braid/spec/model_shape.h"
 
@@ -27,14 +25,8 @@ std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
 BlockSpec params_of(const ModelPiece& piece, const ModelParams& params) {
   BlockSpec block = params.at(piece.block);
   if (piece.part == BlockPart::Whole) return block;
-  const auto of_attention = [&](const ParamSpec& p) { return p.name.starts_with(block.name + ".attention."); };
-  const auto last = std::find_if(block.params.rbegin(), block.params.rend(), of_attention);
-  check(last != block.params.rend(), "transformer blocks alone have halves");
-  if (piece.part == BlockPart::Attention) {
-    block.params.erase(last.base(), block.params.end());
-  } else {
-    block.params.erase(block.params.begin(), last.base());
-  }
+  std::erase_if(block.params, [&](const ParamSpec& param) { return param.part != piece.part; });
+  check(!block.params.empty(), "transformer blocks alone have halves");
   return block;
 }
 

@@ -10,8 +10,6 @@
 
 namespace braid {
 
-enum class BlockPart { Whole, Attention, FeedForward };
-
 // A block of the model's list (embedding, blocks.0 .., head), or a half of one.
 struct ModelPiece {
   int block = 0;
@@ -23,8 +21,7 @@ struct ModelPiece {
 // of a block are one piece, which is faster than two.
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers);
 
-// The parameters of `piece`, under the names that they have in the whole model. A block lists those of its attention
-// branch first, BLOCK.attention.* at their end.
+// The parameters of `piece`, under the names that they have in the whole model.
 BlockSpec params_of(const ModelPiece& piece, const ModelParams& params);
 
 }  // namespace braid

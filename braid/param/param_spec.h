@@ -23,6 +23,9 @@ enum class WeightDecay { Yes, No };
 // whose rows stand for tokens or positions, is none.
 enum class LinearMap { Yes, No };
 
+// The halves of a transformer block, between which a model may be cut. Embedding and head are whole.
+enum class BlockPart { Whole, Attention, FeedForward };
+
 struct ParamSpec {
   std::string name;  // "blocks.3.attention.qkv.weight"; equal names are one parameter (tied)
   Placement placement;
@@ -31,6 +34,7 @@ struct ParamSpec {
   int use = 0;   // which of the parameter's uses this is: 0 .. uses - 1
   int uses = 1;  // in the whole model: 2 for a tied embedding
   LinearMap linear = LinearMap::No;
+  BlockPart part = BlockPart::Whole;  // of its block, that it belongs to
 };
 
 // What blocks hand in beside their hidden state (nn/auxiliary.h). All ranks know it of the whole model, so that they

@@ -19,8 +19,8 @@ Action source_of(const Action& action) {
 
 }  // namespace
 
-ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor, SendMode mode)
-    : schedule_(schedule), pipe_(pipe), executor_(executor), mode_(mode) {
+ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor)
+    : schedule_(schedule), pipe_(pipe), executor_(executor) {
   check(schedule.num_ranks() == pipe.size(), "a schedule has one program per rank of the pipe axis");
 }
 
@@ -34,7 +34,7 @@ std::vector<Span> ScheduleRuntime::run_step() {
   while (spans.size() < program.size()) {
     const size_t i = spans.size();
     const bool fused = program[i].fusion == Fusion::WithNext;
-    if (mode_ == SendMode::Buffered) post_receives(program, i);
+    post_receives(program, i);
     const double begin = now_seconds();
     if (fused) {
       check(i + 1 < program.size(), "a fused action has a partner");
@@ -125,15 +125,12 @@ Work ScheduleRuntime::post_receive(const Action& action) {
 }
 
 void ScheduleRuntime::post_send(const Action& action, const StageExecutor::Tensors& tensors) {
-  Work work = pipe_.batch(transfers(P2p::Kind::Send, action, tensors));
-  if (mode_ == SendMode::Rendezvous) return work.wait_host();
   std::erase_if(sends_,
                 [](const Work& sent) { return sent.done(); });  // what was taken is not kept until the step ends
-  sends_.push_back(std::move(work));
+  sends_.push_back(pipe_.batch(transfers(P2p::Kind::Send, action, tensors)));
 }
 
 void ScheduleRuntime::complete_receive(const Action& action) {
-  if (mode_ == SendMode::Rendezvous) return post_receive(action).order_before(pipe_.queue());
   const auto posted = receives_.extract(action);
   check(!posted.empty(), "a receive is posted before the program reaches it");
   Work work = posted.mapped();

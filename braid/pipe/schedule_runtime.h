@@ -10,17 +10,14 @@
 #include "braid/pipe/stage_executor.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
-#include "braid/schedule/walk.h"
 
 namespace braid {
 
 class ScheduleRuntime {
  public:
-  // `schedule` has its sends and receives (with_comms) and validates under `mode`; its rank r is rank r of `pipe`. All
-  // outlive this. Buffered: sends complete in the background and receives are posted kReceivesAhead actions ahead.
-  // Rendezvous: a send blocks until its receiver has taken it, a receive is posted when the program reaches it.
-  ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor,
-                  SendMode mode = SendMode::Buffered);
+  // `schedule` has its sends and receives (with_comms) and validates with buffered sends; its rank r is rank r of
+  // `pipe`. All outlive this. Sends complete in the background, receives are posted kReceivesAhead actions ahead.
+  ScheduleRuntime(const Schedule& schedule, Communicator& pipe, StageExecutor& executor);
 
   // One step. Returns this rank's spans, in seconds of now_seconds(), when every transfer of the step is done; the two
   // of a fused pair are the same time. Throws what the executor throws, CommError, and InternalError where a program
@@ -45,7 +42,6 @@ class ScheduleRuntime {
   const Schedule& schedule_;
   Communicator& pipe_;
   StageExecutor& executor_;
-  const SendMode mode_;
   std::vector<Work> sends_;
   std::map<Action, Work> receives_;  // posted, not yet reached by the program
   size_t posted_until_ = 0;          // actions before this have had their receives posted

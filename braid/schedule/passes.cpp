@@ -113,20 +113,4 @@ Schedule forward_only(const Schedule& schedule, int num_microbatches) {
   return with_comms(forwards);
 }
 
-Schedule split_backward(const Schedule& schedule) {
-  return rewritten(schedule, [](const Program& program) {
-    Program longer;
-    longer.reserve(program.size() + program.size() / 2);
-    for (const auto& action : program) {
-      if (action.op == Op::FullBackward) {
-        longer.push_back({Op::InputGrad, action.stage, action.micro});
-        longer.push_back({Op::WeightGrad, action.stage, action.micro});
-      } else {
-        longer.push_back(action);
-      }
-    }
-    return longer;
-  });
-}
-
 }  // namespace braid

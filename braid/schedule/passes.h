@@ -1,7 +1,7 @@
 // Passes from schedule to schedule. They never reorder compute actions, and a fused pair stays one: what either of its
-// actions needs comes before it, what either makes leaves after it. When several apply, the order is split_backward,
-// with_unshard, with_grad_sync, with_comms, with_recompute: so a gradient leaves before the weight pass and the
-// reduction begin, and a stage's parameters come before it waits for a tensor.
+// actions needs comes before it, what either makes leaves after it. When several apply, the order is with_unshard,
+// with_grad_sync, with_comms, with_recompute: so a gradient leaves before the weight pass and the reduction begin, and
+// a stage's parameters come before it waits for a tensor.
 #pragma once
 
 #include <vector>
@@ -34,9 +34,6 @@ Schedule with_unshard(const Schedule& schedule, int most_stages = 3);
 // Adds RECOMPUTE to every backward of the stages listed: right before the receive of the gradient where that stands
 // right before the backward, so that work and transfer overlap, else right before the backward (or the pair it is in).
 Schedule with_recompute(const Schedule& schedule, const std::vector<int>& stages);
-
-// Replaces every B by I and W. Apply before the transfers, so that the send stands between them.
-Schedule split_backward(const Schedule& schedule);
 
 // The forwards alone, of any number of microbatches on the stages and ranks of the schedule, with their transfers:
 // stage s has microbatch m of its direction in round s + m.

@@ -85,11 +85,10 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return !spec.optimizer.groups.empty(); }},
     {Feature::ProcessRanks, "ranks that are processes", "run.ranks",
      [](const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }},
-    {Feature::UserModules, "user modules", "", [](const RunSpec&) { return false; }},
+    {Feature::UserModules, "user modules on data ranks", "", [](const RunSpec&) { return false; }},
+    {Feature::ModuleStages, "a pipeline of user modules", "", [](const RunSpec&) { return false; }},
 };
 
-constexpr const char* kServersPerPart =
-    "each part of the model has servers of its own, and its ranks are their workers";
 constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
 
 const FeatureRow& row(Feature feature) {
@@ -118,6 +117,19 @@ Feature pipeline_kind(const ScheduleTraits& traits) {
   throw InternalError("a placement of stages without a kind of pipeline");
 }
 
+std::vector<Feature> features_of(const Schedule& schedule) {
+  const auto has = [&](Op op) {
+    return std::any_of(schedule.programs.begin(), schedule.programs.end(), [op](const Program& program) {
+      return std::any_of(program.begin(), program.end(), [op](const Action& action) { return action.op == op; });
+    });
+  };
+  std::vector<Feature> on;
+  if (schedule.mirrored()) on.push_back(Feature::MirroredPipeline);
+  if (has(Op::Update)) on.push_back(Feature::AsynchronousPipeline);
+  if (has(Op::Recompute)) on.push_back(Feature::SegmentRecompute);
+  return on;
+}
+
 const std::vector<Combination>& combinations() {
   using enum Feature;
   using enum Verdict;
@@ -128,39 +140,17 @@ const std::vector<Combination>& combinations() {
        "replicas train apart, each clipping by its own norm, and average their weights every sync.period steps"},
       {LocalUpdates, AsynchronousPipeline, Refused, "its stages update at different times, so no step ends a period"},
       {LocalUpdates, MirroredPipeline, Refused, "a replica's two copies of a stage would have to stay alike"},
-      {LocalUpdates, LossScaling, Supported, "an overflow on one replica costs all of them the step"},
       {LocalUpdates, ShardedOptimizer, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, ShardedGradients, Refused, "each replica updates all of its own weights"},
       {LocalUpdates, ShardedParameters, Refused, "each replica updates all of its own weights"},
-      {LocalUpdates, UserModules, Supported, "modules live in a parameter store of their own (DataParallel)"},
-      {ParameterServers, Data, Supported, "data ranks are the workers"},
-      {ParameterServers, FlushPipeline, Supported, kServersPerPart},
-      {ParameterServers, ChunkedPipeline, Supported, kServersPerPart},
-      {ParameterServers, ZeroBubblePipeline, Supported, kServersPerPart},
-      {ParameterServers, VShapedPipeline, Supported, kServersPerPart},
-      {ParameterServers, MirroredPipeline, Supported,
-       "the two copies of a stage add their gradients, and push the sum"},
-      {ParameterServers, TablePipeline, Supported, kServersPerPart},
       {ParameterServers, AsynchronousPipeline, Refused,
        "its stages update within the step, and keep versions of weights that servers do not know"},
-      {ParameterServers, TiedEmbedding, Supported,
-       "both ends of a pipeline push the sum of their gradients, each to servers of its own"},
-      {ParameterServers, Tensor, Supported, kServersPerPart},
       {ParameterServers, ShardedOptimizer, Refused, kServersShard},
       {ParameterServers, ShardedGradients, Refused, kServersShard},
       {ParameterServers, ShardedParameters, Refused, kServersShard},
       {ProcessRanks, ParameterServers, Refused, "servers are threads that the workers, being threads too, share"},
       {ParameterServers, MatrixUpdates, Refused, "servers hold stretches of the parameters, and no matrix as a whole"},
       {ParameterServers, RatesByName, Refused, "servers know no names"},
-      {MatrixUpdates, Tensor, Supported, "each rank brings the whole matrix together and makes the same product"},
-      {MatrixUpdates, ShardedOptimizer, Supported,
-       "each rank brings the whole matrix together and makes the same product"},
-      {MatrixUpdates, ShardedGradients, Supported,
-       "each rank brings the whole matrix together and makes the same product"},
-      {MatrixUpdates, ShardedParameters, Supported,
-       "each rank brings the whole matrix together and makes the same product"},
-      {MatrixUpdates, UserModules, Refused, "a user's modules do not say which parameters are linear maps"},
-      {RatesByName, UserModules, Refused, "their rates are those of the user's own optimizer"},
       {ParameterServers, Clipping, ChangesSemantics,
        "a worker of a parameter server clips by the norm of its own replica's gradient"},
       {ParameterServers, LossScaling, Refused, "a worker whose gradients overflow would owe the servers a push"},
@@ -174,19 +164,9 @@ const std::vector<Combination>& combinations() {
        "in an asynchronous pipeline each stage clips by the norm of its own gradients"},
       {AsynchronousPipeline, LossScaling, Refused,
        "an overflow would have to take back updates that other microbatches have used"},
-      {AsynchronousPipeline, Data, Supported, "replicas add their gradients at every update, stage by stage"},
-      {AsynchronousPipeline, UserModules, Refused, "versions of the weights live in the library's own parameter store"},
-      {MirroredPipeline, UserModules, Refused, "a user's module is on one rank"},
-      {ZeroBubblePipeline, UserModules, Supported,
-       "user modules have no separate weight pass: the whole backward runs in the input-gradient pass, the schedule "
-       "keeps its order and loses its gain"},
-      {VShapedPipeline, UserModules, Supported,
-       "user modules have no separate weight pass: the whole backward runs in the input-gradient pass, the schedule "
-       "keeps its order and loses its gain"},
-      {Nodes, Data, Supported, "sums go inside a node, then across nodes, then inside again"},
-      {Nodes, Reproducible, Supported, "replicas on a node are neighbours and a power of two, so the tree is the same"},
+      {AsynchronousPipeline, ModuleStages, Refused, "user modules have one version of their weights"},
+      {MirroredPipeline, ModuleStages, Refused, "user modules have one copy of their parameters"},
       {Nodes, MirroredPipeline, Refused, "the two copies of a stage are not neighbours"},
-      {Nodes, Compression, Supported, "only what leaves a node is narrow"},
       {Nodes, ShardedOptimizer, Refused, "shards are summed without regard to nodes"},
       {Nodes, ShardedGradients, Refused, "shards are summed without regard to nodes"},
       {Nodes, ShardedParameters, Refused, "shards are summed without regard to nodes"},
@@ -203,55 +183,21 @@ const std::vector<Combination>& combinations() {
       {Compression, ShardedParameters, Refused, "shards are summed uncompressed"},
       {Compression, LocalUpdates, Refused, "weights are averaged uncompressed"},
       {Compression, ParameterServers, Refused, "pushes and pulls are uncompressed"},
-      {Compression, Tensor, Supported, "copies of a parameter on tensor ranks are compressed alike"},
-      {Compression, Clipping, Supported, "the norm is that of the gradients after compression"},
-      {SelectiveRecompute, Dropout, Supported, "masks are kept"},
-      {SegmentRecompute, Dropout, Supported,
-       "masks follow from the seed and the place, so they come out the same again"},
-      {SelectiveRecompute, ZeroBubblePipeline, Supported,
-       "made again in the input-gradient pass, which hands it on to the weight pass"},
-      {SegmentRecompute, ZeroBubblePipeline, Supported,
-       "made again in the input-gradient pass, which hands it on to the weight pass"},
-      {SelectiveRecompute, AsynchronousPipeline, Supported,
-       "made again with the version of the weights it was made with"},
-      {SegmentRecompute, AsynchronousPipeline, Supported,
-       "made again with the version of the weights it was made with"},
-      {SegmentRecompute, Tensor, Supported, "a second run sums over the tensor ranks again"},
-      {SelectiveRecompute, UserModules, Refused, "a user's module says itself what it keeps"},
-      {SegmentRecompute, UserModules, Refused, "a user's module may not give the same bits twice"},
+      {SegmentRecompute, ModuleStages, Refused, "a user's module may not give the same bits twice"},
       {ShardedOptimizer, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedGradients, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedParameters, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedGradients, MirroredPipeline, Refused,
        "the two ranks of a stage complete microbatches in different orders (sync.zero = 1 can)"},
-      {ShardedGradients, Reproducible, Supported,
-       "gradients stay whole until the last microbatch: their tree is over each rank's microbatches first"},
       {ShardedParameters, MirroredPipeline, Refused,
        "the two ranks of a stage complete microbatches in different orders (sync.zero = 1 can)"},
-      {ShardedParameters, Reproducible, Supported,
-       "gradients stay whole until the last microbatch: their tree is over each rank's microbatches first"},
-      {ShardedOptimizer, MirroredPipeline, Supported, "the two ranks of a stage share it out as two replicas would"},
-      {ShardedParameters, SegmentRecompute, Supported, "parameters are gathered once more for a second run"},
-      {MirroredPipeline, Data, Supported, "the two copies of a stage add their gradients as two replicas would"},
       {Reproducible, Tensor, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "
        "sizes"},
-      {TiedEmbedding, FlushPipeline, Supported,
-       "the first and the last stage add their two gradients before the update"},
-      {TiedEmbedding, ChunkedPipeline, Supported,
-       "the first and the last stage add their two gradients before the update"},
-      {TiedEmbedding, ZeroBubblePipeline, Supported,
-       "the first and the last stage add their two gradients before the update"},
-      {TiedEmbedding, VShapedPipeline, Supported, "the first and the last stage are on one rank"},
-      {TiedEmbedding, MirroredPipeline, Supported, "both ranks of the pair have the first and the last stage"},
-      {TiedEmbedding, Clipping, Supported, "the norm counts the shared weight once"},
-      {TiedEmbedding, Reproducible, Supported, "each use has gradients of its own, added once at the end"},
-      {Clipping, Tensor, Supported, "the norm counts each element once, however many ranks hold it"},
-      {Clipping, MirroredPipeline, Supported, "the norm counts one of a stage's two copies"},
-      {LossScaling, NarrowWeights, Supported, "float16 scales the loss, bfloat16 has no need to"},
-      {Dropout, Data, Supported, "masks follow from the seed and the global microbatch, not from the rank"},
-      {Dropout, Tensor, Supported, "masks lie on activations that every tensor rank holds whole"},
-      {Dropout, Reproducible, Supported, "masks follow from the seed and the global microbatch, not from the rank"},
+      {ParameterServers, ModuleStages, Refused, "its ranks update the parameters of their stages"},
+      {ShardedGradients, ModuleStages, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
+      {ShardedParameters, ModuleStages, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
+      {NarrowWeights, UserModules, Refused, "a user's optimizer updates the weights themselves, with no masters"},
   };
   return kTable;
 }

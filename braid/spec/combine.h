@@ -1,5 +1,6 @@
-// Which features combine: the one table of what is supported, refused, or means something else together.
-// It knows features as on or off; rules about their values are in problems.h.
+// Which features combine: the one table of what is refused or means something else together, for configured runs and
+// for programs that train torch modules of their own. It knows features as on or off; rules about their values are in
+// problems.h, and those of programs in module/refused_options.h.
 #pragma once
 
 #include <string>
@@ -41,16 +42,17 @@ enum class Feature {
   MatrixUpdates,         // optimizer.kind "muon"
   RatesByName,           // optimizer.groups is not empty
   ProcessRanks,          // run.ranks "processes"
-  UserModules,           // a library's user's own torch::nn modules: no key
+  UserModules,           // no key: a program's own torch modules, kept in step on data ranks
+  ModuleStages,          // no key: a program's own torch modules as a pipeline
 };
-inline constexpr int kNumFeatures = static_cast<int>(Feature::UserModules) + 1;
+inline constexpr int kNumFeatures = static_cast<int>(Feature::ModuleStages) + 1;
 
 enum class Verdict { Supported, Refused, ChangesSemantics };
 
 struct Combination {
   Feature a, b;  // equal: the feature by itself
   Verdict verdict;
-  std::string why;  // why it is refused, how it changes semantics, or what makes it work
+  std::string why;  // why it is refused, or how it changes semantics; empty where it is supported
 };
 
 // "1F1B pipeline".
@@ -62,7 +64,10 @@ std::string key(Feature feature);
 // are about kinds, so every schedule has the verdicts of its kind.
 Feature pipeline_kind(const ScheduleTraits& traits);
 
-// The rows of the table that have something to say; every other pair is supported.
+// What a schedule is by its actions, whatever its name says: in two directions, asynchronous, running blocks again.
+std::vector<Feature> features_of(const Schedule& schedule);
+
+// The rows of the table: what is refused or changes semantics. Every other pair is supported.
 const std::vector<Combination>& combinations();
 // The verdict on a pair, in either order. Pipelines of two kinds are never on together.
 Combination combination(Feature a, Feature b);

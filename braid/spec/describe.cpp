@@ -61,12 +61,14 @@ std::string presets_markdown() {
 std::string combinations_markdown() {
   std::string all =
       "\n## Features together\n\n"
-      "Features that are not named as a pair here combine freely.\n\n"
+      "What is refused together, and what means something else together. All other pairs combine freely: they train\n"
+      "the same model. A program with torch modules of its own (`ModulePipeline`, `DataParallel`) has a verdict for\n"
+      "each feature that it can ask for; its modules say themselves what the configuration says of braid's models.\n\n"
       "| features | verdict | why |\n|---|---|---|\n";
   for (const auto& pair : combinations()) {
     const std::string names = pair.a == pair.b ? text(pair.a) : text(pair.a) + " and " + text(pair.b);
-    const char* verdicts[] = {"supported", "refused", "changes semantics"};
-    all += cat("| ", names, " | ", verdicts[static_cast<int>(pair.verdict)], " | ", pair.why, " |\n");
+    const char* verdict = pair.verdict == Verdict::Refused ? "refused" : "changes semantics";
+    all += cat("| ", names, " | ", verdict, " | ", pair.why, " |\n");
   }
   return all;
 }

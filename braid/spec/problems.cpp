@@ -120,9 +120,11 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
   return "";
 }
 
-// Refused combinations. The first feature of the row is the one at fault; its nearest value is the default, off.
-void add_refusals(const RunSpec& spec, const std::set<std::string>& faulty, std::vector<Problem>& found) {
-  const auto on = features(spec);
+}  // namespace
+
+std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
+                                   const std::set<std::string>& faulty) {
+  std::vector<Problem> found;
   for (size_t i = 0; i < on.size(); ++i) {
     for (size_t j = 0; j <= i; ++j) {
       const auto pair = combination(on[j], on[i]);
@@ -133,9 +135,8 @@ void add_refusals(const RunSpec& spec, const std::set<std::string>& faulty, std:
       found.push_back({field.key, value_text(field, spec), cat("must be ", off, with, ", since ", pair.why), off});
     }
   }
+  return found;
 }
-
-}  // namespace
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits) { return problems(spec, limits, {}); }
 
@@ -161,7 +162,7 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
     const std::string& key = rule->keys[0];
     found.push_back({key, value_text(*find_field(key), spec), rule->text(at), nearest_value(*rule, at, rules)});
   }
-  add_refusals(spec, faulty, found);
+  for (Problem& problem : refused_pairs(features(spec), spec, faulty)) found.push_back(std::move(problem));
   return found;
 }
 

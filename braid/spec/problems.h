@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/spec/combine.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -23,5 +24,11 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {}
 
 // The same for a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread);
+
+// A problem for each refused pair among the features `on`, but for those with a key of `faulty`: at the key of its
+// row's first feature, whose value in `spec` is shown and whose nearest value is the default, off. What features a run
+// or a program has on, its caller says.
+std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
+                                   const std::set<std::string>& faulty = {});
 
 }  // namespace braid

@@ -14,6 +14,7 @@
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/pipeline_stages.h"
+#include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
@@ -59,20 +60,11 @@ Schedule requested(const RunSpec& spec) {
   }
 }
 
-bool updates_within(const Schedule& schedule) {
-  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [](const Program& program) {
-    return std::any_of(program.begin(), program.end(), [](const Action& a) { return a.op == Op::Update; });
-  });
-}
-
-// A table does not tell by its name that it is asynchronous, so the table of combinations is asked once it is read.
-std::vector<std::string> asynchronous_refusals(const RunSpec& spec) {
-  std::vector<std::string> refusals;
-  for (const Feature feature : features(spec)) {
-    const Combination pair = combination(Feature::AsynchronousPipeline, feature);
-    if (pair.verdict == Verdict::Refused) refusals.push_back(cat("with ", text(feature), ", since ", pair.why));
-  }
-  return refusals;
+// A table does not tell by its name what it is, so the table of combinations is asked once it is read.
+std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule& schedule) {
+  std::vector<Feature> on = features(spec);
+  for (const Feature feature : features_of(schedule)) on.push_back(feature);
+  return refused_pairs(on, spec);
 }
 
 // Only the file of a schedule may know how many stages there are.
@@ -130,8 +122,8 @@ void refuse_faulty_schedule(const RunSpec& spec) {
     refuse(
         cat("has each stage on two ranks, so it cannot run with sync.consistency = \"", spec.sync.consistency, "\""));
   }
-  if (!schedule_file(spec.pipeline).empty() && updates_within(schedule)) {
-    for (const std::string& why : asynchronous_refusals(spec)) refuse("has UPDATE actions, so it cannot run " + why);
+  if (!schedule_file(spec.pipeline).empty()) {
+    for (Problem& problem : refused_pairs_of_table(spec, schedule)) problems.push_back(std::move(problem));
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }

@@ -195,6 +195,11 @@ TYPED_TEST_P(Groups, a_group_of_one_is_the_identity) {
     at::Tensor x = number(0.1 + world.rank()), y = number(-1), z = number(-1), w = number(-1);
     for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min}) alone->all_reduce(x, op).wait_host();
     alone->broadcast(x, 0).wait_host();
+    if (dynamic_cast<HostQueue*>(&alone->queue())) {
+      const at::Tensor elsewhere = x.to(at::kMeta);  // as on a device, which this machine need not have
+      alone->all_reduce(elsewhere, ReduceOp::Sum).wait_host();
+      alone->broadcast(elsewhere, 0).wait_host();
+    }
     alone->barrier().wait_host();
     alone->reduce_scatter(y, x, ReduceOp::Sum).wait_host();
     alone->all_gather(z, y).wait_host();

@@ -14,7 +14,7 @@
 namespace braid::data_parallel_servers_test {
 namespace {
 
-OptimizerSpec plain_descent() { return {.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0}; }
+ServerOptimizer plain_descent() { return {.kind = OptimizerKind::Sgd, .momentum = 0, .weight_decay = 0}; }
 
 // All ranks have the same samples: their mean is one rank's gradient, their sum three times that.
 TEST(DataParallelServers, SumsWhereSumsAreAskedForAndClipsByEachRanksNorm) {
@@ -107,18 +107,18 @@ TEST(DataParallelServers, DecayMatricesAndNoVectors) {
   EXPECT_TRUE(norm->weight.detach().equal(torch::ones({3})));
 }
 
-TEST(DataParallelServers, UpdateElementByElementWithoutNames) {
+TEST(DataParallelServers, UpdateElementByElementWithinBounds) {
   run_ranks(1, [&](Communicator& world) {
     torch::nn::Linear linear(5, 3);
-    const OptimizerSpec optimizer{.kind = OptimizerKind::Muon, .groups = {{.match = "*"}}};
+    const ServerOptimizer optimizer{.kind = OptimizerKind::Muon, .beta1 = 2};
     try {
       DataParallel(LayerList().add("linear", linear), world,
                    {.sync = {.replication = ReplicationKind::ParameterServer}, .optimizer = optimizer});
-      ADD_FAILURE() << "servers know neither matrices nor names";
+      ADD_FAILURE() << "servers know no matrices";
     } catch (const ConfigError& error) {
       const std::string said = error.what();
-      EXPECT_NE(said.find("optimizer.kind = \"muon\": is not for servers"), said.npos) << said;
-      EXPECT_NE(said.find("optimizer.groups"), said.npos) << said;
+      EXPECT_NE(said.find("with updates of whole matrices, since servers hold"), said.npos) << said;
+      EXPECT_NE(said.find("optimizer.beta1 = 2"), said.npos) << said;
     }
   });
 }

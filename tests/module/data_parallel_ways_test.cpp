@@ -15,7 +15,7 @@ using namespace small_models;
 // Servers under bsp are the serial training with the optimizer they hold, here AdamW, which decays no vectors.
 TEST(DataParallel, ServersUnderBspTrainWhatOneRankTrains) {
   const Model& model = kModels[0];
-  const OptimizerSpec spec{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
+  const ServerOptimizer spec{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
   const LayerList alone = model.make();
   Tensors matrices, vectors;
   for (const at::Tensor& parameter : all_parameters(alone))

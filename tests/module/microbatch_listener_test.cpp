@@ -83,6 +83,44 @@ TEST(DeferredBatchNorm, DataRanksShareTheirStatistics) {
   }
 }
 
+TEST(DeferredBatchNorm, ARankInEvaluationModeMovesWithThoseThatTrain) {
+  BatchNorm2d whole(3);
+  whole->to(at::kDouble);
+  const at::Tensor x = inputs(12);
+  whole(x.narrow(0, 0, 8));
+  std::vector<DeferredBatchNorm> replicas{DeferredBatchNorm(3), DeferredBatchNorm(3)};
+  for (auto& replica : replicas) replica->to(at::kDouble);
+  replicas[1]->eval();
+  run_ranks(2, [&](Communicator& data) {
+    if (data.rank() == 0) {
+      show(replicas[0], x.narrow(0, 0, 8), {5, 3}, data);
+    } else {
+      show(replicas[1], x.narrow(0, 8, 4), {4}, data);
+    }
+  });
+  for (auto& replica : replicas) {
+    expect_close(replica->state().running_mean, whole->running_mean);
+    expect_close(replica->state().running_var, whole->running_var);
+  }
+}
+
+TEST(DeferredBatchNorm, MicrobatchesOfAStepThatFailedDoNotCount) {
+  BatchNorm2d whole(3);
+  DeferredBatchNorm deferred(3);
+  whole->to(at::kDouble);
+  deferred->to(at::kDouble);
+  const at::Tensor x = inputs(8);
+  whole(x);
+  run_ranks(1, [&](Communicator& data) {
+    deferred->begin_microbatch({.step = 0, .micro = 1});
+    deferred(x * 3);
+    deferred->begin_microbatch({.step = 1, .micro = 0});
+    deferred(x);
+    deferred->end_step(data);
+  });
+  expect_close(deferred->state().running_var, whole->running_var);
+}
+
 TEST(DeferredBatchNorm, MicrobatchesAreNormalizedByThemselvesAndCountedOnce) {
   DeferredBatchNorm deferred(3);
   deferred->to(at::kDouble);

@@ -123,6 +123,28 @@ TEST(ModulePipeline, AFailingLayerStopsAllRanksWithItsNameAndMessage) {
   }
 }
 
+// An error that says whose fault it is goes on saying so.
+template <class Error>
+void expect_unchanged(const Error& thrown) {
+  LayerList layers;
+  layers.add("fc", Linear(2, 2)).add("bad", [&thrown](const at::Tensor&) -> at::Tensor { throw thrown; });
+  run_ranks(1, [&](Communicator& pipe) {
+    ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(1, 2), .loss = loss_of});
+    try {
+      pipeline.step({at::ones({2, 2})}, {at::ones({2, 2})});
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), thrown.what());
+    }
+  });
+}
+
+TEST(ModulePipeline, ErrorsOfALayerKeepTheirKind) {
+  expect_unchanged(InternalError("we are wrong"));
+  expect_unchanged(IoError("table.bin", 7, "is short"));
+  expect_unchanged(RunError("the loss is not finite"));
+}
+
 TEST(ModulePipeline, ALayerThatFailedOnceWhileShapesWereFoundMayGoOn) {
   LayerList layers;
   bool fails = true;

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/schedule/generators.h"
-#include "braid/schedule/passes.h"
+#include "tests/support/split_backward.h"
 
 namespace braid::module_pipeline_test {
 namespace {

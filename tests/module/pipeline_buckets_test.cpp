@@ -88,10 +88,11 @@ TEST(PipelineReplicas, WhatDoesNotWorkIsRefusedByName) {
   const auto says = [](const std::string& said, const std::string& words) {
     EXPECT_NE(said.find(words), std::string::npos) << said;
   };
-  says(refusal({.zero = 2}), "sync.zero = 2: must be 0 or 1 in a pipeline of modules");
+  says(refusal({.zero = 2}), "sync.zero = 2: must be 0 with a pipeline of user modules, since many microbatches");
   says(refusal({.replication = ReplicationKind::ParameterServer}),
-       "sync.replication = parameter-server: is not for a pipeline");
-  says(refusal({.replication = ReplicationKind::DiLoCo, .zero = 1}), "sync.zero = 1: must be 0 unless plain sums");
+       "sync.replication = \"parameter-server\": must be \"all-reduce\" with a pipeline of user modules, since");
+  says(refusal({.replication = ReplicationKind::DiLoCo, .zero = 1}),
+       "sync.replication = \"diloco\": must be \"all-reduce\" with sharded optimizer, since");
   const std::string both = refusal({.compression_rank = 0, .zero_group = 3}, [](Pair& pair) {
     for (Model& model : pair) model.head->to(at::kBFloat16);
   });

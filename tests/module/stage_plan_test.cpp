@@ -82,12 +82,6 @@ TEST(StagePlan, FaultsOfTheBalance) {
   EXPECT_EQ(faults(layers, 4), (std::vector<std::string>{"layers = 3: must be at least the schedule's stages (4)"}));
 }
 
-TEST(StagePlan, SchedulesThatUserModulesCannotFollow) {
-  Schedule schedule{"strange", 1, 1, {0}, {{{Op::Recompute, 0, 0}, {Op::Update, 0, 0}}}};
-  schedule.mirror_rank = {0};
-  EXPECT_EQ(unfollowable(schedule).size(), 3u);
-}
-
 TEST(StagePlan, AParameterOfTwoRanksIsRefused) {
   const at::Tensor weight = at::ones({2});
   LayerList layers;

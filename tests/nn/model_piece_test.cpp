@@ -45,6 +45,19 @@ TEST(ModelPiece, HalvesShareOutTheParametersOfABlock) {
   }
 }
 
+// Whatever they are called.
+TEST(ModelPiece, ParametersSayWhichHalfTheyBelongTo) {
+  const auto param = [](const char* name, BlockPart part) {
+    ParamSpec spec;
+    spec.name = name, spec.part = part;
+    return spec;
+  };
+  const BlockSpec block{"blocks.0", {param("a", BlockPart::FeedForward), param("b", BlockPart::Attention)}};
+  const ModelParams params{{"embedding", {}}, block, {"head", {}}};
+  EXPECT_EQ(names(params_of({1, BlockPart::Attention}, params)), std::vector<std::string>{"b"});
+  EXPECT_EQ(names(params_of({1, BlockPart::FeedForward}, params)), std::vector<std::string>{"a"});
+}
+
 // Enough rows that their sums are made in several blocks.
 TEST(ModelPiece, HalvesGiveTheBitsOfWholeBlocks) {
   for (const auto& spec : {tiny_gpt2(), tiny_llama()}) {

@@ -16,6 +16,7 @@
 #include "braid/schedule/program_text.h"
 #include "tests/pipe/bidirectional.h"
 #include "tests/support/fake_stages.h"
+#include "tests/support/split_backward.h"
 
 namespace braid::schedule_runtime_test {
 namespace {
@@ -48,11 +49,11 @@ Program without_fusion(Program program) {
   return program;
 }
 
-void expect_values_and_order(const Schedule& schedule, int64_t elements, SendMode mode = SendMode::Buffered) {
+void expect_values_and_order(const Schedule& schedule, int64_t elements) {
   const int stages = schedule.num_stages;
   run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
     FakeStages fake(stages, elements);
-    ScheduleRuntime runtime(schedule, pipe, fake, mode);
+    ScheduleRuntime runtime(schedule, pipe, fake);
     for (int step = 0; step < 2; ++step) {
       fake.ran.clear();
       const auto spans = runtime.run_step();
@@ -129,12 +130,6 @@ TEST(ScheduleRuntime, AnExecutorGetsAFusedPairAsOne) {
     EXPECT_EQ(fake.pairs[0].second, (Action{Op::InputGrad, 1, other}));
     EXPECT_EQ(fake.pairs[1].second, (Action{Op::InputGrad, 0, mine}));
   });
-}
-
-TEST(ScheduleRuntime, RendezvousSendsBringTheSameValues) {
-  for (const int microbatches : {1, 4}) {
-    expect_values_and_order(complete("gpipe", 4, microbatches, Backward::Full), 17, SendMode::Rendezvous);
-  }
 }
 
 TEST(ScheduleRuntime, SpansDoNotOverlapAndAreInOrder) {

@@ -9,6 +9,7 @@
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/validate.h"
 #include "tests/support/schedule_requests.h"
+#include "tests/support/split_backward.h"
 
 namespace braid::csv_test {
 namespace {

@@ -8,6 +8,7 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
+#include "tests/support/split_backward.h"
 
 namespace braid::validate_test {
 namespace {

@@ -17,6 +17,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
+#include "tests/support/split_backward.h"
 
 namespace braid::simulate_test {
 namespace {

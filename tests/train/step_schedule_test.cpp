@@ -43,6 +43,13 @@ TEST_F(ScheduleFile, UpdatesBringTheRefusalsOfAsynchronousSchedules) {
   EXPECT_NE(refusal(spec).find("with loss scaling, since"), std::string::npos) << refusal(spec);
 }
 
+TEST_F(ScheduleFile, TwoDirectionsBringTheRefusalsOfMirroredSchedules) {
+  RunSpec spec = spec_of("0F0,1F1,1B1,0B0\n1F0,1B0,0F1,0B1\n", 2, 2);
+  EXPECT_EQ(refusal(spec), "accepted");
+  spec.sync.replication = ReplicationKind::LocalSgd;
+  EXPECT_NE(refusal(spec).find("with bidirectional pipeline, since"), std::string::npos) << refusal(spec);
+}
+
 TEST_F(ScheduleFile, EveryRankHoldsAStage) {
   EXPECT_NE(refusal(spec_of("0F0,0B0\n\n1F0,1B0\n", 3, 1)).find("rank 1 holds no stage"), std::string::npos);
 }

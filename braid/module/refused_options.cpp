@@ -1,0 +1,93 @@
+// Options are told as a run, whose features and fields the tables of spec know.
+#include "braid/module/refused_options.h"
+
+#include <set>
+#include <utility>
+
+#include "braid/base/text.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/problems.h"
+
+namespace braid {
+namespace {
+
+class AskedRun {
+ public:
+  // What no option says is off.
+  AskedRun() {
+    run_.model.output_weights = OutputWeights::Untied;
+    run_.optimizer.clip_norm = 0;
+  }
+
+  void add(const SyncSpec& sync, const Communicator& replicas) {
+    run_.mesh.data = replicas.size();
+    run_.sync = sync;
+    judge(sync_fields());
+    const int group = sync.zero_group;
+    if (group < 0 || (group > 0 && replicas.size() % group != 0)) {
+      found_.push_back(
+          {"sync.zero_group", cat(group), cat("must be 0 or divide the ", replicas.size(), " ranks"), "0"});
+    }
+    if (sync.replication == ReplicationKind::ParameterServer && replicas.rank_kind() == RankKind::Process) {
+      found_.push_back({"sync.replication", cat(sync.replication),
+                        "needs ranks that are threads: servers are threads beside them", "all-reduce"});
+    }
+    own_.push_back(Feature::UserModules);
+  }
+  void add(const OptimizerSpec& servers) {
+    run_.optimizer = servers;
+    std::vector<Field> of_optimizer;
+    for (const Field& field : fields()) {
+      if (section_of(field) == "optimizer") of_optimizer.push_back(field);
+    }
+    judge(of_optimizer);
+  }
+  void add(const Schedule& schedule) {
+    own_ = features_of(schedule);
+    own_.push_back(Feature::ModuleStages);
+    name_ = schedule.name;
+  }
+
+  std::vector<Problem> refused() && {
+    std::vector<Feature> on = features(run_);
+    on.insert(on.end(), own_.begin(), own_.end());
+    run_.pipeline.schedule = name_;  // not before: what a schedule is, its actions say
+    for (Problem& problem : refused_pairs(on, run_, faulty_)) found_.push_back(std::move(problem));
+    return std::move(found_);
+  }
+
+ private:
+  void judge(const std::vector<Field>& fields) {
+    for (const Field& field : fields) {
+      auto problem = broken_rule(field, run_);
+      if (!problem) continue;
+      faulty_.insert(field.key);
+      found_.push_back(std::move(*problem));
+    }
+  }
+
+  RunSpec run_;
+  std::vector<Feature> own_;  // that no run has
+  std::string name_;          // of the schedule
+  std::set<std::string> faulty_;
+  std::vector<Problem> found_;
+};
+
+}  // namespace
+
+std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSpec& servers,
+                                         const Communicator& replicas) {
+  AskedRun asked;
+  if (sync.replication == ReplicationKind::ParameterServer) asked.add(servers);
+  asked.add(sync, replicas);
+  return std::move(asked).refused();
+}
+
+std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas) {
+  AskedRun asked;
+  asked.add(schedule);
+  if (replicas) asked.add(sync, *replicas);
+  return std::move(asked).refused();
+}
+
+}  // namespace braid
