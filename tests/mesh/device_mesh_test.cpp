@@ -71,6 +71,7 @@ TEST(DeviceMesh, RanksAndCoordinatesAreABijection) {
   for (const auto& spec : meshes()) {
     const DeviceMesh mesh(spec);
     EXPECT_EQ(mesh.num_ranks(), spec.pipe * spec.data * spec.context * spec.expert * spec.tensor);
+    EXPECT_EQ(mesh.num_ranks(), num_ranks(spec));
     std::set<std::vector<int>> seen;
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
       const Coords at = mesh.coords(rank);

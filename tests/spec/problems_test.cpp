@@ -115,6 +115,18 @@ TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
   }
 }
 
+TEST(Legal, RanksAreCountedAlongAllAxes) {
+  RunSpec spec;
+  spec.mesh.data = 4;
+  spec.mesh.expert = 8;
+  spec.train.batch = 64;
+  const auto found = problems(spec, {16});
+  const auto of_data = std::find_if(found.begin(), found.end(), [](const Problem& p) { return p.key == "mesh.data"; });
+  ASSERT_NE(of_data, found.end());
+  EXPECT_NE(of_data->rule.find("(pipe 1 x data 4 x tensor 1 x expert 8 = 32)"), std::string::npos) << of_data->rule;
+  EXPECT_EQ(of_data->nearest, "2");
+}
+
 TEST(Legal, TheDefaultsWithDataAre) {
   RunSpec spec;
   EXPECT_EQ(problems(spec).size(), 1u);
