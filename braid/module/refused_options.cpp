@@ -28,10 +28,7 @@ class AskedRun {
       found_.push_back(
           {"sync.zero_group", cat(group), cat("must be 0 or divide the ", replicas.size(), " ranks"), "0"});
     }
-    if (sync.replication == ReplicationKind::ParameterServer && replicas.rank_kind() == RankKind::Process) {
-      found_.push_back({"sync.replication", cat(sync.replication),
-                        "needs ranks that are threads: servers are threads beside them", "all-reduce"});
-    }
+    if (replicas.rank_kind() == RankKind::Process) run_.run.ranks = RanksAs::Processes;
     own_.push_back(Feature::UserModules);
   }
   void add(const OptimizerSpec& servers) {

@@ -177,9 +177,9 @@ bool as_processes(const RunSpec& spec) { return spec.run.ranks == RanksAs::Proce
 std::vector<CrossRule> launch_rules() {
   return {
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
-       [](const View& at) { return !as_processes(at.spec) || num_ranks(at.spec) <= kMaxProcessRanks; },
+       [](const View& at) { return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks; },
        [](const View& at) {
-         return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks (", num_ranks(at.spec), ")");
+         return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks (", num_ranks(at.spec.mesh), ")");
        }},
       {{"run.ranks", "train.device"},
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },

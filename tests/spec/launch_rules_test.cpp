@@ -35,9 +35,9 @@ TEST(ProcessRankRules, SixtyFourRanksAreTheMost) {
 TEST(ProcessRankRules, ServersAndDevicesWantThreads) {
   EXPECT_EQ(
       complaints([](RunSpec& spec) { spec.sync.replication = ReplicationKind::ParameterServer; }),
-      std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with parameter server, since servers "
-                               "are threads that the workers, being threads too, share; nearest valid is "
-                               "\"threads\""});
+      std::vector<std::string>{"sync.replication = \"parameter-server\": must be \"all-reduce\" with ranks that are "
+                               "processes, since servers are threads that the workers, being threads too, share; "
+                               "nearest valid is \"all-reduce\""});
   EXPECT_EQ(complaints([](RunSpec& spec) { spec.train.device = DeviceKind::Cuda; }),
             std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" with train.device = \"cuda\": its "
                                      "libraries are opened before ranks start, and a fork of a process that has them "
