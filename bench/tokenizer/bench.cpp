@@ -6,8 +6,8 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
-#include "braid/data/bpe_tokenizer.h"
-#include "braid/data/tokenizer_file.h"
+#include "braid/tokenize/bpe_tokenizer.h"
+#include "braid/tokenize/tokenizer_file.h"
 
 namespace braid {
 namespace {

@@ -18,9 +18,9 @@ constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
 // What rank 0 does alone, and how the others learn that it failed.
-class RankZero {
+class FirstRankWriter {
  public:
-  RankZero(Communicator& world, at::Device device) : world_(world), device_(device) {}
+  FirstRankWriter(Communicator& world, at::Device device) : world_(world), device_(device) {}
 
   // On rank 0, unless something failed before: runs `step`. When it throws IoError, keeps that and takes back what was
   // written, before any other rank can know.
@@ -72,23 +72,23 @@ void save_checkpoint_to(const std::string& directory, const CheckpointContent& c
   std::map<std::string, const GatheredTensor*> gathered;
   for (const auto& tensor : gather.tensors()) gathered[tensor.info.name] = &tensor;
 
-  RankZero zero(world, content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device());
-  zero.run([&](auto& writer) {
+  FirstRankWriter first_rank(world, content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device());
+  first_rank.run([&](auto& writer) {
     writer.emplace(directory, content.info, files);
     if (!content.tokenizer_files) return;
     for (const auto& [name, bytes] : *content.tokenizer_files) writer->add(name, bytes);
   });
   for (const auto& [file, entries] : by_file(gather.tensors())) {
-    zero.run([&, &file = file, &entries = entries](auto& writer) { writer->open(file, entries); });
+    first_rank.run([&, &file = file, &entries = entries](auto& writer) { writer->open(file, entries); });
     for (const auto& entry : entries) {
-      zero.agree();
+      first_rank.agree();
       const auto whole = gather(*gathered.at(entry.info.name));
-      zero.run([&](auto& writer) { writer->append(whole); });
+      first_rank.run([&](auto& writer) { writer->append(whole); });
     }
-    zero.run([](auto& writer) { writer->close(); });
+    first_rank.run([](auto& writer) { writer->close(); });
   }
-  zero.run([](auto& writer) { writer->publish(); });
-  zero.agree();
+  first_rank.run([](auto& writer) { writer->publish(); });
+  first_rank.agree();
 }
 
 void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world) {

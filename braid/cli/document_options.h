@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/data/document_reader.h"
+#include "braid/tokenize/document_reader.h"
 
 namespace braid {
 

@@ -12,8 +12,8 @@
 #include "braid/cli/last_words.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/terminal.h"
-#include "braid/data/prepare.h"
 #include "braid/report/progress.h"
+#include "braid/tokenize/prepare.h"
 
 namespace braid {
 namespace {

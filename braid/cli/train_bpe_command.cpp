@@ -12,10 +12,10 @@
 #include "braid/cli/document_options.h"
 #include "braid/cli/output_file.h"
 #include "braid/cli/terminal.h"
-#include "braid/data/bpe_trainer.h"
-#include "braid/data/document_list.h"
-#include "braid/data/document_pieces.h"
-#include "braid/data/tokenizer_file.h"
+#include "braid/tokenize/bpe_trainer.h"
+#include "braid/tokenize/document_list.h"
+#include "braid/tokenize/document_pieces.h"
+#include "braid/tokenize/tokenizer_file.h"
 
 namespace braid {
 namespace {

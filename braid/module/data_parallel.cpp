@@ -17,7 +17,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/module/layer_facts.h"
-#include "braid/module/module_replica.h"
+#include "braid/module/model_replica.h"
 #include "braid/module/module_store.h"
 #include "braid/module/refused_options.h"
 
@@ -78,7 +78,7 @@ class DataParallel::State {
     const bool own = replica.replication().gradients() == GradientsOf::OwnReplica;
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();
   }
-  void backward(const at::Tensor& loss, ModuleReplica::Backward kind) {
+  void backward(const at::Tensor& loss, ModelReplica::Backward kind) {
     check(loss.defined() && loss.numel() == 1, "backward goes from one number");
     check(!replica.sends(), "between the last backward() of a step and the next comes step()");
     replica.backward(loss, seed(), kind);
@@ -92,7 +92,7 @@ class DataParallel::State {
 
   Communicator& world;
   const Options options;
-  ModuleReplica replica;
+  ModelReplica replica;
 };
 
 DataParallel::DataParallel(LayerList layers, Communicator& world, Options options)
@@ -109,8 +109,8 @@ at::Tensor DataParallel::forward(const at::Tensor& input) {
   return outputs.front();
 }
 
-void DataParallel::accumulate(const at::Tensor& loss) { state_->backward(loss, ModuleReplica::Backward::OfMany); }
-void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, ModuleReplica::Backward::Last); }
+void DataParallel::accumulate(const at::Tensor& loss) { state_->backward(loss, ModelReplica::Backward::OfMany); }
+void DataParallel::backward(const at::Tensor& loss) { state_->backward(loss, ModelReplica::Backward::Last); }
 
 double DataParallel::clip_grad_norm(double largest) {
   state_->finish();

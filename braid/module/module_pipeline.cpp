@@ -9,11 +9,11 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/layer_executor.h"
 #include "braid/module/layer_facts.h"
-#include "braid/module/module_executor.h"
 #include "braid/module/refused_options.h"
-#include "braid/module/replica_gradients.h"
 #include "braid/module/shape_book.h"
+#include "braid/module/stage_replica.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
@@ -164,8 +164,8 @@ class ModulePipeline::State {
     }
     return plans;
   }
-  std::map<int, ModuleStage> own_stages() const {
-    std::map<int, ModuleStage> stages;
+  std::map<int, LayerStage> own_stages() const {
+    std::map<int, LayerStage> stages;
     for (int stage = 0; stage < schedule_.num_stages; ++stage) {
       if (schedule_.stage_rank[stage] == pipe_.rank())
         stages.try_emplace(stage, layers_, plan_[stage], stage, pipe_.rank_kind());
@@ -227,13 +227,13 @@ class ModulePipeline::State {
   const Schedule schedule_;
   const std::vector<StagePlan> plan_;
   const LayerClaim claim_;
-  const std::map<int, ModuleStage> stages_;
+  const std::map<int, LayerStage> stages_;
   const std::unique_ptr<Communicator> own_data_;
   Communicator& data_;
-  ReplicaGradients gradients_;
+  StageReplica gradients_;
   ShapeBook book_;
   const bool counted_;
-  ModuleExecutor executor_;
+  LayerExecutor executor_;
   ScheduleRuntime runtime_;
   std::vector<Span> spans_;
   int64_t num_steps_ = 0;

@@ -17,7 +17,7 @@
 //
 // Promise: loss, gradients and so updates are those of the whole minibatch on one rank, to rounding, for modules that
 // treat samples one by one. Those that mix them (batch norm) see a microbatch; see deferred_batch_norm.h. Modules have
-// no split between input and weight gradients (module_executor.h). What modules note of the rows they see (buffers) is
+// no split between input and weight gradients (layer_executor.h). What modules note of the rows they see (buffers) is
 // data rank 0's on all data ranks, after every step that leaves their weights alike.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-ShapeBook::ShapeBook(const std::map<int, ModuleStage>& stages, const Schedule& schedule, Communicator& pipe)
+ShapeBook::ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe)
     : stages_(stages), schedule_(schedule), pipe_(pipe) {}
 
 ShapeBook::Opening ShapeBook::open(const Tensors& inputs, ForwardPurpose purpose) {

@@ -14,7 +14,7 @@ namespace braid {
 class ShapeBook {
  public:
   // All outlive this.
-  ShapeBook(const std::map<int, ModuleStage>& stages, const Schedule& schedule, Communicator& pipe);
+  ShapeBook(const std::map<int, LayerStage>& stages, const Schedule& schedule, Communicator& pipe);
 
   struct Opening {
     MinibatchSplit split;
@@ -29,7 +29,7 @@ class ShapeBook {
   void require_rows(const Tensors& inputs, ForwardPurpose purpose) const;
   std::vector<std::map<int, StageShapes>> trace(const Tensors& inputs, const MinibatchSplit& split) const;
 
-  const std::map<int, ModuleStage>& stages_;
+  const std::map<int, LayerStage>& stages_;
   const Schedule& schedule_;
   Communicator& pipe_;
   std::map<std::string, int64_t> numbers_;  // on the rank of the first stage: of each kind of input seen

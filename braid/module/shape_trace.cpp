@@ -91,7 +91,7 @@ std::vector<TensorSpec> specs_of(const Tensors& tensors) {
   return specs;
 }
 
-std::map<int, StageShapes> trace_shapes(const std::map<int, ModuleStage>& stages, const Schedule& schedule,
+std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages, const Schedule& schedule,
                                         Communicator& pipe, const Tensors& inputs) {
   std::map<int, StageShapes> shapes;
   BorderLine line(pipe);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/module/module_stage.h"
+#include "braid/module/layer_stage.h"
 #include "braid/schedule/schedule.h"
 
 namespace braid {
@@ -29,7 +29,7 @@ struct StageShapes {
 // Collective over `pipe`. `stages` are this rank's by number, `inputs` the first stage's (read on its rank only; they
 // require no gradient). Modules run in the mode they and the thread (c10::GradMode) are in; buffers that they change
 // are put back.
-std::map<int, StageShapes> trace_shapes(const std::map<int, ModuleStage>& stages, const Schedule& schedule,
+std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages, const Schedule& schedule,
                                         Communicator& pipe, const Tensors& inputs);
 
 }  // namespace braid

@@ -13,10 +13,10 @@
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
-#include "braid/data/tokenizer.h"
 #include "braid/launch/launcher.h"
+#include "braid/tokenize/tokenizer.h"
+#include "braid/train/rank_model.h"
 #include "braid/train/resume.h"
-#include "braid/train/stage_model.h"
 #include "braid/train/thread_count.h"
 #include "braid/train/token_choice.h"
 
@@ -46,7 +46,7 @@ void load_weights(const std::string& directory, ParamStore& store) {
 }
 
 // Logits of the token after `tokens`, without the vocabulary's padding.
-at::Tensor next_logits(StageModel& model, const RunSpec& spec, const std::vector<int>& tokens) {
+at::Tensor next_logits(RankModel& model, const RunSpec& spec, const std::vector<int>& tokens) {
   const size_t length = std::min<size_t>(tokens.size(), spec.model.context);
   const std::vector<int64_t> window(tokens.end() - static_cast<int64_t>(length), tokens.end());
   Microbatch microbatch;
@@ -92,7 +92,7 @@ void refuse_weights_not_finite(const ParamStore& store, const std::string& direc
                      joined(names)));
 }
 
-std::string continuation(StageModel& model, const RunSpec& spec, const Tokenizer& tokenizer,
+std::string continuation(RankModel& model, const RunSpec& spec, const Tokenizer& tokenizer,
                          const GenerateOptions& options, const std::function<void(const std::string&)>& on_text) {
   std::vector<int> tokens = tokenizer.encode(options.prompt);
   if (tokens.empty()) tokens.push_back(tokenizer.end_of_text());
@@ -122,7 +122,7 @@ std::string generate(const std::string& directory, const GenerateOptions& option
   const auto text = [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
-    StageModel model(spec, groups);
+    RankModel model(spec, groups);
     load_weights(directory, model.params());
     refuse_weights_not_finite(model.params(), directory);
     return continuation(model, spec, *tokenizer, options, on_text);

@@ -23,7 +23,7 @@ void refill(at::Tensor& fixed, const at::Tensor& from) {
 
 }  // namespace
 
-at::Tensor compute_microbatch(StageModel& model, const Microbatch& microbatch) {
+at::Tensor compute_microbatch(RankModel& model, const Microbatch& microbatch) {
   const c10::AutoGradMode grad(true);
   const MemoryScope scope(MemoryCategory::Activations);
   Passage passage(microbatch);

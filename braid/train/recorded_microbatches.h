@@ -13,14 +13,14 @@
 #include <array>
 
 #include "braid/device/step_graphs.h"
-#include "braid/train/stage_model.h"
+#include "braid/train/rank_model.h"
 
 namespace braid {
 
 class RecordedMicrobatches {
  public:
   // `model` is the whole model, with an accumulating sink, and outlives this.
-  RecordedMicrobatches(StageModel& model, MakeGraph make) : model_(model), graphs_(std::move(make)) {}
+  RecordedMicrobatches(RankModel& model, MakeGraph make) : model_(model), graphs_(std::move(make)) {}
 
   // Before a step of `num_microbatches` shaped as `like`, after the sink's begin_step and before any contribution: may
   // record, and then begins the sink's step again.
@@ -38,7 +38,7 @@ class RecordedMicrobatches {
   void account_for(int micro);
 
  private:
-  StageModel& model_;
+  RankModel& model_;
   StepGraphs graphs_;
   Microbatch fixed_;
   std::array<at::Tensor, 2> losses_;
@@ -47,6 +47,6 @@ class RecordedMicrobatches {
 
 // Forward and backward of one microbatch through the whole model, weight gradients included. Returns the loss,
 // detached.
-at::Tensor compute_microbatch(StageModel& model, const Microbatch& microbatch);
+at::Tensor compute_microbatch(RankModel& model, const Microbatch& microbatch);
 
 }  // namespace braid

@@ -9,11 +9,11 @@
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/data/tokenizer_identity.h"
 #include "braid/nn/model.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
+#include "braid/tokenize/tokenizer_identity.h"
 #include "braid/train/saved_tensors.h"
 
 namespace braid {

@@ -5,8 +5,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/data/text_corpus.h"
-#include "braid/data/tokenizer_identity.h"
+#include "braid/tokenize/text_corpus.h"
+#include "braid/tokenize/tokenizer_identity.h"
 
 namespace braid {
 namespace {

@@ -10,8 +10,8 @@
 #include "braid/base/errors.h"
 #include "braid/data/corpus.h"
 #include "braid/data/prepared_corpus.h"
-#include "braid/data/tokenizer.h"
 #include "braid/spec/run_spec.h"
+#include "braid/tokenize/tokenizer.h"
 
 namespace braid {
 

@@ -12,15 +12,15 @@
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 #include "braid/launch/launcher.h"
-#include "braid/memory/segments.h"
 #include "braid/nn/model.h"
 #include "braid/optim/optimizer.h"
 #include "braid/param/grad_sink.h"
 #include "braid/param/memory_account.h"
+#include "braid/recompute/segments.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/recompute.h"
 #include "braid/train/compute_device.h"
-#include "braid/train/stage_model.h"
+#include "braid/train/rank_model.h"
 
 namespace braid {
 

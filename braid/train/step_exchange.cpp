@@ -28,7 +28,7 @@ Parts added(RankSums& sums, const std::map<std::string, std::vector<double>>& ow
   return parts;
 }
 
-GradNormExchange started_norm(StageModel& model) {
+GradNormExchange started_norm(RankModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
 }
@@ -72,7 +72,7 @@ double total_loss(const std::vector<double>& losses, Communicator& world) {
   return total(sums.of(all));
 }
 
-StepNumbers exchanged(StageModel& model, const OwnNumbers& own) {
+StepNumbers exchanged(RankModel& model, const OwnNumbers& own) {
   Communicator& told = *model.groups().step_report;
   GradNormExchange norm = started_norm(model);
   RowsInFlight rows = start_gathering(own.row, told);

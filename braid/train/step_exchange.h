@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/train/rank_model.h"
 #include "braid/train/rank_sums.h"
-#include "braid/train/stage_model.h"
 #include "braid/train/step_auxiliaries.h"
 #include "braid/train/timeline_exchange.h"
 
@@ -37,6 +37,6 @@ struct StepNumbers {
 };
 
 // The gradients of `model` are final. Blocks until all ranks have told theirs. Collective.
-StepNumbers exchanged(StageModel& model, const OwnNumbers& own);
+StepNumbers exchanged(RankModel& model, const OwnNumbers& own);
 
 }  // namespace braid

@@ -15,7 +15,7 @@ namespace braid {
 enum class UpdateTime { AtTheEnd, WithinTheStep };
 
 struct StepParts {
-  StageModel& model;
+  RankModel& model;
   Optimizer& optimizer;
   const GradientSync& gradients;
   ParameterSync& parameters;

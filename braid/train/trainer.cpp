@@ -18,7 +18,7 @@
 #include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
-#include "braid/train/replicas.h"
+#include "braid/train/run_replication.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
 
@@ -36,7 +36,7 @@ struct Trainer::Pass {
   BatchSource batches;
   Schedule schedule;
   VersionPlan versions;
-  ModelExecutor executor;
+  BlockExecutor executor;
   ScheduleRuntime runtime;
 };
 
@@ -56,9 +56,9 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world,
     : spec_(spec), origin_(corpus.origin) {
   const Schedule schedule = step_schedule(spec_);
   groups_ = std::make_unique<RankGroups>(DeviceMesh(spec_.mesh), StageLayout(schedule), world, shard_data(spec_));
-  model_ = std::make_unique<StageModel>(spec_, *groups_, maker);
+  model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
-  replication_ = make_replication(spec_, *model_);
+  replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
@@ -182,7 +182,7 @@ std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, c
 
 OwnNumbers Trainer::own_numbers() const {
   const Communicator& ranks = *groups_->step_report;
-  const ModelExecutor& executor = training_->executor;
+  const BlockExecutor& executor = training_->executor;
   OwnNumbers own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
   if (groups_->at[Axis::Tensor] == 0) own.sample_hash = executor.sample_hash();

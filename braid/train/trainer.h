@@ -14,8 +14,8 @@
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/schedule.h"
 #include "braid/sync/replication.h"
-#include "braid/train/model_executor.h"
-#include "braid/train/stage_model.h"
+#include "braid/train/block_executor.h"
+#include "braid/train/rank_model.h"
 #include "braid/train/step_report.h"
 #include "braid/train/step_update.h"
 
@@ -59,7 +59,7 @@ class Trainer {
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
   int64_t num_steps() const { return num_steps_; }
-  StageModel& model() { return *model_; }
+  RankModel& model() { return *model_; }
   const RankGroups& groups() const { return *groups_; }
 
  private:
@@ -82,7 +82,7 @@ class Trainer {
   RunSpec spec_;
   const CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
-  std::unique_ptr<StageModel> model_;
+  std::unique_ptr<RankModel> model_;
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only

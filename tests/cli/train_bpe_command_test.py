@@ -6,7 +6,7 @@ import unittest
 
 from braid_binary import SOURCE, braid
 
-TEXT = SOURCE / "tests/data/data/bpe_text.txt"
+TEXT = SOURCE / "tests/tokenize/data/bpe_text.txt"
 
 
 class TrainBpe(unittest.TestCase):

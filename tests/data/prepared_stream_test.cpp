@@ -9,7 +9,7 @@
 #include "braid/base/seeds.h"
 #include "braid/data/sampler.h"
 #include "braid/data/token_file.h"
-#include "tests/data/sample_stream.h"
+#include "tests/support/sample_stream.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::prepared_stream_test {

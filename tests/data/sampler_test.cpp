@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/data/permutation.h"
-#include "tests/data/sample_stream.h"
+#include "tests/support/sample_stream.h"
 
 namespace braid::sampler_test {
 namespace {

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/text.h"
+#include "braid/module/layer_stage.h"
 #include "braid/module/minibatch_split.h"
-#include "braid/module/module_stage.h"
 #include "braid/module/random_draw_watch.h"
 #include "braid/param/rank_generator.h"
 
@@ -126,10 +126,10 @@ TEST(LayerList, StashKeepsWhatFlows) {
   EXPECT_EQ(layers[0].forward({at::ones({2})}).size(), 2u);
 }
 
-TEST(ModuleStage, ALayerThatStashesMoreThanItGivesIsNamed) {
+TEST(LayerStage, ALayerThatStashesMoreThanItGivesIsNamed) {
   LayerList layers;
   layers.add("poor", same, {.stash = {"a", "b"}}).add("out", same, {.pop = {"a", "b"}});
-  const ModuleStage stage(layers, {0, 1, {}, {"a", "b"}}, 0, RankKind::Thread);
+  const LayerStage stage(layers, {0, 1, {}, {"a", "b"}}, 0, RankKind::Thread);
   try {
     stage.forward({at::ones({1})}, ForwardPurpose::Training);
     FAIL();

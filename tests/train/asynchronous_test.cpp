@@ -119,7 +119,7 @@ class Replay {
   const RunSpec pipelined_, serial_;
   Corpus corpus_;
   RankGroups groups_;
-  StageModel model_;
+  RankModel model_;
   BatchSource batches_;
   std::unique_ptr<Optimizer> optimizer_;
   std::deque<at::Tensor> versions_;  // of this step, flat

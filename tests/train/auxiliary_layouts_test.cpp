@@ -182,9 +182,9 @@ TEST(AuxiliaryReports, AreNotRecorded) {
   const Corpus corpus = tiny_corpus();
   run_ranks(1, [&](Communicator& world) {
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
-    StageModel model(spec, groups, kRouted);
+    RankModel model(spec, groups, kRouted);
     const BatchSource batches(spec, corpus.train, groups, 1);
-    ModelExecutor executor(spec, model, batches,
+    BlockExecutor executor(spec, model, batches,
                            {ExecutorMode::Training, VersionPlan(gpipe(1, kMicrobatches), VersionRule::Own)});
     EXPECT_THROW(executor.record_with(nullptr), InternalError);
   });

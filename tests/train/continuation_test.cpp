@@ -21,7 +21,7 @@ namespace {
 class FirstFormat : public ScratchFolder {
  protected:
   void SetUp() override {
-    std::filesystem::copy_file(BRAID_SOURCE_DIR "/tests/data/data/bpe.json", tokenizer_);
+    std::filesystem::copy_file(BRAID_SOURCE_DIR "/tests/tokenize/data/bpe.json", tokenizer_);
     spec_ = tiny_spec(2, 2);
     spec_.model.vocab = 700;
     spec_.train.dtype = DType::Float32;

@@ -9,7 +9,7 @@
 #include "braid/ckpt/checkpoint.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/spec/describe.h"
-#include "braid/train/stage_model.h"
+#include "braid/train/rank_model.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::generate_test {
@@ -31,7 +31,7 @@ class Generate : public ScratchFolder {
   std::string saved(const std::function<void(ParamStore&)>& change) {
     run_ranks(1, [&](Communicator& world) {
       const RankGroups groups(DeviceMesh(spec_.mesh), StageLayout::single(), world);
-      StageModel model(spec_, groups);
+      RankModel model(spec_, groups);
       change(model.params());
       std::vector<PlacedTensor> tensors;
       for (const Parameter& param : model.params().params()) {

@@ -30,7 +30,7 @@ class Replay {
         corpus_(tiny_corpus()),
         groups_(DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
     for (int r = 0; r < spec.mesh.data; ++r) {
-      models_.push_back(std::make_unique<StageModel>(serial_, groups_));
+      models_.push_back(std::make_unique<RankModel>(serial_, groups_));
       optimizers_.push_back(make_optimizer(serial_.optimizer, models_[r]->params()));
     }
     batches_ = std::make_unique<BatchSource>(serial_, corpus_.train, groups_, training_order(spec.train));
@@ -103,7 +103,7 @@ class Replay {
   const RunSpec spec_, serial_;
   Corpus corpus_;
   RankGroups groups_;
-  std::vector<std::unique_ptr<StageModel>> models_;
+  std::vector<std::unique_ptr<RankModel>> models_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::unique_ptr<BatchSource> batches_;
   at::Tensor anchor_, momentum_;

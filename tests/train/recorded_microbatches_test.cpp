@@ -10,7 +10,7 @@
 #include "braid/base/seeds.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/schedule/generators.h"
-#include "braid/train/model_executor.h"
+#include "braid/train/block_executor.h"
 #include "tests/train/layout_run.h"
 
 namespace braid::recorded_microbatches_test {
@@ -95,9 +95,9 @@ class Rank {
 
   const Corpus corpus_;
   RankGroups groups_;
-  StageModel model_;
+  RankModel model_;
   BatchSource batches_;
-  ModelExecutor executor_;
+  BlockExecutor executor_;
   int num_ready_ = 0, num_done_ = 0, num_graphs_ = 0, num_replays_ = 0;
 };
 

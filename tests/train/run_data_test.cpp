@@ -1,7 +1,7 @@
 // What a run makes of the data it is given: which parts it measures.
 #include "braid/train/run_data.h"
 
-#include "braid/data/prepare.h"
+#include "braid/tokenize/prepare.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::run_data_test {

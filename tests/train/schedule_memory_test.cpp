@@ -10,7 +10,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/generators.h"
-#include "braid/train/model_executor.h"
+#include "braid/train/block_executor.h"
 #include "braid/train/step_schedule.h"
 #include "tests/train/layout_run.h"
 
@@ -84,9 +84,9 @@ std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule)
     at::set_num_threads(1);
     account_memory_to(world.rank());
     const RankGroups groups(DeviceMesh(spec.mesh), StageLayout(schedule), world);
-    StageModel model(spec, groups);
+    RankModel model(spec, groups);
     const BatchSource batches(spec, corpus.train, groups, 1);
-    ModelExecutor executor(spec, model, batches, {ExecutorMode::Training, version_plan(spec, schedule)});
+    BlockExecutor executor(spec, model, batches, {ExecutorMode::Training, version_plan(spec, schedule)});
     for (int step = 0; step < 2; ++step) {  // the first fills what is kept between steps
       Watched watched(executor, world.rank());
       model.sink().begin_step(groups.layout.num_microbatches(world.rank()));

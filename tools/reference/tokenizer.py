@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/data/data/bpe_golden.json: how the reference cuts and encodes texts that are hard to cut.
+"""Writes tests/tokenize/data/bpe_golden.json: how the reference cuts and encodes texts that are hard to cut.
 
     pip install tokenizers==0.23.3
     tools/reference/tokenizer.py tests/data/data [GPT2_FOLDER]
 
-tests/data/data/bpe.json is braid's own (braid data train-bpe --vocab 700 over bpe_text.txt); this script checks that the
+tests/tokenize/data/bpe.json is braid's own (braid data train-bpe --vocab 700 over bpe_text.txt); this script checks that the
 reference's trainer finds the same tokens and merges. With GPT2_FOLDER (vocab.json and merges.txt of GPT-2) the golden
 file also has the texts in GPT-2's tokens; without it, those are kept as they are.
 """

@@ -1,0 +1,150 @@
+// Autograd graphs are cut at stage borders: a stage's inputs are leaves, its outputs are seeded with the gradients
+// received. A tensor that is only passed on is leaf and output at once, and autograd copies its gradient through.
+#include "braid/module/layer_executor.h"
+
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+
+LayerExecutor::LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss)
+    : stages_(stages), last_stage_(num_stages - 1), loss_function_(std::move(loss)) {}
+
+void LayerExecutor::begin_step(ModuleStep step) {
+  step_ = std::move(step);
+  in_flight_.clear();
+  losses_.clear();
+  count_ = 0;
+  results_.assign(step_.split.num_microbatches, {});
+}
+
+double LayerExecutor::loss() const {
+  double sum = 0;
+  for (const auto& loss : losses_) sum += loss.item<double>();
+  return sum;
+}
+
+std::vector<Tensors> LayerExecutor::take_results() { return std::exchange(results_, {}); }
+
+Tensors LayerExecutor::part(const Tensors& whole, int micro) const {
+  Tensors parts;
+  for (const auto& tensor : whole) parts.push_back(step_.split.part(tensor, micro));
+  return parts;
+}
+
+void LayerExecutor::forward(int stage, int micro) {
+  const c10::AutoGradMode grad(trains());
+  InFlight& flight = in_flight_[{stage, micro}];
+  if (stage == 0) flight.inputs = part(step_.inputs, micro);
+  const auto& specs = shapes(stage, micro).inputs;
+  for (size_t i = 0; trains() && i < specs.size(); ++i) {
+    if (specs[i].requires_grad) flight.inputs[i].requires_grad_(true);
+  }
+  MicrobatchContext context = step_.context;
+  context.micro += micro;
+  stages_.at(stage).listeners().begin_microbatch(context);
+  Tensors outputs = stages_.at(stage).forward(flight.inputs, step_.context.purpose);
+  if (stage < last_stage_) {
+    check_outputs(stage, micro, outputs);
+    flight.outputs = std::move(outputs);
+  } else if (trains()) {
+    take_loss(flight, micro, outputs);
+  } else {
+    results_[micro] = std::move(outputs);
+    in_flight_.erase({stage, micro});
+  }
+}
+
+void LayerExecutor::take_loss(InFlight& flight, int micro, const Tensors& outputs) {
+  const auto [loss, count] = loss_function_(outputs, part(step_.targets, micro));
+  if (loss.numel() != 1) {
+    throw ConfigError({{"loss", cat("a tensor of ", loss.sizes()), "must give one number for a microbatch", ""}});
+  }
+  flight.outputs = {loss.mul(step_.weights.at(micro))};
+  losses_.push_back(flight.outputs[0].detach());
+  count_ += count;
+}
+
+// The buffers of the next stage, and which gradients come back, were settled by the trace.
+void LayerExecutor::check_outputs(int stage, int micro, const Tensors& outputs) const {
+  auto found = specs_of(outputs);
+  const auto& expected = shapes(stage, micro).outputs;
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    // A tensor that needs no gradient any more is sent one in vain; the other way round one would be missing.
+    if (!found[i].requires_grad) found[i].requires_grad = expected[i].requires_grad;
+  }
+  if (found == expected) return;
+  throw RunError(cat("stage ", stage, " gave ", text(found), " for microbatch ", micro, ", and ", text(expected),
+                     " when its shapes were found out; call retrace() after a change of the modules"));
+}
+
+void LayerExecutor::input_grad(int stage, int micro) {
+  if (on_backward) on_backward(stage);
+  InFlight& flight = in_flight_.at({stage, micro});
+  const StageShapes& specs = shapes(stage, micro);
+  Tensors roots, seeds;
+  size_t next = 0;
+  for (size_t i = 0; i < flight.outputs.size(); ++i) {
+    at::Tensor seed;  // undefined: that of the loss, one
+    if (stage < last_stage_ && specs.outputs[i].requires_grad) seed = flight.output_gradients.at(next++);
+    if (!flight.outputs[i].requires_grad()) continue;
+    roots.push_back(flight.outputs[i]);
+    seeds.push_back(seed);
+  }
+  if (!roots.empty()) torch::autograd::backward(roots, seeds);
+  for (size_t i = 0; i < specs.inputs.size(); ++i) {
+    if (!specs.inputs[i].requires_grad) continue;
+    const at::Tensor& gradient = flight.inputs[i].grad();
+    flight.input_gradients.push_back(gradient.defined() ? gradient : at::zeros_like(flight.inputs[i]));
+  }
+  flight.inputs.clear();
+  flight.outputs.clear();
+  flight.output_gradients.clear();
+  if (stage == 0) in_flight_.erase({stage, micro});
+}
+
+void LayerExecutor::reduce_grad(int stage) {
+  if (on_reduce) on_reduce(stage);
+}
+
+StageExecutor::Tensors LayerExecutor::outputs(int stage, int micro) {
+  Tensors result;
+  for (const auto& output : in_flight_.at({stage, micro}).outputs) result.push_back(output.detach().contiguous());
+  if (!trains()) in_flight_.erase({stage, micro});
+  return result;
+}
+
+StageExecutor::Tensors LayerExecutor::input_gradients(int stage, int micro) {
+  Tensors result;
+  const InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
+  for (const auto& gradient : flight.input_gradients) result.push_back(gradient.contiguous());
+  return result;
+}
+
+StageExecutor::Tensors LayerExecutor::input_buffers(int stage, int micro) {
+  Tensors& inputs = in_flight_[{stage, micro}].inputs;
+  for (const auto& spec : shapes(stage, micro).inputs) inputs.push_back(spec.empty());
+  return inputs;
+}
+
+StageExecutor::Tensors LayerExecutor::output_gradient_buffers(int stage, int micro) {
+  Tensors& gradients = in_flight_[{stage, micro}].output_gradients;
+  for (const auto& spec : shapes(stage, micro).outputs) {
+    if (spec.requires_grad) gradients.push_back(spec.empty());
+  }
+  return gradients;
+}
+
+void LayerExecutor::give_inputs(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].inputs = std::move(tensors);
+}
+
+void LayerExecutor::give_output_gradients(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].output_gradients = std::move(tensors);
+}
+
+}  // namespace braid

@@ -1,0 +1,119 @@
+// Skips live in a map while the stage runs: stashed in, popped out, the rest passed on.
+#include "braid/module/layer_stage.h"
+
+#include <c10/util/Exception.h>
+
+#include <map>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/layer_facts.h"
+#include "braid/module/random_draw_watch.h"
+
+namespace braid {
+namespace {
+
+using Kept = std::map<std::string, at::Tensor>;
+
+// Moves the last tensors of `flow` into `kept`, under the names.
+void put_aside(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
+  check(flow.size() >= names.size(), "there is a tensor for every name");
+  const size_t first = flow.size() - names.size();
+  for (size_t i = 0; i < names.size(); ++i) kept[names[i]] = std::move(flow[first + i]);
+  flow.resize(first);
+}
+
+void bring_back(const std::vector<std::string>& names, Tensors& flow, Kept& kept) {
+  for (const auto& name : names) {
+    auto tensor = kept.extract(name);
+    check(!tensor.empty(), "what is popped was stashed or carried in");
+    flow.push_back(std::move(tensor.mapped()));
+  }
+}
+
+// The kinds of errors.h say whose fault it was, and stay what they are; whatever else a layer throws is a failed run.
+Tensors called(const Layer& layer, const Tensors& inputs, const std::string& where) {
+  try {
+    return layer.forward(inputs);
+  } catch (const ConfigError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.key = cat(where, ": ", problem.key);
+    throw ConfigError(std::move(problems));
+  } catch (const CommError&) {
+    throw;
+  } catch (const IoError&) {
+    throw;
+  } catch (const RunError&) {
+    throw;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw RunError(cat(where, ": ", error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    throw RunError(cat(where, ": ", error.what()));
+  }
+}
+
+}  // namespace
+
+LayerStage::LayerStage(const LayerList& layers, StagePlan plan, int number, RankKind ranks)
+    : layers_(layers),
+      plan_(std::move(plan)),
+      number_(number),
+      ranks_(ranks),
+      listeners_(layers, plan_.first, plan_.last) {}
+
+Tensors LayerStage::forward(const Tensors& inputs, ForwardPurpose purpose) const {
+  const bool watch = purpose == ForwardPurpose::ShapeTrace && ranks_ == RankKind::Thread;
+  Tensors flow = inputs;
+  Kept kept;
+  put_aside(plan_.carried_in, flow, kept);
+  for (int index = plan_.first; index < plan_.last; ++index) {
+    const Layer& layer = layers_[index];
+    bring_back(layer.options.pop, flow, kept);
+    flow = watch ? watched(layer, flow) : call(layer, flow);
+    put_aside(layer.options.stash, flow, kept);
+  }
+  bring_back(plan_.carried_out, flow, kept);
+  return flow;
+}
+
+Tensors LayerStage::call(const Layer& layer, const Tensors& inputs) const {
+  const std::string where = cat("layer ", layer.name, " of stage ", number_);
+  Tensors outputs = called(layer, inputs, where);
+  if (outputs.size() < layer.options.stash.size()) {
+    throw ConfigError({{.key = cat(where, ": stash"),
+                        .value = joined(layer.options.stash),
+                        .rule = cat("needs one tensor each, and the layer gave ", outputs.size())}});
+  }
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined()) throw RunError(cat(where, ": gave an undefined tensor"));
+  }
+  return outputs;
+}
+
+Tensors LayerStage::watched(const Layer& layer, const Tensors& inputs) const {
+  const RandomDrawWatch watch;
+  Tensors outputs = call(layer, inputs);
+  const auto drawing = watch.operations();
+  if (drawing.empty()) return outputs;
+  throw ConfigError({drawing_problem(layer, joined(drawing))});
+}
+
+Tensors LayerStage::parameters() const {
+  Tensors all;
+  for (int index = plan_.first; index < plan_.last; ++index) {
+    for (auto& tensor : braid::parameters(layers_[index])) all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+Tensors LayerStage::buffers() const {
+  Tensors all;
+  for (int index = plan_.first; index < plan_.last; ++index) {
+    for (auto& tensor : braid::buffers(layers_[index])) all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+}  // namespace braid

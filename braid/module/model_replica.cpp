@@ -1,0 +1,183 @@
+// Gradients on their way, and edges in the graph around layers whose parameters are gathered.
+#include "braid/module/model_replica.h"
+
+#include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
+
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/module/gather_edges.h"
+#include "braid/module/kept_buffers.h"
+#include "braid/module/layer_facts.h"
+#include "braid/sync/mean_of_replicas.h"
+
+namespace braid {
+namespace {
+
+// A layer's parameters, whole while this lives.
+class WholeLayer {
+ public:
+  WholeLayer(ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
+    parameters.acquire(layer, Phase::Forward);
+  }
+  ~WholeLayer() { parameters_.release(layer_, Phase::Forward); }
+  WholeLayer(const WholeLayer&) = delete;
+  WholeLayer& operator=(const WholeLayer&) = delete;
+
+ private:
+  ParameterSync& parameters_;
+  const int layer_;
+};
+
+}  // namespace
+
+ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step)
+    : layers_(std::move(layers)),
+      world_(world),
+      alone_(world.split(world.rank(), 0, "alone")),
+      listeners_(layers_, 0, layers_.size()),
+      num_steps_(first_step) {
+  broadcast_values(layers_, world);
+  replicated_ = std::make_unique<SyncedModules>(layers_, world, specs);
+  replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  held_.resize(static_cast<size_t>(layers_.size()));
+  begin_step();
+}
+
+// Gradients that are whole are accumulated in place, in views of the flat buffer.
+void ModelReplica::begin_step() {
+  if (!replicated_->sink()) replicated_->store().flat_grads().zero_();
+  kind_ = Backward::OfMany;
+  finished_ = false;
+  replication().begin_step(num_steps_);
+  num_backwards_ = 0;
+  begin_microbatch();
+}
+
+// Before any forward, as the caller may run the modules himself. With one backward to a step the numbers are those of a
+// pipeline of one microbatch.
+void ModelReplica::begin_microbatch() {
+  const int64_t micro = num_backwards_ * world_.size() + world_.rank();
+  listeners_.begin_microbatch({ForwardPurpose::Training, num_steps_, micro});
+}
+
+void ModelReplica::bind_accumulators() {
+  if (!replicated_->sink()) return replicated_->accumulate_in_store();
+  for (const at::Tensor& parameter : replicated_->modules().parameters()) parameter.mutable_grad().reset();
+}
+
+void ModelReplica::arrived(const Parameter& param) {
+  if (replicated_->sink()) {
+    at::Tensor& gradient = replicated_->modules().parameters()[param.index].mutable_grad();
+    write(param, gradient);
+    gradient.reset();
+  } else if (kind_ == Backward::Last) {
+    replication().ready(param);
+  }
+  seen_[param.index] = true;
+}
+
+// A hook is called once for all uses.
+void ModelReplica::write(const Parameter& param, const at::Tensor& gradient) {
+  for (const int use : param.local_uses) {
+    const GradSlot slot = replicated_->sink()->open(param, use, 0);
+    if (slot.beta == 0) gradient.defined() ? slot.target.copy_(gradient) : slot.target.zero_();
+    replicated_->sink()->close(param, use, 0);
+  }
+}
+
+void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
+  replicated_->require_followed(layers_);
+  kind_ = kind;
+  bind_accumulators();
+  seen_.assign(replicated_->modules().parameters().size(), false);
+  if (replicated_->sink()) replicated_->sink()->begin_step(1);
+  loss.backward(at::full_like(loss, seed));
+  for (size_t layer = 0; layer < held_.size(); ++layer) {
+    while (held_[layer] > 0) release_backward(static_cast<int>(layer));
+  }
+  if (replicated_->sink() || kind == Backward::Last) add_what_is_missing();
+  ++num_backwards_;
+  begin_microbatch();
+}
+
+// Whatever the loss did not depend on.
+void ModelReplica::add_what_is_missing() {
+  const c10::AutoGradMode no_grad(false);
+  for (const Parameter& param : replicated_->store().params()) {
+    if (!seen_[param.index]) arrived(param);
+  }
+}
+
+void ModelReplica::finish() {
+  const c10::AutoGradMode no_grad(false);
+  if (!std::exchange(finished_, true)) {
+    replication().finish();
+    replicated_->modules().bind_gradients();
+  }
+  replicated_->follow();
+}
+
+void ModelReplica::updated() {
+  const c10::AutoGradMode no_grad(false);
+  replication().updated();
+  replicated_->modules().note_update();
+  const bool alike = replication().replicas() == Replicas::Alike;
+  listeners_.end_step(alike ? world_ : *alone_);  // ranks that train apart wait for nobody
+  if (alike) broadcast_buffers(layers_, world_);
+  ++num_steps_;
+  begin_step();
+}
+
+void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
+  replication().meet();
+  std::optional<MeanOfReplicas> mean;
+  std::optional<KeptBuffers> own;
+  if (replication().replicas() == Replicas::Apart) {
+    mean.emplace(replicated_->store(), world_);
+    own.emplace(buffers(layers_));
+  }
+  broadcast_buffers(layers_, world_);
+  std::list<WholeLayer> whole;  // given back also where `body` throws
+  for (int layer = 0; layer < layers_.size(); ++layer) whole.emplace_back(replication(), layer);
+  body();
+}
+
+Tensors ModelReplica::forward(Tensors tensors) {
+  for (int layer = 0; layer < layers_.size(); ++layer) tensors = run(layer, std::move(tensors));
+  return tensors;
+}
+
+Tensors ModelReplica::run(int layer, Tensors tensors) {
+  if (!replicated_->store().shards_parameters()) return layers_[layer].forward(tensors);
+  using Call = void (ModelReplica::*)(int);
+  const auto edge = [this, layer](const Tensors& at, Call call) {
+    if (!c10::GradMode::is_enabled()) return at;
+    const std::function<void()> bound = [this, layer, call] { (this->*call)(layer); };
+    return with_call_in_backward(at, std::make_shared<const std::function<void()>>(bound));
+  };
+  const WholeLayer whole(replication(), layer);
+  tensors = edge(tensors, &ModelReplica::release_backward);
+  return edge(layers_[layer].forward(tensors), &ModelReplica::acquire_backward);
+}
+
+// A graph of the backward would be gone back through when its parameters are given back.
+void ModelReplica::acquire_backward(int layer) {
+  if (c10::GradMode::is_enabled()) {
+    throw ConfigError(
+        {{"sync.zero", "3", "has no second backward (create_graph): parameters are gathered for one", "2"}});
+  }
+  replication().acquire(layer, Phase::Backward);
+  ++held_[static_cast<size_t>(layer)];
+}
+
+void ModelReplica::release_backward(int layer) {
+  if (held_[static_cast<size_t>(layer)] == 0) return;
+  --held_[static_cast<size_t>(layer)];
+  replication().release(layer, Phase::Backward);
+}
+
+}  // namespace braid

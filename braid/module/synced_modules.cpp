@@ -1,0 +1,133 @@
+// Groups by rank: the ranks over which one copy is sharded are neighbours.
+#include "braid/module/synced_modules.h"
+
+#include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/module/layer_facts.h"
+#include "braid/module/module_changes.h"
+#include "braid/sync/make_replication.h"
+
+namespace braid {
+namespace {
+
+struct GradientHook final : torch::autograd::PostAccumulateGradHook {
+  GradientHook(const SyncedModules* the_owner, std::function<void()> the_call)
+      : owner(the_owner), call(std::move(the_call)) {}
+  void operator()(const at::Tensor&) override { call(); }
+  const SyncedModules* owner;
+  std::function<void()> call;
+};
+
+void broadcast(const Tensors& tensors, Communicator& world) {
+  if (world.size() == 1) return;
+  const c10::AutoGradMode no_grad(false);
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor whole = tensor.detach().contiguous();
+    world.broadcast(whole, 0).wait_host();
+    if (!tensor.is_contiguous()) tensor.detach().copy_(whole);
+  }
+}
+
+int num_parts(const SyncSpec& sync, const Communicator& world) {
+  if (sync.zero == 0) return 1;
+  return sync.zero_group > 0 ? sync.zero_group : world.size();
+}
+
+}  // namespace
+
+void broadcast_values(const LayerList& layers, Communicator& world) {
+  for (int l = 0; l < layers.size(); ++l) broadcast(parameters(layers[l]), world);
+  broadcast_buffers(layers, world);
+}
+
+void broadcast_buffers(const LayerList& layers, Communicator& world) { broadcast(buffers(layers), world); }
+
+SyncedModules::SyncedModules(const LayerList& layers, Communicator& world, const Specs& specs) : sync_(specs.sync) {
+  const int parts = num_parts(specs.sync, world);
+  shards_ = world.split(world.rank() / parts, world.rank(), "shards");
+  copies_ = world.split(world.rank() % parts, world.rank(), "copies");
+  alone_ = world.split(world.rank(), 0, "alone");
+  const Sharding shared_out{static_cast<Sharded>(specs.sync.zero), shards_->rank(), parts};
+  modules_ = std::make_unique<ModuleStore>(layers, parts == 1 ? Sharding{} : shared_out);
+  if (store().shards_gradients()) sink_ = std::make_unique<UnitSink>(store());
+  replication_ = make_replication(specs.sync, {world, *shards_, *copies_, *alone_},
+                                  {.store = store(),
+                                   .unit_sink = sink_.get(),
+                                   .stage_of_block = std::vector<int>(static_cast<size_t>(layers.size()), 0),
+                                   .optimizer = specs.optimizer});
+  frozen_.assign(store().params().size(), 0);
+  for (const Parameter& param : store().params()) {
+    const auto tell = [this, &param] {
+      if (on_gradient) on_gradient(param);
+    };
+    torch::autograd::impl::set_post_acc_grad_hooks(modules_->parameters()[param.index],
+                                                   std::make_unique<GradientHook>(this, tell));
+  }
+}
+
+// Others may have been made of the same modules since.
+SyncedModules::~SyncedModules() {
+  for (const at::Tensor& parameter : modules_->parameters()) {
+    const auto* hook = dynamic_cast<GradientHook*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
+    if (hook && hook->owner == this) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+  }
+}
+
+void SyncedModules::require_followed(const LayerList& layers) const {
+  auto problems = unknown_parameters(layers, modules_->parameters());
+  for (Problem& problem : unfollowed_changes(*modules_, sync_)) problems.push_back(std::move(problem));
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+// Only a rank that sees a change exchanges anything: one that sees it alone meets the others in another collective,
+// which the communicator refuses.
+void SyncedModules::follow() {
+  auto problems = unfollowed_changes(*modules_, sync_);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  std::vector<int64_t> replaced, frozen;
+  for (const Parameter& param : store().params()) {
+    replaced.push_back(modules_->holds(param) ? 0 : 1);
+    frozen.push_back(modules_->parameters()[param.index].requires_grad() ? 0 : 1);
+  }
+  const bool any = std::ranges::find(replaced, 1) != replaced.end();
+  if (!any && frozen == frozen_) return;
+  agree_on(replaced);
+  agree_on(frozen);
+  frozen_ = frozen;
+  for (const Parameter& param : store().params()) {
+    if (replaced[param.index] == 0) continue;
+    const at::Tensor values = modules_->parameters()[param.index].detach().clone(at::MemoryFormat::Contiguous);
+    shards_->broadcast(values, 0).wait_host();
+    copies_->broadcast(values, 0).wait_host();
+    modules_->take_over(param, values);
+  }
+}
+
+// `changes` by parameter, 1: there is one.
+void SyncedModules::agree_on(const std::vector<int64_t>& changes) {
+  const at::Tensor counts = at::tensor(changes, at::kLong);
+  for (Communicator* group : {shards_.get(), copies_.get()}) group->all_reduce(counts, ReduceOp::Sum).wait_host();
+  const int64_t all = int64_t{shards_->size()} * copies_->size();
+  std::vector<Problem> problems;
+  for (const Parameter& param : store().params()) {
+    const int64_t count = counts[param.index].item<int64_t>();
+    if (count == 0 || count == all) continue;
+    problems.push_back({param.name, cat("changed on ", count, " of ", all, " ranks"),
+                        "must be loaded, frozen or released on all of them", ""});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+void SyncedModules::accumulate_in_store() const {
+  for (const Parameter& param : store().params()) modules_->parameters()[param.index].mutable_grad() = param.main_grad;
+}
+
+}  // namespace braid

@@ -1,0 +1,140 @@
+// Each segment's input is a leaf of its graph; what lies between two segments is data without a graph.
+#include "braid/recompute/segments.h"
+
+#include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <optional>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/param/memory_account.h"
+
+namespace braid {
+namespace {
+
+// The microbatch for one run, in which blocks hand in to `auxiliaries`.
+Microbatch handing_in(Microbatch microbatch, Auxiliaries& auxiliaries) {
+  microbatch.auxiliaries = &auxiliaries;
+  return microbatch;
+}
+
+// Adds `of_segment` to what the passage reports. The values outlive the graph, so they leave it.
+void report(const Auxiliaries& of_segment, Auxiliaries& all) {
+  for (const AuxiliaryLoss& loss : of_segment.losses) {
+    all.losses.push_back({loss.name, loss.value.detach(), loss.coefficient});
+  }
+  for (const AuxiliaryCount& count : of_segment.counts) all.counts.push_back({count.name, count.numbers.detach()});
+}
+
+}  // namespace
+
+Segments::Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads)
+    : blocks_(blocks), plan_(std::move(plan)), weight_grads_(weight_grads) {
+  int end = 0;
+  for (const Segment& segment : plan_) {
+    check(segment.begin == end && segment.end > end, "segments follow each other");
+    end = segment.end;
+  }
+  check(end == static_cast<int>(blocks_.size()), "segments cover the stage");
+}
+
+at::Tensor Segments::run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
+  for (int block = segment.begin; block < segment.end; ++block) {
+    if (hooks_.before) hooks_.before(block, Phase::Forward);
+    x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
+    if (hooks_.after) hooks_.after(block, Phase::Forward);
+  }
+  return x_btc;
+}
+
+at::Tensor Segments::run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const {
+  for (int block = segment.begin; block < segment.end; ++block) {
+    x_btc = blocks_[static_cast<size_t>(block)]->forward(x_btc, microbatch);
+  }
+  return x_btc;
+}
+
+void Segments::before_backward(const Segment& segment) const {
+  for (int block = segment.end; hooks_.before && block-- > segment.begin;) hooks_.before(block, Phase::Backward);
+}
+
+void Segments::after_backward(const Segment& segment) const {
+  for (int block = segment.end; hooks_.after && block-- > segment.begin;) hooks_.after(block, Phase::Backward);
+}
+
+void Segments::run_again(size_t segment, Passage& passage) const {
+  const c10::AutoGradMode grad(true);
+  Passage::Ends& ends = passage.ends_[segment];
+  if (ends.input.defined()) ends.input.requires_grad_(true);
+  Auxiliaries handed_in;
+  ends.output = run_within(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
+  ends.losses = std::move(handed_in.losses);
+}
+
+// From x_btc, which becomes the segment's output.
+void Segments::run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const {
+  const bool keeps_graph = plan_[segment].kept == Segment::Kept::Graph;
+  const c10::AutoGradMode grad(keeps_graph);
+  Passage::Ends& ends = passage.ends_.emplace_back();
+  if (x_btc.defined()) ends.input = x_btc.detach();
+  if (keeps_graph && ends.input.defined()) ends.input.requires_grad_(true);
+  Auxiliaries handed_in;
+  x_btc = run(plan_[segment], ends.input, handing_in(passage.microbatch_, handed_in));
+  report(handed_in, passage.handed_in_);
+  if (!keeps_graph) return;
+  ends.output = x_btc;
+  ends.losses = std::move(handed_in.losses);
+}
+
+at::Tensor Segments::forward(const at::Tensor& x_btc, Passage& passage) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  if (!c10::GradMode::is_enabled()) return run({0, static_cast<int>(blocks_.size())}, x_btc, passage.microbatch_);
+  check(passage.ends_.empty(), "a microbatch passes a stage once");
+  at::Tensor x = x_btc;
+  for (size_t i = 0; i < plan_.size(); ++i) run_first(i, passage, x);
+  return x;
+}
+
+void Segments::recompute(Passage& passage) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  check(!passage.ends_.empty(), "what is run again has passed");
+  for (size_t i = plan_.size(); i-- > 0;) {
+    if (plan_[i].kept == Segment::Kept::Graph) continue;
+    if (passage.ends_[i].output.defined()) return;
+    before_backward(plan_[i]);
+    run_again(i, passage);
+    return after_backward(plan_[i]);
+  }
+}
+
+void Segments::backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy) {
+  std::vector<at::Tensor> roots{ends.output}, seeds{dy};
+  for (const AuxiliaryLoss& loss : ends.losses) {
+    if (!loss.value.requires_grad()) continue;
+    roots.push_back(loss.value);
+    seeds.push_back(at::full_like(loss.value, loss.coefficient * microbatch.loss_gradient));
+  }
+  torch::autograd::backward(roots, seeds);
+}
+
+at::Tensor Segments::backward(Passage passage, at::Tensor dy, WeightPass weights) const {
+  const MemoryScope scope(MemoryCategory::Activations);
+  check(!passage.ends_.empty(), "backward of a microbatch follows its forward, once");
+  std::optional<WeightGradQueue::AtOnce> at_once;
+  if (weights == WeightPass::AtOnce) at_once.emplace(weight_grads_);
+  while (!passage.ends_.empty()) {
+    const size_t last = passage.ends_.size() - 1;
+    before_backward(plan_[last]);
+    if (!passage.ends_[last].output.defined()) run_again(last, passage);
+    const Passage::Ends ends = std::move(passage.ends_[last]);
+    passage.ends_.pop_back();
+    backward_from(ends, passage.microbatch_, dy);
+    after_backward(plan_[last]);
+    dy = ends.input.defined() ? ends.input.grad() : at::Tensor();
+  }
+  return dy;
+}
+
+}  // namespace braid

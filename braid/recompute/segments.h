@@ -1,0 +1,93 @@
+// Activation recompute of one stage: its blocks are run in segments, of which forward keeps the graph or only the
+// input. Backward goes from the last segment to the first and first runs those without a graph once more. Autograd
+// never calls itself: a graph ends at its segment's borders, and this class hands the gradient on.
+//
+//   forward    x0 -> [ 0 1 ] -> x2 -> [ 2 3 ] -> x4 -> [ head ] -> loss        kept: x0, x2 and the graph of the head
+//   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
+//
+// A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
+// parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), the first run is
+// reported, and the losses of the run that made the graph are roots of its backward. It knows neither schedules nor
+// what is inside a block.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "braid/nn/block.h"
+#include "braid/param/phase.h"
+#include "braid/recompute/segment_plan.h"
+
+namespace braid {
+
+// Called before a block runs and after its parameters have been used. In backward `before` is called for all blocks of
+// a segment, from the last, before any of them runs, and `after` for all of them at the end. May be empty.
+struct BlockHooks {
+  std::function<void(int block, Phase phase)> before, after;
+};
+
+// When a backward's weight gradients are computed.
+enum class WeightPass {
+  Later,   // they wait on the queue, which holds what they need
+  AtOnce,  // inside the layer's backward: inputs and output gradients of one layer at a time are held for them
+};
+
+// What is kept of one microbatch on one stage from its forward to its backward. Destroying it gives that memory back.
+class Passage {
+ public:
+  explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
+
+  // What the blocks handed in on the way forward, each once, without graphs. Nothing the second time.
+  Auxiliaries take_auxiliaries() { return std::exchange(handed_in_, {}); }
+
+ private:
+  friend class Segments;
+  struct Ends {
+    at::Tensor input, output;           // output: with a graph, undefined while there is none
+    std::vector<AuxiliaryLoss> losses;  // of the same graph
+  };
+  Microbatch microbatch_;
+  std::vector<Ends> ends_;  // by segment
+  Auxiliaries handed_in_;
+};
+
+class Segments {
+ public:
+  using Blocks = std::vector<std::unique_ptr<Block>>;
+
+  // `blocks`, of which `plan` covers each, and `weight_grads`, on which they leave gradients, outlive this.
+  Segments(const Blocks& blocks, std::vector<Segment> plan, WeightGradQueue& weight_grads);
+
+  void set_hooks(BlockHooks hooks) { hooks_ = std::move(hooks); }
+
+  // The stage's output for a fresh passage; x_btc is undefined where the first block makes it from tokens. With
+  // gradients disabled nothing is kept and no backward may follow. The output has a graph only where the last segment
+  // keeps it; backward needs no part of it from the caller.
+  at::Tensor forward(const at::Tensor& x_btc, Passage& passage) const;
+
+  // Runs the last segment without a graph again, ahead of backward; nothing happens a second time.
+  void recompute(Passage& passage) const;
+
+  // dy: the gradient of forward's output; that of an auxiliary loss is its coefficient times the microbatch's
+  // loss_gradient. Returns the gradient of forward's input, undefined where that is.
+  at::Tensor backward(Passage passage, at::Tensor dy, WeightPass weights) const;
+
+ private:
+  // Calls the hooks of a forward around each block; run_within() calls none.
+  at::Tensor run(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
+  at::Tensor run_within(const Segment& segment, at::Tensor x_btc, const Microbatch& microbatch) const;
+  void run_first(size_t segment, Passage& passage, at::Tensor& x_btc) const;
+  void run_again(size_t segment, Passage& passage) const;
+  static void backward_from(const Passage::Ends& ends, const Microbatch& microbatch, const at::Tensor& dy);
+  void before_backward(const Segment& segment) const;
+  void after_backward(const Segment& segment) const;
+
+  const Blocks& blocks_;
+  std::vector<Segment> plan_;
+  WeightGradQueue& weight_grads_;
+  BlockHooks hooks_;
+};
+
+}  // namespace braid

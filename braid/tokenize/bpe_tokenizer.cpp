@@ -1,0 +1,167 @@
+// Encoding and decoding. What a thread needs while it encodes (cursor, cache, scratch) is borrowed from a pool, so that
+// the cache survives from text to text and threads never wait for each other's merging.
+#include "braid/tokenize/bpe_tokenizer.h"
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "braid/base/errors.h"
+#include "braid/tokenize/added_tokens.h"
+#include "braid/tokenize/normal_form.h"
+#include "braid/tokenize/piece_cache.h"
+
+namespace braid {
+namespace {
+
+struct Workspace {
+  std::unique_ptr<PieceCursor> cursor;
+  PieceCache cache;
+  MergeScratch scratch;
+  std::vector<uint32_t> piece;
+};
+
+class WorkspacePool {
+ public:
+  explicit WorkspacePool(PretokenizerSpec spec) : spec_(std::move(spec)) { give_back(make()); }
+
+  std::unique_ptr<Workspace> borrow() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto workspace = std::move(idle_.back());
+        idle_.pop_back();
+        return workspace;
+      }
+    }
+    return make();
+  }
+
+  void give_back(std::unique_ptr<Workspace> workspace) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(workspace));
+  }
+
+ private:
+  std::unique_ptr<Workspace> make() const {
+    auto workspace = std::make_unique<Workspace>();
+    workspace->cursor = cut_by(spec_);
+    return workspace;
+  }
+
+  PretokenizerSpec spec_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+class BpeTokenizer final : public Tokenizer {
+ public:
+  explicit BpeTokenizer(BpeModel model) : model_(std::move(model)), merges_(model_.merges), pool_(model_.pretokenizer) {
+    std::array<bool, 256> known{};
+    std::vector<AddedToken> added;
+    for (size_t id = 0; id < model_.tokens.size(); ++id) {
+      const BpeToken& token = model_.tokens[id];
+      if (token.kind == TokenKind::Added) added.push_back({token.bytes, static_cast<uint32_t>(id)});
+      if (token.kind != TokenKind::Text) continue;
+      if (token.bytes.size() == 1) {
+        const auto byte = static_cast<unsigned char>(token.bytes[0]);
+        known[byte] = true;
+        token_of_byte_[byte] = static_cast<uint32_t>(id);
+      }
+      if (model_.whole_pieces == WholePieces::Lookup) whole_pieces_.emplace(token.bytes, static_cast<uint32_t>(id));
+    }
+    for (const bool byte_is_known : known) check(byte_is_known, "a byte-level vocabulary has a token for every byte");
+    added_.emplace(std::move(added));
+  }
+
+  int vocab() const override { return static_cast<int>(model_.tokens.size()); }
+  int end_of_text() const override { return model_.end_of_text; }
+
+  std::vector<int> encode(std::string_view text) const override {
+    std::vector<uint32_t> tokens;
+    encode_append(text, tokens);
+    return {tokens.begin(), tokens.end()};
+  }
+
+  void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const override {
+    auto workspace = pool_.borrow();
+    size_t at = 0;
+    while (at < text.size()) {
+      const auto found = added_->find(text, at);
+      const auto part = text.substr(at, found.begin - at);
+      if (model_.normalizer == Normalizer::None || surely_normal_form_c(part)) {
+        encode_part(part, *workspace, tokens);
+      } else {
+        encode_part(normal_form_c(part), *workspace, tokens);
+      }
+      if (found.end > found.begin) tokens.push_back(found.token);
+      at = found.end;
+    }
+    pool_.give_back(std::move(workspace));
+  }
+
+  std::string decode(const std::vector<int>& tokens) const override {
+    std::string text;
+    for (const int token : tokens) {
+      check(token >= 0 && token < vocab(), "a token lies inside the tokenizer's vocabulary");
+      const BpeToken& known = model_.tokens[token];
+      if (known.kind != TokenKind::Special && token != model_.end_of_text) text += known.bytes;
+    }
+    return text;
+  }
+
+ private:
+  // Text without added tokens.
+  void encode_part(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+    if (text.empty()) return;
+    workspace.cursor->reset(text);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = workspace.cursor->next();
+      encode_piece(text.substr(begin, end - begin), workspace, tokens);
+      begin = end;
+    }
+  }
+
+  void encode_piece(std::string_view piece, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+    if (piece.size() > PieceCache::kMaxBytes) {
+      merge_piece(piece, workspace);
+      tokens.insert(tokens.end(), workspace.piece.begin(), workspace.piece.end());
+      return;
+    }
+    const PieceCache::Key key = PieceCache::key_of(piece);
+    std::span<const uint32_t> found = workspace.cache.get(key);
+    if (found.empty()) {
+      merge_piece(piece, workspace);
+      workspace.cache.put(key, workspace.piece);
+      found = workspace.piece;
+    }
+    for (const uint32_t token : found) tokens.push_back(token);
+  }
+
+  // Leaves the tokens in workspace.piece.
+  void merge_piece(std::string_view piece, Workspace& workspace) const {
+    workspace.piece.clear();
+    if (model_.whole_pieces == WholePieces::Lookup) {
+      if (const auto whole = whole_pieces_.find(piece); whole != whole_pieces_.end()) {
+        workspace.piece.push_back(whole->second);
+        return;
+      }
+    }
+    for (const char byte : piece) workspace.piece.push_back(token_of_byte_[static_cast<unsigned char>(byte)]);
+    merges_.merge(workspace.piece, workspace.scratch);
+  }
+
+  BpeModel model_;
+  MergeTable merges_;
+  std::array<uint32_t, 256> token_of_byte_{};
+  std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // views into model_
+  std::optional<AddedTokens> added_;
+  mutable WorkspacePool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model) { return std::make_unique<BpeTokenizer>(std::move(model)); }
+
+}  // namespace braid

@@ -1,0 +1,133 @@
+// Spelling to ids. A fault that repeats is told once, with its first cases.
+#include "braid/tokenize/bpe_vocabulary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "braid/base/text.h"
+#include "braid/tokenize/byte_alphabet.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMaxTokens = int64_t{1} << 24;
+
+// "3 of them: a, b, c" with at most five named.
+std::string first_few(const std::vector<std::string>& all) {
+  const std::vector<std::string> named(all.begin(),
+                                       all.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(all.size(), 5)));
+  return cat(all.size(), ": ", joined(named), all.size() > named.size() ? ", ..." : "");
+}
+
+// What is in a vocabulary for its name and not as text; fairseq fills vocabularies up with "madeupword0000", ...
+bool is_name(const std::string& bytes) {
+  const auto lies_in = [&](char open, char close) { return bytes.front() == open && bytes.back() == close; };
+  return lies_in('<', '>') || lies_in('[', ']') || bytes.starts_with("madeupword");
+}
+
+}  // namespace
+
+void Faults::add(const std::string& where, const std::string& rule) {
+  problems_.push_back({"data.tokenizer", path_, where.empty() ? rule : cat(where, ": ", rule), ""});
+}
+
+void Faults::throw_any() const {
+  if (any()) throw ConfigError(problems_);
+}
+
+bool BpeVocabulary::take(int64_t id, const std::string& name) {
+  if (id < 0 || id >= kMaxTokens) {
+    bad_ids_.push_back(cat(name, " (", id, ")"));
+    return false;
+  }
+  if (static_cast<size_t>(id) >= model_.tokens.size()) model_.tokens.resize(id + 1);
+  if (model_.tokens[id].kind != TokenKind::Hole) {
+    bad_ids_.push_back(cat(name, " (", id, ", taken)"));
+    return false;
+  }
+  return true;
+}
+
+void BpeVocabulary::add_tokens(const nlohmann::json& vocab, const std::string& where) {
+  if (!vocab.is_object()) return faults_.add(where, "must be an object of tokens and ids");
+  id_of_.reserve(vocab.size());
+  for (const auto& [name, id] : vocab.items()) {
+    if (!id.is_number_integer()) {
+      bad_ids_.push_back(name);
+      continue;
+    }
+    if (!take(id.get<int64_t>(), name)) continue;
+    const auto number = id.get<uint32_t>();
+    // What is not written in the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
+    auto bytes = symbol_bytes(name);
+    model_.tokens[number] = {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
+    id_of_.emplace(name, number);
+  }
+}
+
+void BpeVocabulary::add_added(const std::string& content, int64_t id, TokenKind kind) {
+  const auto known = id_of_.find(content);
+  const bool repeats = known != id_of_.end() && known->second == id;
+  if (!repeats && !take(id, content)) return;
+  model_.tokens[id] = {content, kind};
+}
+
+void BpeVocabulary::add_merge(const std::string& merge, const std::string& place) {
+  const size_t space = merge.find(' ');
+  if (space == std::string::npos || merge.find(' ', space + 1) != std::string::npos) {
+    bad_merges_.push_back(cat(place, '"', merge, '"'));
+    return;
+  }
+  add_merge_of(merge.substr(0, space), merge.substr(space + 1), place);
+}
+
+void BpeVocabulary::add_merge_of(const std::string& left, const std::string& right, const std::string& place) {
+  const auto left_id = id_of_.find(left), right_id = id_of_.find(right), result = id_of_.find(left + right);
+  if (left_id == id_of_.end() || right_id == id_of_.end() || result == id_of_.end()) {
+    bad_merges_.push_back(cat(place, '"', left, ' ', right, '"'));
+    return;
+  }
+  model_.merges.push_back({left_id->second, right_id->second, result->second});
+}
+
+BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
+  if (!bad_ids_.empty())
+    faults_.add("vocabulary", cat("ids must be distinct whole numbers below 2^24; not so ", first_few(bad_ids_)));
+  if (!bad_merges_.empty()) {
+    faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
+  }
+  find_bytes_without_token();
+  if (!faults_.any() && whole_pieces == WholePieces::Merge) find_tokens_without_merge();
+  model_.whole_pieces = whole_pieces;
+  return std::move(model_);
+}
+
+void BpeVocabulary::find_bytes_without_token() {
+  std::vector<bool> known(256);
+  for (const auto& token : model_.tokens) {
+    if (token.kind == TokenKind::Text && token.bytes.size() == 1)
+      known[static_cast<unsigned char>(token.bytes[0])] = true;
+  }
+  std::vector<std::string> missing;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!known[byte]) missing.push_back(std::to_string(byte));
+  }
+  if (!missing.empty())
+    faults_.add("vocabulary", cat("must have a token for every byte (byte level); missing ", first_few(missing)));
+}
+
+void BpeVocabulary::find_tokens_without_merge() {
+  std::vector<bool> made(model_.tokens.size());
+  for (const BpeMerge& merge : model_.merges) made[merge.result] = true;
+  std::vector<std::string> missing;
+  for (size_t id = 0; id < model_.tokens.size(); ++id) {
+    const auto& [bytes, kind] = model_.tokens[id];
+    if (kind == TokenKind::Text && bytes.size() > 1 && !made[id] && !is_name(bytes)) {
+      missing.push_back(byte_symbols(bytes));
+    }
+  }
+  if (missing.empty()) return;
+  faults_.add("merges", cat("must make every token of the vocabulary, or they are cut short or another's; none makes ",
+                            first_few(missing)));
+}
+
+}  // namespace braid

@@ -1,0 +1,58 @@
+// A vocabulary and its merges as files spell them, checked and turned into ids.
+// It knows no files and no pre-tokenizers.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/tokenize/bpe_tokenizer.h"
+
+namespace braid {
+
+// Everything that is wrong with a tokenizer's files.
+class Faults {
+ public:
+  explicit Faults(std::string path) : path_(std::move(path)) {}
+  // `where` in the files; of many of one kind give the first few.
+  void add(const std::string& where, const std::string& rule);
+  bool any() const { return !problems_.empty(); }
+  // Throws ConfigError when there are any.
+  void throw_any() const;
+
+ private:
+  std::string path_;
+  std::vector<Problem> problems_;
+};
+
+class BpeVocabulary {
+ public:
+  // `faults` must outlive this.
+  explicit BpeVocabulary(Faults& faults) : faults_(faults) {}
+
+  // {"token": id, ...}, tokens written in the byte alphabet. `where` names the object in messages.
+  void add_tokens(const nlohmann::json& vocab, const std::string& where);
+  // A token that is text, not byte symbols. It may repeat one of the vocabulary, with the same id.
+  void add_added(const std::string& content, int64_t id, TokenKind kind);
+  // "left right" in the byte alphabet. `place` is put before it in messages.
+  void add_merge(const std::string& merge, const std::string& place = "");
+  void add_merge_of(const std::string& left, const std::string& right, const std::string& place = "");
+  // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
+  // only ever merged, for tokens that no merge makes: a list of merges that was cut short, or is another vocabulary's.
+  // Names such as "<pad>" are made by none.
+  BpeModel finish(WholePieces whole_pieces);
+
+ private:
+  bool take(int64_t id, const std::string& name);
+  void find_bytes_without_token();
+  void find_tokens_without_merge();
+
+  Faults& faults_;
+  std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling
+  BpeModel model_;
+  std::vector<std::string> bad_merges_, bad_ids_;
+};
+
+}  // namespace braid

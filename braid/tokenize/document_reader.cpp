@@ -1,0 +1,134 @@
+// Files whole, lines by JSON.
+#include "braid/tokenize/document_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/digest.h"
+#include "braid/base/json_text.h"
+#include "braid/base/seeds.h"
+#include "braid/base/text.h"
+#include "braid/tokenize/text_corpus.h"
+
+namespace braid {
+
+namespace {
+
+constexpr size_t kMostProblems = 20;
+
+// Ends of lines in a file's first `offset` bytes.
+int64_t lines_before(const std::string& path, int64_t offset) {
+  constexpr int64_t kStepBytes = 1 << 20;
+  const CheckedFile file(path, Links::Followed);
+  std::string bytes;
+  int64_t lines = 0;
+  for (int64_t at = 0; at < offset; at += kStepBytes) {
+    bytes.resize(static_cast<size_t>(std::min(kStepBytes, offset - at)));
+    file.read(at, std::as_writable_bytes(std::span(bytes)));
+    lines += std::count(bytes.begin(), bytes.end(), '\n');
+  }
+  return lines;
+}
+
+}  // namespace
+
+bool has_lines(const Document& file) { return file.path.ends_with(".jsonl") || file.path.ends_with(".ndjson"); }
+
+DocumentReader::DocumentReader(std::vector<Document> files, ReaderOptions options)
+    : files_(std::move(files)), options_(std::move(options)), held_out_(files_.size(), false) {
+  std::vector<Document> whole;
+  for (const auto& file : files_) {
+    if (!has_lines(file)) whole.push_back(file);
+  }
+  single_ = files_.size() == 1 && whole.size() == 1 && options_.validation_fraction > 0;
+  const auto out = held_out(whole, options_.validation_fraction);
+  for (size_t i = 0, w = 0; i < files_.size(); ++i) {
+    if (!has_lines(files_[i])) held_out_[i] = out[w++];
+  }
+}
+
+void DocumentReader::seek(int64_t file, int64_t offset) {
+  file_ = static_cast<size_t>(file);
+  offset_ = offset;
+  lines_ = std::ifstream();
+}
+
+std::optional<ReadDocument> DocumentReader::next() {
+  auto document = next_good();
+  while (document && !problems_.empty()) document = next_good();  // nothing is made of it: the bad lines are looked for
+  if (!problems_.empty()) refuse_bad_lines();
+  return document;
+}
+
+std::optional<ReadDocument> DocumentReader::next_good() {
+  while (file_ < files_.size()) {
+    if (!has_lines(files_[file_])) return whole_file();
+    if (auto document = next_line()) return document;
+    seek(static_cast<int64_t>(file_) + 1, 0);
+  }
+  return std::nullopt;
+}
+
+ReadDocument DocumentReader::whole_file() {
+  const Side side = single_ ? Side::SplitEnd : held_out_[file_] ? Side::Validation : Side::Train;
+  ReadDocument document{content(files_[file_]), side, static_cast<int64_t>(file_) + 1, 0, num_bad_lines_};
+  seek(document.next_file, 0);
+  return document;
+}
+
+std::optional<ReadDocument> DocumentReader::next_line() {
+  const std::string& path = files_[file_].path;
+  if (!lines_.is_open()) {
+    lines_.open(path, std::ios::binary);
+    lines_.seekg(offset_);
+    line_ = offset_ == 0 ? 0 : -1;
+    if (!lines_) throw IoError(path, offset_, std::strerror(errno));
+  }
+  static const uint64_t kKey = stream_key(0, "data.validation");
+  for (std::string line; std::getline(lines_, line);) {
+    if (line_ >= 0) ++line_;
+    auto text = text_of(line);
+    offset_ += static_cast<int64_t>(line.size()) + (lines_.eof() ? 0 : 1);
+    if (!text || text->empty()) continue;
+    const double place = uniform(kKey, digest_of(DigestKind::Xxh64, *text));
+    const Side side = place < options_.validation_fraction ? Side::Validation : Side::Train;
+    return ReadDocument{std::move(*text), side, static_cast<int64_t>(file_), offset_, num_bad_lines_};
+  }
+  if (lines_.bad()) throw IoError(path, offset_, std::strerror(errno));
+  if (offset_ != files_[file_].bytes) throw IoError(path, offset_, "has changed since it was listed");
+  return std::nullopt;
+}
+
+std::optional<std::string> DocumentReader::text_of(const std::string& line) {
+  if (line.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
+  nlohmann::json json;
+  const std::string name = cat('"', options_.text_field, '"');
+  const bool twice = line.find(name, line.find(name) + 1) != std::string::npos;  // maybe in one object: looking is slow
+  const JsonFault fault = read_json(line, json, twice ? RepeatedKeys::Refused : RepeatedKeys::Taken);
+  if (fault.line == 0 && json.is_object()) {
+    const auto found = json.find(options_.text_field);
+    if (found != json.end() && found->is_string()) return found->get<std::string>();
+  }
+  add_bad_line(fault.line > 0 ? fault.why : cat("must be a JSON object with a string \"", options_.text_field, "\""));
+  return std::nullopt;
+}
+
+void DocumentReader::add_bad_line(const std::string& rule) {
+  ++num_bad_lines_;
+  if (options_.bad_lines == BadLines::Skipped) return;
+  if (line_ < 0) line_ = 1 + lines_before(files_[file_].path, offset_);
+  problems_.push_back({cat(files_[file_].path, ":", line_), "", rule, ""});
+  if (problems_.size() == kMostProblems) refuse_bad_lines();
+}
+
+void DocumentReader::refuse_bad_lines() {
+  problems_.push_back(
+      {"", "", "braid data prepare and train-bpe pass over such lines with --skip-bad-lines, and count them", ""});
+  throw ConfigError(std::move(problems_));
+}
+
+}  // namespace braid

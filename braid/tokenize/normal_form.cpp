@@ -1,0 +1,111 @@
+// Decompose, order, compose, a stretch at a time: a character that does not change and those behind it that may join
+// it. utf8proc does the first and the last. Marks are ordered here, since its ordering takes the square of their
+// number.
+#include "braid/tokenize/normal_form.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/tokenize/unicode_classes.h"
+
+namespace braid {
+namespace {
+
+using Codes = std::vector<utf8proc_int32_t>;
+
+constexpr auto kFormC = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+constexpr size_t kMostParts = 4;  // of any canonical decomposition
+
+int combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
+
+// Appends the full decomposition of a code, its marks in no order yet.
+void decompose(uint32_t code, Codes& codes) {
+  utf8proc_int32_t parts[kMostParts];
+  int unused = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, kMostParts, kFormC, &unused);
+  check(count >= 1 && count <= static_cast<utf8proc_ssize_t>(kMostParts), "a character has one to four parts");
+  codes.insert(codes.end(), parts, parts + count);
+}
+
+// Marks between two starters by their class, stable.
+void put_in_order(Codes& codes) {
+  for (auto begin = codes.begin(); begin != codes.end();) {
+    const auto end = std::find_if(begin, codes.end(), [](auto code) { return combining_class(code) == 0; });
+    std::stable_sort(begin, end, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+    begin = end == codes.end() ? end : end + 1;
+  }
+}
+
+void compose(Codes& codes) {
+  const auto count = utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), kFormC);
+  check(count >= 0, "decomposed characters compose");
+  codes.resize(static_cast<size_t>(count));
+}
+
+// By code: false where nothing before the character joins it, and alone it is in the normal form.
+std::vector<bool> codes_that_may_change() {
+  std::vector<bool> may_change(kNumCodes);
+  Codes parts;
+  for (uint32_t code = 0; code < kNumCodes; ++code) {
+    parts.clear();
+    decompose(code, parts);
+    if (combining_class(static_cast<utf8proc_int32_t>(code)) != 0) may_change[code] = true;
+    if (parts.size() == 1 && parts[0] == static_cast<utf8proc_int32_t>(code)) continue;
+    for (const auto behind : std::span(parts).subspan(1)) may_change[static_cast<size_t>(behind)] = true;
+    compose(parts);
+    const bool comes_back = parts.size() == 1 && parts[0] == static_cast<utf8proc_int32_t>(code);
+    if (!comes_back) may_change[code] = true;
+  }
+  return may_change;
+}
+
+bool may_change(const Utf8Char& c) {
+  static const std::vector<bool> kCodes = codes_that_may_change();
+  return c.code != kNotUtf8 && kCodes[c.code];
+}
+
+void write_stretch(Codes& codes, std::string& out) {
+  put_in_order(codes);
+  compose(codes);
+  for (const auto code : codes) append_utf8(out, static_cast<uint32_t>(code));
+  codes.clear();
+}
+
+}  // namespace
+
+bool surely_normal_form_c(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
+    const Utf8Char c = utf8_at(text, at);
+    if (may_change(c)) return false;
+    at += c.bytes;
+  }
+  return true;
+}
+
+std::string normal_form_c(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  Codes stretch;  // what is not written yet
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = utf8_at(text, at);
+    if (!may_change(c)) write_stretch(stretch, out);
+    if (c.code == kNotUtf8) {
+      out.push_back(text[at]);
+    } else {
+      decompose(c.code, stretch);
+    }
+    at += c.bytes;
+  }
+  write_stretch(stretch, out);
+  return out;
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// How often each piece occurs in files: all that a trainer of merges needs of them.
+// It knows no tokens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "braid/tokenize/pretokenizer.h"
+
+namespace braid {
+
+class PieceCounts {
+ public:
+  explicit PieceCounts(const PretokenizerSpec& spec) : cursor_(cut_by(spec)) {}
+
+  // A text of its own: no piece reaches into another.
+  void add(std::string_view text);
+  // A whole file as one text, in memory of one block (64 MiB) whatever its size; a run of more than 4 KiB of white
+  // space over a block's border may be cut there. Calls `progress` with the bytes read so far. Throws IoError.
+  void add_file(const std::string& path, const std::function<void(int64_t)>& progress = {});
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view piece) const { return std::hash<std::string_view>()(piece); }
+  };
+  using Table = std::unordered_map<std::string, int64_t, Hash, std::equal_to<>>;
+  const Table& table() const { return table_; }
+
+ private:
+  // Counts the pieces that end at least `margin` bytes before the end of `text`; returns where the first other begins.
+  size_t add_all_but(size_t margin, std::string_view text);
+
+  std::unique_ptr<PieceCursor> cursor_;
+  Table table_;
+};
+
+}  // namespace braid

@@ -1,0 +1,32 @@
+// What a preparation is going to do, known before anything is written.
+// It writes nothing and encodes nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "braid/tokenize/document_list.h"
+#include "braid/tokenize/input_record.h"
+#include "braid/tokenize/prepare.h"
+#include "braid/tokenize/tokenizer.h"
+
+namespace braid {
+
+struct PreparePlan {
+  PreparedManifest manifest;                 // without parts
+  std::vector<std::vector<Document>> files;  // of each source
+  PassedOver passed_over;                    // in all inputs
+  std::unique_ptr<Tokenizer> tokenizer;
+  InputRecord record;  // of `files`
+};
+
+// Throws ConfigError with every problem of the request.
+PreparePlan prepare_plan(const PrepareRequest& request);
+
+// How far an earlier call came in the plan's folder: empty when there was none, and the whole manifest with a cursor
+// behind the last source when it is complete. Throws ConfigError when the folder holds anything else, was begun with
+// other options, or with files that have changed since; IoError when its manifest is damaged.
+std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
+
+}  // namespace braid

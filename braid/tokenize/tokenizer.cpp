@@ -1,0 +1,55 @@
+// The byte tokenizer, and tokenizers by name. Files are read elsewhere.
+#include "braid/tokenize/tokenizer.h"
+
+#include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/tokenize/tokenizer_file.h"
+
+namespace braid {
+namespace {
+
+constexpr int kEndOfText = 256;
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  int vocab() const override { return kEndOfText + 1; }
+  int end_of_text() const override { return kEndOfText; }
+
+  std::vector<int> encode(std::string_view text) const override {
+    std::vector<int> tokens;
+    tokens.reserve(text.size());
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+
+  std::string decode(const std::vector<int>& tokens) const override {
+    std::string text;
+    for (const int token : tokens) {
+      check(token >= 0 && token <= kEndOfText, "a token lies inside the tokenizer's vocabulary");
+      if (token != kEndOfText) text.push_back(static_cast<char>(token));
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+void Tokenizer::encode_append(std::string_view text, std::vector<uint32_t>& tokens) const {
+  const std::vector<int> more = encode(text);
+  tokens.insert(tokens.end(), more.begin(), more.end());
+}
+
+std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
+
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
+  if (name == "bytes") return byte_tokenizer();
+  if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
+  throw ConfigError(
+      {{"data.tokenizer", name,
+        "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "
+        "no such file",
+        nearest(name, {"bytes"})}});
+}
+
+}  // namespace braid

@@ -1,0 +1,195 @@
+// Graphs end at stage borders: what travels between stages has none.
+#include "braid/train/block_executor.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/param/memory_account.h"
+#include "braid/train/compute_device.h"
+
+namespace braid {
+
+BlockExecutor::BlockExecutor(const RunSpec& spec, RankModel& model, const BatchSource& batches, ExecutorOptions options)
+    : model_(model),
+      batches_(batches),
+      plan_(std::move(options.versions)),
+      mode_(options.mode),
+      sequences_(options.sequences),
+      activation_shape_{spec.train.microbatch, spec.model.context, spec.model.width},
+      vocab_(spec.model.vocab),
+      auxiliaries_(model.auxiliaries()) {
+  if (mode_ == ExecutorMode::Training && plan_.asynchronous()) {
+    versions_ = std::make_unique<WeightVersions>(model.params());
+  }
+}
+
+void BlockExecutor::record_with(MakeGraph make) {
+  check(mode_ == ExecutorMode::Training && model_.groups().layout.num_stages() == 1, "a whole model is recorded");
+  check(model_.auxiliaries().empty(), "a replay runs no blocks, so none that hand something in");
+  recorded_ = std::make_unique<RecordedMicrobatches>(model_, std::move(make));
+}
+
+void BlockExecutor::begin_step(int64_t step, double loss_scale) {
+  step_ = step;
+  loss_scale_ = loss_scale;
+  sample_hash_ = 0;
+  if (versions_) versions_->restart();
+  num_reduced_ = 0;
+  in_flight_.clear();
+  input_gradients_.clear();
+  const int num_microbatches = batches_.num_microbatches();
+  const auto like = model_.params().flat_master().options().requires_grad(false).dtype(at::kDouble);
+  if (model_.has_last()) losses_m_ = at::zeros({num_microbatches}, like);
+  auxiliaries_.begin_step(num_microbatches, like);
+  if (recorded_) recorded_->begin_step(placed(read(0, 0)), num_microbatches);
+}
+
+std::vector<double> BlockExecutor::losses() const {
+  if (!losses_m_.defined()) return {};
+  const at::Tensor host = losses_m_.cpu();
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
+}
+
+// The place among those of one update that pass this stage on this rank.
+int BlockExecutor::local_micro(int stage, int micro) const {
+  const RankGroups& groups = model_.groups();
+  const int first = groups.layout.microbatches(groups.at[Axis::Pipe], stage).begin;
+  return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
+}
+
+// What an update minimises is the mean over its microbatches on all data ranks.
+double BlockExecutor::loss_gradient(int micro) const {
+  const int update = plan_.update_of(micro);
+  const int data_ranks = batches_.num_global_microbatches() / batches_.num_microbatches();
+  return loss_scale_ / ((plan_.update_end(update) - plan_.update_begin(update)) * data_ranks);
+}
+
+void BlockExecutor::use_weights_of(int stage, int micro) {
+  if (versions_) versions_->use(plan_.version(stage, micro));
+}
+
+Microbatch BlockExecutor::read(int stage, int micro) const {
+  Microbatch microbatch = batches_.microbatch(step_, micro, {model_.is_first(stage), model_.is_last(stage)});
+  microbatch.micro = local_micro(stage, micro);
+  microbatch.training = mode_ == ExecutorMode::Training;
+  microbatch.loss_gradient = loss_gradient(micro);
+  return microbatch;
+}
+
+Microbatch BlockExecutor::placed(Microbatch read) const {
+  return placed_on(model_.params().flat_master().device(), std::move(read), vocab_);
+}
+
+void BlockExecutor::forward(int stage, int micro) {
+  const c10::AutoGradMode grad(mode_ == ExecutorMode::Training);
+  if (mode_ == ExecutorMode::Evaluation && model_.is_last(stage)) return evaluate_last(stage, micro);
+  Microbatch host = read(stage, micro);
+  if (mode_ == ExecutorMode::Training) sample_hash_ += batches_.hash(step_, micro, host);
+  const Microbatch microbatch = placed(std::move(host));
+  if (replays()) {
+    losses_m_.select(0, micro).copy_(recorded_->replay(microbatch));
+    return;
+  }
+  use_weights_of(stage, micro);
+  InFlight& flight = in_flight_[{stage, micro}];
+  flight.passage = Passage(microbatch);
+  flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
+  if (model_.groups().at[Axis::Tensor] == 0) auxiliaries_.add(micro, flight.passage.take_auxiliaries());
+  if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
+}
+
+// Of a microbatch of which only some sequences count, those alone go through; of one of which none do, the first does
+// for nothing, since ranks that share parameters run their blocks together.
+void BlockExecutor::evaluate_last(int stage, int micro) {
+  const int64_t counted = batches_.num_before(sequences_, step_, micro), run = std::max<int64_t>(counted, 1);
+  const auto first = [run](at::Tensor all) { return all.defined() ? all.narrow(0, 0, run) : all; };
+  Microbatch host = read(stage, micro);
+  for (at::Tensor* part : {&host.tokens_bt, &host.targets_bt, &host.documents_bt}) *part = first(*part);
+  Passage passage(placed(std::move(host)));
+  const at::Tensor input = first(in_flight_[{stage, micro}].input);
+  in_flight_.erase({stage, micro});
+  const at::Tensor loss = model_.segments(stage).forward(input, passage);
+  if (counted > 0) losses_m_.select(0, micro).copy_(loss.to(at::kDouble).mul(counted));
+}
+
+void BlockExecutor::full_backward(int stage, int micro) {
+  if (!replays()) backward(stage, micro, WeightPass::AtOnce);
+}
+
+void BlockExecutor::input_grad(int stage, int micro) {
+  if (!replays()) backward(stage, micro, WeightPass::Later);
+}
+
+void BlockExecutor::backward(int stage, int micro, WeightPass weights) {
+  const MemoryScope scope(MemoryCategory::Activations);
+  use_weights_of(stage, micro);
+  InFlight flight = std::move(in_flight_.extract({stage, micro}).mapped());
+  if (model_.is_last(stage)) flight.output_gradient = at::full_like(flight.output, loss_gradient(micro));
+  at::Tensor gradient =
+      model_.segments(stage).backward(std::move(flight.passage), std::move(flight.output_gradient), weights);
+  if (!model_.is_first(stage)) input_gradients_[{stage, micro}] = std::move(gradient);
+}
+
+void BlockExecutor::recompute(int stage, int micro) {
+  if (replays()) return;
+  use_weights_of(stage, micro);
+  model_.segments(stage).recompute(in_flight_.at({stage, micro}).passage);
+}
+
+void BlockExecutor::weight_grad(int stage, int micro) {
+  const MemoryScope scope(MemoryCategory::Activations);
+  model_.weight_grads(stage).run(local_micro(stage, micro));
+}
+
+void BlockExecutor::update(int stage, int micro) {
+  check(versions_ && on_update, "an update within a step needs versions of the weights, and somebody to make it");
+  versions_->use(versions_->newest());
+  versions_->push();
+  on_update(plan_.update_of(micro));
+  const bool more = micro + 1 < batches_.num_microbatches();
+  versions_->drop_before(more ? plan_.version(stage, micro + 1) : versions_->newest());
+}
+
+void BlockExecutor::reduce_grad(int) {
+  const RankGroups& groups = model_.groups();
+  if (++num_reduced_ == groups.layout.stages_of(groups.at[Axis::Pipe]).size() && on_reduce) on_reduce();
+}
+
+StageExecutor::Tensors BlockExecutor::outputs(int stage, int micro) {
+  at::Tensor output = std::exchange(in_flight_.at({stage, micro}).output, {});
+  if (mode_ == ExecutorMode::Evaluation) in_flight_.erase({stage, micro});
+  return {output.contiguous()};
+}
+
+StageExecutor::Tensors BlockExecutor::input_gradients(int stage, int micro) {
+  return {std::move(input_gradients_.extract({stage, micro}).mapped()).contiguous()};
+}
+
+StageExecutor::Tensors BlockExecutor::input_buffers(int stage, int micro) {
+  return {in_flight_[{stage, micro}].input = activation_buffer()};
+}
+
+StageExecutor::Tensors BlockExecutor::output_gradient_buffers(int stage, int micro) {
+  return {in_flight_[{stage, micro}].output_gradient = activation_buffer()};
+}
+
+void BlockExecutor::give_inputs(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].input = tensors.at(0);
+}
+
+void BlockExecutor::give_output_gradients(int stage, int micro, Tensors tensors) {
+  in_flight_[{stage, micro}].output_gradient = tensors.at(0);
+}
+
+at::Tensor BlockExecutor::activation_buffer() const {
+  const MemoryScope scope(MemoryCategory::Communication);
+  return at::empty(activation_shape_, model_.params().flat_data().options().requires_grad(false));
+}
+
+}  // namespace braid

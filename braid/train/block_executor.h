@@ -1,0 +1,110 @@
+// The ops of a schedule carried out on a RankModel: keeps what travels between stages, microbatch by microbatch.
+// It does not know which schedule calls it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/param/weight_versions.h"
+#include "braid/pipe/stage_executor.h"
+#include "braid/schedule/version_plan.h"
+#include "braid/train/batch_source.h"
+#include "braid/train/rank_model.h"
+#include "braid/train/recorded_microbatches.h"
+#include "braid/train/step_auxiliaries.h"
+
+namespace braid {
+
+enum class ExecutorMode { Training, Evaluation };
+
+struct ExecutorOptions {
+  ExecutorMode mode = ExecutorMode::Training;
+  VersionPlan versions;   // of the schedule that will run
+  int64_t sequences = 0;  // evaluation: so many count, from the first of step 0 on
+};
+
+class BlockExecutor final : public StageExecutor {
+ public:
+  // `model` and `batches` outlive this. In training under an asynchronous plan a microbatch passes a stage with the
+  // version of its weights that the plan says, there and back.
+  BlockExecutor(const RunSpec& spec, RankModel& model, const BatchSource& batches, ExecutorOptions options);
+
+  // Before each step. The gradients will be those of `loss_scale` times the step's mean loss.
+  void begin_step(int64_t step, double loss_scale = 1);
+  // Called by update(), on a new version of the weights: number `update` of the step changes them in place.
+  std::function<void(int update)> on_update;
+  // Called by reduce_grad of the last of the rank's stages.
+  std::function<void()> on_reduce;
+  // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
+  // and the backward that follows does nothing. For training on one rank with an accumulating sink, of a model whose
+  // blocks hand in nothing.
+  void record_with(MakeGraph make);
+  RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
+  // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
+  // In training the mean over the microbatch's sequences, in evaluation the sum over those that count, which depends on
+  // no batch. Waits for the device.
+  std::vector<double> losses() const;
+  // What the blocks of this rank's stages have handed in during the last step in training; on tensor ranks but the
+  // first, which would say the same, zeros. Waits for the device.
+  AuxiliaryNumbers auxiliaries() const { return auxiliaries_.numbers(); }
+  // Of what this rank has read for the last step in training (BatchSource::hash), added up.
+  uint64_t sample_hash() const { return sample_hash_; }
+
+  void forward(int stage, int micro) override;
+  void full_backward(int stage, int micro) override;
+  void input_grad(int stage, int micro) override;
+  void weight_grad(int stage, int micro) override;
+  void unshard(int stage) override { model_.hold_stage(stage); }
+  void reshard(int stage) override { model_.let_stage_go(stage); }
+  void recompute(int stage, int micro) override;
+  void reduce_grad(int stage) override;
+  void update(int stage, int micro) override;
+  Tensors outputs(int stage, int micro) override;
+  Tensors input_gradients(int stage, int micro) override;
+  Tensors input_buffers(int stage, int micro) override;
+  Tensors output_gradient_buffers(int stage, int micro) override;
+  void give_inputs(int stage, int micro, Tensors tensors) override;
+  void give_output_gradients(int stage, int micro, Tensors tensors) override;
+
+ private:
+  // From forward to the end of the input-gradient pass, of one microbatch on one stage.
+  struct InFlight {
+    Passage passage;
+    at::Tensor input;   // until forward
+    at::Tensor output;  // until it is asked for; of the last stage the loss; without a graph
+    at::Tensor output_gradient;
+  };
+  using Place = std::pair<int, int>;  // stage, microbatch
+  at::Tensor activation_buffer() const;
+  Microbatch read(int stage, int micro) const;
+  Microbatch placed(Microbatch read) const;
+  void evaluate_last(int stage, int micro);
+  int local_micro(int stage, int micro) const;
+  double loss_gradient(int micro) const;
+  void use_weights_of(int stage, int micro);
+  void backward(int stage, int micro, WeightPass weights);
+  bool replays() const { return recorded_ && recorded_->replays(); }
+
+  RankModel& model_;
+  const BatchSource& batches_;
+  VersionPlan plan_;
+  ExecutorMode mode_;
+  int64_t sequences_;
+  std::unique_ptr<WeightVersions> versions_;  // null under a synchronous plan
+  std::vector<int64_t> activation_shape_;
+  int64_t vocab_;
+  int64_t step_ = 0;
+  uint64_t sample_hash_ = 0;
+  double loss_scale_ = 1;
+  size_t num_reduced_ = 0;  // stages, in this step
+  std::map<Place, InFlight> in_flight_;
+  std::map<Place, at::Tensor> input_gradients_;  // from the backward to whoever asks for it
+  at::Tensor losses_m_;                          // float64, where the model is; undefined without the last stage
+  StepAuxiliaries auxiliaries_;
+  std::unique_ptr<RecordedMicrobatches> recorded_;
+};
+
+}  // namespace braid

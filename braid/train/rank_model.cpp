@@ -1,0 +1,132 @@
+// Cutting the model's list of blocks at stage borders.
+#include "braid/train/rank_model.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/spec/partition.h"
+#include "braid/train/compute_device.h"
+
+namespace braid {
+namespace {
+
+std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
+  const std::vector<int> units = stage_units(spec, num_stages);
+  return pieces_of(units[stage], units[stage + 1], spec.model.layers);
+}
+
+AuxiliarySpec auxiliaries_of(const ModelParams& blocks) {
+  AuxiliarySpec all;
+  for (const BlockSpec& block : blocks) {
+    const AuxiliarySpec& of_block = block.auxiliaries;
+    all.losses.insert(all.losses.end(), of_block.losses.begin(), of_block.losses.end());
+    all.counts.insert(all.counts.end(), of_block.counts.begin(), of_block.counts.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+ParamOrder param_order(const ModelParams& params) {
+  ParamOrder order;
+  for (const auto& block : params) {
+    for (const auto& param : block.params) {
+      if (std::find(order.begin(), order.end(), param.name) == order.end()) order.push_back(param.name);
+    }
+  }
+  return order;
+}
+
+Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
+  const int parts = groups.shards->size();
+  if (parts == 1) return {};
+  return {static_cast<Sharded>(spec.zero), groups.shards->rank(), parts};
+}
+
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+      return at::kDouble;
+    case DType::BFloat16:
+      return at::kBFloat16;
+    case DType::Float16:
+      return at::kHalf;
+    case DType::Float32:
+      break;
+  }
+  return at::kFloat;
+}
+
+RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker)
+    : groups_(groups), maker_(maker) {
+  const ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
+  order_ = param_order(all);
+  auxiliaries_ = auxiliaries_of(all);
+  std::vector<BlockSpec> mine;
+  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
+    for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
+      mine.push_back(params_of(piece, all));
+      stage_of_block_.push_back(stage);
+    }
+  }
+  const auto data = at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec));
+  store_ = std::make_unique<ParamStore>(
+      mine, StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
+  make_sink();
+  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) build(spec, stage);
+}
+
+void RankModel::make_sink() {
+  if (store_->shards_gradients()) {
+    auto sink = std::make_unique<UnitSink>(*store_);
+    unit_sink_ = sink.get();
+    sink_ = std::move(sink);
+  } else {
+    sink_ = store_->reduction() == Reduction::Reproducible ? tree_sink(*store_) : accumulating_sink(*store_);
+  }
+}
+
+void RankModel::hold_stage(int stage) const {
+  for (size_t block = 0; hooks_.before && block < stage_of_block_.size(); ++block) {
+    if (stage_of_block_[block] == stage) hooks_.before(static_cast<int>(block), Phase::Forward);
+  }
+}
+
+void RankModel::let_stage_go(int stage) const {
+  for (size_t block = 0; hooks_.after && block < stage_of_block_.size(); ++block) {
+    if (stage_of_block_[block] == stage) hooks_.after(static_cast<int>(block), Phase::Forward);
+  }
+}
+
+void RankModel::set_hooks(const BlockHooks& hooks) {
+  hooks_ = hooks;
+  for (auto& [index, stage] : stages_) {
+    const int first =
+        static_cast<int>(std::find(stage_of_block_.begin(), stage_of_block_.end(), index) - stage_of_block_.begin());
+    stage.segments->set_hooks({[hooks, first](int block, Phase phase) { hooks.before(first + block, phase); },
+                               [hooks, first](int block, Phase phase) { hooks.after(first + block, phase); }});
+  }
+}
+
+void RankModel::build(const RunSpec& spec, int index) {
+  Stage& stage = stages_[index];
+  stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
+  const Recompute policy = stage_recompute(spec.memory, index);
+  const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_, kept_by_layers(policy)};
+  for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
+    stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
+  }
+  const int embedding = is_first(index) ? 1 : 0, head = is_last(index) ? 1 : 0;
+  const int middle = static_cast<int>(stage.blocks.size()) - embedding - head;
+  auto plan = plan_segments(policy, {embedding, middle, head});
+  if (store_->shards_parameters()) plan = block_by_block(plan);
+  stage.segments = std::make_unique<Segments>(stage.blocks, plan, *stage.weight_grads);
+}
+
+bool RankModel::counts(const Parameter& param) const {
+  Coords in_replica = groups_.at;
+  in_replica[Axis::Data] = 0;
+  return groups_.first_of_pair() && param.local_uses.front() == 0 && counts_once(param.placement, in_replica);
+}
+
+}  // namespace braid

@@ -1,0 +1,85 @@
+// One rank's part of the model: the blocks of its stages, their parameters, and where their gradients go.
+// It knows nothing of schedules or optimizers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/nn/model.h"
+#include "braid/optim/grad_norm.h"
+#include "braid/param/unit_sink.h"
+#include "braid/recompute/segments.h"
+#include "braid/spec/run_spec.h"
+#include "braid/train/rank_groups.h"
+
+namespace braid {
+
+class RankModel {
+ public:
+  // `spec.model.vocab` is resolved. `groups` must outlive this.
+  RankModel(const RunSpec& spec, const RankGroups& groups) : RankModel(spec, groups, model_maker(spec.model)) {}
+  // Of what `maker`, which outlives this, makes.
+  RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker);
+
+  // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
+  const Segments& segments(int stage) const { return *stages_.at(stage).segments; }
+
+  ParamStore& params() { return *store_; }
+  GradSink& sink() { return *sink_; }
+  UnitSink* unit_sink() { return unit_sink_; }  // the same, where gradients are sharded; else null
+  // By block of the store, the stage it is in.
+  const std::vector<int>& stage_of_block() const { return stage_of_block_; }
+  // Called around every block that runs, with its number among those of the store.
+  void set_hooks(const BlockHooks& hooks);
+  // Calls the hooks around all blocks of `stage` at once, which then stay whole in between.
+  void hold_stage(int stage) const;
+  void let_stage_go(int stage) const;
+  WeightGradQueue& weight_grads(int stage) { return *stages_.at(stage).weight_grads; }
+  bool is_first(int stage) const { return stage == 0; }
+  bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
+  bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
+  const RankGroups& groups() const { return groups_; }
+  // Whether this rank speaks for `param` in norms: no lower rank of groups().model holds the same elements.
+  bool counts(const Parameter& param) const;
+  // Those over which norms are formed.
+  NormGroups norm_groups() const {
+    return {*groups_.model, groups_.shards->size() > 1 ? groups_.shards.get() : nullptr};
+  }
+  // Names of the whole model's parameters, the same on every rank.
+  const ParamOrder& order() const { return order_; }
+  // What the whole model's blocks hand in, the same on every rank.
+  const AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
+
+ private:
+  struct Stage {
+    std::unique_ptr<WeightGradQueue> weight_grads;
+    Segments::Blocks blocks;
+    std::unique_ptr<Segments> segments;
+  };
+  void make_sink();
+  void build(const RunSpec& spec, int stage);
+
+  const RankGroups& groups_;
+  const ModelMaker& maker_;
+  ParamOrder order_;
+  AuxiliarySpec auxiliaries_;
+  std::unique_ptr<ParamStore> store_;
+  std::unique_ptr<GradSink> sink_;
+  UnitSink* unit_sink_ = nullptr;
+  std::vector<int> stage_of_block_;
+  BlockHooks hooks_;
+  RankGenerator generator_;
+  std::map<int, Stage> stages_;
+};
+
+// What sync.zero asks for on these groups.
+Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
+
+// Names without repeats (a tied parameter once), in model order.
+ParamOrder param_order(const ModelParams& params);
+
+at::ScalarType scalar_type(DType dtype);
+
+}  // namespace braid

@@ -1,0 +1,33 @@
+// What a configuration and a mesh mean for replicas.
+#include "braid/train/run_replication.h"
+
+#include <utility>
+
+#include "braid/sync/make_replication.h"
+
+namespace braid {
+
+std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& model) {
+  const RankGroups& groups = model.groups();
+  ReplicationParts parts{.store = model.params(),
+                         .unit_sink = model.unit_sink(),
+                         .stage_of_block = model.stage_of_block(),
+                         .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
+                         .model_part = groups.at[Axis::Tensor],
+                         .seed = spec.train.seed,
+                         .sum_groups = sum_groups(groups, model.params()),
+                         .optimizer = spec.optimizer,
+                         .num_steps = spec.train.steps};
+  if (spec.mesh.ranks_per_node > 0) parts.node = groups.world.rank() / spec.mesh.ranks_per_node;
+  const SyncGroups over{*groups.replicas, *groups.shards, *groups.copies, *groups.tied};
+  auto made = make_replication(spec.sync, over, std::move(parts));
+  Replication* replication = made.get();
+  model.sink().on_ready = [replication](const Parameter& param) { replication->ready(param); };
+  if (model.params().shards_parameters()) {
+    model.set_hooks({[replication](int block, Phase phase) { replication->acquire(block, phase); },
+                     [replication](int block, Phase phase) { replication->release(block, phase); }});
+  }
+  return made;
+}
+
+}  // namespace braid

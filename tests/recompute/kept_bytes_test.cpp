@@ -1,0 +1,167 @@
+// Bytes of activations, counted: what is kept for backward follows from the shapes, and peaks grow by just that.
+#include <ATen/Parallel.h>
+
+#include <thread>
+
+#include "braid/param/memory_account.h"
+#include "tests/recompute/two_stages.h"
+
+namespace braid::kept_bytes_test {
+namespace {
+
+constexpr int64_t kContext = 8, kWidth = 24, kHeads = 6, kFfn = 72, kKvHeads = 2;
+constexpr int64_t kRows = kSequences * kContext, kFloat = 4;
+constexpr int64_t kHidden = kRows * kWidth * kFloat;  // bytes of a residual stream
+
+// The first stage of a model without dropout: the embedding and `layers` blocks.
+struct StageOfBlocks {
+  ModelFamily family = ModelFamily::Gpt2;
+  int layers = 1;
+  std::string recompute = "none";
+  WeightPass weights = WeightPass::AtOnce;
+  int in_flight = 1;  // microbatches before the first backward
+};
+
+struct Bytes {
+  int64_t kept = 0;     // after the forwards, outputs apart
+  int64_t peak = 0;     // of forwards and backwards
+  int64_t waiting = 0;  // after the backwards, for weight gradients
+  int64_t left = 0;     // after these
+};
+
+int64_t now() { return memory_use(920).bytes[static_cast<int>(MemoryCategory::Activations)]; }
+
+ModelSpec plain_model(const StageOfBlocks& of) {
+  ModelSpec spec;
+  spec.family = of.family;
+  spec.layers = of.layers;
+  spec.heads = kHeads;
+  spec.width = kWidth;
+  spec.context = kContext;
+  spec.vocab = 19;
+  spec.vocab_multiple = 1;
+  if (of.family != ModelFamily::Llama) return spec;
+  spec.kv_heads = kKvHeads;
+  spec.ffn = kFfn;
+  return spec;
+}
+
+Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
+  const StagesRun run{plain_model(of)};
+  ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
+  const auto sink = accumulating_sink(store);
+  WeightGradQueue queue(*sink);
+  RankGenerator generator;
+  const Recompute policy = *recompute_policy(of.recompute);
+  const RankContext rank{tensor, queue, generator, kept_by_layers(policy)};
+  Segments::Blocks blocks;
+  for (int i = 0; i <= of.layers; ++i) blocks.push_back(model_block(run.model, {i}, store, rank));
+  Segments segments(blocks, plan_segments(policy, {1, of.layers, 0}), queue);
+  sink->begin_step(of.in_flight);
+
+  Bytes bytes;
+  reset_memory_peak(920);
+  std::vector<Passage> passages;
+  for (int micro = 0; micro < of.in_flight; ++micro) {
+    // The output goes to the next stage; what of it stays is the graph's.
+    segments.forward({}, passages.emplace_back(stages_microbatch(run, micro)));
+  }
+  bytes.kept = now();
+  const at::Tensor dy = formula_tensor("dy", {kSequences, kContext, kWidth}).to(at::kFloat);
+  for (Passage& passage : passages) segments.backward(std::move(passage), dy, of.weights);
+  bytes.waiting = now();
+  queue.run_all();
+  bytes.left = now();
+  bytes.peak = memory_use(920).peak_bytes[static_cast<int>(MemoryCategory::Activations)];
+  return bytes;
+}
+
+Bytes bytes_of(const StageOfBlocks& of) {
+  Bytes bytes;
+  install_memory_accounting();
+  run_ranks(1, [&](Communicator& tensor) {
+    at::get_num_threads();
+    at::set_num_threads(1);
+    account_memory_to(920);
+    bytes = run_stage(of, tensor);
+  });
+  return bytes;
+}
+
+int64_t kept_bytes(const char* recompute, int layers, int in_flight = 1) {
+  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).kept;
+}
+int64_t peak_bytes(const char* recompute, int layers, int in_flight = 1) {
+  return bytes_of({ModelFamily::Gpt2, layers, recompute, WeightPass::AtOnce, in_flight}).peak;
+}
+
+// Of one GPT-2 block, in units of the stream: its input, normed, qkv 3, attention, the sum, normed, up 4, GELU 4; and
+// per row two statistics of two norms, one of each head's softmax.
+constexpr int64_t kGpt2Block = 16 * kHidden + kRows * (4 + kHeads) * kFloat;
+// Input, qkv 3, sum, up 4.
+constexpr int64_t kGpt2Selected = 9 * kHidden + kRows * 4 * kFloat;
+
+TEST(KeptBytes, OfGpt2FollowFromShapes) {
+  EXPECT_EQ(kept_bytes("none", 3), 3 * kGpt2Block + kHidden) << "the output is part of the graph";
+  EXPECT_EQ(kept_bytes("selective", 3), 3 * kGpt2Selected + kHidden);
+  EXPECT_EQ(kept_bytes("full", 3), 2 * kHidden);
+  EXPECT_EQ(kept_bytes("every:2", 5), 2 * kHidden);
+  EXPECT_EQ(kept_bytes("every:9", 5), 0) << "made again from tokens";
+}
+
+// RMSNorm has one statistic a row; qkv is h + 2 k heads; gate and up are one tensor.
+TEST(KeptBytes, OfLlamaFollowFromShapes) {
+  const int64_t qkv = kHidden * (kHeads + 2 * kKvHeads) / kHeads, inner = kRows * kFfn * kFloat;
+  const int64_t everything = 5 * kHidden + qkv + 3 * inner + kRows * (2 + kHeads) * kFloat;
+  const int64_t selected = 2 * kHidden + qkv + 2 * inner + kRows * 2 * kFloat;
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "none"}).kept, 3 * everything + kHidden);
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "selective"}).kept, 3 * selected + kHidden);
+  EXPECT_EQ(bytes_of({ModelFamily::Llama, 3, "full"}).kept, 2 * kHidden);
+}
+
+TEST(KeptBytes, EachMicrobatchInFlightKeepsItsOwn) {
+  for (const char* policy : {"none", "selective", "full", "every:2"}) {
+    EXPECT_EQ(kept_bytes(policy, 4, 5), 5 * kept_bytes(policy, 4)) << policy;
+  }
+}
+
+// One more block costs what is kept of it, and one more microbatch what is kept of all blocks; the rest of the peak is
+// one block's, or one segment's, in backward, the same for all of three segments and more.
+TEST(PeakBytes, GrowByWhatIsKept) {
+  const auto per_block = [](const char* policy, int blocks) {
+    return (peak_bytes(policy, 4 + blocks) - peak_bytes(policy, 4)) / blocks;
+  };
+  EXPECT_EQ(per_block("none", 1), kGpt2Block);
+  EXPECT_EQ(per_block("selective", 1), kGpt2Selected);
+  EXPECT_EQ(per_block("full", 1), kHidden);
+  EXPECT_EQ(peak_bytes("every:2", 8) - peak_bytes("every:2", 6), kHidden);
+  for (const char* policy : {"none", "selective", "full", "every:2"}) {
+    EXPECT_EQ(peak_bytes(policy, 4, 3) - peak_bytes(policy, 4, 2), kept_bytes(policy, 4)) << policy;
+  }
+}
+
+// The input of the block that is run again is its own.
+TEST(PeakBytes, OfFullAreBlockInputsAndOneBlock) {
+  EXPECT_EQ(peak_bytes("full", 1), peak_bytes("none", 1));
+  EXPECT_EQ(peak_bytes("full", 6), 4 * kHidden + peak_bytes("none", 1));
+  EXPECT_EQ(peak_bytes("every:3", 9), kHidden + peak_bytes("none", 3));
+}
+
+// With a split backward, what waits for the weight pass is the inputs and output gradients of the products, however
+// they came about; after it nothing is left.
+TEST(WaitingBytes, AreTheSameWhateverWasKept) {
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
+    const int64_t want = bytes_of({family, 4, "none", WeightPass::Later}).waiting;
+    EXPECT_GT(want, 0);
+    for (const char* policy : {"selective", "full", "every:2"}) {
+      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::Later}).waiting, want) << family << ", " << policy;
+    }
+    for (const char* policy : {"none", "selective", "full", "every:2"}) {
+      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::AtOnce}).waiting, 0) << family << ", " << policy;
+      EXPECT_EQ(bytes_of({family, 4, policy, WeightPass::Later}).left, 0) << family << ", " << policy;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::kept_bytes_test
