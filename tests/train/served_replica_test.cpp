@@ -162,6 +162,7 @@ TEST_F(ServedCheckpoint, HoldsTheGradientsThatWereNotPushedYet) {
     });
     EXPECT_LT(largest_difference(resumed, want.params), 1e-10);
     std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
   }
 }
 
