@@ -10,7 +10,7 @@
 
 namespace braid {
 
-inline std::string data_file(const std::string& name) { return BRAID_SOURCE_DIR "/tests/data/data/" + name; }
+inline std::string data_file(const std::string& name) { return BRAID_SOURCE_DIR "/tests/tokenize/data/" + name; }
 
 inline const nlohmann::json& bpe_golden() {
   static const auto golden = nlohmann::json::parse(std::ifstream(data_file("bpe_golden.json")));

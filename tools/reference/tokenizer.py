@@ -2,7 +2,7 @@
 """Writes tests/tokenize/data/bpe_golden.json: how the reference cuts and encodes texts that are hard to cut.
 
     pip install tokenizers==0.23.3
-    tools/reference/tokenizer.py tests/data/data [GPT2_FOLDER]
+    tools/reference/tokenizer.py tests/tokenize/data [GPT2_FOLDER]
 
 tests/tokenize/data/bpe.json is braid's own (braid data train-bpe --vocab 700 over bpe_text.txt); this script checks that the
 reference's trainer finds the same tokens and merges. With GPT2_FOLDER (vocab.json and merges.txt of GPT-2) the golden
