@@ -13,13 +13,6 @@
 namespace braid {
 namespace {
 
-// Of ASCII's letters.
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
 bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
 void append_escaped(std::string& shown, std::string_view bytes) {
@@ -85,6 +78,12 @@ std::string printable(std::string_view text, size_t most, LineBreaks breaks) {
     }
   }
   return at < text.size() ? cat(shown, "... (", text.size(), " bytes)") : shown;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
 }
 
 int edit_distance(std::string_view a, std::string_view b) {

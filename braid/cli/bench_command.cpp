@@ -10,7 +10,6 @@
 #include "braid/cli/option_reader.h"
 #include "braid/cli/output_file.h"
 #include "braid/report/scaling.h"
-#include "braid/spec/describe.h"
 #include "braid/spec/parse.h"
 #include "braid/train/measure_scaling.h"
 #include "braid/train/run.h"

@@ -6,6 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/data/prepared_corpus.h"
+#include "braid/tokenize/tokenizer_identity.h"
 
 namespace braid {
 namespace {
@@ -25,10 +26,16 @@ void print_source(const PreparedSource& source) {
             << " held out\n";
 }
 
-// Verifies every listed file; the faults as lines.
+// Verifies the tokenizer and every listed file; the faults as lines.
 std::vector<std::string> damage(const PreparedFolder& folder) {
   const auto pages = std::make_shared<ResidentPages>();
   std::vector<std::string> found;
+  try {
+    require_own_tokenizer(folder);
+  } catch (const IoError& error) {
+    found.push_back(error.what());
+    std::cout << "tokenizer  DAMAGED" << std::endl;
+  }
   const auto verify = [&](const std::string& name, const TokenFileInfo& listed) {
     if (listed.num_tokens == 0) return;
     try {

@@ -41,7 +41,8 @@ class PreparePrinter {
   void on_end(const PrepareResult& result, const std::string& folder) {
     const std::string out = printable(folder, kMostOfName);
     if (interactive_) std::cout << "\r\x1b[K";
-    if (result.was_complete) std::cout << out << " is finished already: nothing was left to do\n";
+    if (result.was_complete)
+      std::cout << out << " is finished already: nothing was left to do (braid data inspect verifies it)\n";
     const double seconds = now_seconds() - begin_;
     int64_t train = 0, validation = 0, num_files = 0, bad_lines = 0;
     for (const auto& source : result.manifest.sources) {

@@ -65,13 +65,17 @@ void say(int signal, const char* what) {
 }
 
 // To a rank's process a signal only says that somebody wishes the run to stop; how it ends is its caller's to say.
+// Where nothing would be lost the caller ends, and its ranks with it.
 void on_stop_signal(int signal) {
   const int error = errno;
   const bool is_rank = ::getpid() != known->caller;
   const Training then = known->training;
-  if (then == Training::NotBegun && !is_rank) {
-    end_at_once(signal, " before the first step: there was nothing to save");
+  if (is_rank && then != Training::Unsaved) {
+    ::kill(known->caller, signal);
+    errno = error;
+    return;
   }
+  if (then == Training::NotBegun) end_at_once(signal, " before the first step: there was nothing to save");
   const uint64_t event = event_of(signal);
   uint64_t first = 0;
   const bool is_first = known->first_event.compare_exchange_strong(first, event);

@@ -14,9 +14,8 @@ namespace braid {
 //   process at once, with the code of that one. One that comes within kSameEventSeconds of the first counts as the
 //   same: a terminal that is closed and timeout(1) send two.
 // * One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
-// * Processes that are forked meanwhile, as ranks may be, know all that is said here, and each may say it: keep_work()
-// in
-//   one of them counts for all. One that gets a signal itself never ends of it.
+// * Processes that are forked meanwhile, as ranks may be, share this knowledge: what one of them says with keep_work()
+//   counts for all. A forked process that gets a signal is not ended by it: the signal counts as one sent to the run.
 // * Writing to a standard output that is gone fails instead of ending the process (SIGPIPE).
 class StopSignals {
  public:

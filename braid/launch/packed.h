@@ -1,5 +1,6 @@
-// Values as bytes, to be read by another process of the same program. Plain data are copied as they are. Of a struct
-// that holds strings or vectors, a function beside it says the members, once for both directions:
+// Values as bytes, to be read by another process of the same program. Plain data are copied as they are, and must
+// point to nothing. Of a struct that holds strings or vectors, a function beside it says the members, once for both
+// directions:
 //
 //   template <class Pack>
 //   void members(Pack& pack, Unit& unit) {
@@ -29,6 +30,7 @@ class Packer {
  private:
   template <class Value>
   void add(Value& value) {
+    static_assert(!std::is_pointer_v<Value> && !std::is_same_v<Value, std::string_view>, "read by another process");
     if constexpr (std::is_trivially_copyable_v<Value>) {
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     } else {

@@ -156,7 +156,7 @@ class ProcessWorld {
     if (!failure) return;
     if (failure->reporter >= 0) rethrow_of(failure->reporter);
     for (int rank = 0; rank < world_.size(); ++rank) rethrow_of(rank);
-    world_.raise("run_process_ranks", elapsed_seconds);
+    world_.raise("process ranks", elapsed_seconds);
   }
 
   void rethrow_of(int rank) const {

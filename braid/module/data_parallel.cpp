@@ -87,7 +87,7 @@ class DataParallel::State {
     check(replica.sends(), "backward() comes before clip_grad_norm() and step()");
     replica.finish();
   }
-  const std::vector<OwnedRange>& owned() { return replica.replicated().store().owned(); }
+  const std::vector<OwnedRange>& owned() { return replica.synced().store().owned(); }
   bool served() const { return options.sync.replication == ReplicationKind::ParameterServer; }
 
   Communicator& world;
@@ -99,7 +99,7 @@ DataParallel::DataParallel(LayerList layers, Communicator& world, Options option
     : state_(std::make_unique<State>(std::move(layers), world, options)) {}
 DataParallel::~DataParallel() = default;
 
-const Tensors& DataParallel::parameters() const { return state_->replica.replicated().modules().updated(); }
+const Tensors& DataParallel::parameters() const { return state_->replica.synced().modules().updated(); }
 
 Tensors DataParallel::forward(const Tensors& inputs) { return state_->replica.forward(inputs); }
 
@@ -117,7 +117,7 @@ double DataParallel::clip_grad_norm(double largest) {
   const c10::AutoGradMode no_grad(false);
   const at::Tensor squares = at::zeros({1}, at::kDouble);
   for (const OwnedRange& range : state_->owned()) squares.add_(range.grad.to(at::kDouble).square().sum());
-  Communicator& shards = state_->replica.replicated().shards();
+  Communicator& shards = state_->replica.synced().shards();
   if (shards.size() > 1) shards.all_reduce(squares, ReduceOp::Sum).wait_host();
   const double norm = std::sqrt(squares.item<double>());
   const double scale = largest / (norm + 1e-6);

@@ -41,15 +41,15 @@ ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedMo
       listeners_(layers_, 0, layers_.size()),
       num_steps_(first_step) {
   broadcast_values(layers_, world);
-  replicated_ = std::make_unique<SyncedModules>(layers_, world, specs);
-  replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  synced_ = std::make_unique<SyncedModules>(layers_, world, specs);
+  synced_->on_gradient = [this](const Parameter& param) { arrived(param); };
   held_.resize(static_cast<size_t>(layers_.size()));
   begin_step();
 }
 
 // Gradients that are whole are accumulated in place, in views of the flat buffer.
 void ModelReplica::begin_step() {
-  if (!replicated_->sink()) replicated_->store().flat_grads().zero_();
+  if (!synced_->sink()) synced_->store().flat_grads().zero_();
   kind_ = Backward::OfMany;
   finished_ = false;
   replication().begin_step(num_steps_);
@@ -65,13 +65,13 @@ void ModelReplica::begin_microbatch() {
 }
 
 void ModelReplica::bind_accumulators() {
-  if (!replicated_->sink()) return replicated_->accumulate_in_store();
-  for (const at::Tensor& parameter : replicated_->modules().parameters()) parameter.mutable_grad().reset();
+  if (!synced_->sink()) return synced_->accumulate_in_store();
+  for (const at::Tensor& parameter : synced_->modules().parameters()) parameter.mutable_grad().reset();
 }
 
 void ModelReplica::arrived(const Parameter& param) {
-  if (replicated_->sink()) {
-    at::Tensor& gradient = replicated_->modules().parameters()[param.index].mutable_grad();
+  if (synced_->sink()) {
+    at::Tensor& gradient = synced_->modules().parameters()[param.index].mutable_grad();
     write(param, gradient);
     gradient.reset();
   } else if (kind_ == Backward::Last) {
@@ -83,23 +83,23 @@ void ModelReplica::arrived(const Parameter& param) {
 // A hook is called once for all uses.
 void ModelReplica::write(const Parameter& param, const at::Tensor& gradient) {
   for (const int use : param.local_uses) {
-    const GradSlot slot = replicated_->sink()->open(param, use, 0);
+    const GradSlot slot = synced_->sink()->open(param, use, 0);
     if (slot.beta == 0) gradient.defined() ? slot.target.copy_(gradient) : slot.target.zero_();
-    replicated_->sink()->close(param, use, 0);
+    synced_->sink()->close(param, use, 0);
   }
 }
 
 void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) {
-  replicated_->require_followed(layers_);
+  synced_->require_followed(layers_);
   kind_ = kind;
   bind_accumulators();
-  seen_.assign(replicated_->modules().parameters().size(), false);
-  if (replicated_->sink()) replicated_->sink()->begin_step(1);
+  seen_.assign(synced_->modules().parameters().size(), false);
+  if (synced_->sink()) synced_->sink()->begin_step(1);
   loss.backward(at::full_like(loss, seed));
   for (size_t layer = 0; layer < held_.size(); ++layer) {
     while (held_[layer] > 0) release_backward(static_cast<int>(layer));
   }
-  if (replicated_->sink() || kind == Backward::Last) add_what_is_missing();
+  if (synced_->sink() || kind == Backward::Last) add_what_is_missing();
   ++num_backwards_;
   begin_microbatch();
 }
@@ -107,7 +107,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
 // Whatever the loss did not depend on.
 void ModelReplica::add_what_is_missing() {
   const c10::AutoGradMode no_grad(false);
-  for (const Parameter& param : replicated_->store().params()) {
+  for (const Parameter& param : synced_->store().params()) {
     if (!seen_[param.index]) arrived(param);
   }
 }
@@ -116,15 +116,15 @@ void ModelReplica::finish() {
   const c10::AutoGradMode no_grad(false);
   if (!std::exchange(finished_, true)) {
     replication().finish();
-    replicated_->modules().bind_gradients();
+    synced_->modules().bind_gradients();
   }
-  replicated_->follow();
+  synced_->follow();
 }
 
 void ModelReplica::updated() {
   const c10::AutoGradMode no_grad(false);
   replication().updated();
-  replicated_->modules().note_update();
+  synced_->modules().note_update();
   const bool alike = replication().replicas() == Replicas::Alike;
   listeners_.end_step(alike ? world_ : *alone_);  // ranks that train apart wait for nobody
   if (alike) broadcast_buffers(layers_, world_);
@@ -137,7 +137,7 @@ void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
   std::optional<MeanOfReplicas> mean;
   std::optional<KeptBuffers> own;
   if (replication().replicas() == Replicas::Apart) {
-    mean.emplace(replicated_->store(), world_);
+    mean.emplace(synced_->store(), world_);
     own.emplace(buffers(layers_));
   }
   broadcast_buffers(layers_, world_);
@@ -152,7 +152,7 @@ Tensors ModelReplica::forward(Tensors tensors) {
 }
 
 Tensors ModelReplica::run(int layer, Tensors tensors) {
-  if (!replicated_->store().shards_parameters()) return layers_[layer].forward(tensors);
+  if (!synced_->store().shards_parameters()) return layers_[layer].forward(tensors);
   using Call = void (ModelReplica::*)(int);
   const auto edge = [this, layer](const Tensors& at, Call call) {
     if (!c10::GradMode::is_enabled()) return at;

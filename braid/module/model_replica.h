@@ -36,8 +36,8 @@ class ModelReplica {
   void with_whole_parameters(const std::function<void()>& body);
 
   bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
-  const SyncedModules& replicated() const { return *replicated_; }
-  Replication& replication() const { return replicated_->replication(); }
+  const SyncedModules& synced() const { return *synced_; }
+  Replication& replication() const { return synced_->replication(); }
 
  private:
   void begin_step();
@@ -54,7 +54,7 @@ class ModelReplica {
   Communicator& world_;
   const std::unique_ptr<Communicator> alone_;  // this rank
   ListenerList listeners_;
-  std::unique_ptr<SyncedModules> replicated_;
+  std::unique_ptr<SyncedModules> synced_;
   Backward kind_ = Backward::OfMany;
   bool finished_ = false;
   std::vector<bool> seen_;  // by parameter, in the last backward

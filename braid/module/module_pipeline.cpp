@@ -94,13 +94,13 @@ class ModulePipeline::State {
         stages_(own_stages()),
         own_data_(options_.data ? nullptr : pipe.split(pipe.rank(), 0, "data")),
         data_(options_.data ? *options_.data : *own_data_),
-        gradients_(layers_, stages_, options_.data, options_.sync),
+        replica_(layers_, stages_, options_.data, options_.sync),
         book_(stages_, schedule_, pipe),
         counted_(agreed_to_count()),
         executor_(stages_, schedule_.num_stages, options_.loss),
         runtime_(schedule_, pipe, executor_) {
-    executor_.on_backward = [this](int stage) { gradients_.begin_backward(stage); };
-    executor_.on_reduce = [this](int stage) { gradients_.reduce(stage); };
+    executor_.on_backward = [this](int stage) { replica_.begin_backward(stage); };
+    executor_.on_reduce = [this](int stage) { replica_.reduce(stage); };
   }
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
@@ -115,22 +115,22 @@ class ModulePipeline::State {
       divisor = weigh(step, number);
     }
     executor_.begin_step(std::move(step));
-    gradients_.begin_step({number, split.num_microbatches, counted_});
+    replica_.begin_step({number, split.num_microbatches, counted_});
     Divisor found;
     try {
       spans_ = runtime_.run_step();
       found = has_last_stage() && counted_ ? divisor_of(executor_.count(), number) : divisor;
-      gradients_.finish(correction(divisor, found));
+      replica_.finish(correction(divisor, found));
     } catch (...) {
-      gradients_.give_up();
+      replica_.give_up();
       throw;
     }
     for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
-    gradients_.end_step(number);
+    replica_.end_step(number);
     if (!has_last_stage()) return std::nullopt;
     return sum_over(data_, executor_.loss() * divisor.own) / found.all;
   }
-  void update(const std::function<void()>& write) { gradients_.update(write); }
+  void update(const std::function<void()>& write) { replica_.update(write); }
 
   Tensors forward(const Tensors& inputs) {
     std::list<EvaluationMode> modes;
@@ -146,12 +146,12 @@ class ModulePipeline::State {
     return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
   }
 
-  const Tensors& parameters() const { return gradients_.parameters(); }
+  const Tensors& parameters() const { return replica_.parameters(); }
   const std::vector<Span>& spans() const { return spans_; }
-  int64_t bytes_sent() const { return gradients_.bytes_sent(); }
+  int64_t bytes_sent() const { return replica_.bytes_sent(); }
   void retrace() {
     book_.forget();
-    gradients_.follow();
+    replica_.follow();
   }
 
  private:
@@ -190,7 +190,7 @@ class ModulePipeline::State {
   // Of the minibatch here, of `count` rows or things that a loss counts.
   Divisor divisor_of(double count, int64_t number) const {
     const double all = sum_over(data_, count);
-    return {gradients_.apart(number) ? count : all, all};
+    return {replica_.apart(number) ? count : all, all};
   }
   // Sets the weight of each microbatch's loss in the one that step number `number` minimises. What a loss counts is not
   // known before the last forward, so its sums are divided by the numbers of targets, which it often is.
@@ -230,7 +230,7 @@ class ModulePipeline::State {
   const std::map<int, LayerStage> stages_;
   const std::unique_ptr<Communicator> own_data_;
   Communicator& data_;
-  StageReplica gradients_;
+  StageReplica replica_;
   ShapeBook book_;
   const bool counted_;
   LayerExecutor executor_;

@@ -41,7 +41,7 @@ class AskedRun {
   }
   void add(const Schedule& schedule) {
     own_ = features_of(schedule);
-    own_.push_back(Feature::ModuleStages);
+    own_.push_back(Feature::UserPipeline);
     name_ = schedule.name;
   }
 

@@ -50,17 +50,17 @@ StageReplica::StageReplica(const LayerList& layers, const std::map<int, LayerSta
 
 void StageReplica::replicate() {
   unfinished_ = false;
-  replicated_.reset();
+  synced_.reset();
   const bool trains = std::ranges::any_of(parameters_, [](const at::Tensor& each) { return each.requires_grad(); });
   if (!trains) return;
-  replicated_.emplace(layers_, *data_, SyncedModules::Specs{sync_, {}});
-  replicated_->on_gradient = [this](const Parameter& param) { arrived(param); };
+  synced_.emplace(layers_, *data_, SyncedModules::Specs{sync_, {}});
+  synced_->on_gradient = [this](const Parameter& param) { arrived(param); };
   number_places();
 }
 
 void StageReplica::number_places() {
   std::map<const void*, int> numbers;
-  for (const at::Tensor& each : replicated_->modules().parameters()) {
+  for (const at::Tensor& each : synced_->modules().parameters()) {
     numbers.try_emplace(each.unsafeGetTensorImpl(), static_cast<int>(numbers.size()));
   }
   places_.clear();
@@ -82,19 +82,19 @@ void StageReplica::begin_step(const ReplicaStep& step) {
   if (std::exchange(unfinished_, false)) land_sums();
   follow_changes();
   set_aside(step.scaled);
-  if (!replicated_) return;
+  if (!synced_) return;
   for (const auto& [number, stage] : stages_) left_[number] = step.num_microbatches;
   open_ = num_stages_of_;
   ready_.assign(open_.size(), false);
-  replicated_->store().flat_grads().zero_();
-  replicated_->accumulate_in_store();
-  replicated_->replication().begin_step(step.number);
+  synced_->store().flat_grads().zero_();
+  synced_->accumulate_in_store();
+  synced_->replication().begin_step(step.number);
 }
 
 void StageReplica::follow_changes() {
-  if (replicated_) {
-    replicated_->require_followed(layers_);
-    replicated_->follow();
+  if (synced_) {
+    synced_->require_followed(layers_);
+    synced_->follow();
   } else if (data_) {
     auto problems = unknown_parameters(layers_, {});
     if (!problems.empty()) throw ConfigError(std::move(problems));
@@ -104,44 +104,44 @@ void StageReplica::follow_changes() {
 // What a step makes of gradients is not theirs alone where ranks sum them, or multiply them at its end.
 void StageReplica::set_aside(bool scaled) {
   set_aside_.clear();
-  if (!replicated_ && !scaled) return;
-  if (replicated_) replicated_->modules().clear_reset_gradients();
+  if (!synced_ && !scaled) return;
+  if (synced_) synced_->modules().clear_reset_gradients();
   for (const at::Tensor& each : updated()) {
     const at::Tensor& gradient = each.grad();
-    set_aside_.push_back(replicated_ && gradient.defined() ? gradient.clone() : gradient);
-    if (!replicated_) each.mutable_grad().reset();
+    set_aside_.push_back(synced_ && gradient.defined() ? gradient.clone() : gradient);
+    if (!synced_) each.mutable_grad().reset();
   }
 }
 
 void StageReplica::begin_backward(int stage) {
-  if (!replicated_ || --left_.at(stage) > 0) return;
+  if (!synced_ || --left_.at(stage) > 0) return;
   for (const int place : places_.at(stage)) --open_[place];
 }
 
 void StageReplica::arrived(const Parameter& param) {
   if (open_[param.index] > 0 || ready_[param.index]) return;
   ready_[param.index] = true;
-  replicated_->replication().ready(param);
+  synced_->replication().ready(param);
 }
 
 void StageReplica::reduce(int stage) {
-  if (!replicated_) return;
-  for (const int place : places_.at(stage)) arrived(replicated_->store().params()[place]);
+  if (!synced_) return;
+  for (const int place : places_.at(stage)) arrived(synced_->store().params()[place]);
 }
 
 void StageReplica::finish(double factor) {
   const c10::AutoGradMode no_grad(false);
-  if (replicated_) {
-    replicated_->replication().finish();
-    replicated_->modules().bind_gradients();
+  if (synced_) {
+    synced_->replication().finish();
+    synced_->modules().bind_gradients();
   }
   for (size_t i = 0; i < set_aside_.size(); ++i) {
     const at::Tensor& before = set_aside_[i];
     at::Tensor& gradient = updated()[i].mutable_grad();
     if (gradient.defined() && factor != 1) gradient.mul_(factor);
     if (!before.defined()) continue;
-    if (gradient.defined()) replicated_ ? gradient.add_(before) : before.add_(gradient);
-    if (!replicated_ || !gradient.defined()) gradient = before;
+    if (gradient.defined()) synced_ ? gradient.add_(before) : before.add_(gradient);
+    if (!synced_ || !gradient.defined()) gradient = before;
   }
   set_aside_.clear();
 }
@@ -150,47 +150,47 @@ void StageReplica::finish(double factor) {
 void StageReplica::give_up() {
   for (size_t i = 0; i < set_aside_.size(); ++i) updated()[i].mutable_grad() = set_aside_[i];
   set_aside_.clear();
-  unfinished_ = replicated_.has_value();
+  unfinished_ = synced_.has_value();
 }
 
 // All data ranks end a step that was given up with the collectives of any other.
 void StageReplica::land_sums() {
-  for (const Parameter& param : replicated_->store().params()) {
-    if (!ready_[param.index]) replicated_->replication().ready(param);
+  for (const Parameter& param : synced_->store().params()) {
+    if (!ready_[param.index]) synced_->replication().ready(param);
   }
-  replicated_->replication().finish();
+  synced_->replication().finish();
 }
 
 // Buffers are those of rank 0 wherever weights are the same: after every step, or after the update that ends a period.
 void StageReplica::end_step(int64_t step) {
   due_ = data_ && !only_sums();
-  if (data_ && !(replicated_ && apart(step))) broadcast_buffers(layers_, *data_);
+  if (data_ && !(synced_ && apart(step))) broadcast_buffers(layers_, *data_);
 }
 
 void StageReplica::update(const std::function<void()>& write) {
-  if (replicated_) {
+  if (synced_) {
     const c10::AutoGradMode no_grad(false);
-    replicated_->follow();
+    synced_->follow();
   }
   write();
   due_ = false;
-  if (!replicated_) return;
+  if (!synced_) return;
   const c10::AutoGradMode no_grad(false);
-  replicated_->replication().updated();
-  replicated_->modules().note_update();
-  const bool averaged = averages() && replicated_->replication().replicas() == Replicas::Alike;
+  synced_->replication().updated();
+  synced_->modules().note_update();
+  const bool averaged = averages() && synced_->replication().replicas() == Replicas::Alike;
   if (averaged) broadcast_buffers(layers_, *data_);
 }
 
 // A rank without trained parameters has no Replication to ask.
 bool StageReplica::apart(int64_t step) const { return data_ && averages() && step >= sync_.period_warmup; }
 
-const Tensors& StageReplica::parameters() const { return replicated_ && sync_.zero > 0 ? updated() : parameters_; }
+const Tensors& StageReplica::parameters() const { return synced_ && sync_.zero > 0 ? updated() : parameters_; }
 
 void StageReplica::follow() {
   if (!data_) return;
   Tensors kept;
-  if (replicated_) kept = replicated_->modules().parameters();
+  if (synced_) kept = synced_->modules().parameters();
   const bool released = std::ranges::any_of(parameters_, [&](const at::Tensor& parameter) {
     const auto same = [&](const at::Tensor& each) { return each.is_same(parameter); };
     return parameter.requires_grad() && std::ranges::none_of(kept, same);

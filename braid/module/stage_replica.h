@@ -33,9 +33,9 @@ class StageReplica {
   // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
   // `scaled`.
   void finish(double factor);
-  // Instead of finish(), where the step failed: .grad is as it was before, but for what backwards have added where
-  // there are no data ranks and nothing is scaled. Waits for nobody. Data ranks that all failed may go on with another
-  // step.
+  // Instead of finish(), where the step failed. Where there are data ranks or the step is scaled, .grad is as it was
+  // before the step; else it keeps what backwards have added. Waits for nobody. Data ranks that all failed may go on
+  // with another step.
   void give_up();
   // The training step `step` has been made. Where replicas are alike, data rank 0's buffers become those of all.
   void end_step(int64_t step);
@@ -46,7 +46,7 @@ class StageReplica {
   bool apart(int64_t step) const;
   // What an optimizer on this rank updates: the parameters of its stages, each once, or what it owns of them.
   const Tensors& parameters() const;
-  int64_t bytes_sent() const { return replicated_ ? replicated_->replication().bytes_sent() : 0; }
+  int64_t bytes_sent() const { return synced_ ? synced_->replication().bytes_sent() : 0; }
   // Takes in parameters that were released since. Throws ConfigError where [sync] cannot.
   void follow();
 
@@ -61,19 +61,19 @@ class StageReplica {
     return sync_.replication == ReplicationKind::LocalSgd || sync_.replication == ReplicationKind::DiLoCo;
   }
   bool only_sums() const { return sync_.replication == ReplicationKind::AllReduce && sync_.zero == 0; }
-  const Tensors& updated() const { return replicated_ ? replicated_->modules().updated() : parameters_; }
+  const Tensors& updated() const { return synced_ ? synced_->modules().updated() : parameters_; }
 
   const std::map<int, LayerStage>& stages_;
   Communicator* const data_;
   const SyncSpec& sync_;
-  LayerList layers_;                         // of this rank's stages
-  Tensors parameters_;                       // theirs, each once
-  std::optional<SyncedModules> replicated_;  // none: no data ranks, or nothing that is trained
-  std::map<int, std::vector<int>> places_;   // of a stage's parameters in the store
-  std::vector<int> num_stages_of_;           // of the store's parameters: how many stages use it
-  std::map<int, int> left_;                  // of a stage, backwards still to begin
-  std::vector<int> open_;                    // of a parameter, stages whose last backward has not begun
-  std::vector<bool> ready_;                  // by parameter
+  LayerList layers_;                        // of this rank's stages
+  Tensors parameters_;                      // theirs, each once
+  std::optional<SyncedModules> synced_;     // none: no data ranks, or nothing that is trained
+  std::map<int, std::vector<int>> places_;  // of a stage's parameters in the store
+  std::vector<int> num_stages_of_;          // of the store's parameters: how many stages use it
+  std::map<int, int> left_;                 // of a stage, backwards still to begin
+  std::vector<int> open_;                   // of a parameter, stages whose last backward has not begun
+  std::vector<bool> ready_;                 // by parameter
   Tensors set_aside_;
   bool unfinished_ = false;  // a step was given up, of which sums may be on their way
   bool due_ = false;         // an update

@@ -3,9 +3,10 @@
 //
 //   objective of a microbatch = loss of the head + sum over blocks of coefficient x auxiliary loss
 //
-// An auxiliary loss is one more root of the backward of the graph it was made in, seeded as the head's loss is. What
-// follows from it for hidden state and weights therefore comes out of the block's ordinary backward, under any
-// schedule. A loss that is no mean over tokens depends on train.microbatch: it is of one microbatch at a time.
+// An auxiliary loss is one more root of the backward of the graph it was made in, seeded with its coefficient times the
+// seed of the head's loss. What follows from it for hidden state and weights therefore comes out of the block's
+// ordinary backward, under any schedule. A loss that is no mean over tokens depends on train.microbatch: it is of one
+// microbatch at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>

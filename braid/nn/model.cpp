@@ -3,8 +3,6 @@
 
 #include <set>
 
-#include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/nn/gpt2.h"
 #include "braid/nn/llama.h"
 

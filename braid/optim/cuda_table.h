@@ -20,14 +20,19 @@ struct FactorsOfGroups {
   Factors at[kMostGroups];
 };
 
+template <class Any>
+struct OfGroups;
+template <class... Factors>
+struct OfGroups<std::variant<Factors...>> {
+  using Any = std::variant<FactorsOfGroups<Factors>...>;
+};
+
 // An elementwise update of a stretch of the flat buffers, whose blocks of kFlatBlock elements have a group in common.
 template <class T>
 struct FlatUpdate {
   ElementRange<T> range;          // aligned to 16 bytes
   const uint8_t* group_of_block;  // of the stretch's blocks
-  std::variant<FactorsOfGroups<DescentFactors<T>>, FactorsOfGroups<MomentumFactors<T>>,
-               FactorsOfGroups<AdagradFactors<T>>, FactorsOfGroups<LionFactors<T>>, FactorsOfGroups<AdamWFactors<T>>>
-      factors;
+  typename OfGroups<AnyFactors<T>>::Any factors;
   void* data;  // the weights rounded, aligned to 8 bytes; anything for RoundedTo::Nothing
   RoundedTo rounded;
 };

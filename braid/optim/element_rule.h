@@ -7,29 +7,29 @@
 #include <type_traits>
 #include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/optim/element_update.h"
 #include "braid/spec/optimizer_spec.h"
 
 namespace braid {
 
 struct ElementRule {
-  enum class Kind { Sgd, Adagrad, Lion, AdamW };
-  Kind kind = Kind::Sgd;
-  double momentum = 0;                // Sgd
-  double beta1 = 0.9, beta2 = 0.999;  // Lion, AdamW
-  double eps = 1e-8;                  // Adagrad, AdamW
+  OptimizerKind kind = OptimizerKind::Sgd;  // one of those that update element by element
+  double momentum = 0;                      // Sgd
+  double beta1 = 0.9, beta2 = 0.999;        // Lion, AdamW
+  double eps = 1e-8;                        // Adagrad, AdamW
   double weight_decay = 0;
 
   // What it keeps for every element: "adamw.first_moment", "adamw.second_moment".
   std::vector<const char*> state_names() const {
     switch (kind) {
-      case Kind::Adagrad:
+      case OptimizerKind::Adagrad:
         return {"adagrad.squares"};
-      case Kind::Lion:
+      case OptimizerKind::Lion:
         return {"lion.momentum"};
-      case Kind::AdamW:
+      case OptimizerKind::AdamW:
         return {"adamw.first_moment", "adamw.second_moment"};
-      case Kind::Sgd:
+      default:
         break;
     }
     return momentum > 0 ? std::vector{"sgd.momentum"} : std::vector<const char*>{};
@@ -37,8 +37,16 @@ struct ElementRule {
   int num_states() const { return static_cast<int>(state_names().size()); }
 };
 
-// optimizer.kind, which is that of an elementwise update.
-ElementRule element_rule(const OptimizerSpec& spec);
+// Of a run whose optimizer.kind updates element by element.
+inline ElementRule element_rule(const OptimizerSpec& spec) {
+  check(spec.kind != OptimizerKind::Muon, "an elementwise update is no matrix's");
+  return {.kind = spec.kind,
+          .momentum = spec.momentum,
+          .beta1 = spec.beta1,
+          .beta2 = spec.beta2,
+          .eps = spec.eps,
+          .weight_decay = spec.weight_decay};
+}
 
 // What one update of a stretch has in common.
 struct ElementStep {
@@ -86,13 +94,13 @@ Factors factors_of(const ElementRule& rule, const ElementStep& step) {
 template <class T, class Call>
 decltype(auto) with_factors_type(const ElementRule& rule, const Call& call) {
   switch (rule.kind) {
-    case ElementRule::Kind::Adagrad:
+    case OptimizerKind::Adagrad:
       return call(std::type_identity<AdagradFactors<T>>());
-    case ElementRule::Kind::Lion:
+    case OptimizerKind::Lion:
       return call(std::type_identity<LionFactors<T>>());
-    case ElementRule::Kind::AdamW:
+    case OptimizerKind::AdamW:
       return call(std::type_identity<AdamWFactors<T>>());
-    case ElementRule::Kind::Sgd:
+    default:
       break;
   }
   return rule.momentum > 0 ? call(std::type_identity<MomentumFactors<T>>())

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <variant>
 
 #include "braid/base/host_device.h"
 
@@ -101,6 +102,11 @@ BRAID_HOST_DEVICE inline void element_update(T& weight, T grad, T& first, T& sec
   const T root = std::sqrt(second) * f.root_correction + f.eps;
   weight = f.keep * weight - f.step_size * first / root;
 }
+
+// All of them.
+template <class T>
+using AnyFactors =
+    std::variant<DescentFactors<T>, MomentumFactors<T>, AdagradFactors<T>, LionFactors<T>, AdamWFactors<T>>;
 
 // `count` elements each; none overlaps another. All but `grad` are read and written; a rule with fewer states than two
 // leaves the others null.

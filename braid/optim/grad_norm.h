@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "braid/comm/communicator.h"
-#include "braid/mesh/device_mesh.h"
 #include "braid/param/param_store.h"
 
 namespace braid {

@@ -6,9 +6,9 @@
 //   backward   head; [ 2 3 ] again from x2, and back; [ 0 1 ] again from x0, and back
 //
 // A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
-// parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), the first run is
-// reported, and the losses of the run that made the graph are roots of its backward. It knows neither schedules nor
-// what is inside a block.
+// parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), that of the first
+// run is reported; roots of a backward are the losses of the run whose graph it goes through. It knows neither
+// schedules nor what is inside a block.
 #pragma once
 
 #include <functional>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "braid/schedule/timeline.h"
 #include "braid/schedule/transfers.h"
 
 namespace braid {

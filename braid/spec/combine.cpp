@@ -86,7 +86,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::ProcessRanks, "ranks that are processes", "run.ranks",
      [](const RunSpec& spec) { return spec.run.ranks == RanksAs::Processes; }},
     {Feature::UserModules, "user modules on data ranks", "", [](const RunSpec&) { return false; }},
-    {Feature::ModuleStages, "a pipeline of user modules", "", [](const RunSpec&) { return false; }},
+    {Feature::UserPipeline, "a pipeline of user modules", "", [](const RunSpec&) { return false; }},
 };
 
 constexpr const char* kServersShard = "the servers have the optimizer, and share out what it keeps (sync.servers)";
@@ -164,8 +164,8 @@ const std::vector<Combination>& combinations() {
        "in an asynchronous pipeline each stage clips by the norm of its own gradients"},
       {AsynchronousPipeline, LossScaling, Refused,
        "an overflow would have to take back updates that other microbatches have used"},
-      {AsynchronousPipeline, ModuleStages, Refused, "user modules have one version of their weights"},
-      {MirroredPipeline, ModuleStages, Refused, "user modules have one copy of their parameters"},
+      {AsynchronousPipeline, UserPipeline, Refused, "user modules have one version of their weights"},
+      {MirroredPipeline, UserPipeline, Refused, "user modules have one copy of their parameters"},
       {Nodes, MirroredPipeline, Refused, "the two copies of a stage are not neighbours"},
       {Nodes, ShardedOptimizer, Refused, "shards are summed without regard to nodes"},
       {Nodes, ShardedGradients, Refused, "shards are summed without regard to nodes"},
@@ -183,7 +183,7 @@ const std::vector<Combination>& combinations() {
       {Compression, ShardedParameters, Refused, "shards are summed uncompressed"},
       {Compression, LocalUpdates, Refused, "weights are averaged uncompressed"},
       {Compression, ParameterServers, Refused, "pushes and pulls are uncompressed"},
-      {SegmentRecompute, ModuleStages, Refused, "a user's module may not give the same bits twice"},
+      {SegmentRecompute, UserPipeline, Refused, "a user's module may not give the same bits twice"},
       {ShardedOptimizer, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedGradients, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
       {ShardedParameters, AsynchronousPipeline, Refused, "versions of the weights are whole on every rank"},
@@ -194,9 +194,9 @@ const std::vector<Combination>& combinations() {
       {Reproducible, Tensor, ChangesSemantics,
        "reproducible reduction promises the same bits across data and pipe sizes at one mesh.tensor, not across tensor "
        "sizes"},
-      {ParameterServers, ModuleStages, Refused, "its ranks update the parameters of their stages"},
-      {ShardedGradients, ModuleStages, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
-      {ShardedParameters, ModuleStages, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
+      {ParameterServers, UserPipeline, Refused, "its ranks update the parameters of their stages"},
+      {ShardedGradients, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
+      {ShardedParameters, UserPipeline, Refused, "many microbatches add to whole gradients (sync.zero = 1 can)"},
       {NarrowWeights, UserModules, Refused, "a user's optimizer updates the weights themselves, with no masters"},
   };
   return kTable;

@@ -43,9 +43,9 @@ enum class Feature {
   RatesByName,           // optimizer.groups is not empty
   ProcessRanks,          // run.ranks "processes"
   UserModules,           // no key: a program's own torch modules, kept in step on data ranks
-  ModuleStages,          // no key: a program's own torch modules as a pipeline
+  UserPipeline,          // no key: a program's own torch modules as a pipeline
 };
-inline constexpr int kNumFeatures = static_cast<int>(Feature::ModuleStages) + 1;
+inline constexpr int kNumFeatures = static_cast<int>(Feature::UserPipeline) + 1;
 
 enum class Verdict { Supported, Refused, ChangesSemantics };
 
@@ -60,8 +60,8 @@ std::string text(Feature feature);
 // The key that switches it, "mesh.pipe"; empty when no configuration does.
 std::string key(Feature feature);
 
-// The kind of pipeline that a schedule of these traits is: one of the features that end in Pipeline. Rows of the table
-// are about kinds, so every schedule has the verdicts of its kind.
+// The kind of pipeline that a schedule of these traits is: one from FlushPipeline to AsynchronousPipeline. Rows of the
+// table are about kinds, so every schedule has the verdicts of its kind.
 Feature pipeline_kind(const ScheduleTraits& traits);
 
 // What a schedule is by its actions, whatever its name says: in two directions, asynchronous, running blocks again.

@@ -156,7 +156,7 @@ std::vector<CrossRule> train_rules() {
        [](const View& at) { return at.spec.train.device != DeviceKind::Cuda || num_ranks(at.spec.mesh) == 1; },
        [](const View& at) {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec.mesh),
-                    "): they are threads of one process, which would wait for each other on a device");
+                    "): as threads they would wait for each other on a device, as processes they have none");
        }},
       {{"optimizer.warmup_steps", "optimizer.decay_steps", "optimizer.schedule", "train.steps"},
        [](const View& at) {
@@ -185,9 +185,8 @@ std::vector<CrossRule> launch_rules() {
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },
        [](const View&) {
          return std::string(
-             "must be \"threads\" with train.device = \"cuda\": its libraries are opened before ranks start, and a "
-             "fork "
-             "of a process that has them open cannot use them");
+             "must be \"threads\" with train.device = \"cuda\": its libraries are opened before ranks "
+             "start, and a fork of a process that has them open cannot use them");
        }},
   };
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
 #include "braid/sync/ring_bytes.h"
 #include "braid/sync/tied_uses.h"
 

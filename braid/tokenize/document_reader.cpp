@@ -36,7 +36,10 @@ int64_t lines_before(const std::string& path, int64_t offset) {
 
 }  // namespace
 
-bool has_lines(const Document& file) { return file.path.ends_with(".jsonl") || file.path.ends_with(".ndjson"); }
+bool has_lines(const Document& file) {
+  const std::string path = lower_case(file.path);
+  return path.ends_with(".jsonl") || path.ends_with(".ndjson");
+}
 
 DocumentReader::DocumentReader(std::vector<Document> files, ReaderOptions options)
     : files_(std::move(files)), options_(std::move(options)), held_out_(files_.size(), false) {

@@ -48,6 +48,12 @@ uint64_t tokenizer_identity(const std::string& name) {
   return digest.value();
 }
 
+void require_own_tokenizer(const PreparedFolder& folder) {
+  const std::string place = tokenizer_name(folder);
+  if (tokenizer_identity(place) == folder.manifest.tokenizer.identity) return;
+  throw IoError(place, -1, cat("is not the tokenizer that the data in ", folder.path, " were prepared with"));
+}
+
 std::map<std::string, std::string> tokenizer_copy(const std::string& name) {
   std::map<std::string, std::string> copy;
   for (const auto& path : tokenizer_files(name)) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/data/prepared_corpus.h"
+
 namespace braid {
 
 constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;  // of any of its files: none comes near it
@@ -19,6 +21,9 @@ std::vector<std::string> tokenizer_files(const std::string& name);
 // XXH64, whatever files around it have, over the files that decide tokens (all of tokenizer_files() but
 // tokenizer_config.json); of a fixed text for "bytes". Equal for equal files wherever they lie. Throws IoError.
 uint64_t tokenizer_identity(const std::string& name);
+
+// Throws IoError where the tokenizer that lies in prepared data, or its files, are not those that made the tokens.
+void require_own_tokenizer(const PreparedFolder& folder);
 
 // The bytes of tokenizer_files() by the names under which a folder with them is the same tokenizer: a file of another
 // name is tokenizer.json there. Throws IoError.

@@ -18,7 +18,7 @@ struct GenerateOptions {
   uint64_t seed = 1;
   int threads = 0;                   // 0: as many as suit the model (thread_count.h)
   std::string tokenizer;             // as data.tokenizer names one; empty: the one saved with the weights
-  RanksAs ranks = RanksAs::Threads;  // the calling thread, or a process of its own (run.ranks)
+  RanksAs ranks = RanksAs::Threads;  // the calling thread, or a process of its own
 };
 
 // Continues `options.prompt` (end-of-text when empty) with the weights in `directory`, written on any mesh, until

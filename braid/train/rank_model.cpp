@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "braid/base/errors.h"
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
 

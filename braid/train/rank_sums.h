@@ -18,10 +18,12 @@ class RankSums {
   };
   // This rank's numbers of one kind. All ranks add parts of the same sizes in the same order, before start().
   Part add(const std::vector<double>& own);
-  // Returns before the others have arrived. Collective over `ranks`, which outlives the sums' way; both once.
+  // Returns before the others have arrived. Collective over `ranks`, which lives until finish(). start() and finish()
+  // are each called once.
   void start(Communicator& ranks);
   void finish() { work_.wait_host(); }
-  // The sums over all ranks, number by number, in the Communicator's fixed order. Holds as long as this.
+  // After finish(): the sums over all ranks, number by number, in the Communicator's fixed order. Valid as long as
+  // this object.
   std::span<const double> of(Part part) const;
 
  private:

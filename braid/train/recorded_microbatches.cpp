@@ -9,7 +9,6 @@
 #include <bit>
 #include <utility>
 
-#include "braid/base/errors.h"
 #include "braid/param/memory_account.h"
 
 namespace braid {

@@ -46,7 +46,7 @@ struct RunEnd {
   Timeline timeline;  // of the last step, one row per world rank
   bool interrupted = false;
 };
-// What world rank 0 brings home of it (launch/packed.h); the rest is known there.
+// What world rank 0 brings home of it (launch/packed.h). The caller knows spec, bigram_entropy and schedule.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
   pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);

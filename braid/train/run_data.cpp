@@ -1,4 +1,4 @@
-// Judges the data against the run. Reading is the data room's.
+// Judges the data against the run. Reading is what the rooms data and tokenize do.
 #include "braid/train/run_data.h"
 
 #include <algorithm>
@@ -33,6 +33,13 @@ void refuse_short(const RunSpec& spec, const Corpus& corpus) {
                      cat("must be less than the ", tokens, " tokens of the ", part, " text"),
                      tokens > 1 ? cat(tokens - 1) : ""});
   };
+  // Whole documents are held out, each by its digest: of a few it may be none.
+  if (corpus.validation.size() == 1 && corpus.validation[0].tokens->num_tokens() == 0) {
+    throw ConfigError(
+        {{"data.validation_fraction", exact(spec.data.validation_fraction),
+          cat("must be larger, or 0: of ", corpus.num_documents, " documents none is held out, since whole ones are"),
+          "0"}});
+  }
   for (const auto& part : corpus.train) refuse("training", part.tokens->num_tokens());
   for (const auto& part : corpus.validation) refuse("validation", part.tokens->num_tokens());
   if (!found.empty()) throw ConfigError(std::move(found));
@@ -67,10 +74,8 @@ void RunData::open_prepared(const DataSpec& spec, const std::string& tokenizer_p
   const PreparedFolder& folder = folders_[0];
   const bool own = spec.tokenizer == DataSpec().tokenizer;
   const std::string place = own ? tokenizer_name(folder) : tokenizer_place;
+  require_own_tokenizer(folder);
   if (!own) refuse_other_tokenizer(spec, place, folder);
-  if (own && tokenizer_identity(place) != folder.manifest.tokenizer.identity) {
-    throw IoError(place, -1, cat("is not the tokenizer that the data in ", folder.path, " were prepared with"));
-  }
   tokenizer_place_ = place;
   mark_ = folder.manifest.tokenizer;
   mark_.name = own ? place : spec.tokenizer;

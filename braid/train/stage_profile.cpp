@@ -17,7 +17,6 @@
 #include "braid/param/grad_sink.h"
 #include "braid/param/memory_account.h"
 #include "braid/recompute/segments.h"
-#include "braid/spec/model_shape.h"
 #include "braid/spec/recompute.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/rank_model.h"

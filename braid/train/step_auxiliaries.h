@@ -15,9 +15,10 @@ namespace braid {
 
 // By name, of the whole model: zeros where another rank has the block.
 struct AuxiliaryNumbers {
-  std::map<std::string, std::vector<double>>
-      losses;  // by microbatch, so that the order of their sum is that of the loss
-  std::map<std::string, std::vector<double>> counts;  // added up over microbatches: whole numbers, exact in any order
+  // By microbatch, so that the order of their sum is that of the loss.
+  std::map<std::string, std::vector<double>> losses;
+  // Added up over microbatches: whole numbers, exact in any order.
+  std::map<std::string, std::vector<double>> counts;
 };
 
 class StepAuxiliaries {

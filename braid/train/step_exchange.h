@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "braid/train/rank_model.h"
-#include "braid/train/rank_sums.h"
 #include "braid/train/step_auxiliaries.h"
 #include "braid/train/timeline_exchange.h"
 
@@ -22,7 +21,7 @@ struct OwnNumbers {
   std::vector<double> losses;  // as for total_loss()
   BusyRow row;
   uint64_t sample_hash = 0;      // of what this rank alone speaks for
-  AuxiliaryNumbers auxiliaries;  // the same; losses by microbatch as `losses`
+  AuxiliaryNumbers auxiliaries;  // of what this rank alone speaks for; its losses are placed as `losses` are
 };
 
 // The same on all ranks of the world, but for the norm where replicas have gradients of their own.

@@ -12,6 +12,7 @@ import unittest
 
 from braid_binary import BINARY, braid
 
+GOLDEN_TOKENIZER = pathlib.Path(__file__).resolve().parent.parent / "tokenize/data/bpe.json"
 RUN = """
 [model]
 layers = 1
@@ -97,7 +98,7 @@ class Prepare(unittest.TestCase):
         before = self.contents()
         again = self.prepare("text")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("out is finished already: nothing was left to do\n", again.stdout)
+        self.assertIn("out is finished already: nothing was left to do (braid data inspect verifies it)\n", again.stdout)
         self.assertIn("out: 20 documents, ", again.stdout)
         self.assertEqual(self.contents(), before)
         changed = self.path / "text" / "07.txt"
@@ -195,6 +196,20 @@ class Prepare(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("source0-train-00000.tokens", done.stderr)
         self.assertIn("4096", done.stderr)
+
+    def test_a_tokenizer_that_is_another_one_is_found(self):
+        tokenizer = self.path / "bpe.json"
+        shutil.copy(GOLDEN_TOKENIZER, tokenizer)
+        self.assertEqual(self.prepare("--tokenizer", str(tokenizer), "text").returncode, 0)
+        self.assertEqual(self.braid("data", "inspect", "out").returncode, 0)
+        copy = self.path / "out" / "tokenizer" / "tokenizer.json"
+        copy.write_text(copy.read_text() + "\n")
+        for damage in [lambda: None, copy.unlink]:
+            damage()
+            done = self.braid("data", "inspect", "out")
+            self.assertEqual(done.returncode, 3, done.stdout)
+            self.assertIn("tokenizer  DAMAGED", done.stdout)
+            self.assertIn("tokenizer", done.stderr)
 
     def test_training_on_it_is_training_on_the_text(self):
         if "train" not in braid("--help").stdout.split():

@@ -90,6 +90,21 @@ class ProcessRanks(TinyRun):
         self.assertEqual(process.returncode, 130)
         self.wait_until_gone(ranks)
 
+    def test_a_signal_to_every_process_ends_the_sample_at_once(self):
+        process = self.started("train.steps=60", "train.eval_every=0", 'train.sample_prompt="the "',
+                               "train.sample_tokens=100000000", PROCESSES)
+        while not (self.path / "run" / "trace.json").exists():
+            self.assertIsNone(process.poll())
+        while not ranks_of(process):  # of the sample
+            self.assertIsNone(process.poll())
+        ranks = ranks_of(process)
+        for number in [*ranks.values(), process.pid]:
+            os.kill(number, signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, told)
+        self.assertEqual(told, "braid: SIGTERM after the last step: all is saved\n")
+        self.wait_until_gone(ranks)
+
     def test_a_rank_that_is_killed_is_named_and_nobody_is_left(self):
         process = self.started(*ENDLESS, "mesh.data=2", PROCESSES)
         self.line_of(process, "step 1/")

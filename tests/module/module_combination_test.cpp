@@ -82,8 +82,8 @@ struct Driver {
 };
 const std::vector<Driver> kDrivers = {
     {"DataParallel", {UserModules}, train_parallel},
-    {"ModulePipeline", {ModuleStages}, [](const Asked& asked) { train_pipeline(asked, 1); }},
-    {"ModulePipeline on data ranks", {UserModules, ModuleStages}, [](const Asked& asked) { train_pipeline(asked, 2); }},
+    {"ModulePipeline", {UserPipeline}, [](const Asked& asked) { train_pipeline(asked, 1); }},
+    {"ModulePipeline on data ranks", {UserModules, UserPipeline}, [](const Asked& asked) { train_pipeline(asked, 2); }},
 };
 using Drivers = std::vector<size_t>;
 const Drivers kParallel{0}, kReplicas{0, 2}, kPipes{1, 2}, kAll{0, 1, 2};
@@ -178,7 +178,7 @@ TEST(ModuleCombinations, EveryFeatureIsSwitchedOrNotOffered) {
   const auto switched = [](Feature feature) {
     return std::ranges::any_of(kSwitches, [&](const Switch& known) { return known.feature == feature; });
   };
-  const auto of_modules = [](Feature feature) { return feature == UserModules || feature == ModuleStages; };
+  const auto of_modules = [](Feature feature) { return feature == UserModules || feature == UserPipeline; };
   for (int i = 0; i < kNumFeatures; ++i) {
     const auto feature = static_cast<Feature>(i);
     const bool elsewhere = of_modules(feature) || std::ranges::find(kNotOffered, feature) != kNotOffered.end();

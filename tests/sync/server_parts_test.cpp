@@ -115,7 +115,7 @@ TEST(RowSum, AddsRowsByNumberInTheOrderTheyCome) {
 }
 
 TEST(ServerShard, AppliesTheMeanByEachRule) {
-  for (const auto kind : {ElementRule::Kind::Sgd, ElementRule::Kind::Adagrad, ElementRule::Kind::AdamW}) {
+  for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
     const ElementRule rule{.kind = kind, .weight_decay = 0.1};
     const KeyShape shape{at::kDouble, 5000, {}};
     ServerShard shard(shape, rule, {{100, 200}});
@@ -156,15 +156,15 @@ TEST(ServerShard, ASnapshotIsNeverWrittenAgain) {
 // same bits as flat parameters.
 TEST(ServerShard, SparseEqualsDense) {
   constexpr int64_t kRows = 40, kWidth = 3;
-  for (const auto kind : {ElementRule::Kind::Sgd, ElementRule::Kind::Adagrad, ElementRule::Kind::AdamW}) {
-    const ElementRule rule{.kind = kind, .weight_decay = kind == ElementRule::Kind::AdamW ? 0.1 : 0};
+  for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
+    const ElementRule rule{.kind = kind, .weight_decay = kind == OptimizerKind::AdamW ? 0.1 : 0};
     const KeyShape table{at::kFloat, 0, {{kRows, kWidth}}}, flat{at::kFloat, kRows * kWidth, {}};
     ServerShard sparse(table, rule), dense(flat, rule);
     for (int64_t clock = 0; clock < 4; ++clock) {
       std::vector<KeyedTensors> some, all;
       for (int worker = 0; worker < 3; ++worker) {
         KeyedTensors push = gradient(table, worker, clock);
-        if (kind == ElementRule::Kind::AdamW) {
+        if (kind == OptimizerKind::AdamW) {
           std::vector<int64_t> every(kRows);
           for (size_t i = 0; i < every.size(); ++i) every[i] = static_cast<int64_t>(i);
           push.rows[0] = {index_of(every), values({kRows, kWidth}, at::kFloat, gradient_key(worker, clock))};
@@ -186,7 +186,7 @@ TEST(ServerShard, SparseEqualsDense) {
 }
 
 TEST(ServerShard, ARowHasStepsOfItsOwn) {
-  const ElementRule rule{.kind = ElementRule::Kind::AdamW, .weight_decay = 0.1};
+  const ElementRule rule{.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
   const KeyShape table{at::kDouble, 0, {{4, 1}}};
   ServerShard shard(table, rule);
   shard.set_state(initial_state(table, rule));
@@ -239,7 +239,7 @@ TEST(Protocol, AMessageThatIsNotWholeReadsAsNothing) {
 }
 
 TEST(WholeState, IsThatOfOneServerWhateverTheirNumber) {
-  const ElementRule rule{.kind = ElementRule::Kind::AdamW};
+  const ElementRule rule{.kind = OptimizerKind::AdamW};
   const KeyShape shape{at::kFloat, 5000, {{11, 3}}};
   ShardState state = initial_state(shape, rule);
   state.elements[1] = values({5000}, at::kFloat, 40);

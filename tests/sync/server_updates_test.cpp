@@ -12,7 +12,7 @@ namespace {
 
 struct Training {
   KeyShape shape = {at::kDouble, 3000, {{30, 2}}};
-  ElementRule rule = {.kind = ElementRule::Kind::AdamW, .weight_decay = 0.1};
+  ElementRule rule = {.kind = OptimizerKind::AdamW, .weight_decay = 0.1};
   int servers = 1, workers = 3;
   int64_t first_clock = 0, end_clock = 6;
   ChannelFaults faults = {};
@@ -116,7 +116,7 @@ TrainingEnd trained(const Training& run, const ShardState& start) {
 TrainingEnd trained(const Training& run) { return trained(run, initial_state(run.shape, run.rule)); }
 
 TEST(BspServer, EqualsOneProcess) {
-  for (const auto kind : {ElementRule::Kind::Sgd, ElementRule::Kind::Adagrad, ElementRule::Kind::AdamW}) {
+  for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
     for (const int workers : {1, 2, 5}) {
       Training run{.shape = {at::kDouble, 3000, {}}, .workers = workers};
       run.rule.kind = kind;
@@ -167,7 +167,7 @@ TEST(BspServer, LateRepeatedReorderedAndCutMessagesChangeNothing) {
 }
 
 TEST(BspServer, ARunGoesOnAfterARestartOnAnotherNumberOfServers) {
-  for (const auto kind : {ElementRule::Kind::Sgd, ElementRule::Kind::Adagrad, ElementRule::Kind::AdamW}) {
+  for (const auto kind : {OptimizerKind::Sgd, OptimizerKind::Adagrad, OptimizerKind::AdamW}) {
     Training run;
     run.rule.kind = kind;
     const auto whole = numbers(trained(run).state);

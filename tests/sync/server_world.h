@@ -116,11 +116,11 @@ struct Reference {
 
   void step(const std::vector<double>& gradient, int64_t t) {
     for (size_t i = 0; i < weight.size(); ++i) {
-      const bool coupled = rule.kind != ElementRule::Kind::AdamW;
+      const bool coupled = rule.kind != OptimizerKind::AdamW;
       const double g = gradient[i] + (coupled ? decay * weight[i] : 0);
-      if (rule.kind == ElementRule::Kind::Sgd) {
+      if (rule.kind == OptimizerKind::Sgd) {
         weight[i] -= lr * g;
-      } else if (rule.kind == ElementRule::Kind::Adagrad) {
+      } else if (rule.kind == OptimizerKind::Adagrad) {
         first[i] += g * g;
         weight[i] -= lr * g / (std::sqrt(first[i]) + rule.eps);
       } else {

@@ -51,5 +51,26 @@ TEST_F(SmallParts, AreRefusedWhereNothingElseIsMeasured) {
   EXPECT_THROW(data.corpus(data.resolved(wanted)), ConfigError);
 }
 
+// One document is held out whole or not at all.
+TEST_F(SmallParts, NothingHeldOutIsTheFaultOfTheFraction) {
+  const std::string lines = path("lines.JSONL");
+  write(lines, "{\"text\": \"" + std::string(500, 'x') + "\"}\n");
+  RunSpec wanted = spec({lines}, 20);
+  wanted.data.weights.clear();
+  wanted.data.validation_fraction = 0.001;
+  const RunData data(wanted.data);
+  try {
+    data.corpus(data.resolved(wanted));
+    FAIL() << "a document was held out";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_EQ(error.problems()[0].key, "data.validation_fraction");
+  }
+  wanted.data.validation_fraction = 0;
+  const Corpus corpus = data.corpus(data.resolved(wanted));
+  EXPECT_EQ(corpus.num_documents, 1);
+  EXPECT_EQ(corpus.train[0].tokens->num_tokens(), 501);
+}
+
 }  // namespace
 }  // namespace braid::run_data_test

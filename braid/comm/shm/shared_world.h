@@ -56,7 +56,7 @@ struct GroupId {
 class SharedWorld {
  public:
   static constexpr int kMaxRanks = 64;
-  // Groups alive at a time: as many as ranks have that are each alone in every group.
+  // Groups alive at a time. A group of one rank takes a place too, so their number grows with the ranks.
   static constexpr int max_groups(int num_ranks) { return std::max(256, 16 * num_ranks); }
   static constexpr GroupId kWorldGroup = {0, 1};
 
