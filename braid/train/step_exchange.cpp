@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "braid/optim/grad_norm.h"
+#include "braid/train/rank_sums.h"
 
 namespace braid {
 namespace {
