@@ -141,9 +141,8 @@ TEST(BadRun, Devices) {
   expect_complaints({
       {"",
        {"train.device=cuda", "mesh.data=2"},
-       "train.device = \"cuda\": must be \"cpu\" when there are several ranks (2): they are threads of one process, "
-       "which "
-       "would wait for each other on a device"},
+       "train.device = \"cuda\": must be \"cpu\" when there are several ranks (2): as threads they would wait "
+       "for each other on a device, as processes they have none"},
       {"",
        {"train.device=cuda", "sync.replication=parameter-server"},
        "sync.replication = \"parameter-server\": needs train.device = \"cpu\": servers are on the host"},
