@@ -24,6 +24,7 @@ void print_source(const PreparedSource& source) {
             << source.num_files << " files, " << human_bytes(static_cast<double>(source.text_bytes)) << "\n           "
             << source.num_documents << " documents, " << train << " tokens to train on, " << validation
             << " held out\n";
+  if (source.bad_lines > 0) std::cout << "           " << source.bad_lines << " bad lines skipped\n";
 }
 
 // Verifies the tokenizer and every listed file; the faults as lines.

@@ -84,7 +84,11 @@ std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpe
   AskedRun asked;
   asked.add(schedule);
   if (replicas) asked.add(sync, *replicas);
-  return std::move(asked).refused();
+  std::vector<Problem> found = std::move(asked).refused();
+  if (!replicas && sync != SyncSpec()) {
+    found.push_back({"sync", "given", "needs the ranks to be kept in step with, Options::data", "none"});
+  }
+  return found;
 }
 
 }  // namespace braid

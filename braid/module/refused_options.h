@@ -18,7 +18,7 @@ std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSp
                                          const Communicator& replicas);
 
 // Of a pipeline that follows `schedule`, its stages kept in step by `sync` with those of the data ranks `replicas`;
-// null: there are none.
+// null: there are none, and `sync` must say nothing.
 std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas);
 
 }  // namespace braid

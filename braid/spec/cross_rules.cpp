@@ -49,9 +49,12 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
       {{"model.kv_heads", "model.family", "model.heads"},
        [](const View& at) {
-         return at.spec.model.family == ModelFamily::Llama || num_kv_heads(at.spec.model) == at.spec.model.heads;
+         return traits_of(at.spec.model.family).key_heads == KeyHeads::Shared ||
+                num_kv_heads(at.spec.model) == at.spec.model.heads;
        },
-       [](const View&) { return std::string("must be 0 or model.heads when model.family is \"gpt2\""); }},
+       [](const View& at) {
+         return cat("must be 0 or model.heads when model.family is \"", at.spec.model.family, "\"");
+       }},
       {{"mesh.tensor", "model.heads"},
        [](const View& at) { return at.spec.model.heads % at.spec.mesh.tensor == 0; },
        [](const View& at) { return cat("must divide model.heads (", at.spec.model.heads, ")"); }},
@@ -60,8 +63,8 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) { return cat("must divide model.kv_heads (", num_kv_heads(at.spec.model), ")"); }},
       {{"mesh.tensor", "model.ffn", "model.width", "model.family"},
        [](const View& at) {
-         const bool follows =
-             at.spec.model.ffn == 0 && at.spec.model.family == ModelFamily::Gpt2;  // tensor divides the width
+         const bool plain = traits_of(at.spec.model.family).feed_forward == FeedForward::Plain;
+         const bool follows = at.spec.model.ffn == 0 && plain;  // tensor divides the width
          return follows || ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {
@@ -69,7 +72,8 @@ std::vector<CrossRule> mesh_rules() {
        }},
       {{"model.width", "model.heads", "model.family"},
        [](const View& at) {
-         return at.spec.model.family != ModelFamily::Llama || at.spec.model.width % (2 * at.spec.model.heads) == 0;
+         return traits_of(at.spec.model.family).positions == PositionKind::Learned ||
+                at.spec.model.width % (2 * at.spec.model.heads) == 0;
        },
        [](const View& at) {
          return cat("must give each of model.heads (", at.spec.model.heads, ") an even number of features");

@@ -1,4 +1,4 @@
-// Counting matrix products. It knows the shapes of both families and nothing of tensors.
+// Counting matrix products. It knows shapes and nothing of tensors.
 #include "braid/spec/model_flops.h"
 
 #include <limits>
@@ -15,8 +15,8 @@ constexpr double kFlopsPerWeight = 6;
 double block_weights(const ModelSpec& spec) {
   const double width = spec.width;
   const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
-  const double attention = 2 * width * width + 2 * width * keys;      // query and output; key and value
-  const double matrices = spec.family == ModelFamily::Llama ? 3 : 2;  // gate, up and down; or in and out
+  const double attention = 2 * width * width + 2 * width * keys;  // query and output; key and value
+  const double matrices = traits_of(spec.family).feed_forward == FeedForward::Gated ? 3 : 2;
   return attention + matrices * width * ffn_width(spec);
 }
 

@@ -1,6 +1,7 @@
 // What must hold between the fields of a model beyond its cuts over the mesh.
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
+#include "braid/spec/model_shape.h"
 
 namespace braid {
 namespace {
@@ -21,8 +22,8 @@ std::vector<CrossRule> model_rules() {
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
       {{"model.rope_scaling", "model.family"},
-       [](const View& at) { return !scaled(at) || at.spec.model.family == ModelFamily::Llama; },
-       [](const View&) { return std::string("must be \"none\" when model.family is \"gpt2\""); }},
+       [](const View& at) { return !scaled(at) || traits_of(at.spec.model.family).positions == PositionKind::Rotary; },
+       [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},
       {{"model.rope_high_frequency", "model.rope_low_frequency", "model.rope_scaling"},
        [](const View& at) {
          return !scaled(at) || at.spec.model.rope_high_frequency > at.spec.model.rope_low_frequency;

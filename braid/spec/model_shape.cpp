@@ -1,7 +1,16 @@
-// Defaults that depend on the family.
+// Families, and defaults that depend on them.
 #include "braid/spec/model_shape.h"
 
 namespace braid {
+
+FamilyTraits traits_of(ModelFamily family) {
+  static constexpr FamilyTraits kFamilies[] = {
+      {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned},  // gpt2
+      {FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary},       // llama
+  };
+  static_assert(std::size(kFamilies) == words(ModelFamily()).size());
+  return kFamilies[static_cast<int>(family)];
+}
 
 int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_heads : spec.heads; }
 
@@ -9,7 +18,7 @@ int head_width(const ModelSpec& spec) { return spec.width / spec.heads; }
 
 int ffn_width(const ModelSpec& spec) {
   if (spec.ffn > 0) return spec.ffn;
-  if (spec.family == ModelFamily::Gpt2) return 4 * spec.width;
+  if (traits_of(spec.family).feed_forward == FeedForward::Plain) return 4 * spec.width;
   constexpr int kMultiple = 64;
   const int64_t wanted = (int64_t{8} * spec.width + 2) / 3;
   return static_cast<int>((wanted + kMultiple - 1) / kMultiple * kMultiple);

@@ -2,10 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 
 #include "braid/spec/model_spec.h"
 
 namespace braid {
+
+// What is asked of a family's blocks, by its row in model_shape.cpp.
+enum class FeedForward { Plain, Gated };     // two matrices, in and out; or three, gate, up and down
+enum class KeyHeads { OfEachHead, Shared };  // Shared: by groups of heads, where model.kv_heads says so
+enum class PositionKind { Learned, Rotary };
+struct FamilyTraits {
+  FeedForward feed_forward;
+  KeyHeads key_heads;
+  PositionKind positions;
+};
+FamilyTraits traits_of(ModelFamily family);
 
 // model.kv_heads, or model.heads where it is 0.
 int num_kv_heads(const ModelSpec& spec);

@@ -100,7 +100,7 @@ void BlockExecutor::forward(int stage, int micro) {
   InFlight& flight = in_flight_[{stage, micro}];
   flight.passage = Passage(microbatch);
   flight.output = model_.segments(stage).forward(std::exchange(flight.input, {}), flight.passage).detach();
-  if (model_.groups().at[Axis::Tensor] == 0) auxiliaries_.add(micro, flight.passage.take_auxiliaries());
+  if (model_.groups().speaks()) auxiliaries_.add(micro, flight.passage.take_auxiliaries());
   if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
 }
 

@@ -34,6 +34,8 @@ struct RankGroups {
   // without each other.
   Communicator* step_report = &world;
 
+  // Whether this rank tells what all ranks of its tensor axis know.
+  bool speaks() const { return at[Axis::Tensor] == 0; }
   // Whether this rank is the one of its mirrored pair that speaks for their parameters.
   bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };

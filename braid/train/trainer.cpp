@@ -175,7 +175,7 @@ double Trainer::evaluate() {
 std::vector<double> Trainer::told(const Pass& pass, const Communicator& ranks, const std::vector<double>& own) const {
   const bool all = ranks.size() == groups_->world.size();
   std::vector<double> placed(all ? pass.batches.num_global_microbatches() : pass.batches.num_microbatches());
-  if (groups_->at[Axis::Tensor] != 0) return placed;
+  if (!groups_->speaks()) return placed;
   std::copy(own.begin(), own.end(), placed.begin() + (all ? pass.batches.global_micro(0) : 0));
   return placed;
 }
@@ -185,7 +185,7 @@ OwnNumbers Trainer::own_numbers() const {
   const BlockExecutor& executor = training_->executor;
   OwnNumbers own{told(*training_, ranks, executor.losses()), busy_row(spans_, memory()), 0, executor.auxiliaries()};
   for (auto& [name, losses] : own.auxiliaries.losses) losses = told(*training_, ranks, losses);
-  if (groups_->at[Axis::Tensor] == 0) own.sample_hash = executor.sample_hash();
+  if (groups_->speaks()) own.sample_hash = executor.sample_hash();
   return own;
 }
 

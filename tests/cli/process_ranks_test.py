@@ -100,6 +100,7 @@ class ProcessRanks(TinyRun):
         ranks = ranks_of(process)
         for number in [*ranks.values(), process.pid]:
             os.kill(number, signal.SIGTERM)
+            time.sleep(0.05)  # one after the other, within the time of one event
         _, told = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 143, told)
         self.assertEqual(told, "braid: SIGTERM after the last step: all is saved\n")

@@ -57,6 +57,17 @@ TEST(ModulePipeline, FunctionsThatDrawAreRefusedWhenTheyAreFirstRun) {
   EXPECT_NE(said.find("layers.noise = aten::bernoulli_: draws"), std::string::npos) << said;
 }
 
+TEST(ModulePipeline, AWayOfKeepingInStepNeedsRanksToBeInStepWith) {
+  LayerList layers;
+  layers.add("first", Linear(2, 2)).add("last", Linear(2, 2));
+  const std::string said = refusal([&] {
+    run_ranks(
+        2, [&](Communicator& pipe) { ModulePipeline(layers, pipe, {.schedule = gpipe(2, 2), .sync = {.zero = 1}}); });
+  });
+  EXPECT_NE(said.find("sync = given: needs the ranks to be kept in step with, Options::data"), std::string::npos)
+      << said;
+}
+
 TEST(ModulePipeline, AScheduleThatCannotRunAndAModuleOfTwoRanksAreToldTogether) {
   Linear shared(2, 2);
   LayerList layers;
