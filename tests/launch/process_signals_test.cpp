@@ -35,11 +35,15 @@ int status_of(pid_t process) {
   return status;
 }
 
+// Once is enough: it may be over when somebody looks again.
 template <class Condition>
 bool comes_true(const Condition& condition) {
   const double begin = now_seconds();
-  while (!condition() && now_seconds() - begin < kSoon) std::this_thread::yield();
-  return condition();
+  while (!condition()) {
+    if (now_seconds() - begin > kSoon) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 void reap_any(int) {
