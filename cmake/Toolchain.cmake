@@ -9,11 +9,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options($<${cxx_only}:-march=x86-64-v3>)
 endif()
 
-# Since g++ 13 it is part of -O2. Tests compile at -O1, and a precompiled header is used only where such options are the same.
+# Since g++ 13 both are part of -O2. Tests compile at -O1, and a precompiled header is used only where such options are the same.
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-munroll-only-small-loops BRAID_UNROLLS_SMALL_LOOPS)
 if(BRAID_UNROLLS_SMALL_LOOPS)
-  add_compile_options($<${cxx_only}:-munroll-only-small-loops>)
+  add_compile_options($<${cxx_only}:-munroll-only-small-loops> $<${cxx_only}:-mvzeroupper>)
 endif()
 
 find_program(BRAID_CCACHE ccache)
