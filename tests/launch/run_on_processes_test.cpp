@@ -18,8 +18,8 @@
 #include "braid/train/run.h"
 #include "braid/train/stage_profile.h"
 #include "tests/launch/forked.h"
-#include "tests/support/scratch_folder.h"
 #include "tests/support/shared_array.h"
+#include "tests/support/text_folder.h"
 
 namespace braid::launch_tests::run_on_processes_test {
 namespace {
@@ -53,16 +53,8 @@ class Listener final : public RunObserver {
   SharedArray<int> process;
 };
 
-class RunOnProcesses : public ScratchFolder {
+class RunOnProcesses : public TextFolder {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(path("text"));
-    for (int i = 0; i < 8; ++i) {
-      std::string text;
-      for (int line = 0; line < 20; ++line) text += cat(i, " quick brown foxes\n");
-      write(path(cat("text/", i, ".txt")), text);
-    }
-  }
   RunSpec spec(const std::string& out, RanksAs ranks) const {
     RunSpec spec;
     spec.model = {.layers = 4, .heads = 2, .width = 16, .context = 16};

@@ -41,6 +41,22 @@ void show(DeferredBatchNorm& norm, const at::Tensor& x, const std::vector<int64_
   norm->end_step(data);
 }
 
+// Of the twelve rows of x eight are one data rank's, in two microbatches, and four the other's: both end with the
+// statistics of `whole`.
+void expect_shared(std::vector<DeferredBatchNorm>& replicas, const at::Tensor& x, const BatchNorm2d& whole) {
+  run_ranks(2, [&](Communicator& data) {
+    if (data.rank() == 0) {
+      show(replicas[0], x.narrow(0, 0, 8), {5, 3}, data);
+    } else {
+      show(replicas[1], x.narrow(0, 8, 4), {4}, data);
+    }
+  });
+  for (auto& replica : replicas) {
+    expect_close(replica->state().running_mean, whole->running_mean);
+    expect_close(replica->state().running_var, whole->running_var);
+  }
+}
+
 TEST(DeferredBatchNorm, RunningStatisticsAreThoseOfTheWholeMinibatch) {
   for (const std::optional<double> momentum : {std::optional<double>(0.1), std::optional<double>()}) {
     BatchNorm2d whole(BatchNormOptions(3).momentum(momentum));
@@ -70,17 +86,7 @@ TEST(DeferredBatchNorm, DataRanksShareTheirStatistics) {
   whole(x);
   std::vector<DeferredBatchNorm> replicas{DeferredBatchNorm(3), DeferredBatchNorm(3)};
   for (auto& replica : replicas) replica->to(at::kDouble);
-  run_ranks(2, [&](Communicator& data) {
-    if (data.rank() == 0) {
-      show(replicas[0], x.narrow(0, 0, 8), {5, 3}, data);
-    } else {
-      show(replicas[1], x.narrow(0, 8, 4), {4}, data);
-    }
-  });
-  for (auto& replica : replicas) {
-    expect_close(replica->state().running_mean, whole->running_mean);
-    expect_close(replica->state().running_var, whole->running_var);
-  }
+  expect_shared(replicas, x, whole);
 }
 
 TEST(DeferredBatchNorm, ARankInEvaluationModeMovesWithThoseThatTrain) {
@@ -91,17 +97,7 @@ TEST(DeferredBatchNorm, ARankInEvaluationModeMovesWithThoseThatTrain) {
   std::vector<DeferredBatchNorm> replicas{DeferredBatchNorm(3), DeferredBatchNorm(3)};
   for (auto& replica : replicas) replica->to(at::kDouble);
   replicas[1]->eval();
-  run_ranks(2, [&](Communicator& data) {
-    if (data.rank() == 0) {
-      show(replicas[0], x.narrow(0, 0, 8), {5, 3}, data);
-    } else {
-      show(replicas[1], x.narrow(0, 8, 4), {4}, data);
-    }
-  });
-  for (auto& replica : replicas) {
-    expect_close(replica->state().running_mean, whole->running_mean);
-    expect_close(replica->state().running_var, whole->running_var);
-  }
+  expect_shared(replicas, x, whole);
 }
 
 TEST(DeferredBatchNorm, MicrobatchesOfAStepThatFailedDoNotCount) {

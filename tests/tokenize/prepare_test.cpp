@@ -12,21 +12,12 @@
 #include "braid/tokenize/text_corpus.h"
 #include "tests/support/sample_stream.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/tokenize/drawn_tokens.h"
 #include "tests/tokenize/dying_file_system.h"
 #include "tests/tokenize/prepare_requests.h"
 
 namespace braid::prepare_test {
 namespace {
-
-std::string drawn(const Blend& blend) {
-  std::string text;
-  for (const auto& part : blend) {
-    std::vector<int64_t> tokens(static_cast<size_t>(part.tokens->num_tokens()));
-    part.tokens->read(0, tokens);
-    for (const int64_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
-  }
-  return text;
-}
 
 TEST_F(PrepareTest, KilledAtAnyCallItGoesOnToTheSameBytes) {
   auto what = request({"text", "lines.jsonl"});

@@ -13,6 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/text_check.h"
+#include "tests/tokenize/drawn_tokens.h"
 
 namespace braid::text_corpus_test {
 namespace {
@@ -39,17 +40,6 @@ class TextCorpusTest : public testing::Test {
 
   fs::path folder_;
 };
-
-// Tokens as text, with end-of-text drawn as '|'.
-std::string drawn(const Blend& blend) {
-  std::string text;
-  for (const auto& part : blend) {
-    std::vector<int64_t> tokens(static_cast<size_t>(part.tokens->num_tokens()));
-    part.tokens->read(0, tokens);
-    for (const int64_t token : tokens) text.push_back(token == 256 ? '|' : static_cast<char>(token));
-  }
-  return text;
-}
 
 std::string message(const DataSpec& spec) {
   try {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "braid/base/text.h"
-#include "tests/support/scratch_folder.h"
+#include "tests/support/text_folder.h"
 
 namespace braid::run_test {
 namespace {
@@ -46,16 +46,8 @@ class Listener final : public RunObserver {
   int64_t stop_after_;
 };
 
-class Run : public ScratchFolder {
+class Run : public TextFolder {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(path("text"));
-    for (int i = 0; i < 8; ++i) {
-      std::string text;
-      for (int line = 0; line < 20; ++line) text += cat(i, " quick brown foxes\n");
-      write(path(cat("text/", i, ".txt")), text);
-    }
-  }
   RunSpec spec(const std::string& out) const {
     RunSpec spec;
     spec.model = {.layers = 2, .heads = 2, .width = 16, .context = 16};
