@@ -50,7 +50,7 @@ class ModulePipeline {
     LossFunction loss;  // may be left out where nothing is trained
     LossKind loss_kind = LossKind::Mean;
     std::vector<int> balance = {};  // layers per stage; empty: as even as can be
-    Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one
+    Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one, and no sync
     SyncSpec sync = {};             // how these are kept in step: sums as asked for, sync.zero = 1, local-sgd, diloco
     int64_t first_step = 0;         // the number of the first step, when a training goes on
   };
