@@ -1,11 +1,15 @@
 // Names, and what is removed under them.
 #include "braid/cli/run_folder.h"
 
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
@@ -42,9 +46,21 @@ std::string made(const std::string& path) {
 
 std::string locked_by() { return cat("process ", ::getpid(), " on ", host_name()); }
 
+// Ranks that are processes hold the lock with the command, and end a moment after one that was killed: whoever starts
+// it anew at once is not refused for that.
+int patient_flock(int descriptor, int operation) {
+  constexpr std::chrono::milliseconds kPause(20);
+  int failed = ::flock(descriptor, operation);
+  for (int pauses = 0; failed != 0 && errno == EWOULDBLOCK && pauses < 50; ++pauses) {
+    std::this_thread::sleep_for(kPause);
+    failed = ::flock(descriptor, operation);
+  }
+  return failed;
+}
+
 FileLock lock_of(const std::string& path) {
   try {
-    return FileLock(fs::path(path) / kLock, locked_by());
+    return FileLock(fs::path(path) / kLock, locked_by(), patient_flock);
   } catch (const IoError& error) {
     refuse(path, cat("must be a folder that can be written: ", error.what()));
   }

@@ -1,6 +1,7 @@
 // Spelling to ids. A fault that repeats is told once, with its first cases.
 #include "braid/tokenize/bpe_vocabulary.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "braid/base/text.h"
@@ -10,6 +11,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
+constexpr int64_t kMostHoles = int64_t{1} << 20;  // so that one id cannot ask for the memory of all others
 
 // "3 of them: a, b, c" with at most five named.
 std::string first_few(const std::vector<std::string>& all) {
@@ -35,7 +37,7 @@ void Faults::throw_any() const {
 }
 
 bool BpeVocabulary::take(int64_t id, const std::string& name) {
-  if (id < 0 || id >= kMaxTokens) {
+  if (id < 0 || id >= std::min(kMaxTokens, num_listed_ + kMostHoles)) {
     bad_ids_.push_back(cat(name, " (", id, ")"));
     return false;
   }
@@ -50,6 +52,7 @@ bool BpeVocabulary::take(int64_t id, const std::string& name) {
 void BpeVocabulary::add_tokens(const nlohmann::json& vocab, const std::string& where) {
   if (!vocab.is_object()) return faults_.add(where, "must be an object of tokens and ids");
   id_of_.reserve(vocab.size());
+  num_listed_ = static_cast<int64_t>(vocab.size());
   for (const auto& [name, id] : vocab.items()) {
     if (!id.is_number_integer()) {
       bad_ids_.push_back(name);
@@ -91,7 +94,8 @@ void BpeVocabulary::add_merge_of(const std::string& left, const std::string& rig
 
 BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
   if (!bad_ids_.empty())
-    faults_.add("vocabulary", cat("ids must be distinct whole numbers below 2^24; not so ", first_few(bad_ids_)));
+    faults_.add("vocabulary", cat("ids must be distinct whole numbers below 2^24 that leave at most 2^20 out; not so ",
+                                  first_few(bad_ids_)));
   if (!bad_merges_.empty()) {
     faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
   }

@@ -52,6 +52,7 @@ class BpeVocabulary {
   Faults& faults_;
   std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling
   BpeModel model_;
+  int64_t num_listed_ = 0;  // tokens of add_tokens()
   std::vector<std::string> bad_merges_, bad_ids_;
 };
 

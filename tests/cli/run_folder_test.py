@@ -1,8 +1,10 @@
 """The folder of a run: one owner at a time, nothing of another run beside it, and how a run goes on in it."""
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from braid_binary import SOURCE
@@ -60,6 +62,24 @@ class RunFolder(TinyRun):
         told = self.refused("train.resume=run/step-4", "train.overwrite=true")
         self.assertIn("run/step-4 does not exist", told)
         self.assertIn("run/step-9", told)
+
+    def test_an_owner_that_is_just_ending_is_waited_for(self):
+        (self.path / "run").mkdir()
+        with open(self.path / "run/run.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = self.started("train.steps=1")
+            self.wait_for(process, lambda: self.has_open(process, "run.lock"))
+            time.sleep(0.1)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            _, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, said)
+
+    @staticmethod
+    def has_open(process, name):
+        try:
+            return any(os.readlink(link.path).endswith(name) for link in os.scandir(f"/proc/{process.pid}/fd"))
+        except OSError:
+            return False
 
     def test_overwriting_removes_what_braid_wrote_and_nothing_else(self):
         self.trained("train.sample_prompt=the", "train.sample_tokens=1")

@@ -157,11 +157,13 @@ TEST_F(TokenizerFile, AVocabularyThatDoesNotHoldTogether) {
   json_["model"]["vocab"].erase("a");
   json_["model"]["vocab"].erase("b");
   json_["model"]["vocab"]["twice"] = 5;
+  json_["model"]["vocab"]["far"] = 2000000;
   json_["model"]["merges"] = Json::array({Json::array({"q", "zz"}), "one two three", 7});
   json_["added_tokens"] = Json::array({{{"id", -1}, {"content", "<x>"}}});
   EXPECT_EQ(faults(),
             (Strings{"model.merges: 1 are neither \"left right\" nor [left, right]",
-                     "vocabulary: ids must be distinct whole numbers below 2^24; not so 2: twice (5, taken), <x> (-1)",
+                     "vocabulary: ids must be distinct whole numbers below 2^24 that leave at most 2^20 out; not so 3: "
+                     "far (2000000), twice (5, taken), <x> (-1)",
                      "merges: both sides and the result must be tokens; not so 2: \"q zz\", \"one two three\"",
                      "vocabulary: must have a token for every byte (byte level); missing 2: 97, 98"}));
 }

@@ -1,0 +1,149 @@
+"""Runs that are killed at random moments, and at the calls of a save, end as if nothing had happened: the same bits in
+weights and optimizer, the same samples, nothing left behind. 20 kills, or with BRAID_FULL=1 a thousand and every call.
+
+With BRAID_CHAOS_REPORT=FILE the counts are written there as a table."""
+import collections
+import itertools
+import os
+import pathlib
+import random
+import re
+import shutil
+import tempfile
+import unittest
+
+from survivor import STEPS, Survivor
+
+FULL = "BRAID_FULL" in os.environ
+KILLS = 1000 if FULL else 20
+PROCESSES = "run.ranks=processes"
+ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
+LAYOUTS = {
+    "one rank": [],
+    "data 2": ["mesh.data=2"],
+    "pipe 2": ["mesh.pipe=2", "pipeline.schedule=1f1b"],
+    "tensor 2": ["mesh.tensor=2"],
+    "zero 3": ["mesh.data=2", "sync.zero=3"],
+    "zb-v": ["mesh.pipe=2", "pipeline.schedule=zb-v", "model.layers=4"],
+    "zero 1, pipe 2": ["mesh.data=2", "mesh.pipe=2", "sync.zero=1", "train.microbatch=1"],
+}
+
+
+def chosen(all_of_them, most):
+    """Spread evenly over the list; all of it in a full run."""
+    if FULL or len(all_of_them) <= most:
+        return list(all_of_them)
+    return [all_of_them[i * len(all_of_them) // most] for i in range(most)]
+
+
+def kind(call):
+    """A call without what differs from save to save: "pwrite model.safetensors"."""
+    name, place = call.split(" ", 1)
+    place = re.sub(r"\S*/step-[0-9]+", "step", place)
+    return f"{name} {re.sub(r'[.]tmp[.][^/ ]*', '.tmp', place)}"
+
+
+class Chaos(unittest.TestCase):
+    counts = collections.Counter()
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.references = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        if "BRAID_CHAOS_REPORT" in os.environ:
+            rows = [f"| {what} | {count} |" for what, count in sorted(cls.counts.items())]
+            pathlib.Path(os.environ["BRAID_CHAOS_REPORT"]).write_text(
+                "\n".join(["| what was struck | kills |", "|---|---|", *rows]) + "\n")
+
+    def survivor(self, name, words, after=None):
+        return Survivor(self.folder / name.replace(" ", "_").replace(",", ""), words, after)
+
+    def reference(self, layout):
+        """The layout's run to which nothing happens."""
+        if layout not in self.references:
+            self.references[layout] = self.survivor(f"reference {layout}", LAYOUTS[layout])
+            self.references[layout].finish()
+        return self.references[layout]
+
+    def half_way(self, layout, ranks, name):
+        """The same run in the middle, where two saves are still to come."""
+        reference = self.reference(layout)
+        run = self.survivor(name, LAYOUTS[layout] + ranks, reference)
+        run.go_back(STEPS - 4)
+        return run
+
+    def calls(self, layout, ranks):
+        """What the rest of that run asks of the file system."""
+        run = self.half_way(layout, ranks, f"calls {layout}")
+        calls = run.calls()
+        shutil.rmtree(run.path)
+        return calls
+
+    def expect_the_same_end(self, run, layout):
+        run.finish()
+        wanted, found = self.reference(layout).state(), run.state()
+        for what in wanted:
+            self.assertEqual(found[what], wanted[what], f"{layout}: {what}")
+        self.assertEqual(run.leftovers(), [])
+        shutil.rmtree(run.path)
+
+    def test_killed_at_random_moments(self):
+        draw = random.Random(1)
+        variants = chosen([(layout, ranks) for ranks in ([PROCESSES], []) for layout in LAYOUTS], 4)
+        kills = KILLS // 2 // len(variants)
+        for number, (layout, ranks) in enumerate(variants):
+            with self.subTest(layout=layout, ranks=ranks):
+                done, run = 0, self.survivor(f"random {number}", LAYOUTS[layout] + ranks)
+                while done < kills:
+                    step = run.saved_step() + draw.randint(1, 4)
+                    if step >= STEPS:
+                        self.expect_the_same_end(run, layout)
+                        run = self.survivor(f"random {number}", LAYOUTS[layout] + ranks)
+                        continue
+                    whom = draw.choice(["rank", "run"]) if ranks else "run"
+                    struck = run.strike_in_step(step, draw, whom)
+                    self.counts[f"{whom}, at a random moment, {layout}"] += struck
+                    done += struck
+                self.expect_the_same_end(run, layout)
+
+    def test_killed_at_the_calls_of_a_save(self):
+        variants = [("zero 3", [PROCESSES], "kill"), ("pipe 2", [], "kill"), ("zero 3", [PROCESSES], "kill-run"),
+                    ("one rank", [], "kill"), ("tensor 2", [PROCESSES], "kill")]
+        for layout, ranks, fault in chosen(variants, 2):
+            calls = self.calls(layout, ranks)
+            kinds = {}  # the first call of each kind: the named points of a save
+            for number, call in enumerate(calls, 1):
+                kinds.setdefault(kind(call), number)
+            for number in range(1, len(calls) + 1) if FULL else chosen(sorted(kinds.values()), KILLS // 4):
+                what = kind(calls[number - 1])
+                with self.subTest(layout=layout, call=number, kind=what, fault=fault):
+                    run = self.half_way(layout, ranks, f"struck {layout} {fault} {number}")
+                    code, said = run.strike_call(number, fault)
+                    self.assertIn(code, (3, -9), said)
+                    self.counts[f"{'rank' if ranks and fault == 'kill' else 'run'}, {what}"] += 1
+                    self.expect_the_same_end(run, layout)
+
+    def test_errors_of_the_disk_are_told_and_survived(self):
+        for layout, ranks in chosen([("zero 3", [PROCESSES]), ("one rank", []), ("pipe 2", [])], 1):
+            calls = self.calls(layout, ranks)
+            saves = [number for number, call in enumerate(calls, 1) if not call.startswith(("unlink", "rmdir"))]
+            for number, (fault, words) in itertools.product(chosen(saves, 3), ERRORS.items()):
+                with self.subTest(layout=layout, call=number, kind=kind(calls[number - 1]), fault=fault):
+                    run = self.half_way(layout, ranks, f"error {layout} {fault} {number}")
+                    before = {path.name for path in run.checkpoints()}
+                    code, said = run.strike_call(number, fault)
+                    self.assertEqual(code, 3, said)
+                    self.assertRegex(said, f"step-.*{words}")
+                    self.assertLessEqual(before, {path.name for path in run.checkpoints()})
+                    self.assertEqual(run.leftovers(), [], "a save that fails removes what it wrote")
+                    self.counts[f"{fault}, {kind(calls[number - 1])}"] += 1
+                    self.expect_the_same_end(run, layout)
+
+
+if __name__ == "__main__":
+    unittest.main()
