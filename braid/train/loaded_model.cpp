@@ -70,6 +70,11 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::stri
   return tokenizer;
 }
 
+RanksAs saved_ranks(const std::string& directory) {
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  return info.config_toml.empty() ? RanksAs::Threads : saved_spec(info, directory).run.ranks;
+}
+
 LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
     : spec_(load.spec), groups_(DeviceMesh(spec_.mesh), StageLayout::single(), world), model_(spec_, groups_) {
   const c10::AutoGradMode no_grad(false);

@@ -29,6 +29,9 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::stri
 // What the one saved with the weights is called, or `name`.
 std::string tokenizer_place(const ModelToLoad& load, const std::string& name);
 
+// As the run that wrote the checkpoint started its ranks.
+RanksAs saved_ranks(const std::string& directory);
+
 class LoadedModel {
  public:
   // `world` has one rank, which calls this. Throws RunError for weights not finite or too large to compute with.
