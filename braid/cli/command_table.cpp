@@ -12,6 +12,7 @@ const Command& braid_commands() {
 #ifdef BRAID_TORCH
           {"train", "train a language model as a configuration file says", train_command},
           {"sample", "generate text from a checkpoint", sample_command},
+          {"evaluate", "measure a checkpoint's loss on text", evaluate_command},
           {"bench",
            "time training on this machine: how it scales with ranks",
            nullptr,

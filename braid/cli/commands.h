@@ -30,6 +30,7 @@ int train_bpe_command(const Words& words);  // of braid data
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);
+int evaluate_command(const Words& words);
 int scaling_command(const Words& words);  // of braid bench
 #endif
 

@@ -63,6 +63,10 @@ CLI::Validator share() {
   });
 }
 
+CLI::Validator not_empty() {
+  return rule([](std::string& word) -> std::string { return word.empty() ? "must not be empty" : ""; });
+}
+
 CLI::Validator one_of(std::vector<std::string> words) {
   return rule([words = std::move(words)](std::string& word) -> std::string {
     if (std::find(words.begin(), words.end(), word) != words.end()) return "";

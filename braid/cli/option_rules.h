@@ -19,6 +19,9 @@ CLI::Validator not_negative();
 // A number above 0 and at most 1.
 CLI::Validator share();
 
+// Any word with a character.
+CLI::Validator not_empty();
+
 CLI::Validator one_of(std::vector<std::string> words);
 
 }  // namespace braid

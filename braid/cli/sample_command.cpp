@@ -1,46 +1,54 @@
 // braid sample: text from a checkpoint.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <iostream>
 #include <limits>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/base/utf8.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
-#include "braid/cli/named_checkpoint.h"
+#include "braid/cli/model_options.h"
 #include "braid/cli/option_rules.h"
+#include "braid/cli/sample_printer.h"
+#include "braid/cli/sample_prompts.h"
 #include "braid/train/generate.h"
-#include "braid/train/resume.h"
+#include "braid/train/loaded_model.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxThreads = 256, kMost = std::numeric_limits<int>::max();
-constexpr size_t kMostOfPrompt = 16 << 20;  // bytes, far above any model's context
-constexpr size_t kMostOfFault = 20'000;     // bytes shown
-constexpr const char* kStandardInput = "-";
+constexpr int kMost = std::numeric_limits<int>::max(), kMostTexts = 4096;  // kMostTexts: at once
+
+enum class Speed { Untold, Told };
 
 struct SampleRequest {
-  std::string checkpoint;
+  ModelOptions model;
+  PromptWords prompts;
   GenerateOptions options;
+  SampleForm form = SampleForm::Text;
+  Speed speed = Speed::Untold;
 };
 
-void add_sample_options(CLI::App& app, SampleRequest& request) {
-  GenerateOptions& options = request.options;
-  app.add_option("CHECKPOINT", request.checkpoint,
-                 "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest in it")
-      ->required();
-  app.add_option("--prompt", options.prompt,
-                 "text to continue; - reads it from standard input; without it, a document starts");
-  app.add_option("--tokens", options.num_tokens, "tokens to generate at most")
+void add_prompt_options(CLI::App& app, SampleRequest& request) {
+  add_checkpoint(app, request.model);
+  app.add_option("--prompt", request.prompts.given,
+                 "text to continue; - reads it from standard input; without any, a document starts; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--prompts", request.prompts.file,
+                 "a file with a prompt on each line; of .jsonl, in the string \"prompt\"");
+  app.add_option("--num-samples", request.options.num_samples, "texts for each prompt")
       ->check(whole_number(1, kMost))
       ->capture_default_str();
+}
+
+void add_choice_options(CLI::App& app, GenerateOptions& options) {
+  app.add_option("--tokens", options.num_tokens, "tokens to generate at most, for each text")
+      ->check(whole_number(1, kMost))
+      ->capture_default_str();
+  app.add_option("--stop", options.stops, "the text ends before this; repeatable")
+      ->allow_extra_args(false)
+      ->check(not_empty());
   app.add_option("--temperature", options.temperature, "0: always the most likely token")
       ->check(not_negative())
       ->capture_default_str();
@@ -54,28 +62,25 @@ void add_sample_options(CLI::App& app, SampleRequest& request) {
   app.add_option("--seed", options.seed, "the same seed gives the same text")
       ->check(natural_number())
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "0: as many as suit the model")
-      ->check(whole_number(0, kMaxThreads))
-      ->capture_default_str();
-  app.add_option("--tokenizer", options.tokenizer,
-                 "bytes, a tokenizer.json, or a folder with it, in place of the checkpoint's own");
 }
 
-// As it is: a last line break is part of the prompt. A stream would take an error for the end.
-std::string standard_input() {
-  std::string text(kMostOfPrompt + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(STDIN_FILENO, text.data() + size, text.size() - size);
-    if (got == 0) break;
-    if (got < 0 && errno != EINTR) throw IoError("standard input", -1, cat("cannot be read: ", std::strerror(errno)));
-    if (got > 0) size += static_cast<size_t>(got);
-  }
-  text.resize(size);
-  if (text.size() > kMostOfPrompt) {
-    throw ConfigError({{"--prompt", kStandardInput, cat("must be at most ", kMostOfPrompt, " bytes"), ""}});
-  }
-  return text;
+void add_computing_options(CLI::App& app, SampleRequest& request) {
+  GenerateOptions& options = request.options;
+  app.add_flag_callback(
+      "--greedy", [] {}, "always the most likely token, as --temperature 0");
+  app.add_option("--batch", options.batch, "texts in work at once; they do not depend on it")
+      ->check(whole_number(1, kMostTexts))
+      ->capture_default_str();
+  add_model_options(app, request.model);
+  app.add_flag_callback(
+      "--json", [&request] { request.form = SampleForm::JsonLines; }, "a line of JSON for each text, as it ends");
+  app.add_flag_callback(
+      "--speed", [&request] { request.speed = Speed::Told; }, "tokens per second at the end, on standard error");
+}
+
+void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) {
+  if (app.count("--greedy") == 0 || app.count("--temperature") == 0) return;
+  throw ConfigError({{"--temperature", exact(request.options.temperature), "must be left out beside --greedy", ""}});
 }
 
 // The configuration's key for a tokenizer is this command's option.
@@ -87,49 +92,43 @@ std::string standard_input() {
   throw ConfigError(std::move(problems));
 }
 
-// As the run that wrote the checkpoint started its ranks.
-RanksAs saved_ranks(const std::string& directory) {
-  const CheckpointInfo info = read_checkpoint_info(directory);
-  return info.config_toml.empty() ? RanksAs::Threads : saved_spec(info, directory).run.ranks;
+void tell(const GenerationSpeed& speed) {
+  const auto rate = [](int64_t tokens, double seconds) {
+    return seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : std::string("-");
+  };
+  std::cerr << "read " << speed.prompt_tokens << " tokens, " << rate(speed.prompt_tokens, speed.prompt_seconds)
+            << " tokens/s; then took " << speed.new_tokens << " one by one, "
+            << rate(speed.new_tokens, speed.new_seconds) << " tokens/s" << std::endl;
 }
 
-// Shows the continuation as it comes, and returns it.
-std::string shown_continuation(const std::string& directory, const GenerateOptions& options) {
-  WholeCharacters text;
-  std::string prompt = text.add(options.prompt);  // shown when there is something behind it
-  return generate(directory, options, [&](const std::string& piece) {
-    if (!piece.empty()) std::cout << std::exchange(prompt, "") << text.add(piece) << std::flush;
-  });
-}
-
-// What is not shown yet. The continuation may have been shown by another process, so all is put together anew.
-std::string rest(const std::string& prompt, const std::string& continuation) {
-  WholeCharacters text;
-  const std::string begin = text.add(prompt);
-  text.add(continuation);
-  return (continuation.empty() ? begin : "") + text.end();
+void show_texts(const std::string& directory, SampleRequest& request) {
+  const std::vector<std::string> prompts = read_prompts(request.prompts);
+  request.options.ranks = saved_ranks(directory);
+  SamplePrinter printer(prompts, request.options.num_samples, request.form);
+  const Generation made = generate_all(directory, prompts, request.options, printer.listener());
+  printer.show_rest(made);
+  if (request.speed == Speed::Told) tell(made.speed);
 }
 
 }  // namespace
 
 int sample_command(const Words& words) {
-  CLI::App app("Continues a prompt with the weights of a checkpoint.", "braid sample");
+  CLI::App app("Continues prompts with the weights of a checkpoint.", "braid sample");
   SampleRequest request;
-  add_sample_options(app, request);
+  add_prompt_options(app, request);
+  add_choice_options(app, request.options);
+  add_computing_options(app, request);
   if (const auto code = parse_words(app, words)) return *code;
-  GenerateOptions& options = request.options;
-
-  const CheckpointName name{"CHECKPOINT", request.checkpoint, request.checkpoint};
-  const std::string directory = named_checkpoint(name, [](const std::string& fault) {
-    std::cerr << "braid: passed over " << printable(fault, kMostOfFault) << "\n";
-  });
-  if (options.prompt == kStandardInput) options.prompt = standard_input();
+  refuse_two_temperatures(app, request);
+  if (app.count("--greedy") > 0) request.options.temperature = 0;
+  request.options.threads = request.model.threads;
+  request.options.tokenizer = request.model.tokenizer;
+  request.options.dtype = request.model.chosen_dtype();
+  const std::string directory = checkpoint_directory(request.model);
   try {
-    options.ranks = saved_ranks(directory);
-    const std::string continuation = shown_continuation(directory, options);
-    std::cout << rest(options.prompt, continuation) << std::endl;
+    show_texts(directory, request);
   } catch (const ConfigError& error) {
-    if (options.tokenizer.empty()) throw;
+    if (request.options.tokenizer.empty()) throw;
     throw_with_option(error);
   }
   return 0;

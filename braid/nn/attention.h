@@ -25,10 +25,13 @@ class Attention {
   Attention(const Options& options, const RankContext& rank)
       : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank), keep_(rank.keep) {}
   // btc, summed over the tensor ranks and the same on all of them. With microbatch.documents_bt a token sees its own
-  // document only, which lies in one run; its rotary place remains the one in the sequence. Throws CommError.
+  // document only, which lies in one run; its rotary place remains the one in the sequence. With microbatch.cache keys
+  // and values go there, and tokens see those that are there. Throws CommError.
   at::Tensor forward(const Activation& x_btc, const Microbatch& microbatch) const;
 
  private:
+  at::Tensor cached_forward(const at::Tensor& qkv_btf, const Microbatch& microbatch) const;
+
   Options options_;
   ColumnParallelLinear qkv_;
   RowParallelLinear projection_;

@@ -17,6 +17,8 @@
 
 namespace braid {
 
+class KeyValueCache;
+
 // What layers leave in the graph for backward. The numbers are the same.
 enum class Keep {
   Everything,  // all that backward reads
@@ -37,7 +39,8 @@ struct Microbatch {
   uint64_t dropout_key = 0;  // same for the same global microbatch and step on every mesh
   bool training = true;      // false: no dropout, nothing is queued (the caller holds a NoGradGuard)
   at::Tensor tokens_bt;      // int64
-  at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss
+  at::Tensor targets_bt;     // int64; undefined: the last block returns logits instead of a loss. Of evaluations
+                             // perhaps fewer than tokens: the loss is of the last tokens, as many as there are targets
   at::Tensor documents_bt;  // int64, which document of its sequence a token is of, 0, 1, ..; undefined: no mask. On the
                             // CPU always: it decides which products are formed
   double loss_gradient = 1;  // the gradient with which the loss's backward will be seeded
@@ -45,6 +48,9 @@ struct Microbatch {
   // Where blocks hand in auxiliary losses and counts. There in every run of a microbatch that is trained on, second
   // runs for backward included, whose counts nobody reads; null where nobody asks, as in evaluation.
   Auxiliaries* auxiliaries = nullptr;
+  // Of generation, on CPUs and without gradients; else null. The tokens are those of the forward that it has at hand:
+  // they follow on what it holds, and the head gives logits of each sequence's last token alone.
+  KeyValueCache* cache = nullptr;
 };
 
 class Block {

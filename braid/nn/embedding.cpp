@@ -76,4 +76,8 @@ at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight) {
   return AddPositions::apply(x_btc, weight.param.param->data, weight);
 }
 
+at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n) {
+  return x_btc.add_(weight_tc.index_select(0, places_n).view(x_btc.sizes()));
+}
+
 }  // namespace braid

@@ -25,5 +25,7 @@ class VocabParallelEmbedding {
 
 // x_btc += weight[:t], in place; weight: [at least t, c], replicated. Nothing may have saved x.
 at::Tensor add_positions_(const at::Tensor& x_btc, const GradTarget& weight);
+// The same without autograd, where token i of all b x t is at place places_n[i] of weight_tc.
+at::Tensor add_positions_at_(const at::Tensor& x_btc, const at::Tensor& weight_tc, const at::Tensor& places_n);
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 #include "braid/nn/attention.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
+#include "braid/nn/key_value_cache.h"
 #include "braid/nn/language_head.h"
 #include "braid/nn/layer_norm.h"
 #include "braid/nn/mlp.h"
@@ -25,6 +26,7 @@ class Gpt2Embedding final : public Block {
 
   at::Tensor forward(const at::Tensor&, const Microbatch& microbatch) override {
     const at::Tensor x_btc = tokens_.forward(microbatch);
+    if (microbatch.cache) return add_positions_at_(x_btc, positions_.param->data, microbatch.cache->places_n());
     return dropout_.forward(add_positions_(x_btc, {&rank_.weight_grads, positions_, microbatch.micro}), microbatch);
   }
 

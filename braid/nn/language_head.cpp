@@ -149,18 +149,27 @@ struct ChunkedLoss : Function<ChunkedLoss> {
   }
 };
 
+// The last `count` tokens of each sequence; x itself where these are all.
+at::Tensor last_of(const at::Tensor& x_btc, int64_t count) {
+  const int64_t t = x_btc.size(1);
+  return count == t ? x_btc : x_btc.narrow(1, t - count, count);
+}
+
 }  // namespace
 
-at::Tensor LanguageHead::logits(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  const at::Tensor logits_btv = linear(x_btc, {options_.weight, nullptr, &rank_.weight_grads, microbatch.micro});
+at::Tensor LanguageHead::logits(const at::Tensor& all_btc, const Microbatch& microbatch) const {
+  const at::Tensor x_btc = microbatch.cache ? last_of(all_btc, 1) : all_btc;
+  const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro, rows_of(x_btc, microbatch)};
+  const at::Tensor logits_btv = linear(x_btc, call);
   const int64_t padding = logits_btv.size(-1) - range_.real;
   logits_btv.narrow(-1, range_.real, padding).fill_(-std::numeric_limits<double>::infinity());
   return logits_btv;
 }
 
 at::Tensor LanguageHead::forward(const at::Tensor& x_btc, const Microbatch& microbatch) const {
-  const at::Tensor x = copy_to(x_btc, rank_.tensor);
-  if (!microbatch.targets_bt.defined()) return logits(x, microbatch);
+  const at::Tensor all = copy_to(x_btc, rank_.tensor);
+  if (!microbatch.targets_bt.defined()) return logits(all, microbatch);
+  const at::Tensor x = last_of(all, microbatch.targets_bt.size(-1));
   const at::Tensor& weight_vc = options_.weight.param->data;
   const bool gradients = c10::GradMode::is_enabled();
   const at::Tensor targets_n = checked_targets(microbatch.targets_bt, range_);

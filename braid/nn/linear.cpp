@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/row_product.h"
 
 namespace braid {
 namespace {
@@ -84,7 +85,14 @@ struct AddBias : Function<AddBias> {
 
 }  // namespace
 
+Rows rows_of(const at::Tensor& x, const Microbatch& microbatch) {
+  return microbatch.cache && x.size(-2) == 1 ? Rows::Each : Rows::Together;
+}
+
 at::Tensor linear(const Activation& x, const LinearCall& call) {
+  if (call.rows == Rows::Each) {
+    return kernels::row_product(x.value.contiguous(), call.weight.param->data, call.bias ? call.bias->data : at::Tensor());
+  }
   return Linear::apply(x.value, call.weight.param->data, LinearState{call, x.again});
 }
 

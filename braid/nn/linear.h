@@ -11,11 +11,19 @@
 
 namespace braid {
 
+enum class Rows {
+  Together,  // by LibTorch
+  Each,      // by kernels/row_product.h, without autograd: for the few rows of new tokens in generation
+};
+// Of a layer's input, [.., b, t, i].
+Rows rows_of(const at::Tensor& x, const Microbatch& microbatch);
+
 struct LinearCall {
   ParamUse weight;                  // [o, i]
   const Parameter* bias = nullptr;  // [o], or none
   WeightGradQueue* queue = nullptr;
   int micro = 0;
+  Rows rows = Rows::Together;
 };
 
 // x: any dims, the last is i. Returns the same dims with the last o, contiguous. An x that can be made again (x.again)

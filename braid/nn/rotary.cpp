@@ -80,4 +80,10 @@ at::Tensor Rotary::rotate_(const at::Tensor& x_btf, int64_t num_heads) const {
   return Rotate::apply(x_btf, kernels::Rotation{cos_td_.narrow(0, 0, t), sin_td_.narrow(0, 0, t), num_heads});
 }
 
+void Rotary::rotate_at_(const at::Tensor& x_btf, int64_t num_heads, const at::Tensor& places_n) const {
+  check(x_btf.is_contiguous() && num_heads * head_width_ <= x_btf.size(2), "heads to turn, in rows");
+  const kernels::Rotation turn{cos_td_.index_select(0, places_n), sin_td_.index_select(0, places_n), num_heads};
+  kernels::rotate_(x_btf.view({1, places_n.size(0), x_btf.size(2)}), turn, kernels::Turn::Forward);
+}
+
 }  // namespace braid

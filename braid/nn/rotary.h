@@ -42,6 +42,8 @@ class Rotary {
   // Turns the first `num_heads` heads of d features in every token's row, in place. x_btf: contiguous, no view, f at
   // least num_heads x d, t at most the context. Nothing may have saved x.
   at::Tensor rotate_(const at::Tensor& x_btf, int64_t num_heads) const;
+  // The same without autograd, where token i of all b x t is at place places_n[i], less than the context.
+  void rotate_at_(const at::Tensor& x_btf, int64_t num_heads, const at::Tensor& places_n) const;
 
  private:
   int64_t head_width_;

@@ -11,4 +11,17 @@ namespace braid {
 // Source: Holtzman et al., "The Curious Case of Neural Text Degeneration", section 3.1.
 size_t chosen_place(std::span<const double> probabilities, double top_p, double draw);
 
+struct TokenChoice {
+  double temperature = 0.8;  // finite, at least 0; 0: always the most likely token
+  int top_k = 0;             // choose among the k most likely; 0: among all
+  double top_p = 1;          // and among the most likely of these that have this probability together; above 0, at most 1
+};
+
+// The token that `draw`, uniform in [0, 1), chooses by the model's scores, which are finite. Of equal scores the first
+// is the most likely. Takes a few passes over the scores and sorts those that matter.
+size_t chosen_token(std::span<const double> scores, const TokenChoice& choice, double draw);
+
+// The logarithm of the probability that the scores give `token`, at temperature 1.
+double log_probability(std::span<const double> scores, size_t token);
+
 }  // namespace braid

@@ -1,0 +1,38 @@
+// How braid sample shows texts: one as it comes, several as they end, or as JSON lines.
+// It makes no text. What listener() gives may run in another process, after which show_rest() knows nothing of what it
+// has shown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/base/utf8.h"
+#include "braid/train/generate.h"
+
+namespace braid {
+
+enum class SampleForm { Text, JsonLines };
+
+class SamplePrinter {
+ public:
+  // `prompts` outlives this.
+  SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form);
+
+  GenerationListener listener();
+  // What is not shown yet of a single text; nothing else.
+  void show_rest(const Generation& made) const;
+
+ private:
+  bool streams() const { return form_ == SampleForm::Text && prompts_.size() == 1 && num_samples_ == 1; }
+  void show_piece(const std::string& piece);
+  void show_text(const GeneratedText& text) const;
+  void show_line(const GeneratedText& text) const;
+
+  const std::vector<std::string>& prompts_;
+  int num_samples_;
+  SampleForm form_;
+  WholeCharacters shown_;
+  std::string prompt_;  // not shown yet
+};
+
+}  // namespace braid

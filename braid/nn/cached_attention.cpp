@@ -1,0 +1,105 @@
+// Threads share sequences and heads.
+#include "braid/nn/cached_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "braid/nn/attention_core.h"
+#include "braid/nn/kernels/generation_rows.h"
+#include "braid/nn/kernels/parallel_rows.h"
+
+namespace braid {
+namespace {
+
+using kernels::MathOf;
+
+constexpr int64_t kGrainElements = 1 << 15;  // of keys and values, that are worth a thread
+
+// Rows of new tokens in raw memory, and a layer's cache.
+template <class T>
+struct CachedRows {
+  const T* qkv;  // [n, (h + 2 k) d]
+  T *keys, *values;
+  int64_t heads, kv_heads, width;  // d
+  int64_t blocks, context;         // of a sequence's keys and values
+  const KeyValueCache& cache;
+
+  int64_t sequence(int64_t row) const { return cache.sequences()[static_cast<size_t>(row / cache.num_tokens())]; }
+  int64_t place(int64_t row) const { return cache.places_n().const_data_ptr<int64_t>()[row]; }
+  const T* row_begin(int64_t row) const { return qkv + row * (heads + 2 * kv_heads) * width; }
+  T* keys_of(int64_t row, int64_t head) const {
+    return keys + (sequence(row) * kv_heads + head) * blocks * width * kernels::kKeyBlock;
+  }
+  T* values_of(int64_t row, int64_t head) const {
+    return values + (sequence(row) * kv_heads + head) * context * kernels::value_width(width);
+  }
+};
+
+template <class T>
+void store_row(const CachedRows<T>& a, int64_t row) {
+  const int64_t p = a.place(row), block = kernels::kKeyBlock;
+  for (int64_t head = 0; head < a.kv_heads; ++head) {
+    const T* key = a.row_begin(row) + (a.heads + head) * a.width;
+    T* keys = a.keys_of(row, head) + p / block * a.width * block + p % block;
+    for (int64_t f = 0; f < a.width; ++f) keys[f * block] = key[f];
+    const T* value = key + a.kv_heads * a.width;
+    std::copy(value, value + a.width, a.values_of(row, head) + p * kernels::value_width(a.width));
+  }
+}
+
+// The queries of row item / kv_heads that share key and value head item % kv_heads, into their places of y_nhd.
+template <class T>
+void attend_item(const CachedRows<T>& a, const CachedCall& call, int64_t item, T* y_nhd) {
+  const int64_t row = item / a.kv_heads, head = item % a.kv_heads, group = a.heads / a.kv_heads;
+  const int64_t end = a.place(row) + 1, begin = call.window > 0 ? std::max<int64_t>(0, end - call.window) : 0;
+  std::vector<MathOf<T>> scores(static_cast<size_t>(a.blocks * kernels::kKeyBlock));
+  for (int64_t query = head * group; query < (head + 1) * group; ++query) {
+    kernels::generation_kernels<T>().attend({a.row_begin(row) + query * a.width, a.keys_of(row, head),
+                                             a.values_of(row, head), y_nhd + (row * a.heads + query) * a.width,
+                                             a.width, begin, end,
+                                             static_cast<MathOf<T>>(1 / std::sqrt(static_cast<double>(a.width))),
+                                             scores.data()});
+  }
+}
+
+template <class T>
+void attend_rows(const CachedRows<T>& a, const CachedCall& call, const at::Tensor& y_btf) {
+  const int64_t rows = a.cache.places_n().numel();
+  int64_t longest = 1;
+  for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, a.place(row) + 1);
+  T* y = y_btf.mutable_data_ptr<T>();
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / (2 * longest * a.width));
+  at::parallel_for(0, rows * a.kv_heads, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) attend_item(a, call, item, y);
+  });
+}
+
+}  // namespace
+
+at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, KeyValueCache& cache) {
+  const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
+  check(t == cache.num_tokens() && b == static_cast<int64_t>(cache.sequences().size()), "the forward that was begun");
+  const int64_t width = qkv_btf.size(2) / (h + 2 * k);
+  const KeyValueCache::Layer& layer = cache.layer(call.layer, {k, width, qkv_btf.options()});
+  const bool anew = cache.begins_anew() && t > 1;
+  at::Tensor y_btf = anew ? attention_core(qkv_btf, {h, k, {}, Keep::Everything}).value
+                          : at::empty({b, t, h * width}, qkv_btf.options());
+  kernels::with_type(qkv_btf, [&](auto zero) {
+    using T = decltype(zero);
+    const CachedRows<T> rows{qkv_btf.const_data_ptr<T>(),
+                             layer.keys_skpdp.mutable_data_ptr<T>(),
+                             layer.values_sktd.mutable_data_ptr<T>(),
+                             h,
+                             k,
+                             width,
+                             layer.keys_skpdp.size(2),
+                             layer.values_sktd.size(2),
+                             cache};
+    for (int64_t row = 0; row < b * t; ++row) store_row(rows, row);
+    if (!anew) attend_rows(rows, call, y_btf);
+  });
+  return y_btf;
+}
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// Memory is taken and not touched: what was never written is never read.
+#include "braid/nn/key_value_cache.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/nn/kernels/generation_rows.h"
+
+namespace braid {
+namespace {
+
+int64_t num_key_blocks(int64_t places) { return (places + kernels::kKeyBlock - 1) / kernels::kKeyBlock; }
+
+}  // namespace
+
+KeyValueCache::KeyValueCache(int64_t num_sequences, int64_t context)
+    : context_(context), lengths_(static_cast<size_t>(num_sequences), 0) {
+  check(num_sequences > 0 && context > 0, "a cache has room");
+}
+
+void KeyValueCache::copy(int64_t from, int64_t to) {
+  const int64_t places = length(from);
+  lengths_.at(static_cast<size_t>(to)) = places;
+  if (from == to || places == 0) return;
+  for (auto& [name, layer] : layers_) {
+    for (const auto& [x, count] : {std::pair(layer.keys_skpdp, num_key_blocks(places)), {layer.values_sktd, places}}) {
+      x.select(0, to).narrow(1, 0, count).copy_(x.select(0, from).narrow(1, 0, count));
+    }
+  }
+}
+
+void KeyValueCache::begin(std::vector<int64_t> sequences, int64_t num_tokens) {
+  sequences_ = std::move(sequences);
+  num_tokens_ = num_tokens;
+  places_n_ = at::empty({static_cast<int64_t>(sequences_.size()) * num_tokens}, at::kLong);
+  int64_t* place = places_n_.mutable_data_ptr<int64_t>();
+  for (const int64_t sequence : sequences_) {
+    check(length(sequence) + num_tokens <= context_, "a sequence is no longer than the cache's context");
+    for (int64_t t = 0; t < num_tokens; ++t) *place++ = length(sequence) + t;
+  }
+}
+
+void KeyValueCache::end() {
+  for (const int64_t sequence : sequences_) lengths_.at(static_cast<size_t>(sequence)) += num_tokens_;
+  sequences_.clear();
+}
+
+bool KeyValueCache::begins_anew() const {
+  return std::all_of(sequences_.begin(), sequences_.end(), [&](int64_t sequence) { return length(sequence) == 0; });
+}
+
+const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerShape& shape) {
+  const auto [found, is_new] = layers_.try_emplace(layer);
+  if (!is_new) return found->second;
+  const int64_t sequences = static_cast<int64_t>(lengths_.size()), blocks = num_key_blocks(context_);
+  found->second = {
+      at::empty({sequences, shape.kv_heads, blocks, shape.head_width, kernels::kKeyBlock}, shape.options),
+      at::empty({sequences, shape.kv_heads, context_, kernels::value_width(shape.head_width)}, shape.options)};
+  return found->second;
+}
+
+}  // namespace braid

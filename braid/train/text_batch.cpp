@@ -1,0 +1,163 @@
+// Texts that have nothing in the cache are read one by one, so that no text's bits depend on another; all others take
+// their last tokens in one forward, whose rows are computed each by itself.
+#include "braid/train/text_batch.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/seeds.h"
+#include "braid/base/text.h"
+#include "braid/train/stop_words.h"
+#include "braid/train/token_choice.h"
+
+namespace braid {
+namespace {
+
+// The first text's is what a single one always had.
+uint64_t text_key(uint64_t seed, int number) {
+  return stream_key(seed, number == 0 ? std::string("generate") : cat("generate.", number));
+}
+
+at::Tensor row_of(const std::vector<int>& tokens) {
+  return at::tensor(std::vector<int64_t>(tokens.begin(), tokens.end()), at::kLong).unsqueeze(0);
+}
+
+}  // namespace
+
+struct TextBatch::Text {
+  GeneratedText made;
+  uint64_t key = 0;
+  StopWords stops;
+  int64_t place = 0;        // in the cache
+  std::vector<int> window;  // the tokens that the next ones are chosen by; all but those not read yet are cached
+  at::Tensor scores_v;      // of the token that comes, in float64
+};
+
+TextBatch::TextBatch(const Model& model, const Tokenizer& tokenizer, const GenerateOptions& options)
+    : model_(model), tokenizer_(tokenizer), options_(options) {}
+TextBatch::~TextBatch() = default;
+
+Generation TextBatch::run(const std::vector<std::string>& prompts, const GenerationListener& listener) {
+  listener_ = &listener;
+  num_texts_ = static_cast<int>(prompts.size()) * options_.num_samples;
+  made_ = {};
+  made_.texts.resize(static_cast<size_t>(num_texts_));
+  texts_.resize(static_cast<size_t>(std::min(options_.batch, num_texts_)));
+  cache_ = std::make_unique<KeyValueCache>(static_cast<int64_t>(texts_.size()), model_.context);
+  next_ = 0;
+  while (true) {
+    admit(prompts);
+    std::vector<Text*> long_ones, others;
+    for (const auto& text : texts_) {
+      if (text) (cache_->length(text->place) == 0 ? long_ones : others).push_back(text.get());
+    }
+    if (long_ones.empty() && others.empty()) break;
+    read_long(long_ones);
+    read_last(others);
+    for (Text* text : long_ones) take_token(*text);
+    for (Text* text : others) take_token(*text);
+  }
+  return std::move(made_);
+}
+
+// Gives free places to the texts that are next.
+void TextBatch::admit(const std::vector<std::string>& prompts) {
+  for (size_t place = 0; place < texts_.size() && next_ < num_texts_; ++place) {
+    if (texts_[place]) continue;
+    const int number = next_++, prompt = number / options_.num_samples;
+    auto text = std::make_unique<Text>(
+        Text{{prompt, number % options_.num_samples}, text_key(options_.seed, number), StopWords(options_.stops)});
+    text->place = static_cast<int64_t>(place);
+    text->window = tokenizer_.encode(prompts[static_cast<size_t>(prompt)]);
+    if (text->window.empty()) text->window.push_back(tokenizer_.end_of_text());
+    const auto context = static_cast<size_t>(model_.context);
+    if (text->window.size() > context) text->window.erase(text->window.begin(), text->window.end() - model_.context);
+    cache_->forget(text->place);
+    texts_[place] = std::move(text);
+  }
+}
+
+at::Tensor TextBatch::scores(const at::Tensor& tokens_bt, std::vector<int64_t> places) {
+  Microbatch microbatch;
+  microbatch.training = false;
+  microbatch.tokens_bt = tokens_bt;
+  microbatch.cache = cache_.get();
+  cache_->begin(std::move(places), tokens_bt.size(1));
+  const at::Tensor scores_bv = model_.forward(std::move(microbatch)).select(1, 0).narrow(1, 0, model_.vocab);
+  cache_->end();
+  return scores_bv.to(at::kDouble).contiguous();
+}
+
+// Several texts of one prompt follow each other, and it is read once for all of them.
+void TextBatch::read_long(const std::vector<Text*>& texts) {
+  const double begin = now_seconds();
+  const Text* before = nullptr;
+  for (Text* text : texts) {
+    if (before && before->window == text->window) {
+      cache_->copy(before->place, text->place);
+      text->scores_v = before->scores_v;
+      continue;
+    }
+    text->scores_v = scores(row_of(text->window), {text->place}).select(0, 0);
+    made_.speed.prompt_tokens += static_cast<int64_t>(text->window.size());
+    before = text;
+  }
+  made_.speed.prompt_seconds += now_seconds() - begin;
+}
+
+void TextBatch::read_last(const std::vector<Text*>& texts) {
+  if (texts.empty()) return;
+  const double begin = now_seconds();
+  std::vector<int> tokens;
+  std::vector<int64_t> places;
+  for (const Text* text : texts) {
+    tokens.push_back(text->window.back());
+    places.push_back(text->place);
+  }
+  const at::Tensor scores_bv = scores(row_of(tokens).view({-1, 1}), std::move(places));
+  for (size_t i = 0; i < texts.size(); ++i) texts[i]->scores_v = scores_bv.select(0, static_cast<int64_t>(i));
+  made_.speed.new_tokens += static_cast<int64_t>(texts.size());
+  made_.speed.new_seconds += now_seconds() - begin;
+}
+
+void TextBatch::take_token(Text& text) {
+  GeneratedText& made = text.made;
+  if (!text.scores_v.isfinite().all().item<bool>()) {
+    throw RunError("the model's scores of the next token are not finite");
+  }
+  const std::span<const double> scores(text.scores_v.const_data_ptr<double>(), static_cast<size_t>(model_.vocab));
+  const double draw = uniform(text.key, made.tokens.size());
+  const auto token =
+      static_cast<int>(chosen_token(scores, {options_.temperature, options_.top_k, options_.top_p}, draw));
+  if (listener_->on_end) made.log_probability += log_probability(scores, static_cast<size_t>(token));
+  if (token == tokenizer_.end_of_text() || token >= tokenizer_.vocab()) return end(text, TextEnd::EndOfText);
+  made.tokens.push_back(token);
+  say(text, text.stops.add(tokenizer_.decode({token})));
+  if (text.stops.met()) return end(text, TextEnd::Stop);
+  if (static_cast<int>(made.tokens.size()) == options_.num_tokens) return end(text, TextEnd::Length);
+  text.window.push_back(token);
+  if (cache_->length(text.place) < model_.context) return;
+  text.window.erase(text.window.begin(), text.window.end() - std::max<int64_t>(1, model_.context / 2));
+  cache_->forget(text.place);
+}
+
+void TextBatch::say(Text& text, const std::string& certain) {
+  text.made.text += certain;
+  if (num_texts_ == 1 && listener_->on_piece && !certain.empty()) listener_->on_piece(certain);
+}
+
+void TextBatch::end(Text& text, TextEnd how) {
+  if (how != TextEnd::Stop) say(text, text.stops.end());
+  GeneratedText& made = text.made;
+  made.end = how;
+  if (listener_->on_end) listener_->on_end(made);
+  const size_t number = static_cast<size_t>(made.prompt) * static_cast<size_t>(options_.num_samples) +
+                        static_cast<size_t>(made.sample);
+  made_.texts[number] = std::move(made);
+  texts_[static_cast<size_t>(text.place)] = nullptr;
+}
+
+}  // namespace braid

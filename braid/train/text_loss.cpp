@@ -1,0 +1,232 @@
+// Windows of one shape share forward passes, whose loss is the mean over what is new in them.
+#include "braid/train/text_loss.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/base/errors.h"
+#include "braid/base/host.h"
+#include "braid/base/text.h"
+#include "braid/data/prepared_corpus.h"
+#include "braid/launch/launcher.h"
+#include "braid/tokenize/document_list.h"
+#include "braid/tokenize/tokenizer_identity.h"
+#include "braid/train/loaded_model.h"
+#include "braid/train/resume.h"
+#include "braid/train/text_windows.h"
+#include "braid/train/thread_count.h"
+
+namespace braid {
+
+template <class Pack>
+void members(Pack& pack, TextLoss& loss) {
+  pack(loss.path, loss.tokens, loss.bytes, loss.nats);
+}
+
+namespace {
+
+// Opened when its turn comes: one text is in memory at a time.
+struct TextToMeasure {
+  std::string path;
+  double size = 0;  // against the others'
+  std::function<std::vector<Tokens>()> open;
+};
+
+std::vector<Tokens> tokens_of(const Document& file, const ReaderOptions& reading, const Tokenizer& tokenizer) {
+  DocumentReader reader({file}, reading);
+  const auto tokens = std::make_shared<MemoryTokens>(tokenizer.vocab());
+  while (const auto document = reader.next()) {
+    tokens->add_document(tokenizer.encode(document->text), tokenizer.end_of_text());
+  }
+  return {tokens};
+}
+
+std::vector<Tokens> tokens_of(const Blend& blend) {
+  std::vector<Tokens> tokens;
+  for (const BlendPart& part : blend) tokens.push_back(part.tokens);
+  return tokens;
+}
+
+// What the paths lead to, in their order.
+class TextList {
+ public:
+  TextList(const ModelToLoad& load, const TextLossOptions& options, const Tokenizer& tokenizer)
+      : load_(load), options_(options), tokenizer_(tokenizer) {
+    for (const std::string& path : options.paths) collect(path);
+    if (!problems_.empty()) throw ConfigError(std::move(problems_));
+  }
+  std::vector<TextToMeasure> take() { return std::move(texts_); }
+
+ private:
+  void collect(const std::string& path) {
+    try {
+      is_prepared(path) ? add_prepared(path) : add_files(path);
+    } catch (const ConfigError& error) {
+      problems_.insert(problems_.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  void add_files(const std::string& path) {
+    for (const Document& file : list_documents({.paths = {path}, .include = options_.include}).documents) {
+      const auto open = [this_file = file, reading = options_.reading, &tokenizer = tokenizer_] {
+        return tokens_of(this_file, reading, tokenizer);
+      };
+      texts_.push_back({file.path, static_cast<double>(file.bytes), open});
+    }
+  }
+  void add_prepared(const std::string& path) {
+    const PreparedFolder folder = prepared_folders({path}).at(0);
+    const TokenizerMark& mark = folder.manifest.tokenizer;
+    const uint64_t identity = tokenizer_identity(tokenizer_place(load_, options_.tokenizer));
+    if (mark.identity != identity || mark.end_of_text != tokenizer_.end_of_text()) {
+      const std::string rule = cat("must be prepared with the tokenizer of ", load_.directory);
+      problems_.push_back({"data.paths", path, rule, ""});
+      return;
+    }
+    const Corpus corpus = prepared_corpus({folder}, {});
+    const bool held_out = options_.half ? *options_.half == PreparedHalf::HeldOut : !corpus.validation.empty();
+    if (held_out && corpus.validation.empty()) {
+      problems_.push_back({"data.paths", path, "must hold something out", ""});
+      return;
+    }
+    const Blend& blend = held_out ? corpus.validation : corpus.train;
+    constexpr double kBytesOfToken = 4;
+    texts_.push_back({cat(path, held_out ? " (held out)" : " (train)"),
+                      kBytesOfToken * static_cast<double>(num_tokens(blend)), [blend] { return tokens_of(blend); }});
+  }
+
+  const ModelToLoad& load_;
+  const TextLossOptions& options_;
+  const Tokenizer& tokenizer_;
+  std::vector<TextToMeasure> texts_;
+  std::vector<Problem> problems_;
+};
+
+std::vector<int> bytes_of_tokens(const Tokenizer& tokenizer) {
+  std::vector<int> bytes;
+  for (int token = 0; token < tokenizer.vocab(); ++token) {
+    bytes.push_back(static_cast<int>(tokenizer.decode({token}).size()));
+  }
+  return bytes;
+}
+
+// How far all is.
+class TextLossMeter {
+ public:
+  TextLossMeter(const std::vector<TextToMeasure>& texts, const std::function<void(const TextLossStatus&)>& on_status)
+      : on_status_(on_status) {
+    for (const TextToMeasure& text : texts) all_ += text.size;
+  }
+  void begin(double size) {
+    before_ += size_;
+    size_ = size;
+  }
+  void add(double share_of_text, int64_t tokens, double nats) {
+    status_ = {all_ > 0 ? (before_ + size_ * share_of_text) / all_ : 1, status_.tokens + tokens, status_.nats + nats};
+    if (on_status_) on_status_(status_);
+  }
+
+ private:
+  const std::function<void(const TextLossStatus&)>& on_status_;
+  double all_ = 0, before_ = 0, size_ = 0;
+  TextLossStatus status_;
+};
+
+class TextLossReader {
+ public:
+  TextLossReader(const LoadedModel& model, const TextLossOptions& options, AttentionMask attention,
+                 std::vector<int> token_bytes)
+      : model_(model), options_(options), attention_(attention), token_bytes_(std::move(token_bytes)) {}
+
+  // Of `tokens`, added to `loss`.
+  void measure(const TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
+    const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
+    const auto windows = text_windows(tokens.num_tokens(), context, stride);
+    for (size_t first = 0; first < windows.size();) {
+      size_t end = first + 1;
+      const auto same = [&](const TextWindow& w) {
+        return w.length == windows[first].length && w.num_new == windows[first].num_new;
+      };
+      while (end < windows.size() && end - first < static_cast<size_t>(options_.batch) && same(windows[end])) ++end;
+      const TextLoss of_batch = measure(tokens, std::span(windows).subspan(first, end - first));
+      loss.tokens += of_batch.tokens, loss.bytes += of_batch.bytes, loss.nats += of_batch.nats;
+      if (!std::isfinite(loss.nats)) throw RunError(cat("the loss on ", loss.path, " is not finite"));
+      meter.add(static_cast<double>(end) / static_cast<double>(windows.size()), of_batch.tokens, of_batch.nats);
+      first = end;
+    }
+  }
+
+ private:
+  // Of windows of one shape, in one forward pass.
+  TextLoss measure(const TokenSource& tokens, std::span<const TextWindow> windows) const {
+    const auto count = static_cast<int64_t>(windows.size());
+    const int64_t length = windows[0].length, num_new = windows[0].num_new;
+    Microbatch microbatch;
+    microbatch.tokens_bt = at::empty({count, length}, at::kLong);
+    microbatch.targets_bt = at::empty({count, num_new}, at::kLong);
+    if (attention_ == AttentionMask::Document) microbatch.documents_bt = at::empty({count, length}, at::kLong);
+    TextLoss loss;
+    for (int64_t i = 0; i < count; ++i) {
+      const TextWindow& window = windows[static_cast<size_t>(i)];
+      const auto row = [&](const at::Tensor& x_bt) {
+        return std::span(x_bt.mutable_data_ptr<int64_t>() + i * x_bt.size(1), static_cast<size_t>(x_bt.size(1)));
+      };
+      tokens.read(window.begin, row(microbatch.tokens_bt));
+      const auto targets = row(microbatch.targets_bt);
+      tokens.read(window.begin + length + 1 - num_new, targets);
+      if (microbatch.documents_bt.defined()) tokens.read_documents(window.begin, row(microbatch.documents_bt));
+      for (const int64_t token : targets) loss.bytes += token_bytes_.at(static_cast<size_t>(token));
+    }
+    loss.tokens = count * num_new;
+    loss.nats = model_.forward(std::move(microbatch)).item<double>() * static_cast<double>(loss.tokens);
+    return loss;
+  }
+
+  const LoadedModel& model_;
+  const TextLossOptions& options_;
+  AttentionMask attention_;
+  std::vector<int> token_bytes_;
+};
+
+void refuse_long_stride(const TextLossOptions& options, const ModelToLoad& load) {
+  const int context = load.spec.model.context;
+  if (options.stride <= context) return;
+  throw ConfigError({{"--stride", cat(options.stride),
+                      cat("must be at most ", context, ", the context of the model of ", load.directory),
+                      cat(context)}});
+}
+
+}  // namespace
+
+TextLoss total(const std::vector<TextLoss>& parts) {
+  TextLoss all;
+  for (const TextLoss& part : parts) all.tokens += part.tokens, all.bytes += part.bytes, all.nats += part.nats;
+  return all;
+}
+
+std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
+                                        const std::function<void(const TextLossStatus&)>& on_status) {
+  const ModelToLoad load = model_to_load(directory, options.dtype);
+  const auto tokenizer = tokenizer_of(load, options.tokenizer);
+  refuse_other_shapes(load.spec.model, directory);
+  refuse_long_stride(options, load);
+  const auto texts = TextList(load, options, *tokenizer).take();
+  const auto losses = [&](Communicator& world) {
+    const LoadedModel model(load, world);
+    const TextLossReader reader(model, options, load.spec.data.attention, bytes_of_tokens(*tokenizer));
+    TextLossMeter meter(texts, on_status);
+    std::vector<TextLoss> found;
+    for (const TextToMeasure& text : texts) {
+      meter.begin(text.size);
+      found.push_back({text.path});
+      for (const Tokens& tokens : text.open()) reader.measure(*tokens, meter, found.back());
+    }
+    return found;
+  };
+  const int threads = options.threads > 0 ? options.threads : threads_to_generate(load.spec.model, num_cores());
+  return values_by_rank(launcher(options.ranks), 1, losses,
+                        {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
+}
+
+}  // namespace braid

@@ -1,0 +1,62 @@
+// How well a checkpoint's model predicts text: the loss on files, documents and prepared data, on one rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/spec/launch_spec.h"
+#include "braid/spec/train_spec.h"
+#include "braid/tokenize/document_reader.h"
+
+namespace braid {
+
+enum class PreparedHalf { HeldOut, Train };
+constexpr auto words(PreparedHalf) { return std::to_array<std::string_view>({"held-out", "train"}); }
+
+struct TextLossOptions {
+  std::vector<std::string> paths;                // text files, .jsonl files, folders of them, folders of prepared data
+  std::vector<std::string> include = {};         // as data.include
+  ReaderOptions reading = {};                    // of lines of .jsonl; nothing is held out
+  std::optional<PreparedHalf> half = {};         // of prepared data; nothing: what is held out, where anything is
+  int stride = 0;                                // tokens from window to window, at most the context; 0: the context
+  int batch = 4;                                 // windows in one forward pass, at least 1
+  int threads = 0;                               // 0: as many as suit the model (thread_count.h)
+  std::string tokenizer;                         // as data.tokenizer names one; empty: the one saved with the weights
+  std::optional<DType> dtype = {};               // to compute with; nothing: the run's
+  RanksAs ranks = RanksAs::Threads;              // the calling thread, or a process of its own
+};
+
+// Of a file, or of a folder of prepared data.
+struct TextLoss {
+  std::string path;
+  int64_t tokens = 0;  // predicted
+  int64_t bytes = 0;   // of text that these stand for
+  double nats = 0;     // of all of them together
+
+  double per_token() const { return nats / static_cast<double>(tokens); }
+  double per_byte() const { return nats / static_cast<double>(bytes); }
+};
+TextLoss total(const std::vector<TextLoss>& parts);
+
+struct TextLossStatus {
+  double share = 0;    // of all text, by its size
+  int64_t tokens = 0;  // predicted so far
+  double nats = 0;
+};
+
+// The loss of the weights in `directory`, written on any mesh, on each file that the paths lead to, in their order; of
+// prepared data, on each folder. The documents of a file follow each other, each ended by end-of-text, as in training;
+// data.attention is the run's. A window of up to model.context tokens is read at a time, and every token but a file's
+// first is predicted once: by the first window that reaches it. With a stride below the context each but the first few
+// tokens is predicted from at least context - stride before it.
+//
+// `on_status` hears how far it is, on the thread or in the process of the rank. Throws ConfigError for a checkpoint,
+// tokenizer (key "data.tokenizer"), path (key "data.paths") or data prepared with another tokenizer; IoError; RunError
+// for weights or a loss that are not finite.
+std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
+                                        const std::function<void(const TextLossStatus&)>& on_status);
+
+}  // namespace braid
