@@ -31,6 +31,8 @@ int train_bpe_command(const Words& words);  // of braid data
 int train_command(const Words& words);
 int sample_command(const Words& words);
 int scaling_command(const Words& words);  // of braid bench
+int from_hf_command(const Words& words);  // of braid ckpt
+int to_hf_command(const Words& words);    // of braid ckpt
 #endif
 
 }  // namespace braid

@@ -9,15 +9,14 @@ one is between and two are divided. `mistral` has a sliding window, `qwen2` bias
 norms on queries and keys. The model computes its norms and angles in float32 whatever its type. For the float64
 files torch.float and torch.float32 mean float64 while it runs, so that the same code computes in float64 throughout.
 """
-import contextlib
 import functools
 import pathlib
 import sys
-from unittest import mock
 
 import torch
 import transformers
 
+from llama_numbers import float_is_double
 from model_numbers import Model, write_bfloat16_errors, write_step
 
 LAYERS, HEADS, KV_HEADS, WIDTH, FFN, VOCAB, CONTEXT, BATCH = 2, 6, 3, 48, 72, 19, 8, 2
@@ -32,12 +31,6 @@ class WideModel(Model):
     def logits(self, tokens):
         with float_is_double():
             return super().logits(tokens)
-
-
-@contextlib.contextmanager
-def float_is_double():
-    with mock.patch.object(torch, "float", torch.float64), mock.patch.object(torch, "float32", torch.float64):
-        yield
 
 
 def make(dtype, kind="Llama", tied=True, rope=PLAIN, **more):
