@@ -57,12 +57,12 @@ void check_place(const std::string& path, const ParsedTensor& parsed, int64_t pr
 }  // namespace
 
 std::string text(ElementType type) {
-  static constexpr const char* kNames[] = {"U8", "BF16", "F32", "F64", "I64"};
+  static constexpr const char* kNames[] = {"U8", "F16", "BF16", "F32", "F64", "I64"};
   return kNames[static_cast<int>(type)];
 }
 
 int64_t bytes_per_element(ElementType type) {
-  static constexpr int64_t kBytes[] = {1, 2, 4, 8, 8};
+  static constexpr int64_t kBytes[] = {1, 2, 2, 4, 8, 8};
   return kBytes[static_cast<int>(type)];
 }
 

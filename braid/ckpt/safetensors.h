@@ -14,7 +14,7 @@
 namespace braid {
 
 // In the order in which the reference lays tensors out, last first (wide types first, so that all stay aligned).
-enum class ElementType { U8, BF16, F32, F64, I64 };
+enum class ElementType { U8, F16, BF16, F32, F64, I64 };
 std::string text(ElementType type);  // as in the header: "BF16"
 int64_t bytes_per_element(ElementType type);
 

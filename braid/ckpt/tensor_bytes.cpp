@@ -10,6 +10,8 @@ ElementType element_type(at::ScalarType type) {
   switch (type) {
     case at::kByte:
       return ElementType::U8;
+    case at::kHalf:
+      return ElementType::F16;
     case at::kBFloat16:
       return ElementType::BF16;
     case at::kFloat:
@@ -24,7 +26,7 @@ ElementType element_type(at::ScalarType type) {
 }
 
 at::ScalarType scalar_type(ElementType type) {
-  static constexpr at::ScalarType kTypes[] = {at::kByte, at::kBFloat16, at::kFloat, at::kDouble, at::kLong};
+  static constexpr at::ScalarType kTypes[] = {at::kByte, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kLong};
   return kTypes[static_cast<int>(type)];
 }
 

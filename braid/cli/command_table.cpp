@@ -13,6 +13,13 @@ const Command& braid_commands() {
           {"train", "train a language model as a configuration file says", train_command},
           {"sample", "generate text from a checkpoint", sample_command},
           {"evaluate", "measure a checkpoint's loss on text", evaluate_command},
+          {"ckpt",
+           "look at checkpoints, and take weights from and to elsewhere",
+           nullptr,
+           {
+               {"from-hf", "make a checkpoint of a Hugging Face directory's weights", from_hf_command},
+               {"to-hf", "write a checkpoint's weights as a Hugging Face directory", to_hf_command},
+           }},
           {"bench",
            "time training on this machine: how it scales with ranks",
            nullptr,

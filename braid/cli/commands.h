@@ -32,6 +32,8 @@ int train_command(const Words& words);
 int sample_command(const Words& words);
 int evaluate_command(const Words& words);
 int scaling_command(const Words& words);  // of braid bench
+int from_hf_command(const Words& words);  // of braid ckpt
+int to_hf_command(const Words& words);    // of braid ckpt
 #endif
 
 }  // namespace braid

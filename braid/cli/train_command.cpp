@@ -24,6 +24,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 #include "braid/train/generate.h"
+#include "braid/train/initial_weights.h"
 #include "braid/train/run.h"
 #include "braid/train/step_schedule.h"
 
@@ -104,8 +105,10 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
 }
 
 int ended_by_signal(int signal, const RunEnd& end, const Invocation& request, RunPrinter& printer) {
+  std::vector<std::string> overrides = request.overrides;
+  if (!end.spec.train.init.empty()) overrides.push_back("train.init=");  // a run that goes on has its weights
   const std::string command =
-      end.interrupted ? resume_command(program_invocation_name, request.path, request.overrides, end.checkpoint) : "";
+      end.interrupted ? resume_command(program_invocation_name, request.path, overrides, end.checkpoint) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }
@@ -142,7 +145,9 @@ int train_command(const Words& words) {
   app.footer(config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
-  const RunSpec spec = read_run(request.path, request.overrides, host_limits());
+  ParseOptions options(host_limits());
+  options.model_of_checkpoint = model_of_initial_checkpoint;
+  const RunSpec spec = read_run(request.path, request.overrides, options);
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   return train(request, spec);

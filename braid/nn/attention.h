@@ -1,13 +1,15 @@
 // Causal self-attention with its heads split over the tensor axis, and the projections around it. Queries may share key
-// and value heads by groups; positions may be rotary.
+// and value heads by groups; positions may be rotary, heads normalised, and what a token sees may end with a window.
 // Source: Vaswani et al., "Attention Is All You Need" (2017); Ainslie et al., "GQA" (2023); cut as in Shoeybi et al.,
 // "Megatron-LM" (2019), section 3. No dropout on probabilities (dropout.h says why).
 //
-//   x_btc -> qkv: column, [q heads | k heads | v heads] of this rank -> attention per head -> projection: row -> btc
+//   x_btc -> qkv: column, [q heads | k heads | v heads] of this rank -> norms, rotation, attention per head
+//         -> projection: row -> btc
 #pragma once
 
 #include <memory>
 
+#include "braid/nn/head_norm.h"
 #include "braid/nn/parallel_linear.h"
 #include "braid/nn/rotary.h"
 
@@ -21,9 +23,11 @@ class Attention {
     int local_heads = 1;                   // h
     int local_kv_heads = 0;                // k, divides h: head i reads keys and values of head i / (h / k); 0: h
     std::shared_ptr<const Rotary> rotary;  // turns queries and keys; null: no positions
+    HeadNorms norms = {};                  // of queries and keys, before they are turned
+    int64_t window = 0;                    // newest tokens that a token sees, itself among them; 0: all
   };
   Attention(const Options& options, const RankContext& rank)
-      : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank), keep_(rank.keep) {}
+      : options_(options), qkv_(options.qkv, rank), projection_(options.projection, rank), rank_(rank) {}
   // btc, summed over the tensor ranks and the same on all of them. With microbatch.documents_bt a token sees its own
   // document only, which lies in one run; its rotary place remains the one in the sequence. With microbatch.cache keys
   // and values go there, and tokens see those that are there. Throws CommError.
@@ -35,7 +39,7 @@ class Attention {
   Options options_;
   ColumnParallelLinear qkv_;
   RowParallelLinear projection_;
-  Keep keep_;
+  RankContext rank_;
 };
 
 }  // namespace braid

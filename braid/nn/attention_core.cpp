@@ -3,10 +3,13 @@
 #include "braid/nn/attention_core.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -24,11 +27,36 @@ struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-at::Tensor causal_attention(const Heads& heads) {
+// Without a mask a token sees its past.
+at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>& mask_ts) {
   const bool grouped = heads.q_bthd.size(2) != heads.k_btkd.size(2);
   return at::scaled_dot_product_attention(heads.q_bthd.transpose(1, 2), heads.k_btkd.transpose(1, 2),
-                                          heads.v_btkd.transpose(1, 2), {}, 0.0, /*is_causal=*/true, {}, grouped)
+                                          heads.v_btkd.transpose(1, 2), mask_ts, 0.0, /*is_causal=*/!mask_ts, {},
+                                          grouped)
       .transpose(1, 2);
+}
+
+// The queries that begin at `begin` and the keys that they see.
+Heads seen_by_run(const Heads& heads, int64_t begin, int64_t window) {
+  const int64_t t = heads.q_bthd.size(1), end = std::min(begin + window, t),
+                first = std::max<int64_t>(0, begin - window + 1);
+  const auto part = [](const at::Tensor& x_bthd, int64_t from, int64_t to) { return x_bthd.slice(1, from, to); };
+  return {part(heads.q_bthd, begin, end), part(heads.k_btkd, first, end), part(heads.v_btkd, first, end)};
+}
+
+at::Tensor causal_attention(const Heads& heads, int64_t window) {
+  const int64_t t = heads.q_bthd.size(1);
+  if (window == 0 || t <= window) return masked_attention(heads, {});
+  std::vector<at::Tensor> y{masked_attention(seen_by_run(heads, 0, window), {})};
+  // Key j of a later run is the one window - 1 - j tokens before the run: query i sees keys i to i + window - 1.
+  const at::Tensor band =
+      at::ones({window, 2 * window - 1}, heads.q_bthd.options().dtype(at::kBool)).triu().tril(window - 1);
+  for (int64_t begin = window; begin < t; begin += window) {
+    const Heads run = seen_by_run(heads, begin, window);
+    const at::Tensor mask = band.narrow(0, 0, run.q_bthd.size(1)).narrow(1, 0, run.k_btkd.size(1));
+    y.push_back(masked_attention(run, mask));
+  }
+  return at::cat(y, 1);
 }
 
 // Tokens of each run of one document, over all sequences in order.
@@ -47,15 +75,16 @@ std::vector<int64_t> document_extents(const at::Tensor& documents_bt) {
 }
 
 // Each document by itself: no mask, and no work on scores that a mask would hide. split's backward is one copy.
-at::Tensor document_attention(const Heads& heads, const at::Tensor& documents_bt) {
+at::Tensor document_attention(const Heads& heads, const CoreCall& call) {
+  const at::Tensor& documents_bt = call.documents_bt;
   const auto extents = document_extents(documents_bt);
-  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads);
+  if (static_cast<int64_t>(extents.size()) == documents_bt.size(0)) return causal_attention(heads, call.window);
   const auto runs = [&](const at::Tensor& x_bthd) {
     return x_bthd.flatten(0, 1).unsqueeze(0).split_with_sizes(extents, 1);
   };
   const auto q = runs(heads.q_bthd), k = runs(heads.k_btkd), v = runs(heads.v_btkd);
   std::vector<at::Tensor> y;
-  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}));
+  for (size_t i = 0; i < extents.size(); ++i) y.push_back(causal_attention({q[i], k[i], v[i]}, call.window));
   return at::cat(y, 1);
 }
 
@@ -65,7 +94,7 @@ at::Tensor attend(const at::Tensor& qkv_btf, const CoreCall& call) {
   const auto parts = qkv_btf.view({b, t, h + 2 * k, -1}).split_with_sizes({h, k, k}, 2);
   const Heads heads{parts[0], parts[1], parts[2]};
   const at::Tensor y_bthd =
-      call.documents_bt.defined() ? document_attention(heads, call.documents_bt) : causal_attention(heads);
+      call.documents_bt.defined() ? document_attention(heads, call) : causal_attention(heads, call.window);
   return y_bthd.reshape({b, t, -1});
 }
 

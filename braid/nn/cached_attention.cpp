@@ -83,7 +83,7 @@ at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, K
   const int64_t width = qkv_btf.size(2) / (h + 2 * k);
   const KeyValueCache::Layer& layer = cache.layer(call.layer, {k, width, qkv_btf.options()});
   const bool anew = cache.begins_anew() && t > 1;
-  at::Tensor y_btf = anew ? attention_core(qkv_btf, {h, k, {}, Keep::Everything}).value
+  at::Tensor y_btf = anew ? attention_core(qkv_btf, {h, k, {}, Keep::Everything, call.window}).value
                           : at::empty({b, t, h * width}, qkv_btf.options());
   kernels::with_type(qkv_btf, [&](auto zero) {
     using T = decltype(zero);

@@ -64,8 +64,16 @@ class LlamaParams {
 
   LlamaAttentionBranch::Options attention(int tensor_size) const {
     const auto rotary = std::make_shared<Rotary>(rotary_options(spec_), weight("norm_1")->data.options());
-    const Attention::Options layer{linear("attention.qkv"), linear("attention.projection"), spec_.heads / tensor_size,
-                                   num_kv_heads(spec_) / tensor_size, rotary};
+    ParallelLinearOptions qkv = linear("attention.qkv");
+    if (spec_.qkv_bias) qkv.bias = param("attention.qkv.bias");
+    Attention::Options layer{qkv,
+                             linear("attention.projection"),
+                             spec_.heads / tensor_size,
+                             num_kv_heads(spec_) / tensor_size,
+                             rotary,
+                             {},
+                             spec_.window};
+    if (spec_.qk_norm) layer.norms = {weight("attention.norm_q"), weight("attention.norm_k"), spec_.norm_eps};
     return {{weight("norm_1"), spec_.norm_eps}, layer, nullptr, {spec_.dropout, block_, 0}};
   }
   LlamaMlpBranch::Options mlp() const {
@@ -74,9 +82,8 @@ class LlamaParams {
   }
 
  private:
-  const Parameter* weight(const std::string& name) const {
-    return &store_[cat("blocks.", block_ - 1, ".", name, ".weight")];
-  }
+  const Parameter* param(const std::string& name) const { return &store_[cat("blocks.", block_ - 1, ".", name)]; }
+  const Parameter* weight(const std::string& name) const { return param(name + ".weight"); }
   ParallelLinearOptions linear(const std::string& name) const { return {{weight(name), 0}, nullptr}; }
 
   const ModelSpec& spec_;

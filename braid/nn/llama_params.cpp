@@ -8,13 +8,17 @@ namespace braid {
 namespace {
 
 BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
-  const int64_t c = spec.width, kv = int64_t{num_kv_heads(spec)} * head_width(spec), ffn = ffn_width(spec);
+  const int64_t d = head_width(spec), q = spec.heads * d, kv = num_kv_heads(spec) * d, ffn = ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
   list.begin(BlockPart::Attention);
   list.add_norm(name + ".norm_1", Bias::Without);
-  list.add_column(name + ".attention.qkv", {c, kv, kv}, Bias::Without);
-  list.add_row(name + ".attention.projection", c, Bias::Without);
+  list.add_column(name + ".attention.qkv", {q, kv, kv}, spec.qkv_bias ? Bias::With : Bias::Without);
+  if (spec.qk_norm) {
+    list.add_head_norm(name + ".attention.norm_q");
+    list.add_head_norm(name + ".attention.norm_k");
+  }
+  list.add_row(name + ".attention.projection", q, Bias::Without);
   list.begin(BlockPart::FeedForward);
   list.add_norm(name + ".norm_2", Bias::Without);
   list.add_column(name + ".mlp.gate_up", {ffn, ffn}, Bias::Without);
@@ -26,7 +30,8 @@ BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::stri
 
 ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
-  check(spec.width % spec.heads == 0 && spec.heads % num_kv_heads(spec) == 0, "heads divide the width and form groups");
+  check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
+  check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
   check(num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
   const Share share{tensor_rank, tensor_size, Axis::Tensor};
   BlockSpec embedding{"embedding", {}}, head{"head", {}};

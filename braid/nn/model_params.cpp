@@ -30,6 +30,10 @@ void ParamList::add_norm(const std::string& name, Bias bias) {
   if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
 }
 
+void ParamList::add_head_norm(const std::string& name) {
+  add_vector(name + ".weight", replicated({head_width(spec_)}), Init::Kind::Ones);
+}
+
 void ParamList::add_column(const std::string& name, const Index& segments, Bias bias) {
   const int64_t outputs = std::accumulate(segments.begin(), segments.end(), int64_t{0});
   add_linear(name + ".weight", split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);

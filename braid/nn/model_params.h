@@ -26,6 +26,8 @@ class ParamList {
   void begin(BlockPart part) { part_ = part; }
   // NAME.weight [c], and NAME.bias [c].
   void add_norm(const std::string& name, Bias bias);
+  // NAME.weight [d], replicated: of a head's features, the same for all heads.
+  void add_head_norm(const std::string& name);
   // NAME.weight [sum of segments, c] split by outputs, each segment by itself, and NAME.bias.
   void add_column(const std::string& name, const Index& segments, Bias bias);
   // NAME.weight [c, inputs] split by inputs, and NAME.bias, replicated.

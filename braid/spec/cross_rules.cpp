@@ -41,8 +41,8 @@ CrossRule too_many_ranks(const char* key, Blame who) {
 
 std::vector<CrossRule> mesh_rules() {
   return {
-      {{"model.heads", "model.width"},
-       [](const View& at) { return at.spec.model.width % at.spec.model.heads == 0; },
+      {{"model.heads", "model.width", "model.head_width"},
+       [](const View& at) { return at.spec.model.head_width > 0 || at.spec.model.width % at.spec.model.heads == 0; },
        [](const View& at) { return cat("must divide model.width (", at.spec.model.width, ")"); }},
       {{"model.kv_heads", "model.heads"},
        [](const View& at) { return at.spec.model.heads % num_kv_heads(at.spec.model) == 0; },
@@ -70,9 +70,9 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must divide the ", ffn_width(at.spec.model), " features of the feed-forward branch");
        }},
-      {{"model.width", "model.heads", "model.family"},
+      {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
-         return traits_of(at.spec.model.family).positions == PositionKind::Learned ||
+         return traits_of(at.spec.model.family).positions == PositionKind::Learned || at.spec.model.head_width > 0 ||
                 at.spec.model.width % (2 * at.spec.model.heads) == 0;
        },
        [](const View& at) {
@@ -161,6 +161,12 @@ std::vector<CrossRule> train_rules() {
        [](const View& at) {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec.mesh),
                     "): as threads they would wait for each other on a device, as processes they have none");
+       }},
+      {{"train.init", "train.resume"},
+       [](const View& at) { return at.spec.train.init.empty() || at.spec.train.resume.empty(); },
+       [](const View& at) {
+         return cat("must be empty when train.resume is given (", toml_text(at.spec.train.resume),
+                    "): a run that goes on has its weights");
        }},
       {{"optimizer.warmup_steps", "optimizer.decay_steps", "optimizer.schedule", "train.steps"},
        [](const View& at) {

@@ -20,11 +20,22 @@ std::vector<Field> model_fields() {
                         "A Hugging Face config.json to take sizes from; other keys of the section override it."),
       model<&M::family>("model.family", one_of<ModelFamily>(), "Architecture of the model."),
       model<&M::layers>("model.layers", IntRange{1, 1 << 16}, "Number of transformer blocks."),
-      model<&M::heads>("model.heads", at_least(1), "Attention heads per block; divides model.width."),
+      model<&M::heads>("model.heads", at_least(1),
+                       "Attention heads per block; divides model.width, unless model.head_width is given."),
       model<&M::kv_heads>("model.kv_heads", at_least(0),
                           "Key and value heads per block, each shared by a group of heads; 0 takes model.heads. "
                           "Llama only."),
       model<&M::width>("model.width", IntRange{1, 1 << 20}, "Features of the residual stream."),
+      model<&M::head_width>("model.head_width", IntRange{0, 1 << 16},
+                            "Features of one attention head; 0 takes model.width / model.heads. Llama only."),
+      model<&M::qkv_bias>("model.qkv_bias", Anything{},
+                          "Whether queries, keys and values have biases, as in Qwen 2. Llama only."),
+      model<&M::qk_norm>("model.qk_norm", Anything{},
+                         "Whether queries and keys are normalised (RMSNorm) within each head before they are rotated, "
+                         "as in Qwen 3. Llama only."),
+      model<&M::window>("model.window", at_least(0),
+                        "Sliding window attention: the newest tokens that a token sees, itself among them, as in "
+                        "Mistral; 0: all. Llama only."),
       model<&M::ffn>("model.ffn", at_least(0),
                      "Features inside the feed-forward branch; 0 takes 4 x model.width (gpt2) or 8/3 x model.width "
                      "rounded up to a multiple of 64 (llama)."),
@@ -212,6 +223,11 @@ std::vector<Field> train_fields() {
       train<&T::resume>("train.resume", Anything{},
                         "What to continue from: a checkpoint, the folder of a run (its newest valid checkpoint), or "
                         "\"latest\" (of train.out); empty starts anew."),
+      train<&T::init>(
+          "train.init", Anything{},
+          "Weights to begin with: a Hugging Face directory, a checkpoint or the folder of a run; empty draws "
+          "them. Steps, optimizer and data begin anew; without model.preset and model.config the model is "
+          "the directory's (docs/weights.md)."),
       train<&T::sample_prompt>("train.sample_prompt", Anything{},
                                "Text to continue when training ends; empty generates nothing."),
       train<&T::sample_tokens>("train.sample_tokens", at_least(1), "Tokens to generate from train.sample_prompt."),

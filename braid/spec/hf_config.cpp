@@ -1,6 +1,7 @@
 // A reader that takes one key after another and remembers what was wrong.
 #include "braid/spec/hf_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -44,6 +45,11 @@ class Keys {
     const bool fits = value->is_number_integer() && *value >= 1 && *value <= std::numeric_limits<int>::max();
     if (!fits) return refuse(key, "must be an integer, at least 1");
     to = value->get<int>();
+  }
+  // null is 0; a key that is not there, what the family's own code takes.
+  void take_size_or(const char* key, int unless_given, int& to) const {
+    to = object_.contains(key) ? 0 : unless_given;
+    take_optional_size(key, to);
   }
   void take_number(const char* key, double& to) const {
     const Json* value = find(key);
@@ -128,7 +134,13 @@ void take_rope(const Keys& keys, ModelSpec& model) {
   }
 }
 
-ModelSpec llama_model(const Keys& keys) {
+// What the models of Llama's shape have in common. Where a key is not there, `kv_heads` and `head_width` are the
+// family's own.
+struct HeadFigures {
+  int kv_heads = 0, head_width = 0;
+};
+
+ModelSpec llama_shaped_model(const Keys& keys, const HeadFigures& unless_given) {
   ModelSpec model;
   model.family = ModelFamily::Llama;
   model.norm_eps = 1e-6;
@@ -138,21 +150,68 @@ ModelSpec llama_model(const Keys& keys) {
   keys.take_size("intermediate_size", model.ffn);
   keys.take_size("num_hidden_layers", model.layers);
   keys.take_size("num_attention_heads", model.heads);
-  keys.take_optional_size("num_key_value_heads", model.kv_heads);
+  keys.take_size_or("num_key_value_heads", unless_given.kv_heads, model.kv_heads);
+  keys.take_size_or("head_dim", unless_given.head_width, model.head_width);
+  if (int64_t{model.head_width} * model.heads == model.width) model.head_width = 0;
   keys.take_number("rms_norm_eps", model.norm_eps);
   keys.take_number("initializer_range", model.init_std);
   keys.need_one_of("hidden_act", {"silu", "swish"});
   keys.need("attention_bias", false);
   keys.need("mlp_bias", false);
-  int head_dim = 0;
-  keys.take_optional_size("head_dim", head_dim);
-  if (head_dim > 0 && int64_t{head_dim} * model.heads != model.width) {
-    keys.refuse("head_dim", cat("must be hidden_size / num_attention_heads (", model.width, " / ", model.heads, ")"));
-  }
   take_rope(keys, model);
   if (!keys.flag("tie_word_embeddings", false)) model.output_weights = OutputWeights::Untied;
   return model;
 }
+
+ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {}); }
+
+ModelSpec mistral_model(const Keys& keys) {
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
+  keys.take_size_or("sliding_window", 4096, model.window);
+  return model;
+}
+
+// Qwen's windows may be of some layers only, which braid has not.
+void take_windows_by_layer(const Keys& keys, ModelSpec& model) {
+  int window = 0, first = 28;
+  if (keys.flag("use_sliding_window", false)) keys.take_size_or("sliding_window", 4096, window);
+  if (window == 0) return;
+  const Json* layers = keys.find("layer_types");
+  if (layers && layers->is_array()) {
+    const auto sliding = std::count(layers->begin(), layers->end(), Json("sliding_attention"));
+    if (sliding > 0) model.window = window;
+    if (sliding > 0 && sliding != model.layers) keys.refuse("layer_types", "must be the same of all layers");
+    return;
+  }
+  const Json* given = keys.find("max_window_layers");
+  if (given && given->is_number_integer() && *given >= 0) first = given->get<int>();
+  if (first < model.layers) model.window = window;
+  if (0 < first && first < model.layers) keys.refuse("max_window_layers", "must be 0, or at least num_hidden_layers");
+}
+
+ModelSpec qwen2_model(const Keys& keys) {
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32});
+  model.qkv_bias = true;
+  take_windows_by_layer(keys, model);
+  return model;
+}
+
+ModelSpec qwen3_model(const Keys& keys) {
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32, .head_width = 128});
+  model.qk_norm = true;
+  take_windows_by_layer(keys, model);
+  return model;
+}
+
+struct HfFamily {
+  const char* model_type;
+  ModelSpec (*read)(const Keys& keys);
+};
+constexpr HfFamily kHfFamilies[] = {{"gpt2", gpt2_model},
+                                    {"llama", llama_model},
+                                    {"mistral", mistral_model},
+                                    {"qwen2", qwen2_model},
+                                    {"qwen3", qwen3_model}};
 
 }  // namespace
 
@@ -168,11 +227,17 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
     return {};
   }
   const Keys keys(root, origin + ": ", problems);
-  keys.need_one_of("model_type", {"gpt2", "llama"});
+  Strings known, quoted;
+  for (const HfFamily& family : kHfFamilies) {
+    known.emplace_back(family.model_type);
+    quoted.push_back(toml_text(known.back()));
+  }
+  keys.need_one_of("model_type", known);
   const Json* type = keys.find("model_type");
-  if (!type) keys.refuse("model_type", "must be given, \"gpt2\" or \"llama\"");
-  if (type && *type == "gpt2") return gpt2_model(keys);
-  if (type && *type == "llama") return llama_model(keys);
+  if (!type) keys.refuse("model_type", cat("must be given, one of ", joined(quoted)));
+  for (const HfFamily& family : kHfFamilies) {
+    if (type && *type == family.model_type) return family.read(keys);
+  }
   return {};
 }
 

@@ -1,6 +1,7 @@
-// The config.json of a Hugging Face model as a ModelSpec: model_type "gpt2" and "llama".
+// The config.json of a Hugging Face model as a ModelSpec: model_type "gpt2", "llama", "mistral", "qwen2", "qwen3".
 // It reads what the model computes; settings of its training (dropout) and of its use (token numbers, caches, types)
-// are left alone. Source: Hugging Face transformers 5, GPT2Config and LlamaConfig, and the "rope_scaling" of version 4.
+// are left alone. Source: Hugging Face transformers 5, configuration_*.py of these types, and the "rope_scaling" of
+// version 4.
 #pragma once
 
 #include <string>

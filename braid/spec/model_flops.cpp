@@ -15,7 +15,8 @@ constexpr double kFlopsPerWeight = 6;
 double block_weights(const ModelSpec& spec) {
   const double width = spec.width;
   const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
-  const double attention = 2 * width * width + 2 * width * keys;  // query and output; key and value
+  const double queries = static_cast<double>(spec.heads) * head_width(spec);
+  const double attention = 2 * width * queries + 2 * width * keys;  // query and output; key and value
   const double matrices = traits_of(spec.family).feed_forward == FeedForward::Gated ? 3 : 2;
   return attention + matrices * width * ffn_width(spec);
 }
@@ -26,9 +27,9 @@ double model_flops_per_token(const ModelSpec& spec) {
   check(spec.vocab > 0, "the vocabulary is resolved before operations are counted");
   const double width = spec.width;
   const double weights = spec.layers * block_weights(spec) + width * spec.vocab;
-  const double seen = spec.context / 2.0;
-  // Two products of `width` multiply-adds for each token seen; like weights, three times in all.
-  return kFlopsPerWeight * (weights + spec.layers * 2 * width * seen);
+  const double queries = static_cast<double>(spec.heads) * head_width(spec);
+  // Two products of all heads' features for each token seen; like weights, three times in all.
+  return kFlopsPerWeight * (weights + spec.layers * 2 * queries * mean_tokens_seen(spec));
 }
 
 double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops) {

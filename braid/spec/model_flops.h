@@ -9,12 +9,12 @@ namespace braid {
 // Floating-point operations (a multiply-add is two) of forward and backward for one token of a full sequence:
 //
 //   6 x (weights of all matrix products: the blocks' and the output head's, not the embedding lookup)
-//   + 6 x layers x width x context              queries with keys, and probabilities with values
+//   + 12 x layers x heads x head width x tokens seen    queries with keys, and probabilities with values
 //
 // The second term is half of the 12 x layers x width x context of Chowdhery et al., "PaLM" (2022), appendix B: a token
-// sees its past alone, half of the sequence on average. The output head is counted with the true vocabulary, as in
-// Narayanan et al., "Efficient Large-Scale Language Model Training" (2021), section 5.1. Norms, activations, the
-// softmax and the optimizer are not counted. `spec.vocab` is resolved (> 0).
+// sees its past alone, half of the sequence on average, and of that what model.window leaves. The output head is
+// counted with the true vocabulary, as in Narayanan et al., "Efficient Large-Scale Language Model Training" (2021),
+// section 5.1. Norms, activations, the softmax and the optimizer are not counted. `spec.vocab` is resolved (> 0).
 double model_flops_per_token(const ModelSpec& spec);
 
 // What model-FLOP utilisation divides: flops of the model per token x tokens per second over flops the ranks could do.

@@ -15,12 +15,32 @@ CrossRule resolved(const char* key, std::string ModelSpec::*name) {
           [](const View&) { return std::string("must be empty here: parse_run() or described_model() resolves it"); }};
 }
 
+// What a family whose heads are fixed leaves as it is.
+template <class T>
+CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
+  return {{key, "model.family"},
+          [figure](const View& at) {
+            return at.spec.model.*figure == T() || traits_of(at.spec.model.family).heads == HeadForm::Free;
+          },
+          [](const View& at) {
+            const char* none = std::is_same_v<T, bool> ? "false" : "0";
+            return cat("must be ", none, " when model.family is \"", at.spec.model.family, "\"");
+          }};
+}
+
 }  // namespace
 
 std::vector<CrossRule> model_rules() {
   return {
       resolved("model.preset", &ModelSpec::preset),
       resolved("model.config", &ModelSpec::config),
+      of_free_heads("model.head_width", &ModelSpec::head_width),
+      of_free_heads("model.qkv_bias", &ModelSpec::qkv_bias),
+      of_free_heads("model.qk_norm", &ModelSpec::qk_norm),
+      of_free_heads("model.window", &ModelSpec::window),
+      {{"model.head_width"},
+       [](const View& at) { return at.spec.model.head_width % 2 == 0; },
+       [](const View&) { return std::string("must be an even number, since features are rotated in pairs"); }},
       {{"model.rope_scaling", "model.family"},
        [](const View& at) { return !scaled(at) || traits_of(at.spec.model.family).positions == PositionKind::Rotary; },
        [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},

@@ -5,8 +5,8 @@ namespace braid {
 
 FamilyTraits traits_of(ModelFamily family) {
   static constexpr FamilyTraits kFamilies[] = {
-      {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned},  // gpt2
-      {FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary},       // llama
+      {FeedForward::Plain, KeyHeads::OfEachHead, PositionKind::Learned, HeadForm::Fixed},  // gpt2
+      {FeedForward::Gated, KeyHeads::Shared, PositionKind::Rotary, HeadForm::Free},        // llama
   };
   static_assert(std::size(kFamilies) == words(ModelFamily()).size());
   return kFamilies[static_cast<int>(family)];
@@ -14,7 +14,13 @@ FamilyTraits traits_of(ModelFamily family) {
 
 int num_kv_heads(const ModelSpec& spec) { return spec.kv_heads > 0 ? spec.kv_heads : spec.heads; }
 
-int head_width(const ModelSpec& spec) { return spec.width / spec.heads; }
+int head_width(const ModelSpec& spec) { return spec.head_width > 0 ? spec.head_width : spec.width / spec.heads; }
+
+double mean_tokens_seen(const ModelSpec& spec) {
+  const double context = spec.context, window = spec.window;
+  if (spec.window == 0 || spec.window >= spec.context) return context / 2;
+  return window - window * window / (2 * context);
+}
 
 int ffn_width(const ModelSpec& spec) {
   if (spec.ffn > 0) return spec.ffn;

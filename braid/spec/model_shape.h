@@ -12,17 +12,21 @@ namespace braid {
 enum class FeedForward { Plain, Gated };     // two matrices, in and out; or three, gate, up and down
 enum class KeyHeads { OfEachHead, Shared };  // Shared: by groups of heads, where model.kv_heads says so
 enum class PositionKind { Learned, Rotary };
+enum class HeadForm { Fixed, Free };  // Free: model.head_width, qkv_bias, qk_norm and window say what heads do
 struct FamilyTraits {
   FeedForward feed_forward;
   KeyHeads key_heads;
   PositionKind positions;
+  HeadForm heads;
 };
 FamilyTraits traits_of(ModelFamily family);
 
 // model.kv_heads, or model.heads where it is 0.
 int num_kv_heads(const ModelSpec& spec);
-// Features of one head.
+// Features of one head: model.head_width, or where it is 0 width / heads.
 int head_width(const ModelSpec& spec);
+// Tokens that a token sees on average in a full sequence: half of it, or less where model.window ends its view.
+double mean_tokens_seen(const ModelSpec& spec);
 // model.ffn, or where it is 0: 4 x width (gpt2), 8/3 x width rounded up to a multiple of 64 (llama).
 int ffn_width(const ModelSpec& spec);
 // Where a model may be cut: into its embedding, the two halves of each of `layers` transformer blocks, and its head.

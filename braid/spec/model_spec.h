@@ -25,6 +25,10 @@ struct ModelSpec {
   int heads = 6;            // attention heads per block
   int kv_heads = 0;         // key and value heads per block, shared by groups of heads; 0: as many as heads
   int width = 384;          // features of the residual stream
+  int head_width = 0;       // features of one head; 0: width / heads
+  bool qkv_bias = false;    // biases on queries, keys and values
+  bool qk_norm = false;     // an RMSNorm over each head's features of queries and keys, before their rotation
+  int window = 0;           // newest tokens that a token sees, itself among them; 0: all
   int ffn = 0;              // features inside the feed-forward branch; 0: ffn_width() chooses
   int context = 256;        // tokens per sequence
   int vocab = 0;            // 0: the tokenizer's

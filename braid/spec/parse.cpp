@@ -7,8 +7,10 @@
 #include <sstream>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
+#include "braid/spec/hf_config.h"
 #include "braid/spec/preset.h"
 
 namespace braid {
@@ -181,12 +183,35 @@ void read_all(const TomlDocument& document, const std::vector<std::string>& over
   for (const auto& word : overrides) read_override(word, ++number, reading);
 }
 
+bool gives_whole_model(const Reading& reading) {
+  return std::all_of(fields().begin(), fields().end(), [&](const Field& field) {
+    return section_of(field) != "model" || reading.given.contains(field.key);
+  });
+}
+
+// The model whose weights train.init names.
+ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std::vector<Problem>& faults) {
+  const std::string& path = spec.train.init;
+  try {
+    const std::string config = path + "/config.json";
+    if (path_kind(config) != PathKind::Nothing) return read_hf_config(config, faults);
+    if (options.model_of_checkpoint) return options.model_of_checkpoint(path, faults);
+  } catch (const IoError& error) {
+    faults.push_back({"train.init", toml_text(path), error.what(), ""});
+  }
+  return {};
+}
+
 // The file and the overrides on top of the model that they name. Of a model that cannot be had, no other key is judged.
-Reading read_on_model(const TomlDocument& document, const std::vector<std::string>& overrides) {
+Reading read_on_model(const TomlDocument& document, const std::vector<std::string>& overrides,
+                      const ParseOptions& options) {
   Reading asking, reading;
   read_all(document, overrides, asking);
   std::vector<Problem> faults;
-  reading.spec.model = described_model(asking.spec.model, faults);
+  const ModelSpec& asked = asking.spec.model;
+  const bool of_weights = asked.preset.empty() && asked.config.empty() && !asking.spec.train.init.empty();
+  if (!of_weights) reading.spec.model = described_model(asked, faults);
+  if (of_weights && !gives_whole_model(asking)) reading.spec.model = model_of_weights(asking.spec, options, faults);
   read_all(document, overrides, reading);
   reading.spec.model.preset.clear();
   reading.spec.model.config.clear();
@@ -222,15 +247,16 @@ void put_in_order(const Reading& reading, const std::string& origin, std::vector
 }
 
 RunSpec checked(const TomlDocument& document, const std::string& origin, const std::vector<std::string>& overrides,
-                const HostLimits& limits) {
-  Reading reading = read_on_model(document, overrides);
+                const ParseOptions& options) {
+  Reading reading = read_on_model(document, overrides, options);
   reading.problems.insert(reading.problems.begin(), document.problems.begin(), document.problems.end());
   if (document.problems.empty()) {
     // A misspelt key is one problem, not a second one for the value that is missing under the right name.
     for (const auto& key : reading.meant) {
       if (!reading.given.contains(key)) reading.unread.insert(key);
     }
-    for (auto& problem : problems(reading.spec, limits, reading.unread)) reading.problems.push_back(std::move(problem));
+    for (auto& problem : problems(reading.spec, options.limits, reading.unread))
+      reading.problems.push_back(std::move(problem));
   } else {
     for (const auto& field : fields()) {
       if (auto problem = broken_rule(field, reading.spec)) reading.problems.push_back(std::move(*problem));
@@ -244,18 +270,18 @@ RunSpec checked(const TomlDocument& document, const std::string& origin, const s
 }  // namespace
 
 RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
-                  const HostLimits& limits) {
-  return checked(toml_document(toml_text, origin), origin, overrides, limits);
+                  const ParseOptions& options) {
+  return checked(toml_document(toml_text, origin), origin, overrides, options);
 }
 
-RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const HostLimits& limits) {
+RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const ParseOptions& options) {
   std::string text;
   try {
     text = file_content(path, kMostTomlBytes);
   } catch (const IoError& error) {
-    return checked({{}, {{"", "", error.what(), ""}}}, path, overrides, limits);
+    return checked({{}, {{"", "", error.what(), ""}}}, path, overrides, options);
   }
-  return parse_run(text, path, overrides, limits);
+  return parse_run(text, path, overrides, options);
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 // It reads values; what they mean and what is legal is in fields.h and problems.h.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,22 @@
 
 namespace braid {
 
+// What a configuration is judged by beside its text.
+struct ParseOptions {
+  HostLimits limits = {};
+  // The model of a checkpoint, or of a run's newest, that train.init names; adds problems of the key train.init. Null:
+  // such a model is not looked at.
+  std::function<ModelSpec(const std::string& path, std::vector<Problem>& problems)> model_of_checkpoint = nullptr;
+
+  ParseOptions(HostLimits the_limits = {}) : limits(the_limits) {}  // NOLINT: limits alone are options
+};
+
 // Reads `toml_text`, then the overrides in order (the last of a key wins), and checks the whole with problems().
 //
-// The model starts as the one that model.preset or model.config names (preset.h); keys given in either place win over
-// its figures. Both are empty in what is returned, so that it says every figure itself.
+// The model starts as the one that model.preset or model.config names (preset.h), or where neither is given as that of
+// the weights that train.init names; keys given in either place win over its figures. Preset and config are empty in
+// what is returned, so that it says every figure itself. A text with every key of [model] is read without train.init's
+// files.
 //
 // An override is "section.key=value" with a TOML value. Where the field is a string a bare word stands for itself
 // (train.reduction=reproducible), and in a list of strings too (data.paths=[a.txt, b.txt]), since shells eat quotes.
@@ -24,9 +37,9 @@ namespace braid {
 // overrides, then keys that neither gives, as in fields(). After a syntax error the rules between fields are not
 // judged, since most values are missing.
 RunSpec parse_run(const std::string& toml_text, const std::string& origin, const std::vector<std::string>& overrides,
-                  const HostLimits& limits = {});
+                  const ParseOptions& options = {});
 
 // The same for a file. One that cannot be read is a problem like the others.
-RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const HostLimits& limits = {});
+RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const ParseOptions& options = {});
 
 }  // namespace braid

@@ -43,6 +43,7 @@ struct TrainSpec {
   std::string out = "runs/run";  // folder for metrics, checkpoints, timeline
   bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
   std::string resume;            // checkpoint or run to continue from
+  std::string init;              // weights to begin with: a Hugging Face directory, a checkpoint or a run; empty: drawn
   std::string sample_prompt;     // generate from this at the end; empty: do not
   int sample_tokens = 200;
 

@@ -24,6 +24,7 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
 #include "braid/train/evaluated_text.h"
+#include "braid/train/initial_weights.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
@@ -55,6 +56,7 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
   if (found.empty()) add_empty_groups(spec, found);
+  if (found.empty() && !spec.train.init.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
 }
@@ -286,7 +288,9 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   RunStart start = run_start(spec, corpus);
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, stop_requested};
+  std::vector<std::string> choices = run.choices;
+  if (!spec.train.init.empty()) choices.push_back(told_of_initial_weights(spec.train.init));
+  const SharedByRanks shared{start, corpus, choices, evaluated, observer, stop_requested};
   RunEnd end = values_by_rank(
       launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
       [&](Communicator& world) { return run_rank(shared, world); },

@@ -66,6 +66,16 @@ std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& opti
   return tensors;
 }
 
+std::vector<PlacedTensor> master_tensors(const ParamStore& store) {
+  std::vector<PlacedTensor> tensors;
+  for (const Parameter& param : store.params()) {
+    Listing listing(param);
+    for (const OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
+    std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
+  }
+  return tensors;
+}
+
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors) {
   for (PlacedTensor& placed : tensors) placed.local = placed.local.cpu();
   return tensors;

@@ -15,6 +15,9 @@ namespace braid {
 // theirs under names of their own.
 std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
 
+// The masters alone, of what this rank owns.
+std::vector<PlacedTensor> master_tensors(const ParamStore& store);
+
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
 

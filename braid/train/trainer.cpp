@@ -18,6 +18,7 @@
 #include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/initial_weights.h"
 #include "braid/train/run_replication.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
@@ -57,12 +58,15 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world,
   const Schedule schedule = step_schedule(spec_);
   groups_ = std::make_unique<RankGroups>(DeviceMesh(spec_.mesh), StageLayout(schedule), world, shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
+  if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
   optimizer_ = make_optimizer(spec_.optimizer, model_->params(), {groups_->shards.get(), groups_->tensor.get()});
   if (spec_.train.dtype == DType::Float16) loss_scaler_ = std::make_unique<LossScaler>(spec_.train.loss_scale);
+  // Each rank has made the weights that it owns; the others' of a copy that is shared out come to it here.
+  if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
     evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule, schedule.num_microbatches),

@@ -23,7 +23,8 @@ namespace braid {
 
 class Trainer {
  public:
-  // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this.
+  // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this. With train.init, whose weights
+  // are those of spec.model (initial_weights.h), it begins with them; throws IoError and ConfigError then.
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world);
   // Of the model that `maker`, which outlives this, makes of spec.model.
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker);

@@ -134,7 +134,7 @@ TEST_F(SafetensorsRules, Grammar) {
       {R"({"a":1})", "a number is not allowed here: a tensor must be an object"},
       {R"({"a":{}})", "tensor a has no \"dtype\""},
       {R"({"a":{"dtype":"F32","shape":[]}})", "tensor a has no \"data_offsets\""},
-      {R"({"a":{"dtype":"F16"}})", "type F16 of tensor a must be one of: U8, BF16, F32, F64, I64"},
+      {R"({"a":{"dtype":"I16"}})", "type I16 of tensor a must be one of: U8, F16, BF16, F32, F64, I64"},
       {R"({"a":{"dtype":32}})", "a number is not allowed here"},
       {R"({"a":{"dtype":["F32"]}})", "an array is not allowed here"},
       {R"({"a":{"shape":[-1]}})", "negative number -1 is not allowed here: a shape holds whole numbers"},

@@ -1,4 +1,4 @@
-// Both families against Hugging Face transformers: logits, loss and every gradient; in bfloat16 by how far each is from
+// All families against Hugging Face transformers: logits, loss and every gradient; in bfloat16 by how far each is from
 // float64.
 #include <gtest/gtest.h>
 
@@ -47,6 +47,20 @@ TEST(LlamaParity, ScaledAndUntiedFloat64) {
   expect_parity("llama3_float64", {tiny_llama3(), 1, at::kDouble}, kFloat64);
 }
 TEST(LlamaParity, ScaledAndUntiedFloat32) { expect_parity("llama3_float32", {tiny_llama3(), 1, at::kFloat}, kFloat32); }
+
+TEST(MistralParity, Float64) { expect_parity("mistral_float64", {tiny_mistral(), 1, at::kDouble}, kFloat64); }
+TEST(MistralParity, Float64OnThreeTensorRanks) {
+  expect_parity("mistral_float64", {tiny_mistral(), 3, at::kDouble}, kFloat64);
+}
+TEST(Qwen2Parity, Float64) { expect_parity("qwen2_float64", {tiny_qwen2(), 1, at::kDouble}, kFloat64); }
+TEST(Qwen2Parity, Float64OnThreeTensorRanks) {
+  expect_parity("qwen2_float64", {tiny_qwen2(), 3, at::kDouble}, kFloat64);
+}
+TEST(Qwen3Parity, Float64) { expect_parity("qwen3_float64", {tiny_qwen3(), 1, at::kDouble}, kFloat64); }
+TEST(Qwen3Parity, Float64OnThreeTensorRanks) {
+  expect_parity("qwen3_float64", {tiny_qwen3(), 3, at::kDouble}, kFloat64);
+}
+TEST(Qwen3Parity, Float32) { expect_parity("qwen3_float32", {tiny_qwen3(), 1, at::kFloat}, kFloat32); }
 
 // Loss and gradients of microbatch `micro`, on one rank.
 std::map<std::string, at::Tensor> numbers_of(RunModel& model, const ModelRun& run, int micro) {
@@ -102,6 +116,7 @@ void expect_bfloat16_parity(const std::string& file, const ModelRun& run) {
 
 TEST(Gpt2Parity, Bfloat16) { expect_bfloat16_parity("gpt2_bfloat16_errors", {tiny_gpt2()}); }
 TEST(LlamaParity, Bfloat16) { expect_bfloat16_parity("llama_bfloat16_errors", {tiny_llama()}); }
+TEST(Qwen3Parity, Bfloat16) { expect_bfloat16_parity("qwen3_bfloat16_errors", {tiny_qwen3()}); }
 
 }  // namespace
 }  // namespace braid::model_parity_test

@@ -51,6 +51,28 @@ inline ModelSpec tiny_llama3() {
   return spec;
 }
 
+// A window of three of the eight tokens.
+inline ModelSpec tiny_mistral() {
+  ModelSpec spec = tiny_llama();
+  spec.window = 3;
+  return spec;
+}
+
+inline ModelSpec tiny_qwen2() {
+  ModelSpec spec = tiny_llama();
+  spec.qkv_bias = true;
+  return spec;
+}
+
+// Heads of 10 features in a width that would give them 8.
+inline ModelSpec tiny_qwen3() {
+  ModelSpec spec = tiny_llama();
+  spec.output_weights = OutputWeights::Untied;
+  spec.head_width = 10;
+  spec.qk_norm = true;
+  return spec;
+}
+
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {

@@ -22,10 +22,11 @@ int num_fields(const std::string& section) {
 // Each binding names every member of its struct: a member without a field does not compile here, or fails to count.
 TEST(Fields, CoverEveryMember) {
   const RunSpec run;
-  [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, ffn, context, vocab,
-                                vocab_multiple, output_weights, dropout, init_std, norm_eps, rope_base, rope_scaling,
-                                rope_factor, rope_low, rope_high, rope_context] = run.model;
-  EXPECT_EQ(num_fields("model"), 21);
+  [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, head_width, qkv_bias, qk_norm,
+                                window, ffn, context, vocab, vocab_multiple, output_weights, dropout, init_std,
+                                norm_eps, rope_base, rope_scaling, rope_factor, rope_low, rope_high, rope_context] =
+      run.model;
+  EXPECT_EQ(num_fields("model"), 25);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, ranks_per_node] = run.mesh;
@@ -43,11 +44,11 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("optimizer"), 14);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
-                                out, overwrite, resume, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 21);
+                                out, overwrite, resume, init, sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 22);
   [[maybe_unused]] const auto& [ranks] = run.run;
   EXPECT_EQ(num_fields("run"), 1);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 21 + 1);
+  EXPECT_EQ(fields().size(), 25u + 6 + 6 + 6 + 21 + 2 + 14 + 22 + 1);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i] = run;
   EXPECT_EQ(sections().size(), 9u);
 }

@@ -93,10 +93,58 @@ TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
   EXPECT_EQ(legal(replaced(kLlama1b, "\"llama3\"", "\"default\"")), plain);
 }
 
+const char* const kFigures = R"("vocab_size": 100, "max_position_embeddings": 64, "hidden_size": 48,
+    "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 16, "rms_norm_eps": 1e-05,
+    "rope_theta": 1000000.0)";
+
+ModelSpec of_type(const std::string& type, const std::string& more) {
+  return legal(cat("{\"model_type\": \"", type, "\", ", kFigures, more, "}"));
+}
+
+TEST(HfConfig, FamiliesOfLlamasShapeDifferInTheirHeads) {
+  const ModelSpec llama = of_type("llama", "");
+  EXPECT_EQ(llama.kv_heads, 0);
+  ModelSpec mistral = llama;
+  mistral.kv_heads = 8;
+  mistral.window = 4096;
+  EXPECT_EQ(of_type("mistral", ""), mistral);
+  mistral.window = 0;
+  mistral.kv_heads = 0;
+  EXPECT_EQ(of_type("mistral", R"(, "sliding_window": null, "num_key_value_heads": null)"), mistral);
+  mistral.window = 5;
+  mistral.head_width = 6;
+  EXPECT_EQ(of_type("mistral", R"(, "sliding_window": 5, "num_key_value_heads": null, "head_dim": 6)"), mistral);
+  ModelSpec qwen = llama;
+  qwen.kv_heads = 4;
+  qwen.qkv_bias = true;
+  EXPECT_EQ(of_type("qwen2", R"(, "num_key_value_heads": 4, "sliding_window": 7)"), qwen);
+  qwen.qkv_bias = false;
+  qwen.qk_norm = true;
+  qwen.head_width = 128;
+  EXPECT_EQ(of_type("qwen3", R"(, "num_key_value_heads": 4)"), qwen);
+  qwen.head_width = 0;
+  EXPECT_EQ(of_type("qwen3", R"(, "num_key_value_heads": 4, "head_dim": 3)"), qwen);
+}
+
+TEST(HfConfig, WindowsAreOfAllLayersOrOfNone) {
+  const char* kUsed = R"(, "num_key_value_heads": 4, "sliding_window": 7, "use_sliding_window": true)";
+  const auto window = [&](const std::string& more) { return of_type("qwen2", kUsed + more).window; };
+  EXPECT_EQ(window(R"(, "max_window_layers": 0)"), 7);
+  EXPECT_EQ(window(R"(, "max_window_layers": 2)"), 0);
+  EXPECT_EQ(window(""), 0);
+  EXPECT_EQ(window(R"(, "layer_types": ["sliding_attention", "sliding_attention"])"), 7);
+  EXPECT_EQ(window(R"(, "layer_types": ["full_attention", "full_attention"])"), 0);
+  EXPECT_EQ(complaint(cat("{\"model_type\": \"qwen2\", ", kFigures, kUsed, ", \"max_window_layers\": 1}")),
+            "c: max_window_layers = 1: must be 0, or at least num_hidden_layers");
+  EXPECT_EQ(complaint(cat("{\"model_type\": \"qwen3\", ", kFigures, kUsed,
+                          R"(, "layer_types": ["sliding_attention", "full_attention"]})")),
+            "c: layer_types = [\"sliding_attention\",\"full_attention\"]: must be the same of all layers");
+}
+
 TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
   std::string bad = replaced(kLlama1b, "\"silu\"", "\"gelu\"");
   bad = replaced(bad, "\"attention_bias\": false", "\"attention_bias\": true");
-  bad = replaced(bad, "\"head_dim\": 64", "\"head_dim\": 128");
+  bad = replaced(bad, "\"head_dim\": 64", "\"head_dim\": 0");
   bad = replaced(bad, "\"llama3\"", "\"yarn\"");
   bad = replaced(bad, "\"vocab_size\": 128256", "\"vocab_size\": \"many\"");
   bad = replaced(bad, "\"num_hidden_layers\": 16,", "");
@@ -104,9 +152,9 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
       complaint(bad),
       "c: vocab_size = \"many\": must be an integer, at least 1\n"
       "c: num_hidden_layers: must be given\n"
+      "c: head_dim = 0: must be an integer, at least 1\n"
       "c: hidden_act = \"gelu\": must be one of \"silu\", \"swish\"; nearest valid is \"silu\"\n"
       "c: attention_bias = true: must be false, since braid computes nothing else; nearest valid is false\n"
-      "c: head_dim = 128: must be hidden_size / num_attention_heads (2048 / 32)\n"
       "c: rope_scaling.rope_type = \"yarn\": must be one of \"llama3\", \"default\"; nearest valid is \"llama3\"");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"gelu_new\"", "\"relu\"")),
             "c: activation_function = \"relu\": must be one of \"gelu_new\", \"gelu_pytorch_tanh\"; nearest valid is "
@@ -122,9 +170,12 @@ TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
   EXPECT_EQ(complaint(""), "c:1: is not JSON: it is empty");
   EXPECT_EQ(complaint("{\n\"a\": 1,\n\"b\": tru}"), "c:3: is not JSON: invalid literal");
   EXPECT_EQ(complaint("[1]"), "c: must hold a JSON object");
-  EXPECT_EQ(complaint("{}"), "c: model_type: must be given, \"gpt2\" or \"llama\"");
+  EXPECT_EQ(complaint("{}"),
+            "c: model_type: must be given, one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\"");
   EXPECT_EQ(complaint(R"({"model_type": "mamba"})"),
-            "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\"; nearest valid is \"gpt2\"");
+            "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\"; nearest "
+            "valid is "
+            "\"gpt2\"");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 12.5")),
             "c: n_layer = 12.5: must be an integer, at least 1");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 99999999999999999999")),

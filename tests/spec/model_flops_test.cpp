@@ -53,6 +53,28 @@ TEST(ModelFlops, SharedKeysAndGatesByHand) {
   EXPECT_EQ(model_flops_per_token(spec), 6.0 * (3 * (8192 + 2048 + 30720) + 6400 + 3 * 64 * 2 * 16));
 }
 
+// Heads of 16: queries and projection of 64 x 128 twice, keys and values of 64 x 32 twice; scores of 8 x 16. A window
+// of 8 in 32 tokens: 8 x 9 / 2 from the first eight, 8 from each other, as a mean of 7 (without the half of its own
+// token).
+TEST(ModelFlops, WideHeadsAndWindowsByHand) {
+  ModelSpec spec;
+  spec.family = ModelFamily::Llama;
+  spec.layers = 3;
+  spec.heads = 8;
+  spec.kv_heads = 2;
+  spec.width = 64;
+  spec.head_width = 16;
+  spec.ffn = 160;
+  spec.context = 32;
+  spec.vocab = 100;
+  const double weights = 3 * (16384 + 4096 + 30720) + 6400;
+  EXPECT_EQ(model_flops_per_token(spec), 6.0 * (weights + 3 * 128 * 2 * 16));
+  spec.window = 8;
+  EXPECT_EQ(model_flops_per_token(spec), 6.0 * (weights + 3 * 128 * 2 * 7));
+  spec.window = 32;
+  EXPECT_EQ(model_flops_per_token(spec), 6.0 * (weights + 3 * 128 * 2 * 16));
+}
+
 TEST(ModelFlops, UtilisationIsWorkOverPeak) {
   const ModelSpec spec = gpt2_124m();
   EXPECT_DOUBLE_EQ(model_flop_utilisation(spec, 1000, 797815296.0 * 4000), 0.25);

@@ -1,4 +1,4 @@
-// Three steps of AdamW on both families against Hugging Face's models under torch.optim.AdamW (tools/reference).
+// Three steps of AdamW on all families against Hugging Face's models under torch.optim.AdamW (tools/reference).
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +55,9 @@ TEST(AdamWParity, Gpt2Float64) { expect_parity("gpt2_float64", {tiny_gpt2()}, 1e
 TEST(AdamWParity, Gpt2Float32) { expect_parity("gpt2_float32", {tiny_gpt2(), 1, at::kFloat}, 1e-4); }
 TEST(AdamWParity, LlamaFloat64) { expect_parity("llama_float64", {tiny_llama()}, 1e-10); }
 TEST(AdamWParity, LlamaFloat32) { expect_parity("llama_float32", {tiny_llama(), 1, at::kFloat}, 1e-4); }
+TEST(AdamWParity, MistralFloat64) { expect_parity("mistral_float64", {tiny_mistral()}, 1e-10); }
+TEST(AdamWParity, Qwen2Float64) { expect_parity("qwen2_float64", {tiny_qwen2()}, 1e-10); }
+TEST(AdamWParity, Qwen3Float64) { expect_parity("qwen3_float64", {tiny_qwen3()}, 1e-10); }
 TEST(AdamWParity, UntiedLlamaFloat64) { expect_parity("llama3_float64", {tiny_llama3()}, 1e-10); }
 TEST(AdamWParity, UntiedLlamaFloat32) { expect_parity("llama3_float32", {tiny_llama3(), 1, at::kFloat}, 1e-4); }
 

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the numbers of two tiny Llamas that the parity tests expect, computed by Hugging Face's LlamaForCausalLM.
+"""Writes the numbers of tiny models of Llama's shape that the parity tests expect, computed by Hugging Face's classes.
 
     pip install torch==2.11.0 transformers
     tools/reference/llama.py tests/nn/data
 
 `llama` ties its head to the embedding; `llama3` has a head of its own and scaled rotary frequencies, of which one stays,
-one is between and two are divided. The model computes its norms and angles in float32 whatever its type. For the float64
+one is between and two are divided. `mistral` has a sliding window, `qwen2` biases, `qwen3` heads of a width of their own with
+norms on queries and keys. The model computes its norms and angles in float32 whatever its type. For the float64
 files torch.float and torch.float32 mean float64 while it runs, so that the same code computes in float64 throughout.
 """
-import contextlib
+import functools
 import pathlib
 import sys
-from unittest import mock
 
 import torch
 import transformers
 
+from llama_numbers import float_is_double
 from model_numbers import Model, write_bfloat16_errors, write_step
 
 LAYERS, HEADS, KV_HEADS, WIDTH, FFN, VOCAB, CONTEXT, BATCH = 2, 6, 3, 48, 72, 19, 8, 2
@@ -32,17 +33,12 @@ class WideModel(Model):
             return super().logits(tokens)
 
 
-@contextlib.contextmanager
-def float_is_double():
-    with mock.patch.object(torch, "float", torch.float64), mock.patch.object(torch, "float32", torch.float64):
-        yield
-
-
-def make(dtype, tied=True, rope=PLAIN):
-    config = transformers.LlamaConfig(
+def make(dtype, kind="Llama", tied=True, rope=PLAIN, **more):
+    config = getattr(transformers, kind + "Config")(
         vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=FFN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         num_key_value_heads=KV_HEADS, max_position_embeddings=CONTEXT, rms_norm_eps=1e-5, tie_word_embeddings=tied,
-        rope_parameters=dict(rope), bos_token_id=0, eos_token_id=0)
+        rope_parameters=dict(rope), bos_token_id=0, eos_token_id=0, **more)
+    causal_model = getattr(transformers, kind + "ForCausalLM")
     parts = {"wte.weight": ["model.embed_tokens.weight"], "norm_f.weight": ["model.norm.weight"]}
     if not tied:
         parts["head.weight"] = ["lm_head.weight"]
@@ -52,14 +48,18 @@ def make(dtype, tied=True, rope=PLAIN):
     for layer in range(LAYERS):
         for ours, theirs in names.items():
             parts[f"blocks.{layer}.{ours}.weight"] = [f"model.layers.{layer}.{name}.weight" for name in theirs]
+        if kind == "Qwen2":
+            parts[f"blocks.{layer}.attention.qkv.bias"] = [f"model.layers.{layer}.self_attn.{x}_proj.bias" for x in "qkv"]
+        for x in "qk" if kind == "Qwen3" else "":
+            parts[f"blocks.{layer}.attention.norm_{x}.weight"] = [f"model.layers.{layer}.self_attn.{x}_norm.weight"]
     if dtype != torch.float64:
-        model = transformers.LlamaForCausalLM(config)
+        model = causal_model(config)
         rotary = model.model.rotary_emb
         model = model.to(dtype)
         model.model.rotary_emb.inv_freq = rotary.original_inv_freq.float()
         return Model(model, parts)
     with float_is_double():
-        return WideModel(transformers.LlamaForCausalLM(config).to(dtype), parts)
+        return WideModel(causal_model(config).to(dtype), parts)
 
 
 def main():
@@ -69,6 +69,13 @@ def main():
             path = folder / f"{name}_{str(dtype).removeprefix('torch.')}.txt"
             write_step(path, make(dtype, **options), (BATCH, CONTEXT), VOCAB)
     write_bfloat16_errors(folder / "llama_bfloat16_errors.txt", make, (BATCH, CONTEXT), VOCAB)
+    others = {"mistral": {"kind": "Mistral", "sliding_window": 3}, "qwen2": {"kind": "Qwen2"},
+              "qwen3": {"kind": "Qwen3", "tied": False, "head_dim": 10}}
+    for name, options in others.items():
+        write_step(folder / f"{name}_float64.txt", make(torch.float64, **options), (BATCH, CONTEXT), VOCAB)
+    qwen3 = functools.partial(make, **others["qwen3"])
+    write_step(folder / "qwen3_float32.txt", qwen3(torch.float32), (BATCH, CONTEXT), VOCAB)
+    write_bfloat16_errors(folder / "qwen3_bfloat16_errors.txt", qwen3, (BATCH, CONTEXT), VOCAB)
 
 
 main()

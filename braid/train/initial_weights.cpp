@@ -1,0 +1,129 @@
+// Two kinds of places, one way in: boxes of named tensors.
+#include "braid/train/initial_weights.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/model_shape.h"
+#include "braid/train/resume.h"
+#include "braid/train/saved_tensors.h"
+#include "braid/weights/hf_directory.h"
+
+namespace braid {
+namespace {
+
+// What the weights do not depend on.
+constexpr const char* kOpenModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
+                                          "model.init_std"};
+
+std::string checkpoint_at(const std::string& path) {
+  const CheckpointChoice choice = chosen_checkpoint(path);
+  if (!choice.directory.empty()) return choice.directory;
+  const std::string faults = choice.passed_over.empty() ? "" : ": " + joined(choice.passed_over, "; ");
+  throw ConfigError(
+      {{"train.init", toml_text(path),
+        cat("must be a Hugging Face directory (config.json and *.safetensors), a checkpoint or the folder "
+            "of a run",
+            faults),
+        ""}});
+}
+
+RunSpec spec_of_checkpoint(const std::string& directory) {
+  const CheckpointInfo info = read_checkpoint_info(directory);
+  if (!info.config_toml.empty()) return saved_spec(info, directory);
+  throw ConfigError({{"train.init", toml_text(directory), "has no configuration that says its model", ""}});
+}
+
+bool is_open(const Field& field, const ModelSpec& model) {
+  if (field.key == "model.context") return traits_of(model.family).positions == PositionKind::Rotary;
+  return std::find(std::begin(kOpenModelKeys), std::end(kOpenModelKeys), field.key) != std::end(kOpenModelKeys);
+}
+
+// 0 stands for what follows from other keys: figures are compared as they come out.
+ModelSpec spelled_out(ModelSpec model) {
+  model.kv_heads = num_kv_heads(model);
+  model.head_width = head_width(model);
+  model.ffn = ffn_width(model);
+  return model;
+}
+
+std::vector<Problem> differences(const RunSpec& spec, const ModelSpec& model, const std::string& place) {
+  RunSpec is = spec, was = spec;
+  is.model = spelled_out(spec.model);
+  was.model = spelled_out(model);
+  std::vector<Problem> found;
+  for (const Field& field : fields()) {
+    if (section_of(field) != "model" || is_open(field, spec.model)) continue;
+    const std::string have = value_text(field, is), need = value_text(field, was);
+    if (have == need) continue;
+    found.push_back(
+        {field.key, value_text(field, spec), cat("must be as in ", place, ", whose weights train.init takes"), need});
+  }
+  return found;
+}
+
+using ReadTensor = std::function<void(const PlacedTensor&)>;
+
+// Through memory on the host, in the type that is read.
+void read_into(const PlacedTensor& tensor, at::ScalarType type, const ReadTensor& read) {
+  const bool direct = tensor.local.is_cpu() && tensor.local.scalar_type() == type;
+  if (direct) return read(tensor);
+  PlacedTensor host{tensor.name, tensor.placement, tensor.local.to(at::kCPU, type, false, /*copy=*/true)};
+  read(host);
+  tensor.local.copy_(host.local);
+}
+
+}  // namespace
+
+ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems) {
+  try {
+    return spec_of_checkpoint(checkpoint_at(path)).model;
+  } catch (const ConfigError& error) {
+    problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+  }
+  return {};
+}
+
+std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
+  const std::string& path = spec.train.init;
+  if (is_hf_directory(path)) return differences(spec, HfDirectory(path).model(), path);
+  const std::string directory = checkpoint_at(path);
+  verify_checkpoint(directory);
+  const ModelSpec model = spec_of_checkpoint(directory).model;
+  refuse_other_shapes(model, directory);
+  return differences(spec, model, directory);
+}
+
+std::string told_of_initial_weights(const std::string& path) {
+  if (is_hf_directory(path)) return cat("the weights of ", path, ", a Hugging Face directory; all else begins anew");
+  return cat("the weights of ", checkpoint_at(path), "; its steps, optimizer and data are left");
+}
+
+void take_initial_weights(const RunSpec& spec, ParamStore& store) {
+  const c10::AutoGradMode no_grad(false);
+  const std::string& path = spec.train.init;
+  const std::vector<PlacedTensor> masters = master_tensors(store);
+  if (is_hf_directory(path)) {
+    const HfDirectory source(path);
+    for (const PlacedTensor& each : masters) {
+      read_into(each, each.local.scalar_type(), [&](const PlacedTensor& to) { source.read(to); });
+    }
+  } else {
+    const std::string directory = checkpoint_at(path);
+    const bool wide = spec_of_checkpoint(directory).train.dtype == DType::Float64;
+    for (const PlacedTensor& each : masters) {
+      read_into(each, wide ? at::kDouble : at::kFloat,
+                [&](const PlacedTensor& to) { load_checkpoint(directory, {to}); });
+    }
+  }
+  store.round_masters();
+}
+
+}  // namespace braid

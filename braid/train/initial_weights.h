@@ -1,0 +1,30 @@
+// Weights that a run begins with (train.init): those of a Hugging Face directory, or of a checkpoint that any mesh
+// wrote. Steps, the optimizer's states and the data are the run's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/param/param_store.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// The model of the checkpoint `path`, or of the newest whole one in the folder of a run. Adds a problem of train.init
+// when there is none, or when it cannot be read. As ParseOptions wants it.
+ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);
+
+// Every key of the model that is not as spec.train.init has it: those that say which function of which weights it is. A
+// model with rotary positions may have another context. Throws ConfigError and IoError when the weights cannot be had;
+// every byte of a checkpoint is verified.
+std::vector<Problem> initial_weights_problems(const RunSpec& spec);
+
+// What was taken, as a sentence's end.
+std::string told_of_initial_weights(const std::string& path);
+
+// Writes what this rank owns of the masters, rounded to their type, and the weights that are computed with where this
+// rank owns them. Not collective. Throws IoError and ConfigError.
+void take_initial_weights(const RunSpec& spec, ParamStore& store);
+
+}  // namespace braid

@@ -1,0 +1,118 @@
+// The configuration of such a checkpoint is the model's figures, defaults, and the directory as the place of its data:
+// nobody has trained yet.
+#include "braid/weights/from_hf.h"
+
+#include <ATen/ops/empty.h>
+
+#include <limits>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/nn/model.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/problems.h"
+#include "braid/spec/run_spec.h"
+#include "braid/tokenize/tokenizer.h"
+#include "braid/tokenize/tokenizer_identity.h"
+#include "braid/weights/hf_directory.h"
+
+namespace braid {
+namespace {
+
+RunSpec spec_of(const HfDirectory& source) {
+  RunSpec spec;
+  spec.model = source.model();
+  spec.data.paths = {source.folder()};
+  spec.data.tokenizer = source.folder();
+  if (source.is_wide()) spec.train.dtype = DType::Float64;
+  auto found = problems(spec, {std::numeric_limits<int>::max()});
+  if (!found.empty()) throw ConfigError(std::move(found));
+  return spec;
+}
+
+std::vector<PlacedTensor> weights_of(const HfDirectory& source) {
+  std::vector<PlacedTensor> tensors;
+  const auto type = source.is_wide() ? at::kDouble : at::kFloat;
+  const std::vector<HfTensor> all = hf_tensors(source.model());
+  for (const HfTensor& each : all) {
+    if (each.first_row > 0) continue;
+    tensors.push_back({each.whole, replicated(each.whole_shape), at::empty(each.whole_shape, type)});
+    source.read(tensors.back());
+  }
+  return tensors;
+}
+
+bool has_tokenizer(const std::string& folder) {
+  return path_kind(folder + "/tokenizer.json") != PathKind::Nothing ||
+         path_kind(folder + "/vocab.json") != PathKind::Nothing;
+}
+
+// The tokenizer's files, and its hash where braid can read it. Says what it is.
+struct FoundTokenizer {
+  std::map<std::string, std::string> files;
+  uint64_t hash = 0;
+  std::string sentence;
+};
+
+FoundTokenizer tokenizer_in(const std::string& folder, int model_vocab) {
+  FoundTokenizer found;
+  if (!has_tokenizer(folder)) {
+    found.sentence = cat("no tokenizer: ", folder, " has none");
+    return found;
+  }
+  found.files = tokenizer_copy(folder);
+  for (const std::string& name : carried_files()) {
+    const std::string path = cat(folder, "/", name);
+    if (path_kind(path) == PathKind::File) found.files[name] = file_content(path, kMaxTokenizerBytes);
+  }
+  try {
+    const auto tokenizer = make_tokenizer(folder);
+    found.hash = tokenizer_hash(tokenizer_identity(folder), tokenizer->end_of_text());
+    found.sentence = cat("the tokenizer of ", tokenizer->vocab(), " tokens");
+    if (tokenizer->vocab() > model_vocab) {
+      throw ConfigError({{cat(folder, "/tokenizer.json"), cat(tokenizer->vocab()),
+                          cat("must have at most the ", model_vocab, " tokens of vocab_size in config.json"), ""}});
+    }
+  } catch (const ConfigError& error) {
+    if (found.hash != 0) throw;
+    found.sentence = cat("the tokenizer, which braid cannot read: ", error.what());
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::vector<std::string>& carried_files() {
+  static const std::vector<std::string> kNames{
+      "tokenizer.json",    "tokenizer_config.json",  "vocab.json",         "merges.txt", "special_tokens_map.json",
+      "added_tokens.json", "generation_config.json", "chat_template.jinja"};
+  return kNames;
+}
+
+void require_empty_place(const std::string& option, const std::string& path) {
+  const PathKind kind = path_kind(path);
+  if (kind == PathKind::Nothing || (kind == PathKind::Folder && names_in(path).empty())) return;
+  throw ConfigError({{option, path, "must not exist, or be an empty folder: nothing is overwritten", ""}});
+}
+
+std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator& world) {
+  check(world.size() == 1, "a directory is read by one rank");
+  require_empty_place("OUT", request.checkpoint);
+  const HfDirectory source(request.directory);
+  const RunSpec spec = spec_of(source);
+  const FoundTokenizer tokenizer = tokenizer_in(request.directory, spec.model.vocab);
+  const std::vector<PlacedTensor> tensors = weights_of(source);
+  CheckpointInfo info;
+  info.config_toml = to_toml(spec);
+  info.tokenizer = spec.data.tokenizer;
+  info.tokenizer_hash = tokenizer.hash;
+  save_checkpoint(request.checkpoint, {tensors, info, &tokenizer.files}, world);
+  return {cat("a ", spec.model.family, " of ", count_params(spec.model), " parameters in ",
+              source.is_wide() ? "float64" : "float32"),
+          tokenizer.sentence};
+}
+
+}  // namespace braid

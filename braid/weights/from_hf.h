@@ -1,0 +1,28 @@
+// A Hugging Face directory as a checkpoint of weights alone, at step 0.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+struct FromHf {
+  std::string directory;   // config.json, safetensors files, perhaps a tokenizer
+  std::string checkpoint;  // to be written; there must be nothing, or an empty folder
+};
+
+// Writes it through save_checkpoint() on `world`, which has one rank: masters of float32, or of float64 where the
+// directory has float64; the tokenizer's files, with generation_config.json and the like, beside them. Holds the model
+// once in memory. Returns sentences about what was taken. Throws ConfigError with all that is wrong with the directory
+// (hf_directory.h) or the place, IoError.
+std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator& world);
+
+// Names of files beside the weights that are carried along, where they are there.
+const std::vector<std::string>& carried_files();
+
+// Throws ConfigError under `option` unless `path` is nothing or an empty folder.
+void require_empty_place(const std::string& option, const std::string& path);
+
+}  // namespace braid

@@ -1,0 +1,116 @@
+// Judging the files against the model, and reading boxes through the table of names.
+#include "braid/weights/hf_directory.h"
+
+#include <algorithm>
+#include <set>
+
+#include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/tensor_bytes.h"
+#include "braid/spec/hf_config.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMostElements = 4 << 20;  // of one read
+
+ModelSpec model_in(const std::string& folder) {
+  std::vector<Problem> problems;
+  const std::string path = folder + "/config.json";
+  const ModelSpec model = read_hf_config(path, problems);
+  for (Problem& problem : problems) {
+    if (problem.key == "model.config") problem = {path, "", "must be a model's configuration that can be read", ""};
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return model;
+}
+
+std::string drawn_shape(const Index& shape) {
+  std::vector<std::string> extents;
+  for (const int64_t extent : shape) extents.push_back(cat(extent));
+  return cat("[", joined(extents), "]");
+}
+
+bool is_real(ElementType type) { return type != ElementType::U8 && type != ElementType::I64; }
+
+}  // namespace
+
+bool is_hf_directory(const std::string& folder) {
+  return path_kind(folder + "/config.json") != PathKind::Nothing && has_hf_weights(folder) &&
+         path_kind(folder + "/manifest.json") == PathKind::Nothing;
+}
+
+HfDirectory::HfDirectory(std::string folder)
+    : folder_(std::move(folder)), model_(model_in(folder_)), files_(folder_), tensors_(hf_tensors(model_)) {
+  for (const HfTensor& each : tensors_) of_whole_[each.whole].push_back(&each);
+  find_tensors();
+}
+
+// A base model's files leave its prefix out.
+void HfDirectory::find_tensors() {
+  const auto& found = files_.tensors();
+  const std::string prefix = hf_base_prefix(model_);
+  const auto has_prefix = [&](const auto& each) { return each.first.starts_with(prefix); };
+  if (std::none_of(found.begin(), found.end(), has_prefix)) left_out_ = prefix;
+  std::vector<Problem> problems;
+  std::set<std::string> wanted;
+  for (HfTensor& tensor : tensors_) {
+    if (tensor.name.starts_with(left_out_)) tensor.name = tensor.name.substr(left_out_.size());
+    wanted.insert(tensor.name);
+    const auto at = found.find(tensor.name);
+    if (at == found.end()) {
+      problems.push_back({tensor.name, "", cat("is not in ", folder_), ""});
+    } else if (at->second.shape != tensor.shape) {
+      problems.push_back({tensor.name, drawn_shape(at->second.shape),
+                          cat("must have the shape ", drawn_shape(tensor.shape), " that config.json asks for"), ""});
+    } else if (!is_real(at->second.type)) {
+      problems.push_back({tensor.name, text(at->second.type), "must be F16, BF16, F32 or F64", ""});
+    }
+  }
+  for (const auto& [name, info] : found) {
+    if (wanted.contains(name) || is_redundant(model_, name)) continue;
+    problems.push_back({name, drawn_shape(info.shape), "is no tensor of the model that config.json describes", ""});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+bool HfDirectory::is_wide() const {
+  return std::any_of(tensors_.begin(), tensors_.end(),
+                     [&](const HfTensor& each) { return files_.tensors().at(each.name).type == ElementType::F64; });
+}
+
+void HfDirectory::read(const PlacedTensor& tensor) const {
+  const auto parts = of_whole_.find(tensor.name);
+  check(parts != of_whole_.end(), "a tensor of the model is read");
+  check(parts->second[0]->whole_shape == tensor.placement.global_shape, "a placement of the directory's model");
+  for (const Piece& piece : tensor.placement.pieces) {
+    for (const HfTensor* part : parts->second) read_box(*part, piece, tensor.local);
+  }
+}
+
+// The rows of the file that are read are rows of braid's tensor, or its columns.
+void HfDirectory::read_box(const HfTensor& part, const Piece& piece, const at::Tensor& local) const {
+  const Box& box = piece.global;
+  const int64_t begin = std::max(box.begin[0], part.first_row);
+  const int64_t end = std::min(box.end[0], part.first_row + part.num_rows);
+  if (begin >= end || box.empty()) return;
+  at::Tensor to = part_of(local, piece).narrow(0, begin - box.begin[0], end - begin);
+  int64_t row = begin - part.first_row, last = end - part.first_row, column = 0, columns = 1;
+  if (box.begin.size() == 2) column = box.begin[1], columns = box.end[1] - box.begin[1];
+  if (part.orientation == Orientation::Transposed) {
+    to = to.t();
+    std::swap(row, column);
+    columns = last - column;
+    last = row + to.size(0);
+  }
+  const int64_t width = part.shape.size() == 2 ? part.shape[1] : 1, most = std::max<int64_t>(1, kMostElements / width);
+  for (int64_t at = row; at < last; at += most) {
+    const int64_t rows = std::min(most, last - at);
+    at::Tensor read = files_.rows(part.name, at, at + rows);
+    if (read.dim() == 2) read = read.narrow(1, column, columns);
+    to.narrow(0, at - row, rows).copy_(read);
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,214 @@
+// Tensor by tensor through the table of names: the rows are read, turned where Hugging Face has them so, rounded,
+// written.
+#include "braid/weights/to_hf.h"
+
+#include <ATen/ops/empty.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/tensor_bytes.h"
+#include "braid/spec/hf_config_text.h"
+#include "braid/tokenize/tokenizer.h"
+#include "braid/tokenize/tokenizer_identity.h"
+#include "braid/weights/from_hf.h"
+#include "braid/weights/hf_tensors.h"
+#include "braid/weights/tensor_files.h"
+
+namespace braid {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+std::string without_last_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// Rows of one of braid's tensors, in Hugging Face's orientation and type.
+at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
+  Placement rows{tensor.whole_shape, tensor.whole_shape, {}, {}};
+  rows.local_shape[0] = tensor.num_rows;
+  Box box{Index(tensor.whole_shape.size(), 0), tensor.whole_shape};
+  box.begin[0] = tensor.first_row;
+  box.end[0] = tensor.first_row + tensor.num_rows;
+  rows.pieces = {{box, Index(tensor.whole_shape.size(), 0)}};
+  at::Tensor local = at::empty(rows.local_shape, request.saved);
+  load_checkpoint(request.checkpoint, {{tensor.whole, rows, local}});
+  if (tensor.orientation == Orientation::Transposed) local = local.t();
+  return local.to(request.written).contiguous();
+}
+
+// A directory that is not there under its own name until it is whole.
+class NewDirectory {
+ public:
+  NewDirectory(const std::string& path, FileSystem& files)
+      : path_(without_last_slash(path)), temporary_(path_ + ".tmp"), files_(files) {
+    files_.remove_all(temporary_);
+    files_.create_directories(temporary_);
+  }
+  ~NewDirectory() {
+    if (published_) return;
+    try {
+      files_.remove_all(temporary_);
+    } catch (const IoError&) {  // NOLINT: what is left has a name that says so
+    }
+  }
+  NewDirectory(const NewDirectory&) = delete;
+
+  std::unique_ptr<WritableFile> create(const std::string& name) { return files_.create(temporary_ + "/" + name); }
+  void add(const std::string& name, std::string_view content) {
+    const auto file = create(name);
+    file->append(std::as_bytes(std::span(content)));
+    file->sync();
+    file->close();
+  }
+  void publish() {
+    files_.sync_directory(temporary_);
+    files_.replace(temporary_, path_);  // of an empty folder, if anything; another one stays
+    published_ = true;
+    const std::string parent = std::filesystem::path(path_).parent_path();
+    files_.sync_directory(parent.empty() ? "." : parent);
+  }
+
+ private:
+  std::string path_, temporary_;
+  FileSystem& files_;
+  bool published_ = false;
+};
+
+int64_t bytes_of(const ToHf& request, const HfTensor& tensor) {
+  return num_elements(tensor.shape) * bytes_per_element(element_type(request.written));
+}
+
+// The tensors of each file, in the model's order.
+std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
+  std::vector<std::vector<HfTensor>> cut(1);
+  int64_t bytes = 0;
+  for (const HfTensor& tensor : hf_tensors(request.model)) {
+    const int64_t more = bytes_of(request, tensor);
+    const bool full = request.most_file_bytes > 0 && bytes > 0 && bytes + more > request.most_file_bytes;
+    if (full) cut.emplace_back(), bytes = 0;
+    cut.back().push_back(tensor);
+    bytes += more;
+  }
+  return cut;
+}
+
+std::string five_digits(size_t number) {
+  const std::string digits = cat(number);
+  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+}
+
+std::string file_name(size_t number, size_t count) {
+  if (count == 1) return kHfWeights;
+  return cat("model-", five_digits(number), "-of-", five_digits(count), ".safetensors");
+}
+
+void write_file_of(const ToHf& request, const std::vector<HfTensor>& tensors, WritableFile& file) {
+  std::vector<TensorInfo> infos;
+  std::map<std::string, const HfTensor*> by_name;
+  for (const HfTensor& tensor : tensors) {
+    infos.push_back({tensor.name, element_type(request.written), tensor.shape});
+    by_name[tensor.name] = &tensor;
+  }
+  const std::vector<TensorEntry> places = laid_out(std::move(infos));
+  const std::string header = header_bytes(places, {{"format", "pt"}});
+  file.append(std::as_bytes(std::span(header)));
+  for (const TensorEntry& place : places) {
+    const at::Tensor read = read_tensor(request, *by_name.at(place.info.name));
+    file.append(braid::bytes_of(read));
+  }
+  file.sync();
+  file.close();
+}
+
+// Returns how many files.
+size_t write_weights(const ToHf& request, NewDirectory& directory) {
+  const auto cut = cut_into_files(request);
+  OrderedJson index;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < cut.size(); ++i) {
+    const std::string name = file_name(i + 1, cut.size());
+    write_file_of(request, cut[i], *directory.create(name));
+    for (const HfTensor& tensor : cut[i]) {
+      index["weight_map"][tensor.name] = name;
+      bytes += bytes_of(request, tensor);
+    }
+  }
+  index["metadata"] = {{"total_size", bytes}};
+  if (cut.size() > 1) directory.add(kHfIndex, index.dump(2) + "\n");
+  return cut.size();
+}
+
+std::string content_of(const std::string& folder, const std::string& name) {
+  const std::string path = cat(folder, "/", name);
+  return path_kind(path) == PathKind::File ? file_content(path, kMaxTokenizerBytes) : "";
+}
+
+// The token that ends texts; none where braid cannot read the tokenizer.
+std::optional<int> end_of_text_in(const std::string& folder) {
+  try {
+    return make_tokenizer(folder)->end_of_text();
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
+// Without it transformers does not know how to read tokenizer.json. `end`: the token's id there.
+std::string tokenizer_config_text(const std::string& tokenizer_json, std::optional<int> end) {
+  OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
+  const auto json = nlohmann::json::parse(tokenizer_json, nullptr, /*allow_exceptions=*/false);
+  const auto added = json.is_object() ? json.value("added_tokens", nlohmann::json::array()) : nlohmann::json::array();
+  for (const auto& token : added) {
+    if (end && token.is_object() && token.value("id", -1) == *end) config["eos_token"] = token.value("content", "");
+  }
+  return config.dump(2) + "\n";
+}
+
+struct WrittenTokenizer {
+  std::optional<int> end_of_text;
+  std::string sentence;
+};
+
+WrittenTokenizer write_tokenizer(const ToHf& request, NewDirectory& directory) {
+  const std::string folder = tokenizer_folder(request.checkpoint);
+  if (folder.empty()) return {{}, "no tokenizer: the checkpoint has none, or \"bytes\""};
+  std::set<std::string> written;
+  for (const std::string& name : carried_files()) {
+    const std::string content = content_of(folder, name);
+    if (content.empty()) continue;
+    directory.add(name, content);
+    written.insert(name);
+  }
+  const auto end = end_of_text_in(folder);
+  if (written.contains("tokenizer.json") && !written.contains("tokenizer_config.json")) {
+    directory.add("tokenizer_config.json", tokenizer_config_text(content_of(folder, "tokenizer.json"), end));
+  }
+  return {end, cat("the tokenizer: ", joined({written.begin(), written.end()}))};
+}
+
+}  // namespace
+
+std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& files) {
+  require_empty_place("DIR", request.directory);
+  std::vector<Problem> problems;
+  hf_config_text(request.model, {}, problems);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  const std::string type = request.written == at::kBFloat16 ? "bfloat16" : "float32";
+  NewDirectory directory(request.directory, files);
+  const WrittenTokenizer tokenizer = write_tokenizer(request, directory);
+  directory.add("config.json", hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));
+  const size_t num_files = write_weights(request, directory);
+  directory.publish();
+  return {cat("weights in ", type, ", ", num_files, num_files == 1 ? " file" : " files"), tokenizer.sentence};
+}
+
+}  // namespace braid

@@ -1,0 +1,175 @@
+// What transformers saved gives the logits that transformers computes; what does not fit is refused, all at once.
+#include "braid/weights/hf_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "braid/base/errors.h"
+#include "braid/ckpt/safetensors.h"
+#include "tests/nn/model_run.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/weights/hf_families.h"
+
+namespace braid::hf_directory_test {
+namespace {
+
+std::vector<double> expected_logits(const std::string& family) {
+  std::ifstream file(hf_family_folder(family) + "_logits.txt");
+  std::string name;
+  file >> name;
+  std::vector<double> numbers;
+  for (double number; file >> number;) numbers.push_back(number);
+  return numbers;
+}
+
+// Of the first 24 tokens that the formula gives, in float64, put together from `ranks` tensor ranks.
+at::Tensor logits_on(const HfDirectory& source, int ranks) {
+  constexpr int64_t kTokens = 24;
+  ModelRun run{source.model(), ranks};
+  run.spec.vocab_multiple = 1;
+  Gathering results(ranks);
+  run_ranks(ranks, [&](Communicator& group) {
+    const at::NoGradGuard no_grad;
+    RunModel model(run, group);
+    for (Parameter& each : model.world.store.params()) {
+      each.master.zero_();
+      source.read({each.name, each.placement, each.master});
+    }
+    Microbatch m;
+    m.training = false;
+    m.tokens_bt = formula_integers("tokens", {2, kTokens}, run.spec.vocab);
+    const at::Tensor logits = model.forward(m);
+    const Index shape{2, kTokens, run.spec.vocab};
+    const Placement placement = split_dim(shape, 2, padded_vocab(run.spec, ranks), {group.rank(), ranks, Axis::Tensor});
+    results.put("logits", group.rank(), placement, logits.masked_fill(logits.isneginf(), 0));
+  });
+  return results.global().at("logits");
+}
+
+class HfFamilies : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, HfFamilies, testing::ValuesIn(hf_families()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(HfFamilies, LogitsAreThoseOfTransformers) {
+  const HfDirectory source(hf_family_folder(GetParam()));
+  const std::vector<double> expected = expected_logits(GetParam());
+  for (const int ranks : {1, 2}) {
+    const at::Tensor logits = logits_on(source, ranks).flatten();
+    ASSERT_EQ(logits.numel(), static_cast<int64_t>(expected.size()));
+    double largest = 0;
+    for (int64_t i = 0; i < logits.numel(); ++i) {
+      largest = std::max(largest, std::abs(logits[i].item<double>() - expected[i]));
+    }
+    EXPECT_LT(largest, 1e-10) << ranks << " ranks";
+  }
+}
+
+TEST(HfTensors, CoverEveryParameterOnce) {
+  for (const ModelSpec& spec : {tiny_gpt2(), tiny_llama3(), tiny_qwen2(), tiny_qwen3()}) {
+    std::map<std::string, int64_t> rows;
+    for (const HfTensor& each : hf_tensors(spec)) {
+      EXPECT_EQ(each.first_row, rows[each.whole]) << each.name;
+      rows[each.whole] += each.num_rows;
+      EXPECT_EQ(each.name.find(".."), std::string::npos);
+      EXPECT_LE(rows[each.whole], each.whole_shape[0]);
+    }
+    for (const BlockSpec& block : model_params(spec, 0, 1)) {
+      for (const ParamSpec& param : block.params)
+        EXPECT_EQ(rows[param.name], param.placement.global_shape[0]) << param.name;
+    }
+  }
+}
+
+class HfDirectoryFaults : public ScratchFolder {
+ protected:
+  void copy(const std::string& family) const {
+    std::filesystem::copy(hf_family_folder(family), folder_, std::filesystem::copy_options::recursive);
+  }
+  void replace(const std::string& name, const std::string& from, const std::string& to) const {
+    std::string text = content(path(name));
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write(path(name), text.replace(at, from.size(), to));
+  }
+  std::string complaint() const {
+    try {
+      HfDirectory{folder_};
+    } catch (const std::runtime_error& error) {
+      std::string text = error.what();
+      for (auto at = text.find(folder_); at != std::string::npos; at = text.find(folder_)) {
+        text.replace(at, folder_.size(), "DIR");
+      }
+      return text;
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(HfDirectoryFaults, EveryTensorThatDoesNotFitIsNamed) {
+  copy("mistral");
+  replace("config.json", "\"intermediate_size\": 48", "\"intermediate_size\": 47");
+  replace("model.safetensors", "model.norm.weight", "model.morn.weight");
+  EXPECT_EQ(complaint(),
+            "model.layers.0.mlp.gate_proj.weight = [48, 32]: must have the shape [47, 32] that config.json asks for\n"
+            "model.layers.0.mlp.up_proj.weight = [48, 32]: must have the shape [47, 32] that config.json asks for\n"
+            "model.layers.0.mlp.down_proj.weight = [32, 48]: must have the shape [32, 47] that config.json asks for\n"
+            "model.layers.1.mlp.gate_proj.weight = [48, 32]: must have the shape [47, 32] that config.json asks for\n"
+            "model.layers.1.mlp.up_proj.weight = [48, 32]: must have the shape [47, 32] that config.json asks for\n"
+            "model.layers.1.mlp.down_proj.weight = [32, 48]: must have the shape [32, 47] that config.json asks for\n"
+            "model.norm.weight: is not in DIR\n"
+            "model.morn.weight = [32]: is no tensor of the model that config.json describes");
+}
+
+TEST_F(HfDirectoryFaults, AFamilyThatIsNotKnownIsSaidSo) {
+  copy("mistral");
+  replace("config.json", "\"mistral\"", "\"mamba\"");
+  EXPECT_EQ(complaint(),
+            "DIR/config.json: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
+            "\"qwen3\"; nearest valid is \"gpt2\"");
+}
+
+TEST_F(HfDirectoryFaults, AnIndexNamesFilesOfItsFolderOnly) {
+  copy("llama");
+  replace("model.safetensors.index.json", "\"model-00001-of-00002.safetensors\"", "\"../model.safetensors\"");
+  EXPECT_EQ(complaint(),
+            "DIR/model.safetensors.index.json: model.embed_tokens.weight = ../model.safetensors: must be a file of "
+            "this folder, "
+            "NAME.safetensors of letters, digits, '_', '-' and '.'");
+}
+
+TEST_F(HfDirectoryFaults, AnIndexMustSayWhereTensorsAre) {
+  copy("llama");
+  replace("model.safetensors.index.json", "\"model-00001-of-00002.safetensors\"",
+          "\"model-00002-of-00002.safetensors\"");
+  EXPECT_EQ(complaint(),
+            "DIR/model.safetensors.index.json: model.embed_tokens.weight = model-00002-of-00002.safetensors: does not "
+            "hold the "
+            "tensor; nearest valid is model-00001-of-00002.safetensors");
+}
+
+TEST_F(HfDirectoryFaults, FilesThatAreCutShortAreNamed) {
+  copy("qwen2");
+  const std::string whole = content(path("model.safetensors"));
+  write(path("model.safetensors"), whole.substr(0, whole.size() - 5));
+  EXPECT_NE(complaint().find("DIR/model.safetensors"), std::string::npos) << complaint();
+}
+
+// A base model's files leave the prefix out, and old ones have masks.
+TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
+  copy("gpt2");
+  const std::string whole = content(path("model.safetensors"));
+  const CheckedFile file(path("model.safetensors"));
+  const SafetensorsHeader header = read_header(file);
+  std::vector<TensorEntry> entries = header.tensors;
+  for (TensorEntry& entry : entries) entry.info.name = entry.info.name.substr(std::string("transformer.").size());
+  const int64_t end = entries.back().end;
+  entries.push_back({{"h.0.attn.bias", ElementType::U8, {1, 1, 4, 4}}, end, end + 16});
+  write(path("model.safetensors"), header_bytes(entries, {}) + whole.substr(header.data_begin) + std::string(16, '\1'));
+  const HfDirectory bare(folder_), named(hf_family_folder("gpt2"));
+  EXPECT_TRUE(logits_on(bare, 1).equal(logits_on(named, 1)));
+}
+
+}  // namespace
+}  // namespace braid::hf_directory_test

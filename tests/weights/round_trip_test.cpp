@@ -1,0 +1,119 @@
+// A directory becomes a checkpoint and a directory again: every tensor bit for bit.
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/path_look.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/spec/hf_config.h"
+#include "braid/spec/hf_config_text.h"
+#include "braid/spec/parse.h"
+#include "braid/weights/from_hf.h"
+#include "braid/weights/hf_directory.h"
+#include "braid/weights/to_hf.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/weights/hf_families.h"
+
+namespace braid::round_trip_test {
+namespace {
+
+class RoundTrip : public ScratchFolder, public testing::WithParamInterface<std::string> {
+ protected:
+  std::string made_checkpoint(const std::string& family) const {
+    const std::string to = path("checkpoint");
+    run_ranks(1, [&](Communicator& world) { checkpoint_from_hf({hf_family_folder(family), to}, world); });
+    return to;
+  }
+  // Written of a checkpoint of `model`.
+  std::string made_directory(const std::string& checkpoint, at::ScalarType type, int64_t most_file_bytes) const {
+    ToHf request;
+    request.checkpoint = checkpoint;
+    request.model = parse_run(read_checkpoint_info(checkpoint).config_toml, "config", {}).model;
+    request.written = type;
+    request.most_file_bytes = most_file_bytes;
+    request.directory = path("directory");
+    PosixFileSystem files;
+    hf_from_checkpoint(request, files);
+    return request.directory;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, RoundTrip, testing::ValuesIn(hf_families()), [](const auto& info) { return info.param; });
+
+void expect_same_tensors(const std::string& got_folder, const std::string& want_folder, at::ScalarType type) {
+  const TensorFiles got(got_folder), want(want_folder);
+  ASSERT_EQ(got.tensors().size(), want.tensors().size());
+  for (const auto& [name, info] : want.tensors()) {
+    ASSERT_TRUE(got.tensors().contains(name)) << name;
+    const int64_t rows = info.shape[0];
+    const at::Tensor is = got.rows(name, 0, rows), was = want.rows(name, 0, rows);
+    EXPECT_EQ(is.scalar_type(), type) << name;
+    EXPECT_TRUE(is.equal(was.to(type))) << name;
+  }
+}
+
+TEST_P(RoundTrip, EveryTensorComesBackBitForBit) {
+  const std::string folder = hf_family_folder(GetParam()), checkpoint = made_checkpoint(GetParam());
+  const CheckpointInfo info = read_checkpoint_info(checkpoint);
+  EXPECT_EQ(info.step, 0);
+  verify_checkpoint(checkpoint);
+  const ModelSpec model = HfDirectory(folder).model();
+  EXPECT_EQ(parse_run(info.config_toml, "config", {}).model, model);
+  const std::string back = made_directory(checkpoint, at::kFloat, 30'000);
+  EXPECT_NE(path_kind(back + "/model.safetensors.index.json"), PathKind::Nothing);
+  expect_same_tensors(back, folder, at::kFloat);
+  EXPECT_EQ(HfDirectory(back).model(), model) << "config.json says the same model";
+}
+
+TEST_P(RoundTrip, Bfloat16IsRoundedOnce) {
+  const std::string checkpoint = made_checkpoint(GetParam());
+  const std::string back = made_directory(checkpoint, at::kBFloat16, 0);
+  EXPECT_EQ(names_in(back), (std::vector<std::string>{"config.json", "model.safetensors"}));
+  expect_same_tensors(back, hf_family_folder(GetParam()), at::kBFloat16);
+}
+
+class Places : public RoundTrip {};
+INSTANTIATE_TEST_SUITE_P(One, Places, testing::Values("qwen2"), [](const auto& info) { return info.param; });
+
+TEST_P(Places, NothingIsOverwritten) {
+  std::filesystem::create_directories(path("checkpoint"));
+  const std::string checkpoint = made_checkpoint("qwen2");  // an empty folder is a place
+  EXPECT_THROW(made_checkpoint("qwen2"), ConfigError);
+  std::filesystem::create_directories(path("directory"));
+  made_directory(checkpoint, at::kFloat, 0);
+  EXPECT_THROW(made_directory(checkpoint, at::kFloat, 0), ConfigError);
+  EXPECT_EQ(path_kind(path("directory.tmp")), PathKind::Nothing);
+}
+
+TEST(HfConfigText, HasWhatEveryModelIs) {
+  ModelSpec llama = HfDirectory(hf_family_folder("llama")).model();
+  const auto comes_back = [](const ModelSpec& model) {
+    std::vector<Problem> problems;
+    const std::string text = hf_config_text(model, {}, problems);
+    const ModelSpec back = parse_hf_config(text, "config.json", problems);
+    EXPECT_TRUE(problems.empty()) << ConfigError(problems).what();
+    EXPECT_EQ(back, model) << text;
+  };
+  comes_back(llama);
+  llama.head_width = 12;
+  comes_back(llama);
+  llama.heads = 6;  // 32 features are not divided by it
+  comes_back(llama);
+  llama.window = 9;
+  comes_back(llama);
+  llama.qkv_bias = true;
+  comes_back(llama);
+  llama.qkv_bias = false;
+  llama.qk_norm = true;
+  comes_back(llama);
+  llama.qkv_bias = true;
+  std::vector<Problem> problems;
+  hf_config_text(llama, {}, problems);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(
+      text(problems[0]),
+      "model.qkv_bias = true: must be false beside model.qk_norm: no model type has both; nearest valid is false");
+}
+
+}  // namespace
+}  // namespace braid::round_trip_test
