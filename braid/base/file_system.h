@@ -27,8 +27,8 @@ class FileSystem {
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // it must not exist
   // Parents too; may exist. What is new is durable.
   virtual void create_directories(const std::string& path) = 0;
-  virtual void sync_directory(const std::string& path) = 0;                   // fsync: its names are durable
-  virtual void rename(const std::string& from, const std::string& to) = 0;    // `to` must not exist
+  virtual void sync_directory(const std::string& path) = 0;                  // fsync: its names are durable
+  virtual void rename(const std::string& from, const std::string& to) = 0;   // `to` must not exist
   virtual void replace(const std::string& from, const std::string& to) = 0;  // what `to` was is gone, at no moment both
   virtual void remove_all(const std::string& path) = 0;                      // nothing there: nothing happens
   virtual bool exists(const std::string& path) = 0;

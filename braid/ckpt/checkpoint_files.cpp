@@ -122,7 +122,8 @@ void CheckpointFiles::verify(const std::string& name) {
   const CheckedFile file(folder_ + "/" + name);
   check_size(file, said.bytes);
   for (const int64_t block : all_blocks(said)) {
-    if (!is_as_said(file, said, block)) throw IoError(file.path(), block * said.block_bytes, "was changed" + where(said, block));
+    if (!is_as_said(file, said, block))
+      throw IoError(file.path(), block * said.block_bytes, "was changed" + where(said, block));
   }
 }
 

@@ -34,8 +34,8 @@ class CheckpointFiles {
   // Where the box's bytes begin in its file.
   int64_t begin_of(const std::string& tensor, const ManifestBox& box);
 
-  // Reads these blocks and compares their digests. Throws IoError naming the file, the block and, where the byte lies in
-  // one, the tensor.
+  // Reads these blocks and compares their digests. Throws IoError naming the file, the block and, where the byte lies
+  // in one, the tensor.
   void verify(const std::string& name, const std::set<int64_t>& blocks);
   // Every block of a file, one that holds no tensors too.
   void verify(const std::string& name);

@@ -1,5 +1,5 @@
-// What a rank holds, as text that travels: the names, types and shapes of its tensors and the boxes that it has of them.
-// It knows no values.
+// What a rank holds, as text that travels: the names, types and shapes of its tensors and the boxes that it has of
+// them. It knows no values.
 #pragma once
 
 #include <string>

@@ -55,7 +55,7 @@ class Reading {
   void verify() {
     std::map<std::string, std::set<int64_t>> blocks;
     for (const BoxCopy& copy : copies_) {
-      const RowRange rows = rows_read(copy, type_of_copy(copy));
+      const StoredRows rows = rows_read(copy, type_of_copy(copy));
       const int64_t begin = begin_of(copy);
       const ManifestFile& file = manifest_.files.at(copy.from->file);
       auto& touched = blocks[copy.from->file];
@@ -79,7 +79,7 @@ class Reading {
   void fill(const BoxCopy& copy) {
     const auto& [target, from, piece] = copy;
     const auto part = part_of(tensors_[target].local, piece);
-    const RowRange rows = rows_read(copy, type_of_copy(copy));
+    const StoredRows rows = rows_read(copy, type_of_copy(copy));
     const int64_t begin = begin_of(copy);
     const CheckedFile& file = files_.open(from->file).file;
     Index shape = extents(from->box);

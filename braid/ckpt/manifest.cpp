@@ -70,7 +70,8 @@ ManifestFile file_from(const OrderedJson& json, const std::string& path) {
   const DigestKind kind = DigestKind::Xxh3;
   for (const auto& digits : json.at(text(kind))) file.blocks.push_back(digest_from(kind, digits, path));
   const int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes == 0 ? 0 : 1);
-  require(std::ssize(file.blocks) == blocks, path, cat("lists ", file.blocks.size(), " digests for ", blocks, " blocks"));
+  require(std::ssize(file.blocks) == blocks, path,
+          cat("lists ", file.blocks.size(), " digests for ", blocks, " blocks"));
   return file;
 }
 

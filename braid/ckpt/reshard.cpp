@@ -21,7 +21,7 @@ std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<Pl
   return copies;
 }
 
-RowRange rows_read(const BoxCopy& copy, ElementType type) {
+StoredRows rows_read(const BoxCopy& copy, ElementType type) {
   const Box& box = copy.from->box;
   const int64_t bytes = box.num_elements() * bytes_per_element(type);
   if (box.begin.empty()) return {0, 1, bytes};

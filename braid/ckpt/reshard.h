@@ -22,9 +22,9 @@ std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<Pl
 
 // The rows (indices of dim 0, counted from the box's first) that a copy reads of its box, and the bytes of each. A
 // tensor without dims has one row.
-struct RowRange {
+struct StoredRows {
   int64_t begin = 0, end = 0, bytes = 0;
 };
-RowRange rows_read(const BoxCopy& copy, ElementType type);
+StoredRows rows_read(const BoxCopy& copy, ElementType type);
 
 }  // namespace braid

@@ -88,9 +88,8 @@ void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content,
     manifest.info = content.info;
     for (const std::string& report : reports) manifest.add(unpacked_parts(report));
     static const std::map<std::string, std::string> kNone;
-    fault = fault_of([&] {
-      save.writer->publish(std::move(manifest), content.tokenizer_files ? *content.tokenizer_files : kNone);
-    });
+    fault = fault_of(
+        [&] { save.writer->publish(std::move(manifest), content.tokenizer_files ? *content.tokenizer_files : kNone); });
     save.writer.reset();
   }
   fault = text_of_rank_0(fault, device, world);

@@ -116,7 +116,8 @@ class Sharing {
       if (alone) give(box, box.box);
       if (!alone) shared.push_back(&box);
     }
-    std::stable_sort(shared.begin(), shared.end(), [&](const HeldBox* a, const HeldBox* b) { return size(*a) > size(*b); });
+    std::stable_sort(shared.begin(), shared.end(),
+                     [&](const HeldBox* a, const HeldBox* b) { return size(*a) > size(*b); });
     for (const HeldBox* box : shared) give_parts(*box);
     for (size_t t = 0; t < held.tensors.size(); ++t) {
       const TensorInfo& info = held.tensors[t].info;

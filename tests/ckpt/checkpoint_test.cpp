@@ -5,14 +5,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
-#include "braid/base/sealed_json.h"
 #include "braid/ckpt/checkpoint_writer.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
+#include "tests/support/former_checkpoint.h"
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 
@@ -85,19 +84,7 @@ TEST_F(Checkpoint, EveryRankWritesAFileOfItsOwn) {
 // What version 3 wrote: whole tensors, a digest for each file.
 TEST_F(Checkpoint, AnOlderOneLoadsOnEveryMesh) {
   save({}, "step");
-  Manifest manifest = read_manifest(path("step"));
-  auto json = nlohmann::ordered_json::parse(manifest_text(manifest));
-  json["version"] = 3;
-  json.erase("xxh3");
-  for (auto& [name, file] : json["files"].items()) {
-    const std::string bytes = content(path("step/" + name));
-    file = {{"bytes", bytes.size()}, {"xxh3", hex(digest_of(DigestKind::Xxh3, bytes))}};
-  }
-  for (auto& [name, tensor] : json["tensors"].items()) {
-    const auto box = tensor["boxes"][0];
-    tensor = {{"file", box["file"]}, {"dtype", tensor["dtype"]}, {"shape", tensor["shape"]}, {"xxh3", box["xxh3"]}};
-  }
-  write(path("step/manifest.json"), sealed_json(json, 2));
+  make_former(path("step"), 3);
   verify_checkpoint(path("step"));
   for (const MeshSpec& mesh : {MeshSpec{}, MeshSpec{.pipe = 2, .tensor = 3}}) expect_loads(mesh, "step");
   std::string bytes = content(path("step/model.safetensors"));

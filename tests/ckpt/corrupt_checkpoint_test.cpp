@@ -21,7 +21,8 @@ class CorruptCheckpoint : public ScratchFolder {
   static std::vector<PlacedTensor> of_model(std::vector<PlacedTensor> tensors) {
     std::erase_if(tensors, [](const PlacedTensor& tensor) {
       const bool is_large = tensor.placement.global_shape.size() > 1 && tensor.placement.global_shape[0] > 0;
-      return !full_run() && is_large && tensor.name.find("blocks.") != tensor.name.npos && !tensor.name.ends_with("3.cube");
+      return !full_run() && is_large && tensor.name.find("blocks.") != tensor.name.npos &&
+             !tensor.name.ends_with("3.cube");
     });
     return tensors;
   }
@@ -159,7 +160,8 @@ TEST_F(CorruptCheckpoint, EveryKindOfTruncationIsFound) {
   for (const std::string& shard : shards()) {
     const std::string bytes = content(shard);
     const auto header = read_header(CheckedFile(shard));
-    std::vector<size_t> lengths{0, 4, 8, 30, static_cast<size_t>(header.data_begin), bytes.size() - 1, bytes.size() + 1};
+    std::vector<size_t> lengths{
+        0, 4, 8, 30, static_cast<size_t>(header.data_begin), bytes.size() - 1, bytes.size() + 1};
     for (const auto& entry : header.tensors) {
       const int64_t begin = header.data_begin + entry.begin;
       for (const int64_t length : {begin, begin + 1}) {

@@ -93,7 +93,8 @@ TEST(ShardPlan, OneRankHasTwoFilesOfWholeTensors) {
 
 TEST(ShardPlan, FilesAreNumberedFromOneWithoutGaps) {
   const std::string none = packed(std::vector<ListedTensor>());
-  const WorldPlan plan = plan_world({none, packed({rows("w", 8, 0, 4)}), packed({rows("w", 8, 4, 8), rows("o/w", 8, 0, 8)})});
+  const WorldPlan plan =
+      plan_world({none, packed({rows("w", 8, 0, 4)}), packed({rows("w", 8, 4, 8), rows("o/w", 8, 0, 8)})});
   EXPECT_TRUE(shard_of(plan, 0).files.empty());
   EXPECT_EQ(shard_of(plan, 1).files.at(0).name, "model-00001-of-00002.safetensors");
   EXPECT_EQ(shard_of(plan, 2).files.at(0).name, "model-00002-of-00002.safetensors");
@@ -149,7 +150,8 @@ TEST(ShardPlan, WrongListingsAreNamed) {
   has({packed({rows("w", 8, 0, 4)}), packed({rows("w", 8, 3, 8)})}, "tensor w: boxes of ranks are equal or disjoint");
   has({packed({rows("w", 8, 0, 5)}), packed({rows("w", 8, 4, 7)})}, "tensor w: boxes of ranks are equal or disjoint");
   has({packed({rows("w", 8, 0, 9)})}, "tensor w is covered");
-  has({packed({rows("w", 8, 0, 8)}), packed({rows("w", 9, 0, 9)})}, "tensor w has one shape and type on all ranks; rank 1");
+  has({packed({rows("w", 8, 0, 8)}), packed({rows("w", 9, 0, 9)})},
+      "tensor w has one shape and type on all ranks; rank 1");
   has({packed({rows("w", 8, 0, 8)}).substr(0, 50)}, "a listing is as long as it says");
 }
 
@@ -159,7 +161,8 @@ TEST(ShardPlan, AListingComesBack) {
 }
 
 TEST(BoxCover, PinwheelsAndOverlaps) {
-  const std::vector<Box> pinwheel{{{0, 0}, {1, 2}}, {{0, 2}, {2, 3}}, {{2, 1}, {3, 3}}, {{1, 0}, {3, 1}}, {{1, 1}, {2, 2}}};
+  const std::vector<Box> pinwheel{
+      {{0, 0}, {1, 2}}, {{0, 2}, {2, 3}}, {{2, 1}, {3, 3}}, {{1, 0}, {3, 1}}, {{1, 1}, {2, 2}}};
   std::vector<const Box*> boxes;
   for (const Box& box : pinwheel) boxes.push_back(&box);
   EXPECT_TRUE(cover_once(boxes, {3, 3})) << "no plane divides them";
