@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "braid/ckpt/manifest.h"
 #include "braid/mesh/flat_range.h"
@@ -73,6 +74,16 @@ std::vector<PlacedTensor> master_tensors(const ParamStore& store) {
     for (const OwnedRange& range : store.owned()) listing.add("", range.begin, range.end, range.master);
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
+  return tensors;
+}
+
+std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, const std::string& own_prefix) {
+  if (own_prefix.empty()) return tensors;
+  std::set<std::string> own;
+  for (const PlacedTensor& placed : tensors) {
+    if (placed.name.starts_with(own_prefix)) own.insert(placed.name.substr(own_prefix.size()));
+  }
+  std::erase_if(tensors, [&](const PlacedTensor& placed) { return own.contains(placed.name); });
   return tensors;
 }
 

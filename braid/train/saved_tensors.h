@@ -1,6 +1,7 @@
 // What a checkpoint holds of a training: masters, the optimizer's states, and what keeping replicas in step adds.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
@@ -17,6 +18,10 @@ std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& opti
 
 // The masters alone, of what this rank owns.
 std::vector<PlacedTensor> master_tensors(const ParamStore& store);
+
+// Those of them that a rank saves: all, but where it has others of its own under `own_prefix`, the plain names are the
+// first replica's to save (a checkpoint takes any rank's of equal boxes, which these are not).
+std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, const std::string& own_prefix);
 
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
