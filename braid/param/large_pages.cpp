@@ -25,7 +25,8 @@ at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& 
 #if defined(MADV_HUGEPAGE)
   ::madvise(memory, whole, MADV_HUGEPAGE);  // advice: whatever comes of it, the memory is there
 #endif
-  return at::from_blob(memory, sizes, [](void* p) { std::free(p); }, options);
+  return at::from_blob(
+      memory, sizes, [](void* p) { std::free(p); }, options);
 }
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// Several texts from one model: each is what it would be alone, and what a forward over its whole window gives, past the
-// context too. Fresh weights with large values, so that no two scores are nearly equal.
+// Several texts from one model: each is what it would be alone, and what a forward over its whole window gives, past
+// the context too. Fresh weights with large values, so that no two scores are nearly equal.
 #include <ATen/ops/tensor.h>
 
 #include <map>
@@ -12,7 +12,8 @@
 namespace braid::generate_all_test {
 namespace {
 
-const std::vector<std::string> kPrompts = {"a", "some words of a prompt", "", "0123456789012345678901234567890123", "b"};
+const std::vector<std::string> kPrompts = {"a", "some words of a prompt", "", "0123456789012345678901234567890123",
+                                           "b"};
 
 class GenerateAll : public ScratchFolder {
  protected:
@@ -64,7 +65,7 @@ std::vector<int> by_windows(RankModel& model, const ModelSpec& spec, const std::
     if (token == 256) break;
     tokens.push_back(static_cast<int>(token));
     window.push_back(token);
-    if (static_cast<int>(window.size()) > spec.context) keep_last(static_cast<size_t>(spec.context) / 2);
+    if (static_cast<int>(window.size()) > spec.context) keep_last(static_cast<size_t>(std::max(1, spec.context / 2)));
   }
   return tokens;
 }

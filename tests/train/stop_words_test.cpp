@@ -20,14 +20,11 @@ TEST(StopWords, EndTheTextWhereverPiecesAreCut) {
     std::vector<std::string> words;
     std::string expected;
   };
-  const std::vector<Case> cases = {{"one. two. three", {". "}, "one|"},
-                                   {"one. two", {"\n"}, "one. two"},
-                                   {"aaab", {"aab"}, "a|"},
-                                   {"abcd", {"bcd", "b"}, "a|"},     // "b" is whole first
-                                   {"xabcy", {"c", "abc"}, "x|"},    // both end there: the longer counts
-                                   {"ab ab abc", {"abcd"}, "ab ab abc"},
-                                   {"stop", {"stop"}, "|"},
-                                   {"anything", {}, "anything"}};
+  const std::vector<Case> cases = {
+      {"one. two. three", {". "}, "one|"},  {"one. two", {"\n"}, "one. two"}, {"aaab", {"aab"}, "a|"},
+      {"abcd", {"bcd", "b"}, "a|"},   // "b" is whole first
+      {"xabcy", {"c", "abc"}, "x|"},  // both end there: the longer counts
+      {"ab ab abc", {"abcd"}, "ab ab abc"}, {"stop", {"stop"}, "|"},          {"anything", {}, "anything"}};
   for (const Case& one : cases) {
     for (const size_t size : {1, 2, 3, 100}) {
       EXPECT_EQ(cut(one.text, size, one.words), one.expected) << one.text << " by " << size;

@@ -68,7 +68,8 @@ TEST_F(TextLossOfModel, IsTheSumOverTokensOfWindows) {
       for (size_t i = 0; i < 2; ++i) {
         double sum = 0;
         for (int64_t at = 1; at < static_cast<int64_t>(texts[i].size()); ++at) {
-          const int64_t step = stride > 0 ? stride : kContext, window = at <= kContext ? 0 : (at - kContext + step - 1) / step;
+          const int64_t step = stride > 0 ? stride : kContext,
+                        window = at <= kContext ? 0 : (at - kContext + step - 1) / step;
           sum += nats(model, texts[i], window * step, at);
         }
         EXPECT_NEAR(found[i].nats, sum, 1e-9) << options_.paths[i] << ", stride " << stride;
@@ -107,10 +108,10 @@ TEST_F(TextLossOfModel, IsWhatTrainingMeasures) {
 }
 
 TEST_F(TextLossOfModel, PreparedDataAreMeasuredByTheirPart) {
-  for (int i = 0; i < 10; ++i) write(path("doc" + std::to_string(i) + ".txt"), "document number " + std::to_string(i));
+  std::filesystem::create_directory(path("docs"));
+  for (int i = 0; i < 10; ++i) write(path("docs/" + std::to_string(i)), "document number " + std::to_string(i));
   PrepareRequest request;
-  request.inputs = {path("")};
-  request.include = {"doc*.txt"};
+  request.inputs = {path("docs")};
   request.out = path("prepared");
   request.validation_fraction = 0.3;
   request.threads = 1;
