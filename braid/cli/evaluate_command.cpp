@@ -26,7 +26,7 @@ namespace braid {
 namespace {
 
 constexpr int kLongestStride = std::numeric_limits<int>::max(), kMostWindows = 4096;
-constexpr size_t kMostOfText = 200;     // bytes of its name that are shown
+constexpr size_t kMostOfText = 200;  // bytes of its name that are shown
 constexpr double kBarEverySeconds = 0.2;
 
 enum class LossForm { Table, Json };
@@ -125,8 +125,8 @@ void print_json(const std::vector<TextLoss>& losses) {
 std::vector<TextLoss> evaluate(const std::string& directory, EvaluateRequest& request) {
   request.options.ranks = saved_ranks(directory);
   EvaluateProgress progress(request.form);
-  const auto losses = measure_text_loss(directory, request.options,
-                                        [&](const TextLossStatus& status) { progress.show(status); });
+  const auto losses =
+      measure_text_loss(directory, request.options, [&](const TextLossStatus& status) { progress.show(status); });
   progress.end();
   return losses;
 }

@@ -12,9 +12,9 @@ struct PromptWords {
   std::string file;                // by --prompts; empty: none
 };
 
-// Those given, then those of the file: each line of it, or of .jsonl (.ndjson) the string "prompt" of the object on each
-// line; lines without characters are passed over. One empty prompt where there is none. Throws ConfigError with all that
-// is wrong with them, IoError where something cannot be read.
+// Those given, then those of the file: each line of it, or of .jsonl (.ndjson) the string "prompt" of the object on
+// each line; lines without characters are passed over. One empty prompt where there is none. Throws ConfigError with
+// all that is wrong with them, IoError where something cannot be read.
 std::vector<std::string> read_prompts(const PromptWords& words);
 
 }  // namespace braid

@@ -55,11 +55,10 @@ void attend_item(const CachedRows<T>& a, const CachedCall& call, int64_t item, T
   const int64_t end = a.place(row) + 1, begin = call.window > 0 ? std::max<int64_t>(0, end - call.window) : 0;
   std::vector<MathOf<T>> scores(static_cast<size_t>(a.blocks * kernels::kKeyBlock));
   for (int64_t query = head * group; query < (head + 1) * group; ++query) {
-    kernels::generation_kernels<T>().attend({a.row_begin(row) + query * a.width, a.keys_of(row, head),
-                                             a.values_of(row, head), y_nhd + (row * a.heads + query) * a.width,
-                                             a.width, begin, end,
-                                             static_cast<MathOf<T>>(1 / std::sqrt(static_cast<double>(a.width))),
-                                             scores.data()});
+    kernels::generation_kernels<T>().attend(
+        {a.row_begin(row) + query * a.width, a.keys_of(row, head), a.values_of(row, head),
+         y_nhd + (row * a.heads + query) * a.width, a.width, begin, end,
+         static_cast<MathOf<T>>(1 / std::sqrt(static_cast<double>(a.width))), scores.data()});
   }
 }
 

@@ -32,7 +32,7 @@ class KeyValueCache {
   // Of the forward at hand.
   const std::vector<int64_t>& sequences() const { return sequences_; }
   int64_t num_tokens() const { return num_tokens_; }
-  bool begins_anew() const;                               // nothing is cached of any of its sequences
+  bool begins_anew() const;                                 // nothing is cached of any of its sequences
   const at::Tensor& places_n() const { return places_n_; }  // int64, the places of its tokens, row by row
 
   // A layer's tensors, made when it first asks. Each sequence and head of [kv_heads] has its keys and its values in one

@@ -91,7 +91,8 @@ Rows rows_of(const at::Tensor& x, const Microbatch& microbatch) {
 
 at::Tensor linear(const Activation& x, const LinearCall& call) {
   if (call.rows == Rows::Each) {
-    return kernels::row_product(x.value.contiguous(), call.weight.param->data, call.bias ? call.bias->data : at::Tensor());
+    return kernels::row_product(x.value.contiguous(), call.weight.param->data,
+                                call.bias ? call.bias->data : at::Tensor());
   }
   return Linear::apply(x.value, call.weight.param->data, LinearState{call, x.again});
 }

@@ -6,6 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/param/large_pages.h"
 #include "braid/train/resume.h"
 
 namespace braid {
@@ -80,6 +81,9 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
   const c10::AutoGradMode no_grad(false);
   load_weights(load.directory, model_.params());
   refuse_weights_not_finite(model_.params(), load.directory);
+  ParamStore& store = model_.params();
+  const at::Tensor weights = empty_on_large_pages(store.flat_data().sizes(), store.flat_data().options());
+  store.bind(weights.copy_(store.flat_data()));
 }
 
 at::Tensor LoadedModel::forward(Microbatch microbatch) const {

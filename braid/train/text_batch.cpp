@@ -154,8 +154,8 @@ void TextBatch::end(Text& text, TextEnd how) {
   GeneratedText& made = text.made;
   made.end = how;
   if (listener_->on_end) listener_->on_end(made);
-  const size_t number = static_cast<size_t>(made.prompt) * static_cast<size_t>(options_.num_samples) +
-                        static_cast<size_t>(made.sample);
+  const size_t number =
+      static_cast<size_t>(made.prompt) * static_cast<size_t>(options_.num_samples) + static_cast<size_t>(made.sample);
   made_.texts[number] = std::move(made);
   texts_[static_cast<size_t>(text.place)] = nullptr;
 }

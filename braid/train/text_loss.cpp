@@ -192,9 +192,9 @@ class TextLossReader {
 void refuse_long_stride(const TextLossOptions& options, const ModelToLoad& load) {
   const int context = load.spec.model.context;
   if (options.stride <= context) return;
-  throw ConfigError({{"--stride", cat(options.stride),
-                      cat("must be at most ", context, ", the context of the model of ", load.directory),
-                      cat(context)}});
+  throw ConfigError(
+      {{"--stride", cat(options.stride),
+        cat("must be at most ", context, ", the context of the model of ", load.directory), cat(context)}});
 }
 
 }  // namespace

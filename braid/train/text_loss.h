@@ -17,16 +17,16 @@ enum class PreparedHalf { HeldOut, Train };
 constexpr auto words(PreparedHalf) { return std::to_array<std::string_view>({"held-out", "train"}); }
 
 struct TextLossOptions {
-  std::vector<std::string> paths;                // text files, .jsonl files, folders of them, folders of prepared data
-  std::vector<std::string> include = {};         // as data.include
-  ReaderOptions reading = {};                    // of lines of .jsonl; nothing is held out
-  std::optional<PreparedHalf> half = {};         // of prepared data; nothing: what is held out, where anything is
-  int stride = 0;                                // tokens from window to window, at most the context; 0: the context
-  int batch = 4;                                 // windows in one forward pass, at least 1
-  int threads = 0;                               // 0: as many as suit the model (thread_count.h)
-  std::string tokenizer;                         // as data.tokenizer names one; empty: the one saved with the weights
-  std::optional<DType> dtype = {};               // to compute with; nothing: the run's
-  RanksAs ranks = RanksAs::Threads;              // the calling thread, or a process of its own
+  std::vector<std::string> paths;         // text files, .jsonl files, folders of them, folders of prepared data
+  std::vector<std::string> include = {};  // as data.include
+  ReaderOptions reading = {};             // of lines of .jsonl; nothing is held out
+  std::optional<PreparedHalf> half = {};  // of prepared data; nothing: what is held out, where anything is
+  int stride = 0;                         // tokens from window to window, at most the context; 0: the context
+  int batch = 4;                          // windows in one forward pass, at least 1
+  int threads = 0;                        // 0: as many as suit the model (thread_count.h)
+  std::string tokenizer;                  // as data.tokenizer names one; empty: the one saved with the weights
+  std::optional<DType> dtype = {};        // to compute with; nothing: the run's
+  RanksAs ranks = RanksAs::Threads;       // the calling thread, or a process of its own
 };
 
 // Of a file, or of a folder of prepared data.

@@ -10,10 +10,10 @@ namespace braid {
 namespace {
 
 constexpr size_t kFirstSorted = 256, kMoreSorted = 16;  // tokens, and times as many where they do not decide
-constexpr double kNothing = -60;  // the exponential of less than this is lost in a sum with 1
+constexpr double kNothing = -60;                        // the exponential of less than this is lost in a sum with 1
 
 struct Candidates {
-  std::vector<size_t> tokens;  // not in order
+  std::vector<size_t> tokens;   // not in order
   std::vector<double> weights;  // by token, the largest 1
 };
 

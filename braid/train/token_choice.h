@@ -14,7 +14,7 @@ size_t chosen_place(std::span<const double> probabilities, double top_p, double 
 struct TokenChoice {
   double temperature = 0.8;  // finite, at least 0; 0: always the most likely token
   int top_k = 0;             // choose among the k most likely; 0: among all
-  double top_p = 1;          // and among the most likely of these that have this probability together; above 0, at most 1
+  double top_p = 1;  // and among the most likely of these that have this probability together; above 0, at most 1
 };
 
 // The token that `draw`, uniform in [0, 1), chooses by the model's scores, which are finite. Of equal scores the first

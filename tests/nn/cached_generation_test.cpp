@@ -24,8 +24,10 @@ std::vector<CachedCase> cached_cases() {
   untied.output_weights = OutputWeights::Untied;
   std::vector<CachedCase> all;
   for (const auto& [dtype, tolerance] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-5}, {at::kBFloat16, 5e-2}}) {
-    for (const auto& [name, spec] :
-         {std::pair("gpt2", tiny_gpt2()), {"untied gpt2", untied}, {"llama", tiny_llama()}, {"llama3", tiny_llama3()}}) {
+    for (const auto& [name, spec] : {std::pair("gpt2", tiny_gpt2()),
+                                     {"untied gpt2", untied},
+                                     {"llama", tiny_llama()},
+                                     {"llama3", tiny_llama3()}}) {
       all.push_back({cat(name, " ", c10::toString(dtype)), spec, dtype, tolerance});
     }
   }
@@ -163,7 +165,8 @@ template <class T>
 void expect_equal_sets(at::ScalarType dtype) {
   if (!kernels::can_run(kernels::Processor::Avx512)) return;
   constexpr int64_t kRows = 7, kInputs = 45, kOutputs = 9;
-  const at::Tensor x = formula_tensor("x", {kRows, kInputs}).to(dtype), w = formula_tensor("w", {kOutputs, kInputs}).to(dtype);
+  const at::Tensor x = formula_tensor("x", {kRows, kInputs}).to(dtype),
+                   w = formula_tensor("w", {kOutputs, kInputs}).to(dtype);
   std::vector<std::vector<T>> results;
   for (const auto processor : {kernels::Processor::Baseline, kernels::Processor::Avx512}) {
     std::vector<T> y(kRows * kOutputs);

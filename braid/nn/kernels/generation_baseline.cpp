@@ -24,7 +24,7 @@ const GenerationKernels<T>& generation_kernels() {
   return best;
 }
 
-#define BRAID_INSTANTIATE(T)                                            \
+#define BRAID_INSTANTIATE(T)                                             \
   template const GenerationKernels<T>& generation_kernels<T>(Processor); \
   template const GenerationKernels<T>& generation_kernels<T>();
 BRAID_INSTANTIATE(float)

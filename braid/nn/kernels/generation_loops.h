@@ -27,7 +27,8 @@ BRAID_INLINE void product_tile(const RowProduct<T>& a, int64_t row, int64_t outp
 #pragma GCC unroll 8
     for (int o = 0; o < kOutputs; ++o) {
       const T* weights = weight + o * a.inputs + i;
-      __builtin_prefetch(weights + kOutputs * a.inputs);  // of the next tile: rows are too short for the processor's own
+      __builtin_prefetch(weights +
+                         kOutputs * a.inputs);  // of the next tile: rows are too short for the processor's own
       const L w = load(weights, extent);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sums[r][o] = fma(inputs[r], w, sums[r][o]);

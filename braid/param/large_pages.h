@@ -1,0 +1,13 @@
+// Memory that is read from end to end again and again, on pages of the processor's larger size: with small ones,
+// finding them takes as long as reading them (bench/generation). It knows no parameter.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace braid {
+
+// Contiguous CPU memory without values. The system is asked for large pages where the tensor fills one; where it has
+// none, they are small.
+at::Tensor empty_on_large_pages(at::IntArrayRef sizes, const at::TensorOptions& options);
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// A checkpoint of a model's fresh weights, and the same model for what a test computes itself.
+#pragma once
+
+#include <c10/core/GradMode.h>
+
+#include <functional>
+#include <string>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/spec/describe.h"
+#include "braid/train/rank_model.h"
+
+namespace braid {
+
+// `use` has the rank's model, without gradients.
+inline void with_model(const RunSpec& spec, const std::function<void(RankModel&, Communicator&)>& use) {
+  run_ranks(1, [&](Communicator& world) {
+    const c10::AutoGradMode no_grad(false);
+    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
+    RankModel model(spec, groups);
+    use(model, world);
+  });
+}
+
+inline void save_fresh_weights(const RunSpec& spec, const std::string& directory) {
+  with_model(spec, [&](RankModel& model, Communicator& world) {
+    std::vector<PlacedTensor> tensors;
+    for (const Parameter& param : model.params().params()) {
+      tensors.push_back({param.name, param.placement, param.master});
+    }
+    save_checkpoint(directory, {tensors, {1, to_toml(spec), "bytes", 0}}, world);
+  });
+}
+
+}  // namespace braid
