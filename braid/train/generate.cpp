@@ -104,7 +104,8 @@ std::string continuation(RankModel& model, const RunSpec& spec, const Tokenizer&
     const int token = chosen_token(logits, options, uniform(key, static_cast<uint64_t>(i)));
     if (token == tokenizer.end_of_text() || token >= tokenizer.vocab()) break;
     tokens.push_back(token);
-    const std::string piece = tokenizer.decode({token});
+    const bool begins = options.prompt.empty() && text.empty();
+    const std::string piece = begins ? tokenizer.decode_text({token}) : tokenizer.decode({token});
     text += piece;
     if (on_text) on_text(piece);
   }
