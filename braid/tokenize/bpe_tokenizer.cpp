@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/tokenize/added_tokens.h"
+#include "braid/tokenize/marked_spaces_tokenizer.h"
 #include "braid/tokenize/normal_form.h"
 #include "braid/tokenize/piece_cache.h"
 
@@ -162,6 +163,9 @@ class BpeTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model) { return std::make_unique<BpeTokenizer>(std::move(model)); }
+std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model) {
+  if (model.first_tokens == FirstTokens::Characters) return marked_spaces_tokenizer(std::move(model));
+  return std::make_unique<BpeTokenizer>(std::move(model));
+}
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// Byte-level byte-pair encoding: pieces of text, bytes as first tokens, merges by rank.
+// Byte-pair encoding: pieces of text, bytes or characters as first tokens, merges by rank.
 // It knows no files: tokenizer_file.h makes a BpeModel of them.
 #pragma once
 
@@ -17,10 +17,11 @@ enum class TokenKind : uint8_t {
   Text,     // of the vocabulary
   Added,    // cut out of the text before all else, wherever it stands
   Special,  // never found in text
+  Byte,     // of FirstTokens::Characters: a byte of a character that is no token
 };
 
 struct BpeToken {
-  std::string bytes;
+  std::string bytes;  // of FirstTokens::Characters: its spelling, with U+2581 for spaces; a Byte's is the byte
   TokenKind kind = TokenKind::Hole;
 
   bool operator==(const BpeToken&) const = default;
@@ -36,16 +37,39 @@ enum class Normalizer {
   FormC,  // texts are brought into the normal form C first, so decoding gives that form back
 };
 
+// What the text's first tokens are, before merges.
+enum class FirstTokens {
+  Bytes,
+  Characters,  // and of a character that is no token its bytes; spaces are the character U+2581 (SentencePiece)
+};
+
+// A space before a text that has none: with it a word at the begin of a text is the token that it is elsewhere.
+enum class SpaceInFront {
+  Never,
+  Always,       // of a space too, and behind every added token
+  UnlessThere,  // before what does not begin with a space
+  AtTheBegin,   // the same, of the text alone
+};
+
+struct MarkedSpaces {
+  SpaceInFront front = SpaceInFront::Always;
+  bool cut = false;  // pieces begin at spaces; else all between added tokens is one piece
+  bool operator==(const MarkedSpaces&) const = default;
+};
+
 struct BpeModel {
   std::vector<BpeToken> tokens;  // by id
   std::vector<BpeMerge> merges;  // by rank
   Normalizer normalizer = Normalizer::None;
   WholePieces whole_pieces = WholePieces::Merge;
   PretokenizerSpec pretokenizer;
+  FirstTokens first_tokens = FirstTokens::Bytes;
+  MarkedSpaces spaces = {};  // of FirstTokens::Characters, which has no normalizer and no pre-tokenizer beside
   int end_of_text = 0;
 };
 
-// Needs a Text token for each of the 256 bytes (check). Throws what cut_by() throws.
+// Needs a Text token for each of the 256 bytes, or a Byte token of FirstTokens::Characters (check). Throws what
+// cut_by() throws.
 std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model);
 
 }  // namespace braid

@@ -20,6 +20,18 @@ std::string first_few(const std::vector<std::string>& all) {
   return cat(all.size(), ": ", joined(named), all.size() > named.size() ? ", ..." : "");
 }
 
+// 10 of "<0x0A>"; -1 of what names no byte.
+int byte_of_name(const std::string& name) {
+  if (name.size() != 6 || !name.starts_with("<0x") || name[5] != '>') return -1;
+  int byte = 0;
+  for (const char c : name.substr(3, 2)) {
+    const bool digit = '0' <= c && c <= '9', letter = 'A' <= c && c <= 'F';
+    if (!digit && !letter) return -1;
+    byte = 16 * byte + (digit ? c - '0' : c - 'A' + 10);
+  }
+  return byte;
+}
+
 // What is in a vocabulary for its name and not as text; fairseq fills vocabularies up with "madeupword0000", ...
 bool is_name(const std::string& bytes) {
   const auto lies_in = [&](char open, char close) { return bytes.front() == open && bytes.back() == close; };
@@ -60,11 +72,20 @@ void BpeVocabulary::add_tokens(const nlohmann::json& vocab, const std::string& w
     }
     if (!take(id.get<int64_t>(), name)) continue;
     const auto number = id.get<uint32_t>();
-    // What is not written in the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
-    auto bytes = symbol_bytes(name);
-    model_.tokens[number] = {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
+    model_.tokens[number] = token_of(name);
     id_of_.emplace(name, number);
   }
+}
+
+BpeToken BpeVocabulary::token_of(const std::string& name) const {
+  if (spelling_ == Spelling::Plain) {
+    const int byte = byte_of_name(name);
+    return byte < 0 ? BpeToken{name, TokenKind::Text}
+                    : BpeToken{std::string(1, static_cast<char>(byte)), TokenKind::Byte};
+  }
+  // What is not written in the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
+  auto bytes = symbol_bytes(name);
+  return {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
 }
 
 void BpeVocabulary::add_added(const std::string& content, int64_t id, TokenKind kind) {
@@ -100,7 +121,9 @@ BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
     faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
   }
   find_bytes_without_token();
-  if (!faults_.any() && whole_pieces == WholePieces::Merge) find_tokens_without_merge();
+  // Characters are made by none, and a converted vocabulary may hold symbols that its author put in.
+  const bool all_are_made = spelling_ == Spelling::ByteAlphabet && whole_pieces == WholePieces::Merge;
+  if (!faults_.any() && all_are_made) find_tokens_without_merge();
   model_.whole_pieces = whole_pieces;
   return std::move(model_);
 }
@@ -108,8 +131,8 @@ BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
 void BpeVocabulary::find_bytes_without_token() {
   std::vector<bool> known(256);
   for (const auto& token : model_.tokens) {
-    if (token.kind == TokenKind::Text && token.bytes.size() == 1)
-      known[static_cast<unsigned char>(token.bytes[0])] = true;
+    const TokenKind of_bytes = spelling_ == Spelling::Plain ? TokenKind::Byte : TokenKind::Text;
+    if (token.kind == of_bytes && token.bytes.size() == 1) known[static_cast<unsigned char>(token.bytes[0])] = true;
   }
   std::vector<std::string> missing;
   for (int byte = 0; byte < 256; ++byte) {

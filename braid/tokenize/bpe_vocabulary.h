@@ -27,16 +27,23 @@ class Faults {
   std::vector<Problem> problems_;
 };
 
+// How a file writes tokens.
+enum class Spelling {
+  ByteAlphabet,  // each byte as a character (byte_alphabet.h)
+  Plain,         // as text, and bytes as "<0x0A>"
+};
+
 class BpeVocabulary {
  public:
   // `faults` must outlive this.
-  explicit BpeVocabulary(Faults& faults) : faults_(faults) {}
+  explicit BpeVocabulary(Faults& faults, Spelling spelling = Spelling::ByteAlphabet)
+      : faults_(faults), spelling_(spelling) {}
 
-  // {"token": id, ...}, tokens written in the byte alphabet. `where` names the object in messages.
+  // {"token": id, ...}, tokens in the file's spelling. `where` names the object in messages.
   void add_tokens(const nlohmann::json& vocab, const std::string& where);
   // A token that is text, not byte symbols. It may repeat one of the vocabulary, with the same id.
   void add_added(const std::string& content, int64_t id, TokenKind kind);
-  // "left right" in the byte alphabet. `place` is put before it in messages.
+  // "left right" in that spelling. `place` is put before it in messages.
   void add_merge(const std::string& merge, const std::string& place = "");
   void add_merge_of(const std::string& left, const std::string& right, const std::string& place = "");
   // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
@@ -49,7 +56,10 @@ class BpeVocabulary {
   void find_bytes_without_token();
   void find_tokens_without_merge();
 
+  BpeToken token_of(const std::string& name) const;
+
   Faults& faults_;
+  Spelling spelling_;
   std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling
   BpeModel model_;
   int64_t num_listed_ = 0;  // tokens of add_tokens()

@@ -17,14 +17,18 @@ class Tokenizer {
   // One more than the highest token.
   virtual int vocab() const = 0;
   virtual int end_of_text() const = 0;
-  // `text` is bytes, UTF-8 or not; decode() gives the same bytes back (where the tokenizer has a
-  // normalizer: of the normal form C). The names of special tokens in it
+  // `text` is bytes, UTF-8 or not; decode_text() gives the same bytes back (where the tokenizer has a
+  // normalizer: of the normal form C; where it marks spaces as U+2581, with spaces for such characters). The names of
+  // special tokens in it
   // ("<|endoftext|>") are text like any other, so a document cannot end itself.
   virtual std::vector<int> encode(std::string_view text) const = 0;
   // The same behind what is in `tokens`, without a vector of its own.
   virtual void encode_append(std::string_view text, std::vector<uint32_t>& tokens) const;
-  // End-of-text and other special tokens give no characters. Every token must lie in [0, vocab()).
+  // End-of-text and other special tokens give no characters. Every token must lie in [0, vocab()). Of tokens that stand
+  // behind others in a text, so that one may be decoded after another.
   virtual std::string decode(const std::vector<int>& tokens) const = 0;
+  // The same of tokens with which a text begins: without the space that encode() put in front of it.
+  virtual std::string decode_text(const std::vector<int>& tokens) const { return decode(tokens); }
 };
 
 // Bytes 0..255 are tokens 0..255; 256 is end-of-text.

@@ -4,38 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/text.h"
+#include "braid/tokenize/json_parts.h"
+#include "braid/tokenize/marked_spaces_json.h"
 #include "braid/tokenize/pattern_scanner.h"
 
 namespace braid {
 namespace {
 
 using Json = nlohmann::json;
-
-const Json& member(const Json& json, const char* key) {
-  static const Json kNothing;
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() ? *found : kNothing;
-}
-
-bool is_true(const Json& value) { return value.is_boolean() && value.get<bool>(); }
-
-std::string type_of(const Json& json) {
-  const Json& type = member(json, "type");
-  return type.is_string() ? type.get<std::string>() : "";
-}
-
-std::string shown(const Json& value) {
-  const std::string all = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return all.size() > 80 ? all.substr(0, 77) + "..." : all;
-}
-
-// The steps of a part that is one step, a Sequence of them, or null.
-std::vector<Json> steps_of(const Json& part, const char* list) {
-  if (part.is_null()) return {};
-  if (type_of(part) != "Sequence") return {part};
-  const Json& all = member(part, list);
-  return all.is_array() ? std::vector<Json>(all.begin(), all.end()) : std::vector<Json>();
-}
 
 // A string as a regular expression that matches it alone.
 std::string matching_alone(const std::string& text) {
@@ -88,22 +64,7 @@ class Reader {
     for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) empty(key);
     if (is_true(member(model, "ignore_merges"))) whole_pieces_ = WholePieces::Lookup;
     vocabulary_.add_tokens(member(model, "vocab"), "model.vocab");
-    read_merges(member(model, "merges"));
-  }
-
-  void read_merges(const Json& merges) {
-    if (!merges.is_array()) return faults_.add("model.merges", "must be a list");
-    size_t malformed = 0;
-    for (const Json& merge : merges) {
-      if (merge.is_string()) {
-        vocabulary_.add_merge(merge.get<std::string>());
-      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-        vocabulary_.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>());
-      } else {
-        ++malformed;
-      }
-    }
-    if (malformed > 0) faults_.add("model.merges", cat(malformed, " are neither \"left right\" nor [left, right]"));
+    add_merges_of(member(model, "merges"), vocabulary_, faults_);
   }
 
   void read_added(const Json& added) {
@@ -196,6 +157,7 @@ BpeModel bpe_of_json(const Json& json, Faults& faults) {
     faults.add("tokenizer.json", "must be an object");
     return {};
   }
+  if (is_true(member(member(json, "model"), "byte_fallback"))) return marked_spaces_of_json(json, faults);
   return Reader(faults).read(json);
 }
 

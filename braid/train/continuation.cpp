@@ -5,6 +5,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/spec/fields.h"
+#include "braid/train/initial_weights.h"
 #include "braid/train/resume.h"
 
 namespace braid {
@@ -63,6 +64,7 @@ void tell_of_changes(Continuation& run, const RunSpec& saved) {
 Continuation continuation_of(const RunSpec& spec) {
   Continuation run{spec, "", {}};
   const std::string& directory = spec.train.resume;
+  if (!spec.train.init.empty()) run.choices.push_back(told_of_initial_weights(spec.train.init));
   if (directory.empty()) return run;
   const CheckpointInfo info = read_checkpoint_info(directory);
   take_tokenizer(run, info);

@@ -15,7 +15,7 @@ struct Continuation {
   std::vector<std::string> choices;  // sentences for the user: what was taken over, and what is not as it was
 };
 
-// Of a run without train.resume: `spec` itself. Any other takes over
+// Of a run without train.resume: `spec` itself, and a sentence about train.init. Any other takes over
 //   the tokenizer  that was saved with the checkpoint, where data.tokenizer is named as there: what has become of the
 //                  files of that name does not matter;
 //   the horizon    of the decay, where optimizer.decay_steps is 0: a larger train.steps leaves the curve as it was.

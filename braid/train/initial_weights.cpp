@@ -93,6 +93,7 @@ ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Probl
 
 std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
   const std::string& path = spec.train.init;
+  if (path.empty()) return {};
   if (is_hf_directory(path)) return differences(spec, HfDirectory(path).model(), path);
   const std::string directory = checkpoint_at(path);
   verify_checkpoint(directory);

@@ -15,9 +15,9 @@ namespace braid {
 // when there is none, or when it cannot be read. As ParseOptions wants it.
 ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);
 
-// Every key of the model that is not as spec.train.init has it: those that say which function of which weights it is. A
-// model with rotary positions may have another context. Throws ConfigError and IoError when the weights cannot be had;
-// every byte of a checkpoint is verified.
+// Without spec.train.init none. Every key of the model that is not as it has it: those that say which function of which
+// weights it is. A model with rotary positions may have another context. Throws ConfigError and IoError when the
+// weights cannot be had; every byte of a checkpoint is verified.
 std::vector<Problem> initial_weights_problems(const RunSpec& spec);
 
 // What was taken, as a sentence's end.

@@ -34,10 +34,9 @@
 namespace braid {
 namespace {
 
-// Ranks that fail or end are known at once, be they threads or processes, and a schedule is proved before it runs. A
-// deadline would only end a run of which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
+// Ranks that fail or end are known at once, and a schedule is proved before it runs. A deadline would only end a run of
+// which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
-
 // Steps between two meetings of replicas that run apart: what a wish to stop may take.
 constexpr int64_t kStepsApart = 32;
 
@@ -56,7 +55,7 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
 void refuse_problems(const RunSpec& spec) {
   auto found = problems(spec, host_limits());
   if (found.empty()) add_empty_groups(spec, found);
-  if (found.empty() && !spec.train.init.empty()) found = initial_weights_problems(spec);
+  if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
 }
@@ -135,8 +134,7 @@ class RankLoop {
     return end;
   }
 
-  template <class Call>
-  void tell(const Call& call) {
+  void tell(const std::function<void()>& call) const {
     if (world_.rank() == 0) call();
   }
   void hear(StepReport report) {
@@ -288,9 +286,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   RunStart start = run_start(spec, corpus);
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  std::vector<std::string> choices = run.choices;
-  if (!spec.train.init.empty()) choices.push_back(told_of_initial_weights(spec.train.init));
-  const SharedByRanks shared{start, corpus, choices, evaluated, observer, stop_requested};
+  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, stop_requested};
   RunEnd end = values_by_rank(
       launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
       [&](Communicator& world) { return run_rank(shared, world); },

@@ -31,6 +31,7 @@ struct TextBatch::Text {
   GeneratedText made;
   uint64_t key = 0;
   StopWords stops;
+  bool begins = false;      // its first token is a text's first
   int64_t place = 0;        // in the cache
   std::vector<int> window;  // the tokens that the next ones are chosen by; all but those not read yet are cached
   at::Tensor scores_v;      // of the token that comes, in float64
@@ -72,7 +73,8 @@ void TextBatch::admit(const std::vector<std::string>& prompts) {
         Text{{prompt, number % options_.num_samples}, text_key(options_.seed, number), StopWords(options_.stops)});
     text->place = static_cast<int64_t>(place);
     text->window = tokenizer_.encode(prompts[static_cast<size_t>(prompt)]);
-    if (text->window.empty()) text->window.push_back(tokenizer_.end_of_text());
+    text->begins = text->window.empty();
+    if (text->begins) text->window.push_back(tokenizer_.end_of_text());
     const auto context = static_cast<size_t>(model_.context);
     if (text->window.size() > context) text->window.erase(text->window.begin(), text->window.end() - model_.context);
     cache_->forget(text->place);
@@ -134,8 +136,9 @@ void TextBatch::take_token(Text& text) {
       static_cast<int>(chosen_token(scores, {options_.temperature, options_.top_k, options_.top_p}, draw));
   if (listener_->on_end) made.log_probability += log_probability(scores, static_cast<size_t>(token));
   if (token == tokenizer_.end_of_text() || token >= tokenizer_.vocab()) return end(text, TextEnd::EndOfText);
+  const bool begins = text.begins && made.tokens.empty();
   made.tokens.push_back(token);
-  say(text, text.stops.add(tokenizer_.decode({token})));
+  say(text, text.stops.add(begins ? tokenizer_.decode_text({token}) : tokenizer_.decode({token})));
   if (text.stops.met()) return end(text, TextEnd::Stop);
   if (static_cast<int>(made.tokens.size()) == options_.num_tokens) return end(text, TextEnd::Length);
   text.window.push_back(token);

@@ -4,6 +4,9 @@ either, the test says so and is skipped (77)."""
 import json
 import os
 import pathlib
+import random
+import shutil
+import struct
 import sys
 import tempfile
 import unittest
@@ -109,6 +112,31 @@ class HfRoundTrip(unittest.TestCase):
         self.braid("ckpt", "to-hf", "checkpoint", "back", "--dtype", "bfloat16")
         self.assertTrue(torch.equal(logits(self.path / "there"), logits(self.path / "back")))
         self.assertEqual(transformers.AutoModelForCausalLM.from_pretrained(self.path / "back").dtype, torch.bfloat16)
+
+    def braid_tokens(self, tokenizer, texts):
+        """Each text's tokens, from the file that braid data prepare makes of it."""
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (self.path / "texts.jsonl").write_text(lines)
+        self.braid("data", "prepare", "--out", "prepared", "--tokenizer", tokenizer, "--validation-fraction", "0", "texts.jsonl")
+        content = (self.path / "prepared/source0-train-00000.tokens").read_bytes()
+        width, = struct.unpack_from("<I", content, 12)
+        count, documents = struct.unpack_from("<QQ", content, len(content) - 64)
+        tokens = struct.unpack_from(f"<{count}{'H' if width == 2 else 'I'}", content, 4096)
+        ends = struct.unpack_from(f"<{documents}Q", content, 4096 + (count * width + 7) // 8 * 8)
+        return [list(tokens[begin:end - 1]) for begin, end in zip((0, *ends), ends)]
+
+    def test_random_texts_have_the_tokens_of_the_package(self):
+        drawn = random.Random(5)
+        pool = list("abe tnshr \n\t.,()_=:\"'#0129") + ["  ", "\u2581", "the", "self", "\u00e9", "\u6f22", "\U0001f600", "def "]
+        texts = ["".join(drawn.choice(pool) for _ in range(drawn.randrange(1, 200))) for _ in range(500)]
+        there = SOURCE / "tests/tokenize/data"
+        for name in ("marked_spaces.json", "bpe.json"):
+            with self.subTest(name):
+                shutil.rmtree(self.path / "prepared", ignore_errors=True)
+                package = tokenizers.Tokenizer.from_file(str(there / name))
+                package.encode_special_tokens = True
+                want = [package.encode(text, add_special_tokens=False).ids for text in texts]
+                self.assertEqual(self.braid_tokens(str(there / name), texts), want)
 
     def test_a_run_begins_with_weights_and_ends_as_a_directory(self):
         saved_model("Qwen3", self.path / "there", 3)

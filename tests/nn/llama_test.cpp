@@ -44,6 +44,20 @@ TEST_P(Llama, EveryHeadOfItsOwnKeysIsSerialToo) {
   expect_equal(parallel, model_step(run), 1e-12);
 }
 
+// A window, biases, wide heads and norms on them, all at once.
+TEST_P(Llama, ParallelIsSerialWhateverHeadsDo) {
+  ModelRun run = run_on(GetParam());
+  run.spec.window = 3;
+  run.spec.qkv_bias = true;
+  run.spec.head_width = 10;
+  run.spec.qk_norm = true;
+  const auto parallel = model_step(run);
+  EXPECT_TRUE(parallel.contains("grad.blocks.1.attention.norm_k.weight"));
+  EXPECT_TRUE(parallel.contains("grad.blocks.0.attention.qkv.bias"));
+  run.ranks = 1;
+  expect_equal(parallel, model_step(run), 1e-12);
+}
+
 TEST(LlamaRules, EpsAndBaseAndScalingCount) {
   run_ranks(1, [&](Communicator& group) {
     const auto loss = [&](const ModelSpec& spec) {
@@ -103,8 +117,8 @@ at::Tensor logits(RunModel& model, const at::Tensor& tokens_bt, const at::Tensor
 }
 
 class Documents : public testing::TestWithParam<ModelSpec> {};
-INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::Values(tiny_gpt2(), tiny_llama3()),
-                         [](const auto& info) { return cat(info.param.family); });
+INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::Values(tiny_gpt2(), tiny_llama3(), tiny_mistral(), tiny_qwen3()),
+                         [](const auto& info) { return cat(info.param.family, "_", info.index); });
 
 // Two sequences: documents of 3 and 5 tokens, one of 8.
 at::Tensor two_and_one() {

@@ -133,7 +133,6 @@ TEST_F(TokenizerFile, EndOfTextIsNoTokenThatTextsBecome) {
 
 TEST_F(TokenizerFile, WhatIsNotSupportedIsRefusedAllAtOnce) {
   json_["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})");
-  json_["model"]["byte_fallback"] = true;
   json_["model"]["continuing_subword_prefix"] = "##";
   json_["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
       {"type": "Metaspace"},
@@ -147,7 +146,6 @@ TEST_F(TokenizerFile, WhatIsNotSupportedIsRefusedAllAtOnce) {
                               "pre_tokenizer: regex = \\w+: \\w is not supported",
                               "pre_tokenizer: ByteLevel.add_prefix_space must be false",
                               "model.continuing_subword_prefix: is not supported, is \"##\"",
-                              "model.byte_fallback: is not supported, is true",
                               "added_tokens: lstrip is not supported, has it: \"<x>\""};
   ASSERT_EQ(rules.size(), beginnings.size()) << testing::PrintToString(rules);
   for (size_t i = 0; i < rules.size(); ++i) EXPECT_TRUE(rules[i].starts_with(beginnings[i])) << rules[i];

@@ -1,0 +1,56 @@
+// Looking into the parts of a tokenizer.json, whatever they are.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "braid/base/text.h"
+#include "braid/tokenize/bpe_vocabulary.h"
+
+namespace braid {
+
+// The value under `key`; null where there is none.
+inline const nlohmann::json& member(const nlohmann::json& json, const char* key) {
+  static const nlohmann::json kNothing;
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() ? *found : kNothing;
+}
+
+inline bool is_true(const nlohmann::json& value) { return value.is_boolean() && value.get<bool>(); }
+
+inline std::string type_of(const nlohmann::json& json) {
+  const nlohmann::json& type = member(json, "type");
+  return type.is_string() ? type.get<std::string>() : "";
+}
+
+inline std::string shown(const nlohmann::json& value) {
+  const std::string all = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return all.size() > 80 ? all.substr(0, 77) + "..." : all;
+}
+
+// The steps of a part that is one step, a Sequence of them, or null.
+inline std::vector<nlohmann::json> steps_of(const nlohmann::json& part, const char* list) {
+  if (part.is_null()) return {};
+  if (type_of(part) != "Sequence") return {part};
+  const nlohmann::json& all = member(part, list);
+  return all.is_array() ? std::vector<nlohmann::json>(all.begin(), all.end()) : std::vector<nlohmann::json>();
+}
+
+// The list "merges" of a model, each "left right" or [left, right].
+inline void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabulary, Faults& faults) {
+  if (!merges.is_array()) return faults.add("model.merges", "must be a list");
+  size_t malformed = 0;
+  for (const nlohmann::json& merge : merges) {
+    if (merge.is_string()) {
+      vocabulary.add_merge(merge.get<std::string>());
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+      vocabulary.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>());
+    } else {
+      ++malformed;
+    }
+  }
+  if (malformed > 0) faults.add("model.merges", cat(malformed, " are neither \"left right\" nor [left, right]"));
+}
+
+}  // namespace braid
