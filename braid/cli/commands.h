@@ -31,9 +31,13 @@ int train_bpe_command(const Words& words);  // of braid data
 int train_command(const Words& words);
 int sample_command(const Words& words);
 int evaluate_command(const Words& words);
-int scaling_command(const Words& words);  // of braid bench
-int from_hf_command(const Words& words);  // of braid ckpt
-int to_hf_command(const Words& words);    // of braid ckpt
+int scaling_command(const Words& words);       // of braid bench
+int ckpt_inspect_command(const Words& words);  // of braid ckpt, as those below
+int ckpt_verify_command(const Words& words);
+int ckpt_diff_command(const Words& words);
+int ckpt_reshard_command(const Words& words);
+int ckpt_from_hf_command(const Words& words);
+int ckpt_to_hf_command(const Words& words);
 #endif
 
 }  // namespace braid

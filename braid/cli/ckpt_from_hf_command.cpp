@@ -17,7 +17,7 @@ constexpr size_t kMostOfFromHf = 20'000;  // bytes
 
 }  // namespace
 
-int from_hf_command(const Words& words) {
+int ckpt_from_hf_command(const Words& words) {
   CLI::App app("Makes a checkpoint of weights alone, at step 0, of a Hugging Face directory.", "braid ckpt from-hf");
   FromHf request;
   app.add_option("DIR", request.directory,

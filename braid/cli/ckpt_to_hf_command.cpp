@@ -20,7 +20,7 @@ constexpr double kGigabyte = 1e9;
 
 }  // namespace
 
-int to_hf_command(const Words& words) {
+int ckpt_to_hf_command(const Words& words) {
   CLI::App app("Writes a checkpoint's weights as a directory that Hugging Face's transformers load.",
                "braid ckpt to-hf");
   std::string given, type = "float32";
