@@ -13,6 +13,7 @@
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/reading.h"
 #include "braid/launch/launcher.h"
 #include "braid/tokenize/tokenizer.h"
 #include "braid/train/rank_model.h"
@@ -115,6 +116,7 @@ std::string continuation(RankModel& model, const RunSpec& spec, const Tokenizer&
 
 std::string generate(const std::string& directory, const GenerateOptions& options,
                      const std::function<void(const std::string& piece)>& on_text) {
+  const CheckpointReading reading(directory);
   verify_checkpoint(directory);
   const RunSpec spec = one_rank_spec(read_checkpoint_info(directory), directory);
   const auto tokenizer = tokenizer_for(spec, options, directory);
