@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace braid {
 
-// A new file. Every method throws IoError with the path and the system's words. Closes, without a check, when
-// destroyed.
+// A new file. Every method throws IoError with the path and the system's words. What is appended may be held back until
+// sync() or close(). Closes, without a check and without what is held back, when destroyed.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -24,12 +25,15 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // it must not exist
-  virtual void create_directories(const std::string& path) = 0;               // parents too; may exist
-  virtual void sync_directory(const std::string& path) = 0;                   // fsync: its names are durable
-  virtual void rename(const std::string& from, const std::string& to) = 0;    // `to` must not exist
+  // Parents too; may exist. What is new is durable.
+  virtual void create_directories(const std::string& path) = 0;
+  virtual void sync_directory(const std::string& path) = 0;                  // fsync: its names are durable
+  virtual void rename(const std::string& from, const std::string& to) = 0;   // `to` must not exist
   virtual void replace(const std::string& from, const std::string& to) = 0;  // what `to` was is gone, at no moment both
   virtual void remove_all(const std::string& path) = 0;                      // nothing there: nothing happens
   virtual bool exists(const std::string& path) = 0;
+  // What its disk still takes of this user's.
+  virtual int64_t free_bytes(const std::string& folder);
 };
 
 class PosixFileSystem final : public FileSystem {

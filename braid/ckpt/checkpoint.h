@@ -40,10 +40,12 @@ struct CheckpointContent {
   const std::map<std::string, std::string>* tokenizer_files = nullptr;  // bytes by file name; null: none
 };
 
-// Collective over `world`. Rank 0 writes `directory` (the tokenizer's files, weights and optimizer as *.safetensors,
-// manifest.json last) under a temporary name and renames it; the folder that it goes into must be there. Global tensors
-// are put together without padding; of copies, the lowest rank's is taken; info and files are rank 0's. On every rank:
-// returns when the checkpoint is published; throws IoError or CommError otherwise, with nothing published.
+// Collective over `world`. Every rank writes its own boxes into files of its own; of equal boxes one rank writes, so
+// that all have about as much to write. Where one rank writes everything the files are model.safetensors and
+// optimizer.safetensors, with whole tensors. Rank 0 adds the tokenizer's files and manifest.json, and renames the
+// folder to `directory`; the one that it goes into must be there. Tensors are saved without padding; info and tokenizer
+// files are rank 0's. On every rank: returns when the checkpoint is published; throws the same IoError, or CommError,
+// with nothing published. In steps: save.h.
 void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world);
 
 // Reads what the manifest says. Throws IoError naming file and byte when anything is not as the format demands.
@@ -53,14 +55,15 @@ CheckpointInfo read_checkpoint_info(const std::string& directory);
 // were. Throws IoError naming the file that was changed.
 std::string tokenizer_folder(const std::string& directory);
 
-// Fills every `tensors[i].local` from `directory`; a rank reads the rows that its boxes touch. Padding is left as it
-// is. Before anything is written, names, shapes and types of all tensors are compared (ConfigError lists every
-// difference), and so are the sizes and headers of the files (IoError). Tensors of the checkpoint that nobody asks for
-// are left alone. Not collective. The bytes are not hashed: a rank reads parts; verify_checkpoint() reads all.
+// Fills every `tensors[i].local` from `directory`, whatever mesh wrote it; a rank reads the rows that its boxes touch.
+// Padding is left as it is. Before anything is written, names, shapes and types of all tensors are compared
+// (ConfigError lists every difference), and so are the sizes and headers of the files and the digests of all blocks of
+// 4 MiB that will be read (IoError); of checkpoints up to version 3, which have digests of whole files only, these are
+// left to verify_checkpoint(). Tensors of the checkpoint that nobody asks for are left alone. Not collective.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
 
-// Reads every byte and compares hashes with the manifest. Throws IoError naming the file and tensor that were changed.
-// Not collective: rank 0 calls it before a run loads.
+// Reads every byte and compares digests with the manifest. Throws IoError naming the file, the tensor and the block
+// that were changed. Not collective: rank 0 calls it before a run loads.
 void verify_checkpoint(const std::string& directory);
 
 }  // namespace braid

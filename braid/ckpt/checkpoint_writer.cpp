@@ -1,34 +1,48 @@
 // The protocol, step by step.
 #include "braid/ckpt/checkpoint_writer.h"
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <random>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/tensor_bytes.h"
+#include "braid/ckpt/shard_writer.h"
 
 namespace braid {
 namespace {
-
-std::string parent(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 std::string trimmed(const std::string& directory) {
   const std::string temporary = temporary_name(directory);
   return temporary.substr(0, temporary.size() - 4);
 }
 
+std::string name_of_a_save(const std::string& directory) {
+  return cat(temporary_name(directory), ".", ::getpid(), "-", hex(std::random_device()()).substr(8));
+}
+
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::string directory, CheckpointInfo info, FileSystem& files)
-    : directory_(trimmed(directory)), files_(files) {
-  manifest_.info = std::move(info);
-  if (!files_.exists(parent(directory_)))
-    throw IoError(parent(directory_), -1, cat("is gone: there is no folder to save ", directory_, " in"));
+CheckpointWriter::CheckpointWriter(const std::string& directory, int64_t bytes, FileSystem& files)
+    : directory_(trimmed(directory)), temporary_(name_of_a_save(directory)), files_(files) {
+  const std::string parent = parent_folder(directory_);
+  if (!files_.exists(parent)) {
+    throw IoError(parent, -1, cat("is gone: there is no folder to save ", directory_, " in"));
+  }
   recover();
-  files_.create_directories(temporary_name(directory_));
+  const int64_t free = files_.free_bytes(parent);
+  if (free < bytes) {
+    throw IoError(parent, -1, cat("has ", free, " bytes free; ", directory_, " needs ", bytes, ": nothing is written"));
+  }
+  try {
+    files_.create_directories(temporary_);
+  } catch (...) {
+    undo();
+    throw;
+  }
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -37,7 +51,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 // A save that was stopped between its two renames has left the old checkpoint aside: it is the one that counts.
 void CheckpointWriter::recover() {
-  files_.remove_all(temporary_name(directory_));
+  for (const std::string& path : leftovers(directory_)) files_.remove_all(path);
   const std::string aside = aside_name(directory_);
   if (!files_.exists(aside)) return;
   if (files_.exists(directory_)) {
@@ -47,62 +61,12 @@ void CheckpointWriter::recover() {
   }
 }
 
-void CheckpointWriter::add(const std::string& name, std::string_view content) {
-  begin(name, {});
-  write(std::as_bytes(std::span(content)));
-  close();
-}
-
-void CheckpointWriter::open(const std::string& name, std::vector<TensorEntry> tensors) {
-  begin(name, std::move(tensors));
-  const std::string header = header_bytes(tensors_, {{"format", "braid"}});
-  write(std::as_bytes(std::span(header)));
-}
-
-void CheckpointWriter::begin(const std::string& name, std::vector<TensorEntry> tensors) {
-  check(!file_, "one file of a checkpoint is written at a time");
-  name_ = name;
-  tensors_ = std::move(tensors);
-  next_ = 0;
-  digest_ = Digest(DigestKind::Xxh3);
-  bytes_ = 0;
-  file_ = files_.create(temporary_name(directory_) + "/" + name);
-}
-
-void CheckpointWriter::write(std::span<const std::byte> bytes) {
-  digest_.add(bytes);
-  bytes_ += static_cast<int64_t>(bytes.size());
-  file_->append(bytes);
-}
-
-void CheckpointWriter::append(const at::Tensor& tensor) {
-  check(file_ && next_ < tensors_.size(), "a file takes the tensors it was opened with");
-  const TensorInfo& info = tensors_[next_++].info;
-  check(tensor.sizes().equals(info.shape) && element_type(tensor.scalar_type()) == info.type,
-        "a file takes its tensors in order");
-  const auto bytes = bytes_of(tensor);
-  write(bytes);
-  const NamedDigest own{digest_of(DigestKind::Xxh3, bytes), DigestKind::Xxh3};
-  manifest_.tensors[info.name] = {name_, info.type, info.shape, own};
-}
-
-void CheckpointWriter::close() {
-  check(next_ == tensors_.size(), "a file is closed when all its tensors are written");
-  file_->sync();
-  file_->close();
-  file_.reset();
-  manifest_.files[name_] = {bytes_, digest_.named()};
-}
-
-void CheckpointWriter::publish() {
-  const std::string temporary = temporary_name(directory_);
-  const std::string text = manifest_text(manifest_);
-  file_ = files_.create(temporary + "/manifest.json");
-  file_->append(std::as_bytes(std::span(text)));
-  file_->sync();
-  file_->close();
-  file_.reset();
-  files_.sync_directory(temporary);
+void CheckpointWriter::publish(Manifest manifest, const std::map<std::string, std::string>& tokenizer_files) {
+  for (const auto& [name, content] : tokenizer_files) {
+    manifest.files[name] = write_plain(temporary_ + "/" + name, content, files_);
+  }
+  write_plain(temporary_ + "/manifest.json", manifest_text(manifest), files_);
+  files_.sync_directory(temporary_);
   replace();
   published_ = true;
   if (!aside_) return;
@@ -118,20 +82,29 @@ void CheckpointWriter::replace() {
     files_.rename(directory_, aside_name(directory_));
     aside_ = true;
   }
-  files_.rename(temporary_name(directory_), directory_);
+  files_.rename(temporary_, directory_);
   renamed_ = true;
-  files_.sync_directory(parent(directory_));
+  files_.sync_directory(parent_folder(directory_));
 }
 
 // Nothing can be done about a failure here: what stays behind is cleared away by the next save.
 void CheckpointWriter::undo() noexcept {
-  file_.reset();
   try {
-    if (renamed_) files_.rename(directory_, temporary_name(directory_));
+    if (renamed_) files_.rename(directory_, temporary_);
     if (aside_) files_.rename(aside_name(directory_), directory_);
-    files_.remove_all(temporary_name(directory_));
+    files_.remove_all(temporary_);
   } catch (...) {
   }
+}
+
+std::vector<std::string> leftovers(const std::string& directory) {
+  const std::filesystem::path temporary = temporary_name(directory);
+  const std::string name = temporary.filename(), folder = parent_folder(temporary);
+  std::vector<std::string> found;
+  for (const std::string& entry : names_in(folder)) {
+    if (entry == name || entry.starts_with(name + ".")) found.push_back(temporary.parent_path() / entry);
+  }
+  return found;
 }
 
 }  // namespace braid

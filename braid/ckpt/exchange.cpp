@@ -21,14 +21,41 @@ std::string unpacked(const at::Tensor& tensor, int64_t bytes) {
   return {static_cast<const char*>(host.const_data_ptr()), static_cast<size_t>(bytes)};
 }
 
+// By rank, on the host.
+at::Tensor all_lengths(const std::string& mine, at::Device device, Communicator& world) {
+  const auto length = at::full({1}, static_cast<int64_t>(mine.size()), at::TensorOptions(at::kLong).device(device));
+  const auto lengths = at::empty({world.size()}, length.options());
+  world.all_gather(lengths, length).wait_host();
+  return lengths.cpu();
+}
+
+constexpr int kTextTag = 0x636B;
+
 }  // namespace
+
+std::vector<std::string> texts_at_rank_0(const std::string& mine, at::Device device, Communicator& world) {
+  const auto lengths = all_lengths(mine, device, world);
+  const auto* length = lengths.const_data_ptr<int64_t>();
+  if (world.rank() > 0) {
+    const P2p send{P2p::Kind::Send, packed(mine, length[world.rank()]).to(device), 0, kTextTag};
+    if (!mine.empty()) world.batch({&send, 1}).wait_host();
+    return {};
+  }
+  std::vector<P2p> transfers;
+  for (int rank = 1; rank < world.size(); ++rank) {
+    const auto bytes = at::empty({length[rank]}, at::TensorOptions(at::kByte).device(device));
+    if (length[rank] > 0) transfers.push_back({P2p::Kind::Recv, bytes, rank, kTextTag});
+  }
+  if (!transfers.empty()) world.batch(transfers).wait_host();
+  std::vector<std::string> texts(static_cast<size_t>(world.size()));
+  texts[0] = mine;
+  for (const P2p& each : transfers) texts[static_cast<size_t>(each.peer)] = unpacked(each.tensor, length[each.peer]);
+  return texts;
+}
 
 std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world) {
   const int size = world.size();
-  const auto length = at::full({1}, static_cast<int64_t>(mine.size()), at::TensorOptions(at::kLong).device(device));
-  const auto lengths = at::empty({size}, length.options());
-  world.all_gather(lengths, length).wait_host();
-  const auto lengths_host = lengths.cpu();
+  const auto lengths_host = all_lengths(mine, device, world);
   const int64_t longest = lengths_host.max().item<int64_t>();
   if (longest == 0) return std::vector<std::string>(static_cast<size_t>(size));
 

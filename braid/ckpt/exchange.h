@@ -13,6 +13,9 @@ namespace braid {
 // Collective. Everyone's text, by rank. The messages travel in tensors on `device`.
 std::vector<std::string> all_gather_text(const std::string& mine, at::Device device, Communicator& world);
 
+// Collective. On rank 0 everyone's text, by rank; elsewhere nothing.
+std::vector<std::string> texts_at_rank_0(const std::string& mine, at::Device device, Communicator& world);
+
 // Collective. Rank 0's text.
 std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world);
 

@@ -11,6 +11,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/box_cover.h"
 
 namespace braid {
 namespace {
@@ -54,6 +55,65 @@ int64_t count_in(const OrderedJson& json, const char* key, const std::string& pa
   return value.get<int64_t>();
 }
 
+NamedDigest digest_from(DigestKind kind, const OrderedJson& digits, const std::string& path) {
+  OrderedJson member;
+  member[text(kind)] = digits;
+  return digest_in(member, path);
+}
+
+// Up to version 3 a file has one digest, which has its kind for a name; later a list of them has.
+ManifestFile file_from(const OrderedJson& json, const std::string& path) {
+  ManifestFile file{count_in(json, "bytes", path), kBlockBytes, {}};
+  if (!json.contains("block_bytes")) return {file.bytes, std::max<int64_t>(1, file.bytes), {digest_in(json, path)}};
+  file.block_bytes = count_in(json, "block_bytes", path);
+  require(file.block_bytes > 0, path, "block_bytes must be positive");
+  const DigestKind kind = DigestKind::Xxh3;
+  for (const auto& digits : json.at(text(kind))) file.blocks.push_back(digest_from(kind, digits, path));
+  const int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes == 0 ? 0 : 1);
+  require(std::ssize(file.blocks) == blocks, path,
+          cat("lists ", file.blocks.size(), " digests for ", blocks, " blocks"));
+  return file;
+}
+
+// Up to version 3 a tensor lies whole in one file.
+ManifestTensor tensor_from(const OrderedJson& json, const std::string& path) {
+  ManifestTensor tensor{type_of(json.at("dtype").get<std::string>(), path), json.at("shape").get<Index>(), {}};
+  const auto add = [&](const OrderedJson& box, Box place) {
+    tensor.boxes.push_back({box.at("file").get<std::string>(), std::move(place), digest_in(box, path)});
+  };
+  if (!json.contains("boxes")) {
+    add(json, {Index(tensor.shape.size(), 0), tensor.shape});
+    return tensor;
+  }
+  for (const auto& box : json.at("boxes")) add(box, {box.at("begin").get<Index>(), box.at("end").get<Index>()});
+  return tensor;
+}
+
+void require_covered(const ManifestParts& parts, const std::string& path) {
+  for (const auto& [name, tensor] : parts.tensors) {
+    std::vector<const Box*> boxes;
+    for (const ManifestBox& box : tensor.boxes) boxes.push_back(&box.box);
+    require(!boxes.empty() && cover_once(boxes, tensor.shape), path,
+            cat("the boxes of tensor ", name, " must cover each of its elements once"));
+  }
+}
+
+ManifestParts parts_from(const OrderedJson& json, const std::string& path) {
+  ManifestParts parts;
+  for (const auto& [name, file] : json.at("files").items()) {
+    require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
+    parts.files[name] = file_from(file, path);
+  }
+  for (const auto& [name, tensor] : json.at("tensors").items()) {
+    ManifestTensor entry = tensor_from(tensor, path);
+    for (const ManifestBox& box : entry.boxes) {
+      require(parts.files.contains(box.file), path, cat("tensor ", name, " lies in ", box.file, ", not listed"));
+    }
+    parts.tensors[name] = std::move(entry);
+  }
+  return parts;
+}
+
 Manifest from_json(const OrderedJson& json, const std::string& path) {
   Manifest manifest;
   require(json.at("format") == kFormat, path, cat("format must be \"", kFormat, "\""));
@@ -68,17 +128,26 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
     manifest.info.data.push_back({mark.at("name").get<std::string>(), count_in(mark, "documents", path),
                                   count_in(mark, "bytes", path), digest_in(mark, path)});
   }
-  for (const auto& [name, file] : json.at("files").items()) {
-    require(is_file_name(name), path, cat("file name ", name, " must be letters, digits, '_', '-' and '.'"));
-    manifest.files[name] = {count_in(file, "bytes", path), digest_in(file, path)};
-  }
-  for (const auto& [name, tensor] : json.at("tensors").items()) {
-    ManifestTensor entry{tensor.at("file").get<std::string>(), type_of(tensor.at("dtype").get<std::string>(), path),
-                         tensor.at("shape").get<std::vector<int64_t>>(), digest_in(tensor, path)};
-    require(manifest.files.count(entry.file) == 1, path, cat("tensor ", name, " lies in ", entry.file, ", not listed"));
-    manifest.tensors[name] = std::move(entry);
-  }
+  static_cast<ManifestParts&>(manifest) = parts_from(json, path);
+  require_covered(manifest, path);
   return manifest;
+}
+
+void put_parts(OrderedJson& json, const ManifestParts& parts) {
+  json["files"] = OrderedJson::object();
+  for (const auto& [name, file] : parts.files) {
+    OrderedJson& entry = json["files"][name] = {{"bytes", file.bytes}, {"block_bytes", file.block_bytes}};
+    entry[text(DigestKind::Xxh3)] = OrderedJson::array();
+    for (const NamedDigest& block : file.blocks) entry[text(block.kind)].push_back(hex(block.value));
+  }
+  json["tensors"] = OrderedJson::object();
+  for (const auto& [name, tensor] : parts.tensors) {
+    OrderedJson& entry = json["tensors"][name] = {{"dtype", text(tensor.type)}, {"shape", tensor.shape}};
+    for (const auto& [file, box, hash] : tensor.boxes) {
+      entry["boxes"].push_back({{"file", file}, {"begin", box.begin}, {"end", box.end}});
+      put_digest(entry["boxes"].back(), hash);
+    }
+  }
 }
 
 }  // namespace
@@ -97,17 +166,42 @@ std::string manifest_text(const Manifest& manifest) {
   }
   json["config"] = manifest.info.config_toml;
   if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
-  json["files"] = OrderedJson::object();
-  for (const auto& [name, file] : manifest.files) {
-    json["files"][name] = {{"bytes", file.bytes}};
-    put_digest(json["files"][name], file.hash);
-  }
-  json["tensors"] = OrderedJson::object();
-  for (const auto& [name, tensor] : manifest.tensors) {
-    json["tensors"][name] = {{"file", tensor.file}, {"dtype", text(tensor.type)}, {"shape", tensor.shape}};
-    put_digest(json["tensors"][name], tensor.hash);
-  }
+  put_parts(json, manifest);
   return sealed_json(json, kIndent);
+}
+
+void ManifestParts::add(ManifestParts other) {
+  files.merge(std::move(other.files));
+  for (auto& [name, tensor] : other.tensors) {
+    const auto [known, is_new] = tensors.try_emplace(name, std::move(tensor));
+    if (is_new) continue;
+    for (ManifestBox& box : tensor.boxes) known->second.boxes.push_back(std::move(box));
+  }
+}
+
+std::string packed(const ManifestParts& parts) {
+  OrderedJson json;
+  put_parts(json, parts);
+  return json.dump();
+}
+
+ManifestParts unpacked_parts(std::string_view text) {
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
+  check(!json.is_discarded(), "parts of a manifest travel whole");
+  return parts_from(json, "parts of a manifest");
+}
+
+Index extents(const Box& box) {
+  Index shape;
+  for (size_t d = 0; d < box.begin.size(); ++d) shape.push_back(box.end[d] - box.begin[d]);
+  return shape;
+}
+
+std::string stored_name(const std::string& tensor, const Index& shape, const Box& box) {
+  if (extents(box) == shape) return tensor;
+  std::vector<std::string> ranges;
+  for (size_t d = 0; d < shape.size(); ++d) ranges.push_back(cat(box.begin[d], ":", box.end[d]));
+  return cat(tensor, "[", joined(ranges, ","), "]");
 }
 
 bool holds_tensors(const std::string& file_name) { return file_name.ends_with(".safetensors"); }

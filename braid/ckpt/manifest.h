@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "braid/base/digest.h"
 #include "braid/ckpt/checkpoint.h"
@@ -12,37 +14,63 @@
 
 namespace braid {
 
+// Files are digested in blocks of so many bytes, the last of a file in what is left.
+inline constexpr int64_t kBlockBytes = 4 << 20;
+
 struct ManifestFile {
   int64_t bytes = 0;
-  NamedDigest hash;  // of the whole file
+  int64_t block_bytes = kBlockBytes;  // up to version 3: the whole file is one block
+  std::vector<NamedDigest> blocks;
   bool operator==(const ManifestFile&) const = default;
 };
 
-struct ManifestTensor {
+struct ManifestBox {
   std::string file;
+  Box box;           // of the tensor
+  NamedDigest hash;  // of its bytes
+  bool operator==(const ManifestBox&) const = default;
+};
+
+struct ManifestTensor {
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
-  NamedDigest hash;  // of its bytes
+  std::vector<ManifestBox> boxes;  // disjoint, they cover the tensor
   bool operator==(const ManifestTensor&) const = default;
 };
 
-struct Manifest {
-  CheckpointInfo info;
+// Files and what they hold: all of a checkpoint, or what one rank wrote of it.
+struct ManifestParts {
   std::map<std::string, ManifestFile> files;      // by name inside the folder
   std::map<std::string, ManifestTensor> tensors;  // by name
+
+  void add(ManifestParts other);  // boxes of a tensor that both have are those of both
 };
 
-// Version 2 has XXH64 alone, version 1 neither data nor tokenizer files; both are read too.
-inline constexpr int kManifestVersion = 3;
+struct Manifest : ManifestParts {
+  CheckpointInfo info;
+};
+
+// Versions 2 and 3 have whole tensors and one digest for each file, version 2 XXH64 alone, version 1 neither data nor
+// tokenizer files; all are read.
+inline constexpr int kManifestVersion = 4;
 
 // Whether a file of a checkpoint is a safetensors file; the others are the tokenizer's.
 bool holds_tensors(const std::string& file_name);
 
+// What a box of a tensor is called in its file: as the tensor when it is all of it, else "wte.weight[0:128,0:384]".
+std::string stored_name(const std::string& tensor, const Index& shape, const Box& box);
+Index extents(const Box& box);
+
 // The whole file; its last member is the digest of the bytes before it (sealed_json.h).
 std::string manifest_text(const Manifest& manifest);
 
-// Throws IoError naming `path` and the byte when `text` is not what manifest_text makes.
+// Throws IoError naming `path` and the byte when `text` is not what manifest_text makes, or a tensor that its boxes do
+// not cover once.
 Manifest parse_manifest(const std::string& path, const std::string& text);
+
+// Parts alone, as they travel between ranks. check() fails for what packed() did not make.
+std::string packed(const ManifestParts& parts);
+ManifestParts unpacked_parts(std::string_view text);
 
 // The folder that holds the checkpoint `directory`: itself, or `directory`.old where a save was interrupted while it
 // replaced the checkpoint. Throws IoError where the system does not say what is there.
@@ -51,7 +79,8 @@ std::string found_directory(const std::string& directory);
 // Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.
 Manifest read_manifest(const std::string& directory);
 
-// Names beside a checkpoint's own: what is being written, and what is being replaced.
+// Names beside a checkpoint's own: what is being written, under a name of each save's own that begins with
+// temporary_name(), a '.' behind it; and what is being replaced.
 std::string temporary_name(const std::string& directory);
 std::string aside_name(const std::string& directory);
 

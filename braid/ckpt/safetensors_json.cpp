@@ -36,7 +36,7 @@ struct Cursor {
   bool operator!=(const Cursor& other) const { return at != other.at; }
 };
 
-std::optional<ElementType> element_type(const std::string& name) {
+std::optional<ElementType> named_type(const std::string& name) {
   for (const auto type : {ElementType::U8, ElementType::BF16, ElementType::F32, ElementType::F64, ElementType::I64}) {
     if (text(type) == name) return type;
   }
@@ -109,7 +109,7 @@ class HeaderGrammar {
       return true;
     }
     if (at_ != At::Tensor || key_ != "dtype") refuse("a string");
-    const auto type = element_type(value);
+    const auto type = named_type(value);
     if (!type) fail(cat("type ", value, " of tensor ", name_, " must be one of: U8, BF16, F32, F64, I64"));
     tensor_.info.type = *type;
     return true;

@@ -1,94 +1,108 @@
-// Rank 0 writes while the others send; before each tensor all agree that rank 0 has not failed.
+// The steps of a save: what ranks tell each other between them.
 #include "braid/ckpt/save.h"
 
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "braid/base/errors.h"
-#include "braid/ckpt/checkpoint_writer.h"
 #include "braid/ckpt/exchange.h"
-#include "braid/ckpt/gather.h"
 
 namespace braid {
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
+using Json = nlohmann::json;
 
-// What rank 0 does alone, and how the others learn that it failed.
-class FirstRankWriter {
- public:
-  FirstRankWriter(Communicator& world, at::Device device) : world_(world), device_(device) {}
+constexpr int64_t kBytesPerBox = 512;       // of the file's header and the manifest, at most
+constexpr int64_t kBytesOfTheRest = 65536;  // the configuration and the like
 
-  // On rank 0, unless something failed before: runs `step`. When it throws IoError, keeps that and takes back what was
-  // written, before any other rank can know.
-  void run(const std::function<void(std::optional<CheckpointWriter>& writer)>& step) {
-    if (world_.rank() != 0 || !failure_.empty()) return;
-    try {
-      step(writer_);
-    } catch (const IoError& error) {
-      const std::string before = IoError(error.path(), -1, "").what();  // what() is that, and why
-      const std::string why = std::string(error.what()).substr(before.size());
-      failure_ = nlohmann::json({error.path(), why}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-      writer_.reset();
-    }
-  }
-
-  // Collective: throws the same IoError on every rank when rank 0 has failed.
-  void agree() const {
-    const std::string failure = text_of_rank_0(failure_, device_, world_);
-    if (failure.empty()) return;
-    const auto json = nlohmann::json::parse(failure);
-    throw IoError(json[0], -1, json[1]);
-  }
-
- private:
-  Communicator& world_;
-  at::Device device_;
-  std::optional<CheckpointWriter> writer_;
-  std::string failure_;
+struct SaveFault {
+  std::string path, why;
 };
 
-// The tensors of each file, in the order of their bytes.
-std::map<std::string, std::vector<TensorEntry>> by_file(const std::vector<GatheredTensor>& tensors) {
-  std::map<std::string, std::vector<TensorInfo>> infos;
-  infos[kModelFile];
-  for (const auto& tensor : tensors) {
-    const std::string& name = tensor.info.name;
-    infos[name.find('/') == name.npos ? kModelFile : kOptimizerFile].push_back(tensor.info);
+// Runs `step`; an IoError becomes text, empty when there was none.
+std::string fault_of(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const IoError& error) {
+    const std::string before = IoError(error.path(), -1, "").what();  // what() is that, and why
+    const Json fault = {error.path(), std::string(error.what()).substr(before.size())};
+    return fault.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
-  std::map<std::string, std::vector<TensorEntry>> entries;
-  for (auto& [file, list] : infos) entries[file] = laid_out(std::move(list));
-  return entries;
+  return {};
+}
+
+SaveFault unpacked_fault(const std::string& text) {
+  const auto json = Json::parse(text);
+  return {json[0], json[1]};
+}
+
+[[noreturn]] void throw_fault(const std::string& text) {
+  const SaveFault fault = unpacked_fault(text);
+  throw IoError(fault.path, -1, fault.why);
 }
 
 }  // namespace
 
+SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world) {
+  const at::Device device = tensors.empty() ? at::Device(at::kCPU) : tensors[0].local.device();
+  const WorldPlan plan = plan_world(all_gather_text(packed(listed(tensors)), device, world));
+  const int64_t bytes = plan.bytes + std::ssize(plan.boxes) * kBytesPerBox + kBytesOfTheRest;
+  return {shard_of(plan, world.rank()), bytes, device};
+}
+
+OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files) {
+  OpenSave save;
+  std::string fault;
+  if (world.rank() == 0) {
+    fault = fault_of([&] { save.writer = std::make_unique<CheckpointWriter>(directory, plan.bytes, files); });
+    if (fault.empty()) save.folder = save.writer->folder();
+  }
+  fault = text_of_rank_0(fault, plan.device, world);
+  if (!fault.empty()) throw_fault(fault);
+  save.folder = text_of_rank_0(save.folder, plan.device, world);
+  return save;
+}
+
+ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRows& rows, FileSystem& files) {
+  ShardReport report;
+  const std::string fault = fault_of([&] { report.parts = write_shard(folder, plan.shard, rows, files); });
+  if (fault.empty()) return report;
+  const auto [path, why] = unpacked_fault(fault);
+  return {{}, path, why};
+}
+
+void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world) {
+  const at::Device device = content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device();
+  const std::string own = fault_of([&] {
+    if (!mine.fault.empty()) throw IoError(mine.fault_path, -1, mine.fault);
+  });
+  for (const std::string& fault : all_gather_text(own, device, world)) {
+    if (fault.empty()) continue;
+    save.writer.reset();
+    throw_fault(fault);
+  }
+  const auto reports = texts_at_rank_0(packed(mine.parts), device, world);
+  std::string fault;
+  if (world.rank() == 0) {
+    Manifest manifest;
+    manifest.info = content.info;
+    for (const std::string& report : reports) manifest.add(unpacked_parts(report));
+    static const std::map<std::string, std::string> kNone;
+    fault = fault_of(
+        [&] { save.writer->publish(std::move(manifest), content.tokenizer_files ? *content.tokenizer_files : kNone); });
+    save.writer.reset();
+  }
+  fault = text_of_rank_0(fault, device, world);
+  if (!fault.empty()) throw_fault(fault);
+}
+
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files) {
-  const Gather gather(content.tensors, world);
-  std::map<std::string, const GatheredTensor*> gathered;
-  for (const auto& tensor : gather.tensors()) gathered[tensor.info.name] = &tensor;
-
-  FirstRankWriter first_rank(world, content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device());
-  first_rank.run([&](auto& writer) {
-    writer.emplace(directory, content.info, files);
-    if (!content.tokenizer_files) return;
-    for (const auto& [name, bytes] : *content.tokenizer_files) writer->add(name, bytes);
-  });
-  for (const auto& [file, entries] : by_file(gather.tensors())) {
-    first_rank.run([&, &file = file, &entries = entries](auto& writer) { writer->open(file, entries); });
-    for (const auto& entry : entries) {
-      first_rank.agree();
-      const auto whole = gather(*gathered.at(entry.info.name));
-      first_rank.run([&](auto& writer) { writer->append(whole); });
-    }
-    first_rank.run([](auto& writer) { writer->close(); });
-  }
-  first_rank.run([](auto& writer) { writer->publish(); });
-  first_rank.agree();
+  const SavePlan plan = plan_save(content.tensors, world);
+  OpenSave save = begin_save(directory, plan, world, files);
+  world.queue().drain();  // the values are read on the host
+  ShardReport report = written(save.folder, plan, rows_of(content.tensors), files);
+  end_save(std::move(save), std::move(report), content, world);
 }
 
 void save_checkpoint(const std::string& directory, const CheckpointContent& content, Communicator& world) {

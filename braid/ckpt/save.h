@@ -1,13 +1,60 @@
-// save_checkpoint over a file system of the caller's, so that tests can make it fail at any call.
-// It deliberately does not know the protocol of files (checkpoint_writer.h) nor who sends what (gather.h).
+// A save in its steps, so that a run may take the second on a thread of its own while it trains on:
+//
+//   plan_save()    collective, once for all saves of the same tensors
+//   begin_save()   collective: the folder is there, and has room
+//   written()      local, on any thread: this rank's files
+//   end_save()     collective: publishes, or all ranks throw the same
+//
+// It deliberately does not know the protocol of files (checkpoint_writer.h) nor who writes what (shard_plan.h).
 #pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "braid/base/file_system.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/shard_plan.h"
+#include "braid/ckpt/shard_writer.h"
 
 namespace braid {
 
-// As save_checkpoint. `files` is used on rank 0 only.
+// What this rank writes of tensors with these names, types and placements, and the bytes that all write.
+struct SavePlan {
+  Shard shard;
+  int64_t bytes = 0;
+  at::Device device = at::kCPU;  // of messages between ranks
+};
+
+// Collective: every rank announces what it holds. Throws InternalError as plan_world().
+SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world);
+
+// A save under way, on every rank.
+struct OpenSave {
+  std::string folder;                        // where files are written
+  std::unique_ptr<CheckpointWriter> writer;  // rank 0's; the others' is null
+};
+
+// Collective. On every rank: returns when the folder is there, or throws the same IoError. `files` is used on rank 0
+// and outlives the save. A save that is destroyed before its end is taken back: by then no rank writes any more.
+OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files);
+
+// How a rank's part of a save went, as text that travels.
+struct ShardReport {
+  ManifestParts parts;
+  std::string fault_path, fault;  // of the IoError that ended it; empty when none did
+};
+
+// Local: write_shard() of the plan's shard into `folder`. An IoError is in the report; nothing else is caught.
+ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRows& rows, FileSystem& files);
+
+// Collective, with every rank's own report. Rank 0 publishes; `info` and the tokenizer's files are rank 0's. On every
+// rank: returns when the checkpoint is published, or throws the same IoError, that of the lowest rank that failed, with
+// what was written removed.
+void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world);
+
+// As save_checkpoint, over a file system of the caller's, so that tests can make it fail at any call.
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files);
 

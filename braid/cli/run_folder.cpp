@@ -34,10 +34,13 @@ constexpr const char* kEventPrefix = "events.out.tfevents.";
   throw ConfigError({{"train.out", toml_text(path), rule, ""}});
 }
 
+// Durable as the checkpoints that will lie in it.
 std::string made(const std::string& path) {
-  std::error_code failure;
-  fs::create_directories(path, failure);
-  if (failure) refuse(path, "must be a folder that can be made: " + failure.message());
+  try {
+    PosixFileSystem().create_directories(path);
+  } catch (const IoError& error) {
+    refuse(path, cat("must be a folder that can be made: ", error.what()));
+  }
   return path;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "braid/ckpt/manifest.h"
 #include "braid/mesh/flat_range.h"
@@ -63,6 +64,16 @@ std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& opti
     std::move(listing.tensors.begin(), listing.tensors.end(), std::back_inserter(tensors));
   }
   for (ReplicationState& state : replicas.state()) tensors.push_back({state.name, state.placement, state.local});
+  return tensors;
+}
+
+std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, const std::string& own_prefix) {
+  if (own_prefix.empty()) return tensors;
+  std::set<std::string> own;
+  for (const PlacedTensor& placed : tensors) {
+    if (placed.name.starts_with(own_prefix)) own.insert(placed.name.substr(own_prefix.size()));
+  }
+  std::erase_if(tensors, [&](const PlacedTensor& placed) { return own.contains(placed.name); });
   return tensors;
 }
 

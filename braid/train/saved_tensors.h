@@ -1,6 +1,7 @@
 // What a checkpoint holds of a training: masters, the optimizer's states, and what keeping replicas in step adds.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
@@ -14,6 +15,10 @@ namespace braid {
 // Where replicas have masters and states of their own, those of the first have the plain names, and the others add
 // theirs under names of their own.
 std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
+
+// Those of them that a rank saves: all, but where it has others of its own under `own_prefix`, the plain names are the
+// first replica's to save (a checkpoint takes any rank's of equal boxes, which these are not).
+std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, const std::string& own_prefix);
 
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);

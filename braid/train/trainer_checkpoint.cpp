@@ -40,7 +40,8 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   }
   if (owes_evaluation) info.counters["owes_evaluation"] = 1;
   if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
-  save_checkpoint(directory, {on_host(tensors()), info, &origin_.tokenizer_files}, groups_->world);
+  const auto saved = on_host(tensors_to_save(tensors(), replication_->own_prefix()));
+  save_checkpoint(directory, {saved, info, &origin_.tokenizer_files}, groups_->world);
   replication_->saved(*optimizer_);
 }
 

@@ -11,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/checkpoint_writer.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/save.h"
 #include "braid/comm/local/run_ranks.h"
@@ -27,7 +28,7 @@ enum class Fault {
   Kill    // the process ends there: nothing later happens, and what was not made durable is lost
 };
 
-// Counts calls and strikes at call number `when` (from 0).
+// Counts calls and strikes at call number `when` (from 0). All ranks share it.
 class FaultyFileSystem final : public FileSystem {
  public:
   FaultyFileSystem(Fault fault, int when) : fault_(fault), when_(when) {}
@@ -56,16 +57,18 @@ class FaultyFileSystem final : public FileSystem {
    public:
     File(FaultyFileSystem& files, const std::string& path)
         : files_(files), path_(path), real_(files.real_.create(path)) {
+      const std::scoped_lock hold(files_.lock_);
       files_.unsynced_[path] = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     }
     void append(std::span<const std::byte> bytes) override {
-      if (files_.calls_ == files_.when_) real_->append(bytes.first(bytes.size() / 2));
+      if (files_.calls() == files_.when_) real_->append(bytes.first(bytes.size() / 2));
       files_.strike(path_);
       real_->append(bytes);
     }
     void sync() override {
       files_.strike(path_);
       real_->sync();
+      const std::scoped_lock hold(files_.lock_);
       ::close(files_.unsynced_.at(path_));
       files_.unsynced_.erase(path_);
     }
@@ -81,6 +84,7 @@ class FaultyFileSystem final : public FileSystem {
   };
 
   void strike(const std::string& path) {
+    const std::scoped_lock hold(lock_);
     if (dead_) throw Killed();
     if (calls_++ != when_) return;
     if (fault_ == Fault::Error) throw IoError(path, -1, "cannot write: injected");
@@ -92,8 +96,9 @@ class FaultyFileSystem final : public FileSystem {
   PosixFileSystem real_;
   const Fault fault_;
   const int when_;
-  int calls_ = 0;
-  bool dead_ = false;
+  std::mutex lock_;
+  std::atomic<int> calls_ = 0;
+  std::atomic<bool> dead_ = false;
   std::map<std::string, int> unsynced_;
 };
 
@@ -108,16 +113,17 @@ class SaveFault : public ScratchFolder {
   static std::map<std::string, std::string> tokenizer(int64_t step) {
     return {{"merges.txt", cat("merges of ", step)}, {"vocab.json", cat("vocabulary of ", step)}};
   }
-  void save(int64_t step, FileSystem& files) {
+  void save(int64_t step, FileSystem& files, int ranks) {
     const auto tokenizer_files = tokenizer(step);
-    run_ranks(1, [&](Communicator& world) {
-      save_checkpoint_to(path("last"), {few(DeviceMesh({}), 0, step), {step, "", "tok", 0}, &tokenizer_files}, world,
+    const DeviceMesh mesh(MeshSpec{.tensor = ranks});
+    run_ranks(ranks, [&](Communicator& world) {
+      save_checkpoint_to(path("last"), {few(mesh, world.rank(), step), {step, "", "tok", 0}, &tokenizer_files}, world,
                          files);
     });
   }
   void save(int64_t step) {
     PosixFileSystem files;
-    save(step, files);
+    save(step, files, 1);
   }
   // The step of the checkpoint, whose every tensor must be that step's.
   int64_t loaded_step() {
@@ -133,36 +139,53 @@ class SaveFault : public ScratchFolder {
     return step;
   }
   void expect_clean() {
-    EXPECT_FALSE(std::filesystem::exists(path("last.tmp")));
+    EXPECT_TRUE(leftovers(path("last")).empty());
     EXPECT_FALSE(std::filesystem::exists(path("last.old")));
   }
 };
 
 TEST_F(SaveFault, KilledAtAnyCallTheOldOrTheNewLoadsAndTheNextSaveWorks) {
-  int kills = 0;
-  for (int when = 0;; ++when) {
-    std::filesystem::remove_all(path("last"));
-    save(1);
-    FaultyFileSystem files(Fault::Kill, when);
-    try {
-      save(2, files);
-      EXPECT_EQ(loaded_step(), 2);
-      break;
-    } catch (const Killed&) {
-      ++kills;
+  for (const int ranks : {1, 3}) {
+    int kills = 0;
+    for (int when = 0;; ++when) {
+      std::filesystem::remove_all(path("last"));
+      save(1);
+      FaultyFileSystem files(Fault::Kill, when);
+      try {
+        save(2, files, ranks);
+        EXPECT_EQ(loaded_step(), 2);
+        break;
+      } catch (const Killed&) {
+        ++kills;
+      }
+      const int64_t step = loaded_step();
+      EXPECT_TRUE(step == 1 || step == 2) << when;
+      save(3);
+      EXPECT_EQ(loaded_step(), 3) << when;
+      expect_clean();
     }
-    const int64_t step = loaded_step();
-    EXPECT_TRUE(step == 1 || step == 2) << when;
-    save(3);
-    EXPECT_EQ(loaded_step(), 3) << when;
-    expect_clean();
+    EXPECT_GT(kills, 15);
   }
-  EXPECT_GT(kills, 15);
+}
+
+// A save that was killed has left its folder under a name of its own.
+TEST_F(SaveFault, WhatKilledSavesLeftIsListedAndGoesWithTheNext) {
+  for (const int when : {3, 4}) {
+    FaultyFileSystem files(Fault::Kill, when);
+    EXPECT_THROW(save(2, files, 1), Killed);
+    EXPECT_EQ(leftovers(path("last/")).size(), 1u) << "the next removes it";
+  }
+  const std::string former = path("last.tmp"), others = path("last.tmpx");
+  for (const std::string& folder : {former, others}) std::filesystem::create_directory(folder);
+  EXPECT_EQ(leftovers(path("last")).size(), 2u);
+  save(3);
+  expect_clean();
+  EXPECT_TRUE(std::filesystem::exists(others));
 }
 
 TEST_F(SaveFault, KilledTwiceInARow) {
   FaultyFileSystem counter(Fault::Error, -1);
-  save(1, counter);
+  save(1, counter, 1);
   for (int first = 0; first < counter.calls() + 4; first += 2) {
     for (int second = 0; second < counter.calls() + 4; second += 5) {
       std::filesystem::remove_all(path("last"));
@@ -170,7 +193,7 @@ TEST_F(SaveFault, KilledTwiceInARow) {
       for (const int when : {first, second}) {
         FaultyFileSystem files(Fault::Kill, when);
         try {
-          save(2, files);
+          save(2, files, 1);
         } catch (const Killed&) {
         }
         loaded_step();
@@ -180,9 +203,9 @@ TEST_F(SaveFault, KilledTwiceInARow) {
 }
 
 TEST_F(SaveFault, WithoutAnOldCheckpointAKilledSaveIsNotOne) {
-  for (int when = 0; when < 12; ++when) {
+  for (int when = 1; when < 12; ++when) {
     FaultyFileSystem files(Fault::Kill, when);
-    EXPECT_THROW(save(2, files), Killed);
+    EXPECT_THROW(save(2, files, 1), Killed);
     EXPECT_THROW(read_checkpoint_info(path("last")), IoError);
   }
   save(3);
@@ -256,21 +279,46 @@ TEST_F(SaveFault, AFolderThatIsGoneIsNotMadeAgain) {
   EXPECT_FALSE(std::filesystem::exists(path("gone")));
 }
 
-TEST_F(SaveFault, AFullDiskSaysHowMuchIsFree) {
+// The system's, but that it has room for everything.
+class RoomyFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<WritableFile> create(const std::string& path) override { return real_.create(path); }
+  void create_directories(const std::string& path) override { real_.create_directories(path); }
+  void sync_directory(const std::string& path) override { real_.sync_directory(path); }
+  void rename(const std::string& from, const std::string& to) override { real_.rename(from, to); }
+  void replace(const std::string& from, const std::string& to) override { real_.replace(from, to); }
+  void remove_all(const std::string& path) override { real_.remove_all(path); }
+  bool exists(const std::string& path) override { return real_.exists(path); }
+  int64_t free_bytes(const std::string&) override { return int64_t{1} << 60; }
+
+ private:
+  PosixFileSystem real_;
+};
+
+TEST_F(SaveFault, AFullDiskIsSaidBeforeAnythingIsWrittenOrWithWhatIsFree) {
   std::filesystem::create_directory(path("disk"));
   if (::mount("none", path("disk").c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "mounting needs privileges";
-  std::string what;
-  try {
-    run_ranks(1, [&](Communicator& world) {
-      save_checkpoint(path("disk/step"), {sample_tensors(DeviceMesh({}), 0).wanted, {}}, world);
+  const DeviceMesh mesh(MeshSpec{.data = 2});
+  const auto error_on = [&](FileSystem& files) {
+    std::vector<std::string> errors(2);
+    run_ranks(2, [&](Communicator& world) {
+      try {
+        save_checkpoint_to(path("disk/step"), {sample_tensors(mesh, world.rank()).wanted, {}}, world, files);
+      } catch (const IoError& error) {
+        errors[static_cast<size_t>(world.rank())] = error.what();
+      }
     });
-  } catch (const IoError& error) {
-    what = error.what();
-  }
-  EXPECT_EQ(what.find(path("disk/step.tmp/model.safetensors") + ": cannot write: No space left on device ("), 0u)
-      << what;
-  EXPECT_NE(what.find(" free)"), std::string::npos) << what;
-  EXPECT_TRUE(std::filesystem::is_empty(path("disk")));
+    EXPECT_EQ(errors[0], errors[1]);
+    EXPECT_TRUE(std::filesystem::is_empty(path("disk")));
+    return errors[0];
+  };
+  PosixFileSystem real;
+  RoomyFileSystem roomy;
+  const std::string before = error_on(real), within = error_on(roomy);
+  EXPECT_EQ(before.find(path("disk") + ": has 65536 bytes free; " + path("disk/step") + " needs "), 0u) << before;
+  EXPECT_EQ(within.find(path("disk/step.tmp.")), 0u) << within;
+  EXPECT_NE(within.find(".safetensors: cannot write: No space left on device ("), within.npos) << within;
+  EXPECT_NE(within.find(" free)"), within.npos) << within;
   EXPECT_EQ(::umount(path("disk").c_str()), 0);
 }
 

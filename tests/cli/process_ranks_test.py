@@ -48,7 +48,8 @@ class ProcessRanks(TinyRun):
         self.assertIn("drawn in run/timeline.svg", processes.stdout)
         self.assertEqual(samples[0], samples[1])
         self.assertEqual(samples[1].count("a brown fox "), 1, samples[1])
-        for name in ("sample.txt", "step-3/model.safetensors", "step-6/optimizer.safetensors"):
+        for name in ("sample.txt", "step-3/model-00001-of-00002.safetensors",
+                     "step-6/optimizer-00002-of-00002.safetensors"):
             self.assertEqual(*((self.path / run / name).read_bytes() for run in ("threads", "run")), name)
         for name in ("timeline.svg", "trace.json", "config.toml"):
             self.assertTrue((self.path / "run" / name).exists(), name)

@@ -13,7 +13,7 @@ class Train(TinyRun):
         done = self.braid("train", "run.toml", "mesh.pipe=2", 'train.sample_prompt="the "', "train.sample_tokens=5")
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ["config.toml", "metrics.jsonl", "timeline.svg", "sample.txt", "step-3/manifest.json",
-                     "step-6/model.safetensors", "step-6/optimizer.safetensors"]:
+                     "step-6/model-00001-of-00002.safetensors", "step-6/optimizer-00002-of-00002.safetensors"]:
             self.assertTrue((self.path / "run" / name).exists(), name)
         kinds = [line["kind"] for line in self.metrics()]
         self.assertEqual(kinds.count("step"), 6)

@@ -11,6 +11,7 @@
 #include "braid/spec/fields.h"
 #include "braid/train/generate.h"
 #include "braid/train/resume.h"
+#include "tests/support/former_checkpoint.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
@@ -34,11 +35,7 @@ class FirstFormat : public ScratchFolder {
       trainer.step();
       trainer.save(step_, config);
     });
-    std::string text = content(step_ + "/manifest.json");
-    text.replace(text.find("\"version\": 3"), 12, "\"version\": 1");
-    const std::string body = text.substr(0, text.rfind(",\n  \"xxh3\""));
-    const std::string digest = hex(digest_of(DigestKind::Xxh3, body));
-    write(step_ + "/manifest.json", cat(body, ",\n  \"xxh3\": \"", digest, "\"\n}\n"));
+    make_former(step_, 1);
   }
   RunSpec resumed(int steps) const {
     RunSpec spec = spec_;

@@ -231,6 +231,7 @@ TEST_F(ExpertCopies, WhatOneMeshSavesEveryOtherGoesOnWith) {
     training.train(3, 0);
     training.save(path("saved"));
   });
+  const Values saved = read(path("saved"));
   for (const MeshSpec& mesh : meshes()) {
     SCOPED_TRACE(drawn(mesh));
     run_ranks(DeviceMesh(mesh).num_ranks(), [&](Communicator& world) {
@@ -241,9 +242,7 @@ TEST_F(ExpertCopies, WhatOneMeshSavesEveryOtherGoesOnWith) {
       training.train(2, 0);
       training.save(path("trained"));
     });
-    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-      EXPECT_EQ(content(path(cat("again/", file))), content(path(cat("saved/", file))));
-    }
+    expect_near(read(path("again")), saved, 0);
     expect_near(read(path("trained")), want, mesh.context == 1 ? 0 : 1e-12);
     std::filesystem::remove_all(path("again"));
     std::filesystem::remove_all(path("trained"));

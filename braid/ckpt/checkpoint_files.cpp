@@ -1,0 +1,149 @@
+// Sizes and headers when a file is opened; digests block by block when they are asked for.
+#include "braid/ckpt/checkpoint_files.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "braid/base/digest.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kReadBytes = 4 << 20;
+
+void check_size(const CheckedFile& file, int64_t expected) {
+  const int64_t bytes = file.bytes();
+  if (bytes == expected) return;
+  throw IoError(file.path(), std::min(bytes, expected), cat("has ", bytes, " bytes; the manifest says ", expected));
+}
+
+// The digest of bytes begin .. end of the file.
+NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, DigestKind kind) {
+  Digest digest(kind);
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kReadBytes, end - begin)));
+  for (int64_t at = begin; at < end; at += kReadBytes) {
+    const auto part = std::span(chunk).first(static_cast<size_t>(std::min(kReadBytes, end - at)));
+    file.read(at, part);
+    digest.add(part);
+  }
+  return digest.named();
+}
+
+bool is_as_said(const CheckedFile& file, const ManifestFile& said, int64_t block) {
+  const int64_t begin = block * said.block_bytes, end = std::min(said.bytes, begin + said.block_bytes);
+  const NamedDigest& wanted = said.blocks[static_cast<size_t>(block)];
+  return hashed(file, begin, end, wanted.kind) == wanted;
+}
+
+std::set<int64_t> all_blocks(const ManifestFile& file) {
+  std::set<int64_t> blocks;
+  for (int64_t block = 0; block < std::ssize(file.blocks); ++block) blocks.insert(block);
+  return blocks;
+}
+
+std::string where(const ManifestFile& said, int64_t block) {
+  if (said.blocks.size() == 1) return "";
+  return cat(" in block ", block, " (bytes ", block * said.block_bytes, " to ",
+             std::min(said.bytes, (block + 1) * said.block_bytes), ")");
+}
+
+}  // namespace
+
+std::string drawn(ElementType type, const std::vector<int64_t>& shape) {
+  std::vector<std::string> words;
+  for (const int64_t extent : shape) words.push_back(cat(extent));
+  return cat(text(type), " [", joined(words), "]");
+}
+
+CheckpointFiles::CheckpointFiles(std::string folder, const Manifest& manifest)
+    : folder_(std::move(folder)), manifest_(manifest) {
+  for (const auto& [name, tensor] : manifest.tensors) {
+    for (const ManifestBox& box : tensor.boxes) {
+      listed_[box.file][stored_name(name, tensor.shape, box.box)] = {&name, &box};
+    }
+  }
+}
+
+const StoredFile& CheckpointFiles::open(const std::string& name) {
+  auto& known = opened_[name];
+  if (known) return *known;
+  auto stored = std::make_unique<StoredFile>(folder_ + "/" + name);
+  check_size(stored->file, manifest_.files.at(name).bytes);
+  stored->header = read_header(stored->file);
+  for (const auto& entry : stored->header.tensors) stored->entries[entry.info.name] = entry;
+  compare(name, *stored);
+  known = std::move(stored);
+  return *known;
+}
+
+void CheckpointFiles::compare(const std::string& name, const StoredFile& stored) const {
+  const auto& path = stored.file.path();
+  static const std::map<std::string, Listed> kNothing;
+  const auto found = listed_.find(name);
+  const auto& listed = found == listed_.end() ? kNothing : found->second;
+  for (const auto& [tensor, entry] : stored.entries) {
+    if (!listed.contains(tensor)) throw IoError(path, 8, cat("tensor ", tensor, " is not in the manifest"));
+  }
+  for (const auto& [tensor, said] : listed) {
+    const auto entry = stored.entries.find(tensor);
+    if (entry == stored.entries.end()) {
+      throw IoError(path, 8, cat("has no tensor ", tensor, ", which the manifest lists"));
+    }
+    const TensorInfo& info = entry->second.info;
+    const ElementType type = manifest_.tensors.at(*said.tensor).type;
+    const Index shape = extents(said.box->box);
+    if (info.type != type || info.shape != shape) {
+      throw IoError(
+          path, 8,
+          cat("tensor ", tensor, " is ", drawn(info.type, info.shape), "; the manifest says ", drawn(type, shape)));
+    }
+  }
+}
+
+int64_t CheckpointFiles::begin_of(const std::string& tensor, const ManifestBox& box) {
+  const StoredFile& stored = open(box.file);
+  const Index& shape = manifest_.tensors.at(tensor).shape;
+  return stored.header.data_begin + stored.entries.at(stored_name(tensor, shape, box.box)).begin;
+}
+
+void CheckpointFiles::verify(const std::string& name, const std::set<int64_t>& blocks) {
+  const ManifestFile& said = manifest_.files.at(name);
+  const CheckedFile& file = open(name).file;
+  for (const int64_t block : blocks) {
+    if (!is_as_said(file, said, block)) throw_changed(name, block);
+  }
+}
+
+void CheckpointFiles::verify(const std::string& name) {
+  const ManifestFile& said = manifest_.files.at(name);
+  if (holds_tensors(name)) return verify(name, all_blocks(said));
+  const CheckedFile file(folder_ + "/" + name);
+  check_size(file, said.bytes);
+  for (const int64_t block : all_blocks(said)) {
+    if (!is_as_said(file, said, block))
+      throw IoError(file.path(), block * said.block_bytes, "was changed" + where(said, block));
+  }
+}
+
+// Says which tensor is at fault where it can.
+void CheckpointFiles::throw_changed(const std::string& name, int64_t block) {
+  const ManifestFile& said = manifest_.files.at(name);
+  const StoredFile& stored = open(name);
+  const auto& path = stored.file.path();
+  const int64_t first = block * said.block_bytes, last = first + said.block_bytes;
+  for (const auto& entry : stored.header.tensors) {
+    const int64_t begin = stored.header.data_begin + entry.begin, end = stored.header.data_begin + entry.end;
+    if (end <= first || begin >= last) continue;
+    const NamedDigest& wanted = listed_.at(name).at(entry.info.name).box->hash;
+    const NamedDigest found = hashed(stored.file, begin, end, wanted.kind);
+    if (found == wanted) continue;
+    throw IoError(path, std::max(begin, first),
+                  cat("tensor ", entry.info.name, " has ", text(found), "; the manifest says ", hex(wanted.value),
+                      ": its bytes were changed", where(said, block)));
+  }
+  throw IoError(path, first, cat("the digest is not the manifest's: its header was changed", where(said, block)));
+}
+
+}  // namespace braid

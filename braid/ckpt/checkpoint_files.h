@@ -1,0 +1,61 @@
+// The files of one checkpoint as they are read: opened once, compared with the manifest, their blocks with its digests.
+// It knows no ranks and no placements.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "braid/base/checked_file.h"
+#include "braid/ckpt/manifest.h"
+#include "braid/ckpt/safetensors.h"
+
+namespace braid {
+
+// A safetensors file whose size and header are as the manifest says.
+struct StoredFile {
+  explicit StoredFile(const std::string& path) : file(path) {}
+
+  CheckedFile file;
+  SafetensorsHeader header;
+  std::map<std::string, TensorEntry> entries;  // by the name in the file
+};
+
+class CheckpointFiles {
+ public:
+  // `folder` as found_directory() gives it. `manifest` outlives this.
+  CheckpointFiles(std::string folder, const Manifest& manifest);
+
+  // Opens it when it is asked for first. Throws IoError when it is not as the manifest says, bytes of tensors aside.
+  const StoredFile& open(const std::string& name);
+  // Where the box's bytes begin in its file.
+  int64_t begin_of(const std::string& tensor, const ManifestBox& box);
+
+  // Reads these blocks and compares their digests. Throws IoError naming the file, the block and, where the byte lies
+  // in one, the tensor.
+  void verify(const std::string& name, const std::set<int64_t>& blocks);
+  // Every block of a file, one that holds no tensors too.
+  void verify(const std::string& name);
+
+ private:
+  struct Listed {
+    const std::string* tensor;
+    const ManifestBox* box;
+  };
+
+  void compare(const std::string& name, const StoredFile& stored) const;
+  [[noreturn]] void throw_changed(const std::string& name, int64_t block);
+
+  const std::string folder_;
+  const Manifest& manifest_;
+  std::map<std::string, std::map<std::string, Listed>> listed_;  // by file and the name in it
+  std::map<std::string, std::unique_ptr<StoredFile>> opened_;
+};
+
+// "F32 [3, 4]".
+std::string drawn(ElementType type, const std::vector<int64_t>& shape);
+
+}  // namespace braid

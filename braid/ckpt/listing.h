@@ -1,0 +1,27 @@
+// What a rank holds, as text that travels: the names, types and shapes of its tensors and the boxes that it has of
+// them. It knows no values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/safetensors.h"
+
+namespace braid {
+
+struct ListedTensor {
+  TensorInfo info;         // of the whole tensor
+  std::vector<Box> boxes;  // empty ones left out
+  bool operator==(const ListedTensor&) const = default;
+};
+
+// In the order of `tensors`. check() fails for one that is not contiguous or not of its placement's local shape.
+std::vector<ListedTensor> listed(const std::vector<PlacedTensor>& tensors);
+
+std::string packed(const std::vector<ListedTensor>& listing);
+// check() fails for what packed() did not make.
+std::vector<ListedTensor> unpacked_listing(std::string_view text);
+
+}  // namespace braid

@@ -1,0 +1,147 @@
+// Rows in chunks of some MiB; each byte is digested with its block of the file and with its box.
+#include "braid/ckpt/shard_writer.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/tensor_bytes.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kRowsBytes = 16 << 20;
+
+class DigestedFile {
+ public:
+  DigestedFile(const std::string& path, FileSystem& files) : file_(files.create(path)) {}
+
+  void write(std::span<const std::byte> bytes) {
+    file_->append(bytes);
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), static_cast<size_t>(kBlockBytes - in_block_)));
+      block_.add(part);
+      in_block_ += static_cast<int64_t>(part.size());
+      said_.bytes += static_cast<int64_t>(part.size());
+      bytes = bytes.subspan(part.size());
+      if (in_block_ == kBlockBytes) end_block();
+    }
+  }
+  ManifestFile close() {
+    if (in_block_ > 0) end_block();
+    file_->sync();
+    file_->close();
+    return std::move(said_);
+  }
+
+ private:
+  void end_block() {
+    said_.blocks.push_back(block_.named());
+    block_ = Digest(DigestKind::Xxh3);
+    in_block_ = 0;
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  ManifestFile said_;
+  Digest block_{DigestKind::Xxh3};
+  int64_t in_block_ = 0;
+};
+
+// Returns the digest of the box.
+NamedDigest write_box(DigestedFile& file, const PlannedBox& planned, const BoxRows& rows) {
+  Digest digest(DigestKind::Xxh3);
+  const int64_t count = planned.box.begin.empty() ? 1 : planned.box.end[0] - planned.box.begin[0];
+  const int64_t elements = planned.box.num_elements();
+  if (elements == 0) return digest.named();
+  const int64_t row_bytes = elements / count * bytes_per_element(planned.tensor.type);
+  const int64_t step = std::max<int64_t>(1, kRowsBytes / row_bytes);
+  for (int64_t row = 0; row < count; row += step) {
+    const int64_t end = std::min(count, row + step);
+    const at::Tensor values = rows(planned, row, end);
+    check(values.numel() * count == elements * (end - row) && element_type(values.scalar_type()) == planned.tensor.type,
+          cat("rows of tensor ", planned.tensor.name, " are of its shape and type"));
+    digest.add(bytes_of(values));
+    file.write(bytes_of(values));
+  }
+  return digest.named();
+}
+
+// The tensors of a rank by name, of which several may be parts of one.
+class PlacedRows {
+ public:
+  explicit PlacedRows(const std::vector<PlacedTensor>& tensors) {
+    for (const PlacedTensor& tensor : tensors) by_name_[tensor.name].push_back(&tensor);
+  }
+
+  at::Tensor operator()(const PlannedBox& planned, int64_t begin, int64_t end) const {
+    Box box = planned.box;
+    if (!box.begin.empty()) {
+      box.end[0] = box.begin[0] + end;
+      box.begin[0] += begin;
+    }
+    at::Tensor rows;
+    int64_t left = box.num_elements();
+    for (const PlacedTensor* tensor : holders(planned.tensor.name)) {
+      for (const Piece& piece : tensor->placement.pieces) {
+        const Box part = intersection(piece.global, box);
+        if (part.empty()) continue;
+        const at::Tensor values = part_of(tensor->local, {part, moved(piece, part.begin)});
+        if (part == box) return values.cpu().contiguous();
+        if (!rows.defined()) rows = at::empty(extents(box), at::TensorOptions(values.scalar_type()));
+        Piece in_rows{part, part.begin};
+        for (size_t d = 0; d < part.begin.size(); ++d) in_rows.local_begin[d] -= box.begin[d];
+        part_of(rows, in_rows).copy_(values);
+        left -= part.num_elements();
+      }
+    }
+    check(left == 0, cat("a rank writes boxes that it holds; it has not all of one of ", planned.tensor.name));
+    return rows;
+  }
+
+ private:
+  const std::vector<const PlacedTensor*>& holders(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    check(found != by_name_.end(), cat("a rank writes tensors that it holds; it has no ", name));
+    return found->second;
+  }
+  static Index moved(const Piece& piece, const Index& begin) {
+    Index local = piece.local_begin;
+    for (size_t d = 0; d < local.size(); ++d) local[d] += begin[d] - piece.global.begin[d];
+    return local;
+  }
+
+  std::map<std::string, std::vector<const PlacedTensor*>> by_name_;
+};
+
+}  // namespace
+
+BoxRows rows_of(const std::vector<PlacedTensor>& tensors) { return PlacedRows(tensors); }
+
+ManifestParts write_shard(const std::string& folder, const Shard& shard, const BoxRows& rows, FileSystem& files) {
+  ManifestParts parts;
+  for (const ShardFile& planned : shard.files) {
+    DigestedFile file(cat(folder, "/", planned.name), files);
+    const std::string header = header_bytes(planned.entries, {{"format", "braid"}});
+    file.write(std::as_bytes(std::span(header)));
+    for (const PlannedBox& box : planned.boxes) {
+      ManifestTensor& tensor = parts.tensors[box.tensor.name];
+      tensor.type = box.tensor.type;
+      tensor.shape = box.tensor.shape;
+      tensor.boxes.push_back({planned.name, box.box, write_box(file, box, rows)});
+    }
+    parts.files[planned.name] = file.close();
+  }
+  return parts;
+}
+
+ManifestFile write_plain(const std::string& path, std::string_view content, FileSystem& files) {
+  DigestedFile file(path, files);
+  file.write(std::as_bytes(std::span(content)));
+  return file.close();
+}
+
+}  // namespace braid

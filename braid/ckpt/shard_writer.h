@@ -1,0 +1,32 @@
+// Writing one rank's files of a checkpoint, digesting on the way. Local: it asks no other rank, so a thread of its own
+// may do it while training goes on. It knows neither protocol nor manifest file.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "braid/base/file_system.h"
+#include "braid/ckpt/manifest.h"
+#include "braid/ckpt/shard_plan.h"
+
+namespace braid {
+
+// The values of rows [begin, end) of a planned box, counted from its first along dim 0: contiguous, on the host, of the
+// box's extents but for dim 0. A tensor without dims has one row, which is it.
+using BoxRows = std::function<at::Tensor(const PlannedBox& planned, int64_t begin, int64_t end)>;
+
+// Of `tensors`, which outlive the result and hold every box that is asked for. Values that lie one after another in
+// memory are not copied.
+BoxRows rows_of(const std::vector<PlacedTensor>& tensors);
+
+// Writes the files of `shard` into `folder`, which is there: each written, made durable and closed. Returns what the
+// manifest says of them. Throws IoError; what was written stays.
+ManifestParts write_shard(const std::string& folder, const Shard& shard, const BoxRows& rows, FileSystem& files);
+
+// One file of bytes that are no tensors, in the same way.
+ManifestFile write_plain(const std::string& path, std::string_view content, FileSystem& files);
+
+}  // namespace braid
