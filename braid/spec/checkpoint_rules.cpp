@@ -36,6 +36,9 @@ std::vector<CrossRule> checkpoint_rules() {
       {{"checkpoint.keep_best", "train.eval_every"},
        [](const View& at) { return at.spec.checkpoint.keep_best == 0 || at.spec.train.eval_every > 0; },
        [](const View&) { return std::string("must be 0 when train.eval_every is 0: no loss says which is best"); }},
+      {{"checkpoint.host_gib", "checkpoint.async"},
+       [](const View& at) { return at.spec.checkpoint.host_gib == 0 || at.spec.checkpoint.async; },
+       [](const View&) { return std::string("must be 0 when checkpoint.async is false: nothing is copied"); }},
       {{"train.allow_change"},
        [](const View& at) {
          return first_misnamed(at.spec).empty() && !std::ranges::count(at.spec.train.allow_change, "");

@@ -230,6 +230,12 @@ std::vector<Field> checkpoint_fields() {
       checkpoint<&C::keep_best>("checkpoint.keep_best", at_least(0),
                                 "Checkpoints that stay beside those, of all whose step was evaluated the ones with the "
                                 "lowest validation loss."),
+      checkpoint<&C::async>("checkpoint.async", Anything{},
+                            "Whether a step waits only for a copy in memory of what each rank saves, which is written "
+                            "while training goes on; if not, it waits until the checkpoint is there."),
+      checkpoint<&C::host_gib>("checkpoint.host_gib", from(0),
+                               "What that copy may take of each rank's host memory, in GiB (2^30 bytes); 0: what it "
+                               "needs."),
   };
 }
 
@@ -265,7 +271,7 @@ const std::vector<Section>& sections() {
       {"memory", "What a rank may hold, and what it computes again in place of holding it."},
       {"optimizer", "What updates the parameters, and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
-      {"checkpoint", "Which checkpoints stay."},
+      {"checkpoint", "How checkpoints are written, and which of them stay."},
       {"run", "How the ranks start."},
   };
   return kSections;

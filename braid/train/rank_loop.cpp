@@ -2,6 +2,7 @@
 #include "braid/train/rank_loop.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include <cmath>
 #include <numeric>
@@ -24,8 +25,15 @@ int64_t largest(int64_t mine, Communicator& world) {
   return value.item<int64_t>();
 }
 
-Wish strongest_wish(Wish mine, Communicator& world) {
-  return static_cast<Wish>(largest(static_cast<int64_t>(mine), world));
+// Of all ranks the strongest wish, and whether any is busy with a save.
+struct Told {
+  Wish wish;
+  bool busy;
+};
+Told told_by_all(Told mine, Communicator& world) {
+  auto values = at::tensor({static_cast<int64_t>(mine.wish), int64_t{mine.busy}}, at::kLong);
+  world.all_reduce(values, ReduceOp::Max).wait_host();
+  return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
 }
 
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
@@ -61,7 +69,8 @@ RunEnd RankLoop::ended(bool interrupted) {
   RunEnd end;
   end.interrupted = interrupted;
   // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
-  if (checkpoints_.saved_step() != trainer_.num_steps()) save();  // first: whatever fails later, the weights are there
+  if (checkpoints_.saved_step() != trainer_.num_steps()) save();
+  checkpoints_.finish();  // first: whatever fails later, the weights are there
   end.checkpoint = checkpoint_folder(train_.out, checkpoints_.saved_step());
   if (!interrupted) end.evaluation = evaluate();
   end.num_steps = trainer_.num_steps();
@@ -95,7 +104,14 @@ Wish RankLoop::wish() {
 // Replicas that run apart meet now and then, to ask.
 Wish RankLoop::agreed_wish() {
   if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
-  return strongest_wish(wish(), world_);
+  return agreed(wish());
+}
+
+// A save that all ranks have done their part of goes on; nobody is asked for that alone.
+Wish RankLoop::agreed(Wish mine) {
+  const Told all = told_by_all({mine, checkpoints_.busy()}, world_);
+  if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
+  return all.wish;
 }
 
 // Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
@@ -106,7 +122,7 @@ bool RankLoop::stops_after_work_between_steps(Wish wish) {
   if (saves) save();
   if (evaluates) evaluate();
   if (!saves && !evaluates) return false;
-  return strongest_wish(shared_.stop_requested() ? Wish::Stop : Wish::GoOn, world_) == Wish::Stop;
+  return agreed(shared_.stop_requested() ? Wish::Stop : Wish::GoOn) == Wish::Stop;
 }
 
 void RankLoop::tell_of_graphs() {

@@ -47,6 +47,7 @@ class RankLoop {
   void raise_peak(double reached_per_rank);
   Wish wish();
   Wish agreed_wish();
+  Wish agreed(Wish mine);
   bool stops_after_work_between_steps(Wish wish);
   void tell_of_graphs();
   void tell_of_choices();

@@ -45,11 +45,11 @@ TEST(Fields, CoverEveryMember) {
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
                                 out, overwrite, resume, allow_change, sample_prompt, sample_tokens] = run.train;
   EXPECT_EQ(num_fields("train"), 22);
-  [[maybe_unused]] const auto& [keep, keep_best] = run.checkpoint;
-  EXPECT_EQ(num_fields("checkpoint"), 2);
+  [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
+  EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks] = run.run;
   EXPECT_EQ(num_fields("run"), 1);
-  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 22 + 2 + 1);
+  EXPECT_EQ(fields().size(), 21u + 6 + 6 + 6 + 21 + 2 + 14 + 22 + 4 + 1);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }
