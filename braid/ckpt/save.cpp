@@ -71,8 +71,7 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
   return {{}, path, why};
 }
 
-void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world) {
-  const at::Device device = content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device();
+ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world) {
   const std::string own = fault_of([&] {
     if (!mine.fault.empty()) throw IoError(mine.fault_path, -1, mine.fault);
   });
@@ -81,19 +80,27 @@ void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content,
     save.writer.reset();
     throw_fault(fault);
   }
-  const auto reports = texts_at_rank_0(packed(mine.parts), device, world);
+  ManifestParts parts;
+  for (const std::string& report : texts_at_rank_0(packed(mine.parts), device, world)) parts.add(unpacked_parts(report));
+  return parts;
+}
+
+std::string published(OpenSave save, Manifest manifest, const std::map<std::string, std::string>* tokenizer_files) {
+  static const std::map<std::string, std::string> kNone;
+  return fault_of([&] { save.writer->publish(std::move(manifest), tokenizer_files ? *tokenizer_files : kNone); });
+}
+
+void agree_on_publishing(const std::string& fault, at::Device device, Communicator& world) {
+  const std::string agreed = text_of_rank_0(fault, device, world);
+  if (!agreed.empty()) throw_fault(agreed);
+}
+
+void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world) {
+  const at::Device device = content.tensors.empty() ? at::Device(at::kCPU) : content.tensors[0].local.device();
+  Manifest manifest{gather_reports(save, std::move(mine), device, world), content.info};
   std::string fault;
-  if (world.rank() == 0) {
-    Manifest manifest;
-    manifest.info = content.info;
-    for (const std::string& report : reports) manifest.add(unpacked_parts(report));
-    static const std::map<std::string, std::string> kNone;
-    fault = fault_of(
-        [&] { save.writer->publish(std::move(manifest), content.tokenizer_files ? *content.tokenizer_files : kNone); });
-    save.writer.reset();
-  }
-  fault = text_of_rank_0(fault, device, world);
-  if (!fault.empty()) throw_fault(fault);
+  if (world.rank() == 0) fault = published(std::move(save), std::move(manifest), content.tokenizer_files);
+  agree_on_publishing(fault, device, world);
 }
 
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,

@@ -54,6 +54,15 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
 // what was written removed.
 void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world);
 
+// The three parts of end_save(), for whoever has a thread publish. Of a save whose reports are bad, what was written is
+// removed, and all ranks throw the same IoError. Collective. Returns on rank 0 what all wrote, elsewhere nothing.
+ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world);
+// On rank 0, on any thread: publishes what gather_reports() gave, with `info`; null: no tokenizer files. Returns an
+// IoError as text that travels, empty where there was none; what was written is removed then.
+std::string published(OpenSave save, Manifest manifest, const std::map<std::string, std::string>* tokenizer_files);
+// With rank 0's text of published(). Throws it as an IoError on all ranks. Collective.
+void agree_on_publishing(const std::string& fault, at::Device device, Communicator& world);
+
 // As save_checkpoint, over a file system of the caller's, so that tests can make it fail at any call.
 void save_checkpoint_to(const std::string& directory, const CheckpointContent& content, Communicator& world,
                         FileSystem& files);

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-";
 constexpr const char* kUndone = ".undone";
 
-// Of "step-12"; nothing for any other name, "step-012" included.
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kPrefix)) return {};
-  int64_t step = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  const bool whole = error == std::errc() && stop == end && step >= 0;
-  return whole && name == cat(kPrefix, step) ? std::optional(step) : std::nullopt;
-}
-
 // None when `run` is not there.
 std::vector<std::string> entries_of(const std::string& run) {
   return path_kind(run) == PathKind::Nothing ? std::vector<std::string>() : names_in(run);
@@ -49,13 +39,13 @@ bool is_checkpoint(const std::string& directory) {
 template <class Suffixed>
 std::optional<int64_t> step_under(const std::string& name, const Suffixed& suffixed) {
   const std::string suffix = suffixed("");
-  return name.ends_with(suffix) ? step_of(name.substr(0, name.size() - suffix.size())) : std::nullopt;
+  return name.ends_with(suffix) ? checkpoint_step(name.substr(0, name.size() - suffix.size())) : std::nullopt;
 }
 
 // As set_undone() gives them.
 bool is_undone_name(const std::string& name) {
   const auto suffix = name.find(kUndone);
-  if (suffix == name.npos || !step_of(name.substr(0, suffix))) return false;
+  if (suffix == name.npos || !checkpoint_step(name.substr(0, suffix))) return false;
   const std::string number = name.substr(suffix + std::string_view(kUndone).size());
   return number.empty() ||
          (number.size() > 1 && number[0] == '-' && number.find_first_not_of("0123456789", 1) == number.npos);
@@ -75,10 +65,19 @@ std::optional<std::set<std::string>> listed_files(const std::string& place) {
 
 std::string checkpoint_folder(const std::string& run, int64_t step) { return fs::path(run) / cat(kPrefix, step); }
 
+std::optional<int64_t> checkpoint_step(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  const bool whole = error == std::errc() && stop == end && step >= 0;
+  return whole && name == cat(kPrefix, step) ? std::optional(step) : std::nullopt;
+}
+
 std::vector<SavedCheckpoint> saved_checkpoints(const std::string& run) {
   std::set<int64_t> steps;
   for (const std::string& name : entries_of(run)) {
-    auto step = step_of(name);
+    auto step = checkpoint_step(name);
     if (!step) step = step_under(name, aside_name);
     if (step && is_checkpoint(checkpoint_folder(run, *step))) steps.insert(*step);
   }
@@ -93,7 +92,7 @@ std::vector<std::string> half_written_checkpoints(const std::string& run) {
   for (const std::string& name : entries_of(run)) {
     const std::string path = fs::path(run) / name;
     const std::string own = name.substr(0, name.find(temporary_name("")));
-    if (step_of(own) && is_temporary_name(name, own) && path_kind(path) == PathKind::Folder) found.push_back(path);
+    if (checkpoint_step(own) && is_temporary_name(name, own) && path_kind(path) == PathKind::Folder) found.push_back(path);
   }
   return found;
 }

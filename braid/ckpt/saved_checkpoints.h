@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace braid {
 
 // run/step-N, where the checkpoint of step N is or goes.
 std::string checkpoint_folder(const std::string& run, int64_t step);
+// The step of such a folder's name, of "step-12"; nothing for any other name, "step-012" included.
+std::optional<int64_t> checkpoint_step(const std::string& name);
 
 struct SavedCheckpoint {
   int64_t step = 0;

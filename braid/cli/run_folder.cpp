@@ -16,6 +16,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/environment.h"
 #include "braid/report/metrics_cut.h"
@@ -78,6 +79,13 @@ std::string run_of(const std::string& checkpoint) {
   return path.parent_path();
 }
 
+// Checkpoints that were being written or removed.
+std::vector<std::string> left_by_interruptions(const std::string& run) {
+  std::vector<std::string> found = half_written_checkpoints(run);
+  for (auto& path : half_removed_checkpoints(run)) found.push_back(std::move(path));
+  return found;
+}
+
 std::vector<std::string> event_files(const std::string& run) {
   const fs::path folder = fs::path(run) / kEvents;
   std::vector<std::string> found;
@@ -136,7 +144,7 @@ std::vector<std::string> RunFolder::checkpoints() const {
 }
 
 std::vector<std::string> RunFolder::leavings() const {
-  std::vector<std::string> all = half_written_checkpoints(path_);
+  std::vector<std::string> all = left_by_interruptions(path_);
   for (const std::string& checkpoint : checkpoints()) {
     all.push_back(checkpoint);
     all.push_back(aside_name(checkpoint));
@@ -160,7 +168,7 @@ std::vector<std::string> RunFolder::begin(int64_t first_step) {
 std::vector<std::string> RunFolder::go_back(int64_t step) const {
   PosixFileSystem files;
   std::vector<std::string> done;
-  for (const std::string& path : half_written_checkpoints(path_)) files.remove_all(path);
+  for (const std::string& path : left_by_interruptions(path_)) files.remove_all(path);
   for (const auto& saved : saved_checkpoints(path_)) {
     if (saved.step <= step) break;
     const std::string name = set_undone(saved, files);
@@ -173,10 +181,14 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
 }
 
 bool has_evaluation(const std::string& checkpoint, int64_t step) {
-  std::ifstream metrics(fs::path(run_of(checkpoint)) / kMetrics, std::ios::binary);
-  const Series evaluations = read_run_record(metrics).validation;
-  const auto is_of_step = [&](const Point& point) { return point.x == static_cast<double>(step); };
-  return std::any_of(evaluations.begin(), evaluations.end(), is_of_step);
+  return evaluations_in(run_of(checkpoint)).contains(step);
+}
+
+std::map<int64_t, double> evaluations_in(const std::string& run) {
+  std::ifstream metrics(fs::path(run) / kMetrics, std::ios::binary);
+  std::map<int64_t, double> losses;
+  for (const Point& point : read_run_record(metrics).validation) losses[static_cast<int64_t>(point.x)] = point.y;
+  return losses;
 }
 
 }  // namespace braid

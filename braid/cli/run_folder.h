@@ -2,6 +2,7 @@
 // the names of what braid train and braid report write there, and not what is in them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,8 @@ class RunFolder {
 // Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
 // none that can be read, has no evaluation.
 bool has_evaluation(const std::string& checkpoint, int64_t step);
+
+// The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.
+std::map<int64_t, double> evaluations_in(const std::string& run);
 
 }  // namespace braid

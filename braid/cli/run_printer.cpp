@@ -153,6 +153,8 @@ void RunPrinter::on_evaluation(const Evaluation& evaluation) {
 
 bool RunPrinter::knows_evaluation(int64_t step) { return has_evaluation(start_.spec.train.resume, step); }
 
+std::map<int64_t, double> RunPrinter::heard_evaluations() { return evaluations_in(start_.spec.train.out); }
+
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   log_->replicas(step, loss, num_steps);
   print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", num_steps, " steps"));

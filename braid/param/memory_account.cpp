@@ -107,7 +107,7 @@ class TaggedAllocator final : public c10::Allocator {
 
 std::string text(MemoryCategory category) {
   static constexpr std::array<const char*, kNumMemoryCategories> kNames{
-      "parameters", "gradients", "optimizer", "activations", "communication", "servers", "other"};
+      "parameters", "gradients", "optimizer", "activations", "communication", "servers", "snapshots", "other"};
   return kNames.at(static_cast<size_t>(category));
 }
 

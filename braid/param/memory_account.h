@@ -9,9 +9,10 @@
 
 namespace braid {
 
-// Servers: what parameter servers keep, of the rank that started them.
-enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Servers, Other };
-inline constexpr int kNumMemoryCategories = 7;
+// Servers: what parameter servers keep, of the rank that started them. Snapshots: copies that are saved while training
+// goes on.
+enum class MemoryCategory { Parameters, Gradients, Optimizer, Activations, Communication, Servers, Snapshots, Other };
+inline constexpr int kNumMemoryCategories = 8;
 std::string text(MemoryCategory category);
 
 struct MemoryUse {

@@ -35,6 +35,8 @@ std::vector<CrossRule> partition_rules();
 std::vector<CrossRule> sync_rules();
 // And about what is kept.
 std::vector<CrossRule> memory_rules();
+// And about checkpoints, written and gone on from.
+std::vector<CrossRule> checkpoint_rules();
 
 // And about summing gradients over replicas.
 std::vector<CrossRule> reduction_rules();

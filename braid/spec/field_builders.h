@@ -72,6 +72,8 @@ inline constexpr auto optimizer = &field<&RunSpec::optimizer, Value>;
 template <auto Value>
 inline constexpr auto train = &field<&RunSpec::train, Value>;
 template <auto Value>
+inline constexpr auto checkpoint = &field<&RunSpec::checkpoint, Value>;
+template <auto Value>
 inline constexpr auto run = &field<&RunSpec::run, Value>;
 
 }  // namespace braid::field_builders

@@ -228,9 +228,30 @@ std::vector<Field> train_fields() {
           "Weights to begin with: a Hugging Face directory, a checkpoint or the folder of a run; empty draws "
           "them. Steps, optimizer and data begin anew; without model.preset and model.config the model is "
           "the directory's (docs/weights.md)."),
+      train<&T::allow_change>("train.allow_change", Anything{},
+                              "Keys of the training, such as [\"optimizer.lr\"], that may have another value than in "
+                              "the checkpoint that train.resume names; any other change of one is refused."),
       train<&T::sample_prompt>("train.sample_prompt", Anything{},
                                "Text to continue when training ends; empty generates nothing."),
       train<&T::sample_tokens>("train.sample_tokens", at_least(1), "Tokens to generate from train.sample_prompt."),
+  };
+}
+
+std::vector<Field> checkpoint_fields() {
+  using C = CheckpointSpec;
+  return {
+      checkpoint<&C::keep>("checkpoint.keep", at_least(0),
+                           "The newest checkpoints that stay; older ones are removed once a new one is whole. 0 keeps "
+                           "all."),
+      checkpoint<&C::keep_best>("checkpoint.keep_best", at_least(0),
+                                "Checkpoints that stay beside those, of all whose step was evaluated the ones with the "
+                                "lowest validation loss."),
+      checkpoint<&C::async>("checkpoint.async", Anything{},
+                            "Whether a step waits only for a copy in memory of what each rank saves, which is written "
+                            "while training goes on; if not, it waits until the checkpoint is there."),
+      checkpoint<&C::host_gib>("checkpoint.host_gib", from(0),
+                               "What that copy may take of each rank's host memory, in GiB (2^30 bytes); 0: what it "
+                               "needs."),
   };
 }
 
@@ -248,7 +269,7 @@ const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> all;
     for (auto part : {model_fields(), data_fields(), mesh_fields(), pipeline_fields(), sync_fields(), memory_fields(),
-                      optimizer_fields(), train_fields(), run_fields()}) {
+                      optimizer_fields(), train_fields(), checkpoint_fields(), run_fields()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -266,6 +287,7 @@ const std::vector<Section>& sections() {
       {"memory", "What a rank may hold, and what it computes again in place of holding it."},
       {"optimizer", "What updates the parameters, and its learning rate."},
       {"train", "The run: length, batch, numbers, outputs."},
+      {"checkpoint", "How checkpoints are written, and which of them stay."},
       {"run", "How the ranks start."},
   };
   return kSections;

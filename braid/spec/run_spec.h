@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/spec/checkpoint_spec.h"
 #include "braid/spec/data_spec.h"
 #include "braid/spec/launch_spec.h"
 #include "braid/spec/memory_spec.h"
@@ -42,6 +43,7 @@ struct RunSpec {
   MemorySpec memory;
   OptimizerSpec optimizer;
   TrainSpec train;
+  CheckpointSpec checkpoint;
   LaunchSpec run;
 
   bool operator==(const RunSpec&) const = default;

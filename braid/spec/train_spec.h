@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "braid/spec/word.h"
 
@@ -44,7 +45,9 @@ struct TrainSpec {
   bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
   std::string resume;            // checkpoint or run to continue from
   std::string init;              // weights to begin with: a Hugging Face directory, a checkpoint or a run; empty: drawn
-  std::string sample_prompt;     // generate from this at the end; empty: do not
+  // Keys of the training that may have another value than in the checkpoint (change_on_resume.h).
+  std::vector<std::string> allow_change = {};
+  std::string sample_prompt;  // generate from this at the end; empty: do not
   int sample_tokens = 200;
 
   bool operator==(const TrainSpec&) const = default;

@@ -4,9 +4,9 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
-#include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/resume.h"
+#include "braid/train/training_changes.h"
 
 namespace braid {
 namespace {
@@ -26,7 +26,8 @@ void take_tokenizer(Continuation& run, const CheckpointInfo& info) {
 
 std::string told_of_horizon(int was, int steps, const std::string& directory) {
   const std::string keeps = cat("optimizer.decay_steps = ", was, ", as in ", directory, ": the learning rate ");
-  const std::string other = cat(" (optimizer.decay_steps=", steps, " would ");
+  const std::string other =
+      cat(" (optimizer.decay_steps=", steps, " train.allow_change=[optimizer.decay_steps] would ");
   return was < steps ? cat(keeps, "stays at its lowest from there on", other, "stretch its decay)")
                      : cat(keeps, "does not come to its lowest", other, "shorten its decay)");
 }
@@ -45,17 +46,11 @@ void take_horizon(Continuation& run, const RunSpec& saved) {
   run.choices.push_back(told_of_horizon(was, steps, directory));
 }
 
-// Whether training goes on otherwise with another value. The horizon has a sentence of its own.
-bool changes_training(const Field& field) {
-  const bool apart = field.key == "data.attention" || field.key == "model.dropout" || field.key == "train.dtype";
-  return apart || (section_of(field) == "optimizer" && field.key != "optimizer.decay_steps");
-}
-
+// The horizon has a sentence of its own. What is not allowed is refused later, with all else (resume.h).
 void tell_of_changes(Continuation& run, const RunSpec& saved) {
-  for (const Field& field : fields()) {
-    if (!changes_training(field)) continue;
-    const std::string is = value_text(field, run.spec), was = value_text(field, saved);
-    if (is != was) run.choices.push_back(cat(field.key, " = ", is, "; it was ", was, " in ", run.spec.train.resume));
+  for (const auto& [key, is, was] : training_changes(run.spec, saved)) {
+    if (key == "optimizer.decay_steps") continue;
+    run.choices.push_back(cat(key, " = ", is, "; it was ", was, " in ", run.spec.train.resume));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
+#include "braid/ckpt/reading.h"
 #include "braid/launch/launcher.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
@@ -23,6 +24,7 @@ void members(Pack& pack, Generation& made) {
 
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener) {
+  const CheckpointReading reading(directory);
   const ModelToLoad load = model_to_load(directory, options.dtype);
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   const ModelSpec& shape = load.spec.model;

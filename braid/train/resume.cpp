@@ -10,29 +10,17 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/nn/model.h"
-#include "braid/spec/fields.h"
+#include "braid/spec/change_on_resume.h"
 #include "braid/spec/parse.h"
 #include "braid/sync/bucketed_all_reduce.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/train/saved_tensors.h"
+#include "braid/train/training_changes.h"
 
 namespace braid {
 namespace {
 
 constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
-
-constexpr const char* kFixedKeys[] = {"data.include", "data.weights", "data.validation_fraction", "train.batch",
-                                      "train.seed"};
-// All other keys of [model] say which function of which weights it is.
-constexpr const char* kFreeModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
-                                          "model.init_std"};
-
-bool is_fixed(const std::string& key) {
-  const auto among = [&](const auto& keys) {
-    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
-  };
-  return key.starts_with("model.") ? !among(kFreeModelKeys) : among(kFixedKeys);
-}
 
 // Weights are saved as float32, whatever narrower type they are computed with.
 bool same_saved_type(const RunSpec& a, const RunSpec& b) {
@@ -169,6 +157,57 @@ bool same_tokenizer(const std::string& a, const std::string& b) {
   }
 }
 
+namespace {
+
+// What compression carries over is of these ranks.
+constexpr const char* kRanksOfResiduals[] = {"mesh.data", "mesh.tensor", "mesh.pipe", "pipeline.schedule",
+                                             "pipeline.partition"};
+
+bool carries_over(const SyncSpec& sync) {
+  return sync.compression >= CompressionKind::TopK;  // the ones before it round, and forget
+}
+
+struct SavedRun {
+  int64_t step;
+  const RunSpec& spec;
+};
+
+void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::vector<Problem>& found,
+                               const std::string& directory) {
+  const SyncSpec& was = saved.spec.sync;
+  const bool same_way = was.compression == spec.sync.compression;  // else the key itself is judged
+  if (!carries_over(was) || !same_way || may_change(spec, "sync.compression")) return;
+  if (saved.step <= was.compression_start) return;
+  for (const char* key : kRanksOfResiduals) {
+    const Field& field = *find_field(key);
+    const std::string before = value_text(field, saved.spec), now = value_text(field, spec);
+    if (before == now) continue;
+    found.push_back({key, now,
+                     cat("must be as in ", directory,
+                         ", where sync.compression carries over what these ranks owe; it begins at zero with "
+                         "train.allow_change = ",
+                         allowing(spec, {"sync.compression"})),
+                     before});
+  }
+}
+
+// A line for each key, and one that says how to allow them all.
+void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
+                             const std::string& directory) {
+  Strings keys;
+  for (const auto& [key, is, was] : training_changes(spec, saved)) {
+    const auto is_of_key = [&, &key = key](const Problem& problem) { return problem.key == key; };
+    if (may_change(spec, key) || std::any_of(found.begin(), found.end(), is_of_key)) continue;
+    found.push_back({key, is, cat("must be as in ", directory, ", unless it is allowed to change"), was});
+    keys.push_back(key);
+  }
+  if (keys.empty()) return;
+  found.push_back({"train.allow_change", toml_text(spec.train.allow_change),
+                   cat("would have to name what is to change: train.allow_change = ", allowing(spec, keys)), ""});
+}
+
+}  // namespace
+
 std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory) {
   const RunSpec& spec = run.spec;
   std::vector<Problem> found;
@@ -179,10 +218,13 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
     const RunSpec saved = saved_spec(info, directory);
     for (const Field& field : fields()) {
       const std::string was = value_text(field, saved);
-      if (is_fixed(field.key) && value_text(field, spec) != was) refuse(field.key, was);
+      const bool fixed = change_on_resume(field) == ChangeOnResume::Never && field.key != "optimizer.kind";
+      if (fixed && value_text(field, spec) != was) refuse(field.key, was);
     }
     if (!same_saved_type(spec, saved)) refuse("train.dtype", value_text(*find_field("train.dtype"), saved));
     add_problem_of_optimizer(spec, saved, found, directory);
+    add_problems_of_residuals(spec, {info.step, saved}, found, directory);
+    add_problems_of_changes(spec, saved, found, directory);
   } else if (info.next_sample != info.step * spec.train.batch) {
     refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
   }
@@ -203,8 +245,9 @@ namespace {
 std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return cat(directory, " has no configuration");
   const RunSpec saved = saved_spec(info, directory);
-  for (const char* key : {"sync.compression", "sync.compression_rank", "mesh.data", "mesh.tensor", "mesh.pipe",
-                          "pipeline.schedule", "pipeline.partition"}) {
+  Strings keys{"sync.compression", "sync.compression_rank"};
+  keys.insert(keys.end(), std::begin(kRanksOfResiduals), std::end(kRanksOfResiduals));
+  for (const std::string& key : keys) {
     const std::string was = value_text(*find_field(key), saved), is = value_text(*find_field(key), spec);
     if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
   }

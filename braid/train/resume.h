@@ -25,10 +25,11 @@ struct Resumed {
 };
 
 // Every key that must be as it was and is not: the model, and what decides which samples come in which order, the data
-// and the tokenizer by their content. The mesh, the schedule, the optimizer's rates and the place of the data may
-// change; also train.steps must leave something to do. A checkpoint without a configuration is judged by its data and
-// its data cursor alone. What one of the two does not know of its data or tokenizer is not compared, but for the
-// tokenizer's name or files.
+// and the tokenizer by their content; and the numbers of the training, such as the optimizer's rates, that
+// train.allow_change does not name, with a line that would allow them. The mesh, the schedule and the place of the data
+// may change, where compression owes nothing to ranks that would be gone; also train.steps must leave something to do.
+// A checkpoint without a configuration is judged by its data and its data cursor alone. What one of the two does not
+// know of its data or tokenizer is not compared, but for the tokenizer's name or files.
 std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory);
 
 // Whether two of DataSpec::tokenizer are the same files, wherever they lie. One that is gone is the same as its own

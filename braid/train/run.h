@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -72,6 +73,9 @@ class RunObserver {
   // Asked after on_start() where the checkpoint that the run goes on from was saved before the evaluation of its step:
   // whether that evaluation was heard since, by this observer or by one before it. Where it was not, it is made.
   virtual bool knows_evaluation(int64_t step) { return false; }
+  // Asked after on_start() where checkpoint.keep_best is set: the validation losses by step that this observer, or one
+  // before it in the run's folder, has heard.
+  virtual std::map<int64_t, double> heard_evaluations() { return {}; }
   // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
   // over the steps since they were last evaluated, `num_steps` of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}

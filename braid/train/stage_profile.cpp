@@ -116,7 +116,14 @@ class Profile {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }
-    return num_elements(param.placement.local_shape) * (data + num_masters * master);
+    const int64_t elements = num_elements(param.placement.local_shape);
+    return elements * (data + num_masters * master) + snapshot_bytes(elements, num_states(spec_.optimizer, param.linear));
+  }
+
+  // Masters and states, copied on the host for a save: the data ranks share that out.
+  int64_t snapshot_bytes(int64_t elements, int states) const {
+    if (!spec_.checkpoint.async || !store_.flat_data().is_cpu()) return 0;
+    return elements * (1 + states) * static_cast<int64_t>(store_.flat_master().element_size()) / spec_.mesh.data;
   }
 
   const RunSpec& spec_;

@@ -2,12 +2,14 @@
 // world.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/save.h"
 #include "braid/data/corpus.h"
 #include "braid/optim/loss_scaler.h"
 #include "braid/optim/optimizer.h"
@@ -50,6 +52,11 @@ class Trainer {
   // parameter is not finite, with nothing published. load() throws ConfigError when the spec does not go on with what
   // was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
+  // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
+  // returns.
+  void save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write);
+  // Who writes what of it, for all saves of this run.
+  SavePlan save_plan();
   void load(const std::string& directory);
 
   // Why the step is not replayed from recorded graphs although it could be; empty when it is, or will be, or never was

@@ -25,6 +25,20 @@ void Trainer::refuse_if_not_finite() const {
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
+  save(config_toml, [&](const CheckpointContent& content) {
+    const auto here = on_host(content.tensors);
+    save_checkpoint(directory, {here, content.info, content.tokenizer_files}, groups_->world);
+  });
+}
+
+SavePlan Trainer::save_plan() {
+  SavePlan plan = plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
+  plan.device = at::kCPU;  // what ranks tell each other; only one rank has its tensors elsewhere
+  replication_->saved(*optimizer_);  // states that were there to be looked at alone
+  return plan;
+}
+
+void Trainer::save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write) {
   replication_->meet();
   replication_->fetch_states(*optimizer_);
   refuse_if_not_finite();
@@ -40,8 +54,8 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
   }
   if (owes_evaluation) info.counters["owes_evaluation"] = 1;
   if (replication_->replicas() == Replicas::Apart) info.counters[kReplicasApart] = groups_->mesh.size(Axis::Data);
-  const auto saved = on_host(tensors_to_save(tensors(), replication_->own_prefix()));
-  save_checkpoint(directory, {saved, info, &origin_.tokenizer_files}, groups_->world);
+  const auto saved = tensors_to_save(tensors(), replication_->own_prefix());
+  write({saved, info, &origin_.tokenizer_files});
   replication_->saved(*optimizer_);
 }
 

@@ -167,13 +167,20 @@ class LearningRate(Resume):
     def test_the_user_may_say_otherwise_and_every_change_is_said(self):
         self.train("train.steps=8", "train.out=whole")
         said = self.train("train.resume=run/step-3", "train.steps=8", "optimizer.decay_steps=8", "train.out=stretched",
-                          "optimizer.weight_decay=0.2")
+                          "optimizer.weight_decay=0.2",
+                          "train.allow_change=[optimizer.decay_steps, optimizer.weight_decay]")
         self.assertIn("a decay of the learning rate up to step 8; it was 6 in run/step-3", said)
         self.assertIn("optimizer.weight_decay = 0.2; it was 0.1 in run/step-3", said)
         self.assertEqual(self.steps("learning_rate", "stretched"), self.steps("learning_rate", "whole")[3:])
         self.assertNotIn("decay", self.train("train.resume=run/step-3", "train.out=same"))
-        said = self.train("train.resume=run/step-3", "train.out=otherwise", "data.attention=document", "model.dropout=0.1",
-                          "train.dtype=bfloat16")
+        otherwise = ["data.attention=document", "model.dropout=0.1", "train.dtype=bfloat16"]
+        told = self.refused(*otherwise)
+        for change in ('data.attention = "document": must be as in run/step-3, unless it is allowed to change; nearest '
+                       'valid is "causal"', "model.dropout = 0.1: must be", 'train.dtype = "bfloat16": must be'):
+            self.assertIn(change, told)
+        allowed = 'train.allow_change = ["model.dropout", "data.attention", "train.dtype"]'
+        self.assertIn(f"would have to name what is to change: {allowed}", told)
+        said = self.train("train.resume=run/step-3", "train.out=otherwise", *otherwise, allowed.replace(" = ", "="))
         for change in ('data.attention = "document"; it was "causal"', "model.dropout = 0.1; it was 0",
                        'train.dtype = "bfloat16"; it was "float32"'):
             self.assertIn(f"{change} in run/step-3", said)

@@ -1,5 +1,6 @@
 """The folder of a run: one owner at a time, nothing of another run beside it, and how a run goes on in it."""
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -153,6 +154,19 @@ class RunFolder(TinyRun):
         self.assertEqual(self.evaluations(), [3, 5])
         self.assertIn("from run/step-5", self.trained("train.resume=latest", "train.steps=6").stdout)
         self.assertEqual(self.braid("sample", "run/step-6.undone", "--tokens", "1").returncode, 0)
+
+    def test_old_checkpoints_go_and_the_best_is_remembered_by_the_metrics(self):
+        words = ["train.save_every=1", "train.eval_every=1", "checkpoint.keep=2", "checkpoint.keep_best=1"]
+        self.trained(*words, "train.steps=4")
+        metrics = self.path / "run" / "metrics.jsonl"
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        for line in lines:  # as if the older of the two that are left had been the best of all
+            if line["kind"] == "evaluation" and line["step"] == 3:
+                line["validation_loss"] = 0.001
+        metrics.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        (self.path / "run" / "step-1.removed").mkdir()
+        self.trained(*words, "train.resume=latest", "train.steps=8")
+        self.assertEqual(self.checkpoints(), ["step-3", "step-7", "step-8"])
 
     def test_an_evaluation_after_a_save_is_made_once_wherever_the_run_is_killed(self):
         each = ["train.steps=2", "train.eval_every=1", "train.save_every=1"]

@@ -2,6 +2,9 @@
 // numbers, in float64 to rounding, in reproducible float32 bit for bit.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
@@ -156,6 +159,24 @@ TEST(AuxiliaryReports, CountEveryTokenOnce) {
       EXPECT_EQ(sum, spec.train.batch * spec.model.context) << name;
     }
   }
+}
+
+// Nothing of them is carried from step to step but what is in the weights.
+TEST(AuxiliaryReports, AreThoseOfTheUninterruptedRunWhenItGoesOn) {
+  const RunSpec spec = spec_for({"1f1b", {.pipe = 2, .data = 2}}, "none");
+  const LayoutResult want = train_layout(spec, kRouted);
+  const std::string folder = (std::filesystem::temp_directory_path() / cat("braid_auxiliary_", ::getpid())).string();
+  on_every_rank(spec, kRouted, [&](Trainer& trainer) {
+    while (trainer.num_steps() < 2) trainer.step();
+    trainer.save(folder, "");
+  });
+  on_every_rank(spec, kRouted, [&](Trainer& trainer) {
+    trainer.load(folder);
+    const StepReport report = trainer.step();
+    EXPECT_EQ(report.auxiliary_losses, want.auxiliary_losses[2]);
+    EXPECT_EQ(report.auxiliary_counts, want.auxiliary_counts[2]);
+  });
+  std::filesystem::remove_all(folder);
 }
 
 TEST(AuxiliaryReports, AreOnlyThereWhereABlockHandsInSomething) {

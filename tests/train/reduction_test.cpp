@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/spec/describe.h"
 #include "tests/support/scratch_folder.h"
@@ -58,7 +59,7 @@ TEST_F(CompressedRun, ASavedRunGoesOnBitForBitWithWhatItOwes) {
   }
 }
 
-TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroAndTheRunSaysSo) {
+TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroWhereThatIsAllowedAndTheRunSaysSo) {
   const RunSpec spec = compressed_spec("top-k");
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.step();
@@ -66,6 +67,15 @@ TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroAndTheRunSaysSo) {
   });
   RunSpec other = spec;
   other.mesh.data = 4;
+  try {
+    on_every_rank(other, [&](Trainer& trainer) { trainer.load(path("saved")); });
+    FAIL() << "what is owed is lost in silence";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.what(), cat("mesh.data = 4: must be as in ", path("saved"),
+                                ", where sync.compression carries over what these ranks owe; it begins at zero with "
+                                "train.allow_change = [\"sync.compression\"]; nearest valid is 2"));
+  }
+  other.train.allow_change = {"sync.compression"};
   on_every_rank(other, [&](Trainer& trainer) {
     trainer.load(path("saved"));
     const auto choices = trainer.take_choices();

@@ -18,6 +18,7 @@ RunSpec spec_of(const std::string& optimizer) {
   spec.optimizer.kind = value_of<OptimizerKind>(optimizer.substr(served ? 7 : 0)).value();
   spec.data.paths = {"text"};  // for the configuration that the checkpoint holds; never opened
   spec.data.tokenizer = "made-up";
+  spec.train.allow_change = {"sync.replication"};
   return spec;
 }
 

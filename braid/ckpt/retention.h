@@ -1,0 +1,33 @@
+// Which checkpoints of a run stay, and the removal of the others. Runs on one rank, while the run's folder is its own.
+// It knows no training: losses are numbers by step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "braid/base/file_system.h"
+#include "braid/ckpt/saved_checkpoints.h"
+
+namespace braid {
+
+struct Retention {
+  int newest = 0;  // 0: all
+  int best = 0;    // of all those of known losses the lowest; of equal ones the newer
+};
+
+// Those of the run that do not stay, the newest first. Only checkpoints count that can be read and whose files have the
+// sizes that the manifest says: there are always `newest` of these, or all. Throws IoError when the folder cannot be
+// read.
+std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention& retention,
+                                        const std::map<int64_t, double>& losses);
+
+// Removes one: it is renamed first, to step-N.removed, so that it is whole or not there wherever this ends. False, and
+// nothing happens, while somebody reads it (reading.h). Throws IoError.
+bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
+
+// Folders of removals that were interrupted.
+std::vector<std::string> half_removed_checkpoints(const std::string& run);
+
+}  // namespace braid

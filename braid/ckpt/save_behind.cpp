@@ -1,0 +1,81 @@
+// One thread at a time, joined before the next begins.
+#include "braid/ckpt/save_behind.h"
+
+#include <utility>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+struct GivenUp {};
+
+}  // namespace
+
+SaveBehind::SaveBehind(SavePlan plan, Communicator& world, FileSystem& files)
+    : plan_(std::move(plan)), world_(world), files_(files), snapshot_(plan_.shard) {}
+
+SaveBehind::~SaveBehind() {
+  given_up_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+template <class Work>
+void SaveBehind::run(const Work& work) {
+  busy_.store(true, std::memory_order_release);
+  thread_ = std::thread([this, work] {
+    try {
+      work();
+    } catch (const GivenUp&) {
+    } catch (...) {
+      exception_ = std::current_exception();
+    }
+    busy_.store(false, std::memory_order_release);
+  });
+}
+
+void SaveBehind::join() {
+  if (thread_.joinable()) thread_.join();
+  if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+}
+
+// Of the snapshot, until somebody gives up.
+BoxRows SaveBehind::rows() {
+  return [this, of_snapshot = snapshot_.rows()](const PlannedBox& planned, int64_t begin, int64_t end) {
+    if (given_up_) throw GivenUp();
+    return of_snapshot(planned, begin, end);
+  };
+}
+
+void SaveBehind::start(const std::string& directory, const CheckpointContent& content) {
+  check(!under_way(), "one save at a time is under way");
+  save_ = begin_save(directory, plan_, world_, files_);
+  world_.queue().drain();  // the values are read on the host
+  snapshot_.take(content.tensors);
+  info_ = content.info;
+  tokenizer_files_ = content.tokenizer_files;
+  phase_ = Phase::Writing;
+  run([this] { report_ = written(save_.folder, plan_, rows(), files_); });
+}
+
+bool SaveBehind::advance() {
+  check(under_way(), "a save is under way");
+  join();
+  if (std::exchange(phase_, Phase::None) == Phase::Publishing) {
+    agree_on_publishing(std::exchange(fault_, {}), plan_.device, world_);
+    return true;
+  }
+  manifest_ = {gather_reports(save_, std::exchange(report_, {}), plan_.device, world_), info_};
+  phase_ = Phase::Publishing;
+  if (world_.rank() == 0) {
+    run([this] { fault_ = published(std::exchange(save_, {}), std::move(manifest_), tokenizer_files_); });
+  }
+  return false;
+}
+
+void SaveBehind::finish() {
+  while (under_way() && !advance()) {
+  }
+}
+
+}  // namespace braid

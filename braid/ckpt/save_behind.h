@@ -1,0 +1,76 @@
+// Saves whose files are written while training goes on: a step stops for a copy of what this rank writes, a thread of
+// this rank's own writes the copy, and rank 0's publishes it. No thread but the rank's own communicates.
+//
+//   start()     collective   folder made, snapshot taken          thread: this rank's files
+//   advance()   collective   all have written: reports to rank 0  rank 0's thread: manifest, renames
+//   advance()   collective   published, or all throw the same
+//
+// It does not know when a save is due, nor how ranks learn that all are at rest.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "braid/ckpt/save.h"
+#include "braid/ckpt/snapshot.h"
+
+namespace braid {
+
+class SaveBehind {
+ public:
+  // For saves of the tensors that `plan` was made for. `world` and `files` outlive this; `files` is used by one thread
+  // of each rank at a time. Takes the memory.
+  SaveBehind(SavePlan plan, Communicator& world, FileSystem& files);
+  // What is under way is given up: this rank's thread ends at its next block, and nothing is published.
+  ~SaveBehind();
+  SaveBehind(const SaveBehind&) = delete;
+
+  int64_t bytes() const { return snapshot_.bytes(); }
+
+  // Returns when all is copied; tokenizer files outlive the save. None is under way. Throws IoError, the same on all
+  // ranks. Collective.
+  void start(const std::string& directory, const CheckpointContent& content);
+
+  // The same on all ranks.
+  bool under_way() const { return phase_ != Phase::None; }
+  // Whether this rank's thread is at work; it may be at rest at the next call.
+  bool busy() const { return busy_.load(std::memory_order_acquire); }
+  // Waits for the threads, and goes on to the next phase. True when that was the last: the checkpoint is there. Throws
+  // the same IoError on all ranks where a file could not be written or published, with what was there before kept;
+  // then nothing is under way. Collective.
+  bool advance();
+  // Until it is there. Collective.
+  void finish();
+
+ private:
+  enum class Phase { None, Writing, Publishing };
+
+  template <class Work>
+  void run(const Work& work);
+  void join();
+  BoxRows rows();
+
+  const SavePlan plan_;
+  Communicator& world_;
+  FileSystem& files_;
+  Snapshot snapshot_;
+
+  Phase phase_ = Phase::None;
+  OpenSave save_;
+  CheckpointInfo info_;
+  const std::map<std::string, std::string>* tokenizer_files_ = nullptr;
+
+  std::thread thread_;
+  std::atomic<bool> busy_ = false, given_up_ = false;
+  ShardReport report_;           // of the thread
+  Manifest manifest_;            // rank 0's, while it publishes
+  std::string fault_;            // of publishing
+  std::exception_ptr exception_;  // of the thread: neither an IoError nor of giving up
+};
+
+}  // namespace braid

@@ -1,0 +1,43 @@
+// A copy on the host of all that one rank writes of a checkpoint, in memory that is there before the first save: what a
+// save writes while training goes on. It knows no files and no other rank.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/shard_plan.h"
+#include "braid/ckpt/shard_writer.h"
+
+namespace braid {
+
+class Snapshot {
+ public:
+  // Takes the memory, and touches all of it: the first copy is as fast as any. `shard` outlives this.
+  explicit Snapshot(const Shard& shard);
+  Snapshot(const Snapshot&) = delete;
+
+  int64_t bytes() const { return memory_.numel(); }
+  // Bytes that a snapshot of `shard` takes.
+  static int64_t bytes_of(const Shard& shard);
+
+  // Copies the boxes of the shard out of `tensors`, which hold them, on the host or on a device. Blocks. Nobody reads
+  // rows meanwhile.
+  void take(const std::vector<PlacedTensor>& tensors);
+  // Of what was taken last; on any thread. Views, as long as this lives.
+  BoxRows rows() const;
+
+ private:
+  at::Tensor values(const PlannedBox& planned) const;
+
+  const Shard& shard_;
+  at::Tensor memory_;                                // bytes
+  std::map<std::pair<std::string, Index>, int64_t> places_;  // by tensor and first element of the box
+};
+
+}  // namespace braid

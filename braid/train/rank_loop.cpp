@@ -1,0 +1,192 @@
+// Stepping, agreeing, and telling rank 0's observer.
+#include "braid/train/rank_loop.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "braid/base/clock.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/spec/model_flops.h"
+#include "braid/spec/replicas_apart.h"
+
+namespace braid {
+namespace {
+
+// Steps between two meetings of replicas that run apart: what a wish to stop may take.
+constexpr int64_t kStepsApart = 32;
+
+int64_t largest(int64_t mine, Communicator& world) {
+  auto value = at::full({1}, mine, at::kLong);
+  world.all_reduce(value, ReduceOp::Max).wait_host();
+  return value.item<int64_t>();
+}
+
+// Of all ranks the strongest wish, and whether any is busy with a save.
+struct Told {
+  Wish wish;
+  bool busy;
+};
+Told told_by_all(Told mine, Communicator& world) {
+  auto values = at::tensor({static_cast<int64_t>(mine.wish), int64_t{mine.busy}}, at::kLong);
+  world.all_reduce(values, ReduceOp::Max).wait_host();
+  return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
+}
+
+bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
+
+}  // namespace
+
+RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world)
+    : shared_(shared),
+      start_(shared.start),
+      train_(start_.spec.train),
+      trainer_(trainer),
+      world_(world),
+      checkpoints_(start_, trainer, world, shared.observer) {}
+
+RunEnd RankLoop::run() {
+  if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
+  if (trainer_.owes_evaluation && !evaluation_is_known()) evaluate();
+  bool stops = false;
+  while (!stops && trainer_.num_steps() < train_.steps) {
+    hear(trainer_.step());
+    tell_of_graphs();
+    tell_of_choices();
+    const Wish wish = agreed_wish();
+    stops = wish == Wish::Stop;
+    if (stops || trainer_.num_steps() == train_.steps) break;
+    if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
+    stops = stops_after_work_between_steps(wish);
+  }
+  return ended(stops && trainer_.num_steps() < train_.steps);
+}
+
+RunEnd RankLoop::ended(bool interrupted) {
+  RunEnd end;
+  end.interrupted = interrupted;
+  // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
+  if (checkpoints_.saved_step() != trainer_.num_steps()) save();
+  checkpoints_.finish();  // first: whatever fails later, the weights are there
+  end.checkpoint = checkpoint_folder(train_.out, checkpoints_.saved_step());
+  if (!interrupted) end.evaluation = evaluate();
+  end.num_steps = trainer_.num_steps();
+  end.timeline = trainer_.timeline();
+  return end;
+}
+
+void RankLoop::hear(StepReport report) {
+  if (replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
+  const double tokens_of_rank = report.tokens_per_second / world_.size();
+  raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
+  report.utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+  tell([&] { shared_.observer.on_step(report); });
+}
+
+// No step does more than the machine can: a peak that is less was given wrongly, or measured while others worked.
+void RankLoop::raise_peak(double reached_per_rank) {
+  if (peak_.per_rank == 0 || reached_per_rank <= peak_.per_rank) return;
+  peak_ = {reached_per_rank, PeakSource::Step, 0};
+  tell([&] { shared_.observer.on_peak(peak_); });
+}
+
+// This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
+Wish RankLoop::wish() {
+  if (shared_.stop_requested()) return Wish::Stop;
+  if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return Wish::GoOn;
+  wishes_to_save_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
+  return wishes_to_save_ ? Wish::Save : Wish::GoOn;
+}
+
+// Replicas that run apart meet now and then, to ask.
+Wish RankLoop::agreed_wish() {
+  if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
+  return agreed(wish());
+}
+
+// A save that all ranks have done their part of goes on; nobody is asked for that alone.
+Wish RankLoop::agreed(Wish mine) {
+  const Told all = told_by_all({mine, checkpoints_.busy()}, world_);
+  if (checkpoints_.under_way() && !all.busy) checkpoints_.advance();
+  return all.wish;
+}
+
+// Saves and evaluates where it is time to. Both may take minutes: tells whether somebody wished to stop meanwhile.
+bool RankLoop::stops_after_work_between_steps(Wish wish) {
+  const int64_t step = trainer_.num_steps();
+  const bool saves = wish == Wish::Save || is_multiple(step, train_.save_every);
+  const bool evaluates = is_multiple(step, train_.eval_every);
+  if (saves) save();
+  if (evaluates) evaluate();
+  if (!saves && !evaluates) return false;
+  return agreed(shared_.stop_requested() ? Wish::Stop : Wish::GoOn) == Wish::Stop;
+}
+
+void RankLoop::tell_of_graphs() {
+  const std::string why = trainer_.graph_failure();
+  if (!why.empty() && !told_of_graphs_) tell([&] { shared_.observer.on_slow_path("no CUDA graphs: " + why); });
+  told_of_graphs_ = !why.empty();
+}
+
+void RankLoop::tell_of_choices() {
+  for (const std::string& choice : trainer_.take_choices()) tell([&] { shared_.observer.on_choice(choice); });
+}
+
+// The first step is not kept waiting for it.
+void RankLoop::measure_peak() {
+  const at::Tensor& weights = trainer_.model().params().flat_data();
+  peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
+  tell([&] { shared_.observer.on_peak(peak_); });
+}
+
+bool RankLoop::worth_measuring_peak() const {
+  const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
+  return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
+}
+
+// At the last step and every so many, after the save where both are due: an evaluation may take minutes.
+bool RankLoop::is_evaluated(int64_t step) const { return step == train_.steps || is_multiple(step, train_.eval_every); }
+
+// Whoever ended the process after the save may have let the evaluation end too.
+bool RankLoop::evaluation_is_known() {
+  bool known = false;
+  tell([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });
+  return largest(known ? 1 : 0, world_) == 1;
+}
+
+// Only rank 0's has nats per byte.
+Evaluation RankLoop::evaluate() {
+  compare_replicas();
+  Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
+  evaluated_step_ = evaluation.step;
+  if (std::isnan(evaluation.loss)) return evaluation;
+  checkpoints_.heard(evaluation.step, evaluation.loss);
+  tell([&] {
+    evaluation.loss_per_byte = evaluation.loss / shared_.evaluated.bytes_per_token();
+    shared_.observer.on_evaluation(evaluation);
+  });
+  return evaluation;
+}
+
+// They have made equally many steps, whenever that was.
+void RankLoop::compare_replicas() {
+  if (own_losses_.empty()) return;
+  const auto count = static_cast<int64_t>(own_losses_.size());
+  auto sum = at::full({1}, std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), at::kDouble);
+  world_.all_reduce(sum, ReduceOp::Sum).wait_host();
+  own_losses_.clear();
+  const double mean = sum.item<double>() / static_cast<double>(count * world_.size());
+  tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
+}
+
+void RankLoop::save() {
+  const int64_t step = trainer_.num_steps();
+  trainer_.owes_evaluation = evaluated_step_ != step && is_evaluated(step);
+  checkpoints_.save();
+  wishes_to_save_ = false;
+}
+
+}  // namespace braid

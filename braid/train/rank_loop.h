@@ -1,0 +1,75 @@
+// The loop over the steps of a run, on one rank: what happens between steps, and who hears of it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "braid/ckpt/reading.h"
+#include "braid/comm/communicator.h"
+#include "braid/train/evaluated_text.h"
+#include "braid/train/run.h"
+#include "braid/train/run_checkpoints.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+
+// What the ranks of a run start with: the same object where they are threads, a copy in each process.
+struct SharedByRanks {
+  const RunStart& start;
+  const Corpus& corpus;
+  const std::vector<std::string>& choices;  // made before ranks start
+  EvaluatedText& evaluated;                 // asked by rank 0 only
+  RunObserver& observer;                    // hears rank 0 only
+  CheckpointReading& resumed;               // the checkpoint that the run goes on from
+  const std::function<bool()>& stop_requested;
+};
+
+// What a rank would have happen after the step; the strongest wish of all ranks does.
+enum class Wish { GoOn, Save, Stop };
+
+// What one rank does with its trainer. Collective over the world.
+class RankLoop {
+ public:
+  // All of it outlives this.
+  RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world);
+
+  // Steps until all are done or somebody wishes to stop; the last is saved. The caller fills in what ranks do not know.
+  RunEnd run();
+
+ private:
+  RunEnd ended(bool interrupted);
+  template <class Call>
+  void tell(const Call& call) const {
+    if (world_.rank() == 0) call();
+  }
+  void hear(StepReport report);
+  void raise_peak(double reached_per_rank);
+  Wish wish();
+  Wish agreed_wish();
+  Wish agreed(Wish mine);
+  bool stops_after_work_between_steps(Wish wish);
+  void tell_of_graphs();
+  void tell_of_choices();
+  void measure_peak();
+  bool worth_measuring_peak() const;
+  bool is_evaluated(int64_t step) const;
+  bool evaluation_is_known();
+  Evaluation evaluate();
+  void compare_replicas();
+  void save();
+
+  const SharedByRanks& shared_;
+  const RunStart& start_;
+  const TrainSpec& train_;
+  Trainer& trainer_;
+  Communicator& world_;
+  RunCheckpoints checkpoints_;
+  int64_t evaluated_step_ = -1;  // of the last evaluation
+  bool wishes_to_save_ = false;  // and has said so
+  bool told_of_graphs_ = false;
+  std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation
+  PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
+};
+
+}  // namespace braid

@@ -1,0 +1,83 @@
+// What rank 0 tells and removes once a checkpoint is there.
+#include "braid/train/run_checkpoints.h"
+
+#include <ATen/ops/full.h>
+
+#include <cmath>
+#include <utility>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/retention.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/describe.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+
+RunCheckpoints::RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer)
+    : spec_(start.spec), trainer_(trainer), world_(world), observer_(observer), saved_at_(now_seconds()) {
+  if (world.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer.heard_evaluations();
+  if (spec_.checkpoint.async) make_room();
+}
+
+void RunCheckpoints::make_room() {
+  SavePlan plan = trainer_.save_plan();
+  const at::Tensor most = at::full({1}, Snapshot::bytes_of(plan.shard), at::kLong);
+  world_.all_reduce(most, ReduceOp::Max).wait_host();
+  const double given = spec_.checkpoint.host_gib, needed = std::ldexp(most.item<double>(), -30);
+  if (given > 0 && given < needed) {
+    const double enough = std::ceil(needed * 1e6) / 1e6;
+    throw ConfigError({{"checkpoint.host_gib", toml_text(given),
+                        cat("must be at least the ", human_bytes(std::ldexp(needed, 30)),
+                            " that a rank's part of a checkpoint takes, or 0"),
+                        toml_text(enough)}});
+  }
+  const MemoryScope scope(MemoryCategory::Snapshots);
+  behind_ = std::make_unique<SaveBehind>(std::move(plan), world_, files_);
+}
+
+void RunCheckpoints::save() {
+  finish();
+  const int64_t step = trainer_.num_steps();
+  const std::string directory = checkpoint_folder(spec_.train.out, step), config = to_toml(spec_);
+  if (behind_) {
+    trainer_.save(config, [&](const CheckpointContent& content) { behind_->start(directory, content); });
+  } else {
+    trainer_.save(directory, config);
+  }
+  saved_step_ = step;
+  saved_at_ = now_seconds();
+  if (!behind_) published();
+}
+
+void RunCheckpoints::advance() {
+  if (behind_->advance()) published();
+}
+
+void RunCheckpoints::finish() {
+  while (under_way()) advance();
+}
+
+void RunCheckpoints::published() {
+  if (world_.rank() != 0) return;
+  observer_.on_checkpoint(saved_step_, checkpoint_folder(spec_.train.out, saved_step_));
+  remove_superseded();
+}
+
+// The new checkpoint is there, whatever becomes of old ones.
+void RunCheckpoints::remove_superseded() {
+  try {
+    for (const std::string& left : half_removed_checkpoints(spec_.train.out)) files_.remove_all(left);
+    const Retention retention{spec_.checkpoint.keep, spec_.checkpoint.keep_best};
+    for (const SavedCheckpoint& saved : superseded(spec_.train.out, retention, losses_)) {
+      remove_checkpoint(saved, files_);  // one that is being read goes next time
+    }
+  } catch (const IoError& error) {
+    observer_.on_choice(cat("a checkpoint that checkpoint.keep has no place for: ", error.what()));
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,60 @@
+// The checkpoints of a run, on one rank: when each was written, at once or behind the training, who hears of it, and
+// which stay. It does not decide when one is due.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "braid/base/file_system.h"
+#include "braid/ckpt/save_behind.h"
+#include "braid/comm/communicator.h"
+#include "braid/train/run.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+
+class RunCheckpoints {
+ public:
+  // All of it outlives this. Rank 0 alone tells `observer` and removes what does not stay. With checkpoint.async, takes
+  // the memory for copies; throws ConfigError on all ranks where checkpoint.host_gib is less. Collective.
+  RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer);
+
+  // Saves the trainer as it is. Throws as Trainer::save(). With checkpoint.async it returns before the checkpoint is
+  // there, and waits for the one before it first. Collective.
+  void save();
+
+  // With checkpoint.async: whether one is not there yet, the same on all ranks; and whether this rank's thread is still
+  // at work on it.
+  bool under_way() const { return behind_ && behind_->under_way(); }
+  bool busy() const { return under_way() && behind_->busy(); }
+  // Where no rank is busy: a step towards being there. Throws the IoError of any rank, on all. Collective.
+  void advance();
+  // Until the last that was begun is there. Throws as advance(). Collective.
+  void finish();
+
+  // Validation losses, by which the best checkpoints stay.
+  void heard(int64_t step, double loss) { losses_[step] = loss; }
+
+  // Of the last that was begun; -1: none yet.
+  int64_t saved_step() const { return saved_step_; }
+  double saved_at() const { return saved_at_; }  // in now_seconds(); when this was made, where there is none
+
+ private:
+  void make_room();
+  void published();
+  void remove_superseded();
+
+  const RunSpec& spec_;
+  Trainer& trainer_;
+  Communicator& world_;
+  RunObserver& observer_;
+  PosixFileSystem files_;
+  std::unique_ptr<SaveBehind> behind_;  // null: steps wait
+  std::map<int64_t, double> losses_;
+  int64_t saved_step_ = -1;
+  double saved_at_;
+};
+
+}  // namespace braid
