@@ -99,7 +99,7 @@ TEST(CachedGeneration, SeveralTokensBehindWhatIsCachedSeeIt) {
   });
 }
 
-// Bit by bit: neither its neighbours nor a copy of its cache change a sequence, nor does the number of threads.
+// Bit by bit: neither its neighbours nor a copy of its cache change a sequence.
 TEST(CachedGeneration, ASequenceDoesNotDependOnItsNeighbours) {
   for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
     run_ranks(1, [&](Communicator& world) {
