@@ -99,6 +99,44 @@ TEST(Family, KeysThatMeanNothingToItAreRefused) {
   });
 }
 
+TEST(InitialWeights, NameTheModelWhereNothingElseDoes) {
+  const std::string folder = std::string(BRAID_SOURCE_DIR) + "/tests/weights/data/qwen3";
+  const std::string toml = "data.tokenizer = \"words\"\ntrain.init = \"" + folder + "\"\n";
+  const ModelSpec model = model_of(toml, {"model.context=8"});
+  EXPECT_TRUE(model.qk_norm);
+  EXPECT_EQ(model.head_width, 10);
+  EXPECT_EQ(model.vocab, 61);
+  EXPECT_EQ(model.context, 8);
+  EXPECT_EQ(model_of(toml, {"model.preset=gpt2-tiny"}).family, ModelFamily::Gpt2);
+  RunSpec run = parse_run("data.paths = [\"corpus.txt\"]\n" + toml, "run.toml", {});
+  run.train.init = "/nowhere/at/all";
+  EXPECT_EQ(parse_run(to_toml(run), "printed", {}), run) << "every figure is there, so nobody looks for the weights";
+}
+
+TEST(InitialWeights, OfACheckpointAreAskedFor) {
+  ParseOptions options;
+  options.model_of_checkpoint = [](const std::string& path, std::vector<Problem>& problems) {
+    ModelSpec model;
+    model.layers = 3;
+    if (path != "run") problems.push_back({"train.init", path, "must be run", "run"});
+    return model;
+  };
+  const auto parsed = [&](const std::string& init) {
+    return parse_run("data.paths = [\"corpus.txt\"]", "run.toml", {"train.init=" + init}, options);
+  };
+  EXPECT_EQ(parsed("run").model.layers, 3);
+  EXPECT_THROW(parsed("rum"), ConfigError);
+}
+
+TEST(Family, HeadsOfGpt2AreAsTheyAre) {
+  for (const std::string word :
+       {"model.head_width=64", "model.qkv_bias=true", "model.qk_norm=true", "model.window=9"}) {
+    EXPECT_THROW(model_of("", {word}), ConfigError) << word;
+    EXPECT_NO_THROW(model_of("", {word, "model.family=llama"})) << word;
+  }
+  EXPECT_THROW(model_of("", {"model.head_width=63", "model.family=llama"}), ConfigError);
+}
+
 TEST(Family, FeedForwardWidthFollowsTheFamily) {
   ModelSpec model;
   model.width = 100;

@@ -1,10 +1,12 @@
 // What transformers saved gives the logits that transformers computes; what does not fit is refused, all at once.
 #include "braid/weights/hf_directory.h"
 
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/safetensors.h"
@@ -64,6 +66,29 @@ TEST_P(HfFamilies, LogitsAreThoseOfTransformers) {
     }
     EXPECT_LT(largest, 1e-10) << ranks << " ranks";
   }
+}
+
+// Token after token, each from all that are before it.
+TEST_P(HfFamilies, GreedyTokensAreThoseOfTransformers) {
+  const auto golden = nlohmann::json::parse(
+      std::ifstream(std::string(BRAID_SOURCE_DIR) + "/tests/nn/data/" + GetParam() + "_greedy.json"));
+  const HfDirectory source(hf_family_folder(GetParam()));
+  run_ranks(1, [&](Communicator& group) {
+    const at::NoGradGuard no_grad;
+    RunModel model(ModelRun{source.model()}, group);
+    for (Parameter& each : model.world.store.params()) source.read({each.name, each.placement, each.master.zero_()});
+    auto tokens = golden.at("prompt").get<std::vector<int64_t>>();
+    const auto expected = golden.at("tokens").get<std::vector<int64_t>>();
+    ASSERT_EQ(expected.size(), 64u);
+    for (const int64_t token : expected) {
+      Microbatch m;
+      m.training = false;
+      m.tokens_bt = at::tensor(tokens, at::kLong).unsqueeze(0);
+      const auto size = static_cast<int64_t>(tokens.size());
+      ASSERT_EQ(model.forward(m).select(0, 0).select(0, size - 1).argmax().item<int64_t>(), token) << size;
+      tokens.push_back(token);
+    }
+  });
 }
 
 TEST(HfTensors, CoverEveryParameterOnce) {
