@@ -33,12 +33,12 @@ class Ckpt(TrainedRun):
         said = self.ckpt("inspect", "run").stdout
         for words in ("checkpoint  run/step-4, format 4", "step        4, next sample 16", "2 layers, 2 heads, width 16",
                       "written by 2 ranks", "tokenizer   bytes", "file        model-00002-of-00002.safetensors",
-                      "tensor      wte.weight  F32 [256, 16]", "data "):
+                      "tensor      wte.weight  F32 [257, 16]", "data "):
             self.assertIn(words, said)
         told = json.loads(self.ckpt("inspect", "run/step-2", "--json").stdout)
         self.assertEqual((told["step"], told["ranks"], told["version"]), (2, 2, 4))
         tensors = {tensor["name"]: tensor for tensor in told["tensors"]}
-        self.assertEqual(tensors["wte.weight"]["shape"], [256, 16])
+        self.assertEqual(tensors["wte.weight"]["shape"], [257, 16])
         parameters = 0
         for name, tensor in tensors.items():
             if "/" not in name:
@@ -89,7 +89,7 @@ class Ckpt(TrainedRun):
         names = sorted(path.name for path in (self.path / "whole").iterdir())
         self.assertEqual(names, ["manifest.json", "model.safetensors", "optimizer.safetensors"])
         tensors, _ = header(self.path / "whole" / "model.safetensors")
-        self.assertEqual(tensors["wte.weight"]["shape"], [256, 16])
+        self.assertEqual(tensors["wte.weight"]["shape"], [257, 16])
         self.assertFalse([name for name in tensors if "[" in name or "/" in name])
         self.ckpt("reshard", "whole", "parts", "--ranks", "3")
         self.assertEqual(len(list((self.path / "parts").glob("*.safetensors"))), 6)
