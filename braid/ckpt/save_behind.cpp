@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -55,7 +56,11 @@ void SaveBehind::start(const std::string& directory, const CheckpointContent& co
   info_ = content.info;
   tokenizer_files_ = content.tokenizer_files;
   phase_ = Phase::Writing;
-  run([this] { report_ = written(save_.folder, plan_, rows(), files_); });
+  run([this, directory] {
+    const std::string weight = snapshot_.weight_not_finite();
+    report_ = weight.empty() ? written(save_.folder, plan_, rows(), files_)
+                             : ShardReport{{}, directory, cat(weight, " is not finite; nothing is saved")};
+  });
 }
 
 bool SaveBehind::advance() {

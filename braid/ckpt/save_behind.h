@@ -41,8 +41,8 @@ class SaveBehind {
   // Whether this rank's thread is at work; it may be at rest at the next call.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   // Waits for the threads, and goes on to the next phase. True when that was the last: the checkpoint is there. Throws
-  // the same IoError on all ranks where a file could not be written or published, with what was there before kept;
-  // then nothing is under way. Collective.
+  // the same IoError on all ranks where a file could not be written or published, or a weight is not finite, which it
+  // names; what was there before is kept, and nothing is under way. Collective.
   bool advance();
   // Until it is there. Collective.
   void finish();

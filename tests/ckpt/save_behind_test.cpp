@@ -1,9 +1,12 @@
 // Saves behind the training: the bytes of a save that is waited for, of the moment it began; one failure is everyone's.
 #include "braid/ckpt/save_behind.h"
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <future>
+#include <limits>
 #include <mutex>
 #include <set>
 
@@ -135,6 +138,32 @@ TEST_F(SaveBehindTest, AFailureOfOneRankIsEveryRanksAndKeepsWhatWasThere) {
   verify_checkpoint(path("saved"));
   EXPECT_EQ(read_checkpoint_info(path("saved")).step, 3);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing half-written is left";
+}
+
+TEST_F(SaveBehindTest, AWeightThatIsNotFiniteIsNamedAndNotSaved) {
+  std::mutex lock;
+  std::set<std::string> errors;
+  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh&) {
+    PosixFileSystem files;
+    const auto state = at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);  // is the optimizer's affair
+    const std::vector<PlacedTensor> tensors = {{"a.weight", replicated({2}), at::full({2}, 1e308, at::kDouble)},
+                                               {"b.weight", replicated({2}), at::ones({2})},
+                                               {"adamw.first_moment/a", replicated({4}), state}};
+    SaveBehind behind(plan_save(tensors, world), world, files);
+    behind.start(path("saved"), {tensors, {.step = 1}});
+    behind.finish();
+    tensors[1].local[1] = std::numeric_limits<float>::quiet_NaN();
+    behind.start(path("next"), {tensors, {.step = 2}});
+    try {
+      behind.finish();
+    } catch (const IoError& error) {
+      const std::scoped_lock hold(lock);
+      errors.insert(error.what());
+    }
+  });
+  EXPECT_EQ(errors, std::set<std::string>{cat(path("next"), ": b.weight is not finite; nothing is saved")});
+  EXPECT_TRUE(std::filesystem::exists(path("saved")));
+  EXPECT_FALSE(std::filesystem::exists(path("next")));
 }
 
 TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
