@@ -93,6 +93,7 @@ TEST_F(SaveBehindTest, NobodyWaitsForAFile) {
     SaveBehind behind(plan_save(tensors, world), world, held);
     behind.start(path("saved"), {tensors, {}});
     EXPECT_TRUE(behind.under_way());
+    EXPECT_FALSE(behind.advance()) << "the folder is there";
     EXPECT_TRUE(behind.busy());
     EXPECT_FALSE(std::filesystem::exists(path("saved")));
     world.barrier().wait_host();
@@ -145,7 +146,8 @@ TEST_F(SaveBehindTest, AWeightThatIsNotFiniteIsNamedAndNotSaved) {
   std::set<std::string> errors;
   on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh&) {
     PosixFileSystem files;
-    const auto state = at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);  // is the optimizer's affair
+    const auto state =
+        at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);  // is the optimizer's affair
     const std::vector<PlacedTensor> tensors = {{"a.weight", replicated({2}), at::full({2}, 1e308, at::kDouble)},
                                                {"b.weight", replicated({2}), at::ones({2})},
                                                {"adamw.first_moment/a", replicated({4}), state}};
@@ -173,6 +175,8 @@ TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
     {
       SaveBehind behind(plan_save(tensors, world), world, held);
       behind.start(path("saved"), {tensors, {}});
+      behind.advance();
+      EXPECT_FALSE(std::filesystem::is_empty(folder_));
       held.let_go();
     }
     EXPECT_TRUE(std::filesystem::is_empty(folder_));
