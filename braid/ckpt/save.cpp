@@ -50,16 +50,23 @@ SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world
   return {shard_of(plan, world.rank()), bytes, device};
 }
 
+std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save) {
+  return fault_of([&] {
+    save.writer = std::make_unique<CheckpointWriter>(directory, plan.bytes, files);
+    save.folder = save.writer->folder();
+  });
+}
+
+void agree_on_folder(const std::string& fault, OpenSave& save, at::Device device, Communicator& world) {
+  const std::string agreed = text_of_rank_0(fault, device, world);
+  if (!agreed.empty()) throw_fault(agreed);
+  save.folder = text_of_rank_0(save.folder, device, world);
+}
+
 OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files) {
   OpenSave save;
-  std::string fault;
-  if (world.rank() == 0) {
-    fault = fault_of([&] { save.writer = std::make_unique<CheckpointWriter>(directory, plan.bytes, files); });
-    if (fault.empty()) save.folder = save.writer->folder();
-  }
-  fault = text_of_rank_0(fault, plan.device, world);
-  if (!fault.empty()) throw_fault(fault);
-  save.folder = text_of_rank_0(save.folder, plan.device, world);
+  const std::string fault = world.rank() == 0 ? opened(directory, plan, files, save) : "";
+  agree_on_folder(fault, save, plan.device, world);
   return save;
 }
 
@@ -81,7 +88,8 @@ ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device
     throw_fault(fault);
   }
   ManifestParts parts;
-  for (const std::string& report : texts_at_rank_0(packed(mine.parts), device, world)) parts.add(unpacked_parts(report));
+  for (const std::string& report : texts_at_rank_0(packed(mine.parts), device, world))
+    parts.add(unpacked_parts(report));
   return parts;
 }
 

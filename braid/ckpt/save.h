@@ -54,6 +54,13 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
 // what was written removed.
 void end_save(OpenSave save, ShardReport mine, const CheckpointContent& content, Communicator& world);
 
+// The two parts of begin_save(), for whoever has a thread make the folder. On rank 0, on any thread: makes it. Returns
+// an IoError as text that travels, empty where there was none.
+std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save);
+// With rank 0's text of opened(), and its `save`. Throws it as an IoError on all ranks, or all know the folder.
+// Collective.
+void agree_on_folder(const std::string& fault, OpenSave& save, at::Device device, Communicator& world);
+
 // The three parts of end_save(), for whoever has a thread publish. Of a save whose reports are bad, what was written is
 // removed, and all ranks throw the same IoError. Collective. Returns on rank 0 what all wrote, elsewhere nothing.
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -49,28 +50,48 @@ BoxRows SaveBehind::rows() {
 
 void SaveBehind::start(const std::string& directory, const CheckpointContent& content) {
   check(!under_way(), "one save at a time is under way");
-  save_ = begin_save(directory, plan_, world_, files_);
   world_.queue().drain();  // the values are read on the host
   snapshot_.take(content.tensors);
+  directory_ = directory;
   info_ = content.info;
   tokenizer_files_ = content.tokenizer_files;
-  phase_ = Phase::Writing;
-  run([this] { report_ = written(save_.folder, plan_, rows(), files_); });
+  save_ = {};
+  phase_ = Phase::Opening;
+  if (world_.rank() == 0) run([this] { fault_ = opened(directory_, plan_, files_, save_); });
 }
 
 bool SaveBehind::advance() {
   check(under_way(), "a save is under way");
   join();
-  if (std::exchange(phase_, Phase::None) == Phase::Publishing) {
-    agree_on_publishing(std::exchange(fault_, {}), plan_.device, world_);
-    return true;
+  const std::string fault = std::exchange(fault_, {});
+  switch (std::exchange(phase_, Phase::None)) {  // whatever throws ends the save
+    case Phase::Opening:
+      agree_on_folder(fault, save_, plan_.device, world_);
+      write();
+      return false;
+    case Phase::Writing:
+      publish();
+      return false;
+    default:
+      agree_on_publishing(fault, plan_.device, world_);
+      return true;
   }
+}
+
+void SaveBehind::write() {
+  phase_ = Phase::Writing;
+  run([this] {
+    const std::string weight = snapshot_.weight_not_finite();
+    report_ = weight.empty() ? written(save_.folder, plan_, rows(), files_)
+                             : ShardReport{{}, directory_, cat(weight, " is not finite; nothing is saved")};
+  });
+}
+
+void SaveBehind::publish() {
   manifest_ = {gather_reports(save_, std::exchange(report_, {}), plan_.device, world_), info_};
   phase_ = Phase::Publishing;
-  if (world_.rank() == 0) {
-    run([this] { fault_ = published(std::exchange(save_, {}), std::move(manifest_), tokenizer_files_); });
-  }
-  return false;
+  if (world_.rank() != 0) return;
+  run([this] { fault_ = published(std::exchange(save_, {}), std::move(manifest_), tokenizer_files_); });
 }
 
 void SaveBehind::finish() {

@@ -1,7 +1,8 @@
 // Saves whose files are written while training goes on: a step stops for a copy of what this rank writes, a thread of
 // this rank's own writes the copy, and rank 0's publishes it. No thread but the rank's own communicates.
 //
-//   start()     collective   folder made, snapshot taken          thread: this rank's files
+//   start()                  snapshot taken                       rank 0's thread: the folder
+//   advance()   collective   all know the folder                  each rank's thread: its files
 //   advance()   collective   all have written: reports to rank 0  rank 0's thread: manifest, renames
 //   advance()   collective   published, or all throw the same
 //
@@ -32,8 +33,8 @@ class SaveBehind {
 
   int64_t bytes() const { return snapshot_.bytes(); }
 
-  // Returns when all is copied; tokenizer files outlive the save. None is under way. Throws IoError, the same on all
-  // ranks. Collective.
+  // Returns when all is copied; tokenizer files outlive the save. None is under way. Every rank calls it; none waits
+  // for another.
   void start(const std::string& directory, const CheckpointContent& content);
 
   // The same on all ranks.
@@ -41,15 +42,17 @@ class SaveBehind {
   // Whether this rank's thread is at work; it may be at rest at the next call.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   // Waits for the threads, and goes on to the next phase. True when that was the last: the checkpoint is there. Throws
-  // the same IoError on all ranks where a file could not be written or published, with what was there before kept;
-  // then nothing is under way. Collective.
+  // the same IoError on all ranks where a file could not be written or published, or a weight is not finite, which it
+  // names; what was there before is kept, and nothing is under way. Collective.
   bool advance();
   // Until it is there. Collective.
   void finish();
 
  private:
-  enum class Phase { None, Writing, Publishing };
+  enum class Phase { None, Opening, Writing, Publishing };
 
+  void write();
+  void publish();
   template <class Work>
   void run(const Work& work);
   void join();
@@ -61,15 +64,16 @@ class SaveBehind {
   Snapshot snapshot_;
 
   Phase phase_ = Phase::None;
+  std::string directory_;
   OpenSave save_;
   CheckpointInfo info_;
   const std::map<std::string, std::string>* tokenizer_files_ = nullptr;
 
   std::thread thread_;
   std::atomic<bool> busy_ = false, given_up_ = false;
-  ShardReport report_;           // of the thread
-  Manifest manifest_;            // rank 0's, while it publishes
-  std::string fault_;            // of publishing
+  ShardReport report_;            // of the thread
+  Manifest manifest_;             // rank 0's, while it publishes
+  std::string fault_;             // of rank 0's thread, in text
   std::exception_ptr exception_;  // of the thread: neither an IoError nor of giving up
 };
 

@@ -3,6 +3,10 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/manifest.h"
@@ -56,6 +60,20 @@ void Snapshot::take(const std::vector<PlacedTensor>& tensors) {
       values(planned).copy_(live(planned, 0, rows));
     }
   }
+}
+
+// A sum is not finite where a value is not; one that overflows by itself is looked at closely.
+std::string Snapshot::weight_not_finite() const {
+  const c10::AutoGradMode no_grad(false);
+  for (const ShardFile& file : shard_.files) {
+    for (const PlannedBox& planned : file.boxes) {
+      if (planned.tensor.name.find('/') != std::string::npos) continue;
+      const at::Tensor own = values(planned);
+      if (!own.is_floating_point() || std::isfinite(own.sum().item<double>())) continue;
+      if (!own.isfinite().all().item<bool>()) return planned.tensor.name;
+    }
+  }
+  return "";
 }
 
 BoxRows Snapshot::rows() const {

@@ -4,9 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +31,9 @@ class Snapshot {
   void take(const std::vector<PlacedTensor>& tensors);
   // Of what was taken last; on any thread. Views, as long as this lives.
   BoxRows rows() const;
+  // The first weight, which is a tensor without a "/" in its name, that has a value which is not finite; empty where all
+  // are. On any thread.
+  std::string weight_not_finite() const;
 
  private:
   at::Tensor values(const PlannedBox& planned) const;

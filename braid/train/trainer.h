@@ -53,7 +53,7 @@ class Trainer {
   // was saved (resume.h), and verifies every byte, before any weight changes.
   void save(const std::string& directory, const std::string& config_toml);
   // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
-  // returns.
+  // returns, and not looked at yet for values that are not finite.
   void save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write);
   // Who writes what of it, for all saves of this run.
   SavePlan save_plan();

@@ -26,6 +26,7 @@ void Trainer::refuse_if_not_finite() const {
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
   save(config_toml, [&](const CheckpointContent& content) {
+    refuse_if_not_finite();
     const auto here = on_host(content.tensors);
     save_checkpoint(directory, {here, content.info, content.tokenizer_files}, groups_->world);
   });
@@ -41,7 +42,6 @@ SavePlan Trainer::save_plan() {
 void Trainer::save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write) {
   replication_->meet();
   replication_->fetch_states(*optimizer_);
-  refuse_if_not_finite();
   CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
   info.data = origin_.sources;
   info.tokenizer_hash = origin_.tokenizer;

@@ -1,9 +1,12 @@
 // Saves behind the training: the bytes of a save that is waited for, of the moment it began; one failure is everyone's.
 #include "braid/ckpt/save_behind.h"
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <future>
+#include <limits>
 #include <mutex>
 #include <set>
 
@@ -90,6 +93,7 @@ TEST_F(SaveBehindTest, NobodyWaitsForAFile) {
     SaveBehind behind(plan_save(tensors, world), world, held);
     behind.start(path("saved"), {tensors, {}});
     EXPECT_TRUE(behind.under_way());
+    EXPECT_FALSE(behind.advance()) << "the folder is there";
     EXPECT_TRUE(behind.busy());
     EXPECT_FALSE(std::filesystem::exists(path("saved")));
     world.barrier().wait_host();
@@ -137,6 +141,33 @@ TEST_F(SaveBehindTest, AFailureOfOneRankIsEveryRanksAndKeepsWhatWasThere) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing half-written is left";
 }
 
+TEST_F(SaveBehindTest, AWeightThatIsNotFiniteIsNamedAndNotSaved) {
+  std::mutex lock;
+  std::set<std::string> errors;
+  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh&) {
+    PosixFileSystem files;
+    const auto state =
+        at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);  // is the optimizer's affair
+    const std::vector<PlacedTensor> tensors = {{"a.weight", replicated({2}), at::full({2}, 1e308, at::kDouble)},
+                                               {"b.weight", replicated({2}), at::ones({2})},
+                                               {"adamw.first_moment/a", replicated({4}), state}};
+    SaveBehind behind(plan_save(tensors, world), world, files);
+    behind.start(path("saved"), {tensors, {.step = 1}});
+    behind.finish();
+    tensors[1].local[1] = std::numeric_limits<float>::quiet_NaN();
+    behind.start(path("next"), {tensors, {.step = 2}});
+    try {
+      behind.finish();
+    } catch (const IoError& error) {
+      const std::scoped_lock hold(lock);
+      errors.insert(error.what());
+    }
+  });
+  EXPECT_EQ(errors, std::set<std::string>{cat(path("next"), ": b.weight is not finite; nothing is saved")});
+  EXPECT_TRUE(std::filesystem::exists(path("saved")));
+  EXPECT_FALSE(std::filesystem::exists(path("next")));
+}
+
 TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
   HeldFileSystem held;
   on_ranks({}, [&](Communicator& world, const DeviceMesh& mesh) {
@@ -144,6 +175,8 @@ TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
     {
       SaveBehind behind(plan_save(tensors, world), world, held);
       behind.start(path("saved"), {tensors, {}});
+      behind.advance();
+      EXPECT_FALSE(std::filesystem::is_empty(folder_));
       held.let_go();
     }
     EXPECT_TRUE(std::filesystem::is_empty(folder_));
