@@ -109,7 +109,9 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
-  RunSpec spec = parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {}, kAnyMesh);
+  // What it began with is past, and may be gone.
+  RunSpec spec =
+      parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {"train.init="}, kAnyMesh);
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;

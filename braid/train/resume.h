@@ -11,7 +11,8 @@
 
 namespace braid {
 
-// The configuration a checkpoint was written with, whatever mesh it had. Throws ConfigError when it cannot be read.
+// The configuration a checkpoint was written with, whatever mesh it had, without train.init. Throws ConfigError when it
+// cannot be read.
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory);
 
 // Throws IoError when the weights that the checkpoint lists are not those of `model`, which its configuration

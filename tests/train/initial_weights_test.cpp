@@ -8,6 +8,8 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/spec/describe.h"
+#include "braid/train/resume.h"
 #include "braid/weights/from_hf.h"
 #include "braid/weights/hf_directory.h"
 #include "tests/support/scratch_folder.h"
@@ -119,6 +121,19 @@ TEST_F(InitialCheckpoint, GivesWhatItWasMadeOf) {
   model_of_initial_checkpoint(path("nowhere"), problems);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].key, "train.init");
+}
+
+// A checkpoint is read though the weights that its run began with are gone, by a braid with more keys too.
+TEST(InitialWeights, ArePastOnceARunIsSaved) {
+  RunSpec spec = run_of("qwen2");
+  spec.train.init = "/nowhere";
+  spec.data.paths = {"text"};
+  spec.data.tokenizer = "words";
+  CheckpointInfo info;
+  info.config_toml = to_toml(spec);
+  info.config_toml.replace(info.config_toml.find("window = 0\n"), 11, "");
+  spec.train.init.clear();
+  EXPECT_EQ(saved_spec(info, "checkpoint"), spec);
 }
 
 TEST(InitialWeights, EveryKeyThatContradictsThemIsNamed) {
