@@ -4,8 +4,8 @@
 //   bench_checkpoint FOLDER ROUNDS LAYERS     FOLDER is on the disk that is measured; 12 layers are GPT-2 124M
 //   bench_checkpoint planning
 //
-// Prints the tables of README.md. A round is dd, save, dd, load for each number of ranks, so that a disk that slows down
-// does so for both.
+// Prints the tables of README.md. A round is dd, save, dd, load for each number of ranks, so that a disk that slows
+// down does so for both.
 #include <ATen/ops/empty.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,14 +37,14 @@ struct Shaped {
 };
 
 std::vector<Shaped> gpt2(int layers) {
-  std::vector<Shaped> weights{{"wte.weight", {50257, 768}}, {"wpe.weight", {1024, 768}}, {"norm.weight", {768}},
-                              {"norm.bias", {768}}};
+  std::vector<Shaped> weights{
+      {"wte.weight", {50257, 768}}, {"wpe.weight", {1024, 768}}, {"norm.weight", {768}}, {"norm.bias", {768}}};
   for (int layer = 0; layer < layers; ++layer) {
     const std::string block = cat("blocks.", layer, ".");
-    const Shaped parts[] = {{"norm1.weight", {768}},      {"norm1.bias", {768}},      {"qkv.weight", {2304, 768}},
-                            {"qkv.bias", {2304}},         {"proj.weight", {768, 768}}, {"proj.bias", {768}},
-                            {"norm2.weight", {768}},      {"norm2.bias", {768}},      {"up.weight", {3072, 768}},
-                            {"up.bias", {3072}},          {"down.weight", {768, 3072}}, {"down.bias", {768}}};
+    const Shaped parts[] = {{"norm1.weight", {768}}, {"norm1.bias", {768}},        {"qkv.weight", {2304, 768}},
+                            {"qkv.bias", {2304}},    {"proj.weight", {768, 768}},  {"proj.bias", {768}},
+                            {"norm2.weight", {768}}, {"norm2.bias", {768}},        {"up.weight", {3072, 768}},
+                            {"up.bias", {3072}},     {"down.weight", {768, 3072}}, {"down.bias", {768}}};
     for (const auto& [name, shape] : parts) weights.push_back({block + name, shape});
   }
   std::vector<Shaped> all = weights;
@@ -115,9 +115,8 @@ class Disk {
     };
     const std::string copy = folder_ + "/dd", step = folder_ + "/step-1";
     auto& seconds = seconds_[ranks];
-    seconds["dd write"].push_back(timed([&] {
-      run_command(cat("dd if=", source(), " of=", copy, " bs=4M oflag=direct conv=fsync status=none"));
-    }));
+    seconds["dd write"].push_back(timed(
+        [&] { run_command(cat("dd if=", source(), " of=", copy, " bs=4M oflag=direct conv=fsync status=none")); }));
     seconds["save"].push_back(on_ranks([&](Communicator& world, const auto& own) {
       save_checkpoint(step, {own, {1, "", "bytes", 0}}, world);
     }));
@@ -131,7 +130,8 @@ class Disk {
   }
 
   void print() const {
-    std::printf("| ranks | MB | save, s | dd, s | of dd | load, s | dd, s | of dd |\n|---|---|---|---|---|---|---|---|\n");
+    std::printf(
+        "| ranks | MB | save, s | dd, s | of dd | load, s | dd, s | of dd |\n|---|---|---|---|---|---|---|---|\n");
     for (const auto& [ranks, all] : seconds_) {
       const auto middle = [&](const char* what) { return median(all.at(what)); };
       std::printf("| %d | %.0f | %.2f | %.2f | %.0f %% | %.2f | %.2f | %.0f %% |\n", ranks,

@@ -1,5 +1,5 @@
-// How long a step stops for a save that is written behind it: GPT-2 124M in float32 with AdamW's states, on one rank and
-// on two that share them out, against a copy in memory of the same bytes by the same threads. It does not judge;
+// How long a step stops for a save that is written behind it: GPT-2 124M in float32 with AdamW's states, on one rank
+// and on two that share them out, against a copy in memory of the same bytes by the same threads. It does not judge;
 // README.md has the numbers.
 //
 //   bench_checkpoint_stall FOLDER [ROUNDS]
@@ -84,7 +84,9 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1];
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   braid::install_memory_accounting();
-  std::printf("| ranks | GB | copy in memory, s | stall of a save, s | stall / copy | until it is there, s |\n|---|---|---|---|---|---|\n");
+  std::printf(
+      "| ranks | GB | copy in memory, s | stall of a save, s | stall / copy | until it is there, s "
+      "|\n|---|---|---|---|---|---|\n");
   for (const int ranks : {1, 2}) {
     int64_t bytes = 0;
     std::vector<double> copies, stalls, ratios, behind;

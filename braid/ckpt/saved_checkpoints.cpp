@@ -92,7 +92,8 @@ std::vector<std::string> half_written_checkpoints(const std::string& run) {
   for (const std::string& name : entries_of(run)) {
     const std::string path = fs::path(run) / name;
     const std::string own = name.substr(0, name.find(temporary_name("")));
-    if (checkpoint_step(own) && is_temporary_name(name, own) && path_kind(path) == PathKind::Folder) found.push_back(path);
+    if (checkpoint_step(own) && is_temporary_name(name, own) && path_kind(path) == PathKind::Folder)
+      found.push_back(path);
   }
   return found;
 }

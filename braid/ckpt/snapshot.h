@@ -31,15 +31,15 @@ class Snapshot {
   void take(const std::vector<PlacedTensor>& tensors);
   // Of what was taken last; on any thread. Views, as long as this lives.
   BoxRows rows() const;
-  // The first weight, which is a tensor without a "/" in its name, that has a value which is not finite; empty where all
-  // are. On any thread.
+  // The first weight, which is a tensor without a "/" in its name, that has a value which is not finite; empty where
+  // all are. On any thread.
   std::string weight_not_finite() const;
 
  private:
   at::Tensor values(const PlannedBox& planned) const;
 
   const Shard& shard_;
-  at::Tensor memory_;                                // bytes
+  at::Tensor memory_;                                        // bytes
   std::map<std::pair<std::string, Index>, int64_t> places_;  // by tensor and first element of the box
 };
 

@@ -103,8 +103,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     const bool countable = !broken_rule(*find_field("mesh.pipe"), at.spec) && stages >= 1 && layers >= stages;
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
-  for (const char* off_by_default :
-       {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best",
+  for (const char* off_by_default : {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best",
                                      "checkpoint.host_gib", "run.ranks"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }

@@ -117,7 +117,8 @@ class Profile {
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }
     const int64_t elements = num_elements(param.placement.local_shape);
-    return elements * (data + num_masters * master) + snapshot_bytes(elements, num_states(spec_.optimizer, param.linear));
+    return elements * (data + num_masters * master) +
+           snapshot_bytes(elements, num_states(spec_.optimizer, param.linear));
   }
 
   // Masters and states, copied on the host for a save: the data ranks share that out.

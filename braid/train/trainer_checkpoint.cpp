@@ -34,7 +34,7 @@ void Trainer::save(const std::string& directory, const std::string& config_toml)
 
 SavePlan Trainer::save_plan() {
   SavePlan plan = plan_save(tensors_to_save(tensors(), replication_->own_prefix()), groups_->world);
-  plan.device = at::kCPU;  // what ranks tell each other; only one rank has its tensors elsewhere
+  plan.device = at::kCPU;            // what ranks tell each other; only one rank has its tensors elsewhere
   replication_->saved(*optimizer_);  // states that were there to be looked at alone
   return plan;
 }

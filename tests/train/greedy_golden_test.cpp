@@ -33,7 +33,8 @@ class Numbers final : public Tokenizer {
 };
 
 class GreedyGolden : public ScratchFolder, public testing::WithParamInterface<std::string> {};
-INSTANTIATE_TEST_SUITE_P(All, GreedyGolden, testing::ValuesIn(hf_families()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, GreedyGolden, testing::ValuesIn(hf_families()),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
   std::ifstream file(cat(BRAID_SOURCE_DIR, "/tests/nn/data/", GetParam(), "_greedy.json"));

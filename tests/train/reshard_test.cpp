@@ -1,5 +1,6 @@
 // What one layout saves another goes on with: the state is the same bit for bit, the losses are those of a run that was
 // never interrupted. Pairs of 24 layouts of 1 to 8 ranks; all of them in a full run.
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,8 +13,6 @@
 #include "tests/support/sampled.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
-
-#include <ATen/ops/empty.h>
 
 namespace braid::reshard_test {
 namespace {
