@@ -17,6 +17,7 @@ from survivor import STEPS, Survivor
 FULL = "BRAID_FULL" in os.environ
 KILLS = 1000 if FULL else 20
 PROCESSES = "run.ranks=processes"
+BEHIND = "checkpoint.async=true"
 ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 LAYOUTS = {
     "one rank": [],
@@ -94,7 +95,8 @@ class Chaos(unittest.TestCase):
 
     def test_killed_at_random_moments(self):
         draw = random.Random(1)
-        variants = chosen([(layout, ranks) for ranks in ([PROCESSES], []) for layout in LAYOUTS], 4)
+        kinds = ([PROCESSES], [BEHIND], [PROCESSES, BEHIND], [])
+        variants = chosen([(layout, ranks) for ranks in kinds for layout in LAYOUTS], 4)
         kills = KILLS // 2 // len(variants)
         for number, (layout, ranks) in enumerate(variants):
             with self.subTest(layout=layout, ranks=ranks):
@@ -105,15 +107,16 @@ class Chaos(unittest.TestCase):
                         self.expect_the_same_end(run, layout)
                         run = self.survivor(f"random {number}", LAYOUTS[layout] + ranks)
                         continue
-                    whom = draw.choice(["rank", "run"]) if ranks else "run"
+                    whom = draw.choice(["rank", "run"]) if PROCESSES in ranks else "run"
                     struck = run.strike_in_step(step, draw, whom)
                     self.counts[f"{whom}, at a random moment, {layout}"] += struck
                     done += struck
                 self.expect_the_same_end(run, layout)
 
     def test_killed_at_the_calls_of_a_save(self):
-        variants = [("zero 3", [PROCESSES], "kill"), ("pipe 2", [], "kill"), ("zero 3", [PROCESSES], "kill-run"),
-                    ("one rank", [], "kill"), ("tensor 2", [PROCESSES], "kill")]
+        variants = [("zero 3", [PROCESSES], "kill"), ("pipe 2", [], "kill"), ("one rank", [], "kill"),
+                    ("zero 3", [PROCESSES, BEHIND], "kill-run"), ("tensor 2", [PROCESSES, BEHIND], "kill"),
+                    ("zb-v", [BEHIND], "kill")]
         for layout, ranks, fault in chosen(variants, 2):
             calls = self.calls(layout, ranks)
             kinds = {}  # the first call of each kind: the named points of a save
@@ -125,11 +128,12 @@ class Chaos(unittest.TestCase):
                     run = self.half_way(layout, ranks, f"struck {layout} {fault} {number}")
                     code, said = run.strike_call(number, fault)
                     self.assertIn(code, (3, -9), said)
-                    self.counts[f"{'rank' if ranks and fault == 'kill' else 'run'}, {what}"] += 1
+                    self.counts[f"{'rank' if PROCESSES in ranks and fault == 'kill' else 'run'}, {what}"] += 1
                     self.expect_the_same_end(run, layout)
 
     def test_errors_of_the_disk_are_told_and_survived(self):
-        for layout, ranks in chosen([("zero 3", [PROCESSES]), ("one rank", []), ("pipe 2", [])], 1):
+        variants = [("zero 3", [PROCESSES, BEHIND]), ("one rank", []), ("pipe 2", []), ("zero 3", [PROCESSES])]
+        for layout, ranks in chosen(variants, 1):
             calls = self.calls(layout, ranks)
             saves = [number for number, call in enumerate(calls, 1) if not call.startswith(("unlink", "rmdir"))]
             for number, (fault, words) in itertools.product(chosen(saves, 3), ERRORS.items()):

@@ -23,9 +23,11 @@ std::vector<std::string> manifest_seeds() {
   Manifest empty;
   Manifest full;
   full.info = {800, "[model]\nlayers = 2\n", "bytes", 6400, {{"loss_scale", 65536}}, {{"text", 3, 100, {7}}}, 9};
-  full.files["model.safetensors"].bytes = 4096;
-  ManifestTensor& tensor = full.tensors["wte.weight"];
-  tensor.shape = {4, 8};
+  full.files["model.safetensors"] = {4096, kBlockBytes, {{7}}};
+  full.tensors["wte.weight"] = {
+      ElementType::F32,
+      {4, 8},
+      {{"model.safetensors", {{0, 0}, {2, 8}}, {1}}, {"model.safetensors", {{2, 0}, {4, 8}}, {2}}}};
   return {unsealed(manifest_text(empty)), unsealed(manifest_text(full))};
 }
 
