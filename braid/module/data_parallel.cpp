@@ -17,6 +17,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/ckpt/reading.h"
 #include "braid/module/layer_facts.h"
 #include "braid/module/model_replica.h"
@@ -180,6 +181,20 @@ void DataParallel::load(const std::string& directory, torch::optim::Optimizer& o
   ModuleCheckpoint(state_->replica.layers(), state_->replica.synced(), optimizer).load(directory);
   state_->replica.go_on_after(info.step);
   state_->world.barrier().wait_host();
+}
+
+void DataParallel::export_weights(const std::string& path) {
+  std::string fault;
+  with_whole_parameters([&] {
+    if (state_->world.rank() != 0) return;
+    try {
+      write_weights(path, state_->replica.layers());
+    } catch (const IoError& error) {
+      fault = std::string(error.what()).substr(std::string(IoError(error.path(), -1, "").what()).size());
+    }
+  });
+  fault = text_of_rank_0(fault, at::kCPU, state_->world);
+  if (!fault.empty()) throw IoError(path, -1, fault);
 }
 
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }

@@ -109,6 +109,10 @@ class DataParallel {
   // save_checkpoint() and load_checkpoint(). Collective.
   void save(const std::string& directory, torch::optim::Optimizer& optimizer);
   void load(const std::string& directory, torch::optim::Optimizer& optimizer);
+  // The model that with_whole_parameters() shows, as one safetensors file that plain torch reads
+  // (safetensors.torch.load_file), with torch's names of parameters and buffers; rank 0 writes. Throws the same IoError
+  // on all ranks, with what was at `path` before in its place. Collective.
+  void export_weights(const std::string& path);
   // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;
 

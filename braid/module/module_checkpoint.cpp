@@ -14,11 +14,15 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/base/file_system.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/ckpt/safetensors.h"
+#include "braid/ckpt/tensor_bytes.h"
 #include "braid/mesh/flat_range.h"
 
 namespace braid {
@@ -108,6 +112,30 @@ std::vector<NamedTensor> named_buffers(const LayerList& layers) {
     if (layers[l].module) add_named(layers[l].name, layers[l].module->named_buffers(), seen, found);
   }
   return found;
+}
+
+void write_weights(const std::string& path, const LayerList& layers) {
+  std::vector<NamedTensor> all = named_parameters(layers);
+  for (NamedTensor& buffer : named_buffers(layers)) all.push_back(std::move(buffer));
+  std::map<std::string, at::Tensor> by_name;
+  std::vector<TensorInfo> infos;
+  for (const auto& [name, tensor] : all) {
+    by_name[name] = tensor;
+    infos.push_back({name, element_type(tensor.scalar_type()), shape_of(tensor)});
+  }
+  const std::vector<TensorEntry> entries = laid_out(std::move(infos));
+  PosixFileSystem files;
+  const std::string temporary = path + ".tmp", header = header_bytes(entries, {{"format", "pt"}});
+  files.remove_all(temporary);
+  const auto file = files.create(temporary);
+  file->append(std::as_bytes(std::span(header)));
+  for (const TensorEntry& entry : entries) {
+    const at::Tensor values = by_name.at(entry.info.name).detach().cpu().contiguous();
+    file->append(bytes_of(values));
+  }
+  file->sync();
+  file->close();
+  files.replace(temporary, path);
 }
 
 ModuleCheckpoint::ModuleCheckpoint(const LayerList& layers, const SyncedModules& synced,

@@ -13,9 +13,11 @@
 #include <map>
 #include <set>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/ckpt/safetensors.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
@@ -113,6 +115,33 @@ TEST_F(ModuleCheckpoints, HaveTorchsNames) {
                                             "1.running_var", "1.weight", "4.bias", "4.weight"}));
   EXPECT_EQ(states, (std::set<std::string>{"exp_avg/0.weight", "exp_avg_sq/0.weight", "max_exp_avg_sq/0.weight",
                                            "step/0.weight"}));
+}
+
+// The same file whatever shares out the parameters, with all of them.
+TEST_F(ModuleCheckpoints, AreExportedWhole) {
+  for (const int zero : {0, 3}) {
+    std::vector<Sequential> nets{make_net(1), make_net(2)};
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel model(LayerList().add(nets[world.rank()]), world, {.sync = {.zero = zero}});
+      model.export_weights(path(cat("zero-", zero)));
+      EXPECT_THROW(model.export_weights(path("nowhere/weights")), IoError);
+    });
+  }
+  EXPECT_EQ(content(path("zero-0")), content(path("zero-3")));
+  const CheckedFile file(path("zero-3"));
+  const SafetensorsHeader header = read_header(file);
+  Sequential net = make_net(1);
+  std::map<std::string, at::Tensor> wanted;
+  for (const auto& item : net->named_parameters()) wanted[item.key()] = item.value().detach();
+  for (const auto& item : net->named_buffers()) wanted[item.key()] = item.value();
+  ASSERT_EQ(header.tensors.size(), wanted.size());
+  for (const TensorEntry& entry : header.tensors) {
+    const at::Tensor& want = wanted.at(entry.info.name);
+    const at::Tensor got = at::zeros(entry.info.shape, scalar_type(entry.info.type));
+    file.read(header.data_begin + entry.begin, bytes_of(got));
+    EXPECT_TRUE(got.equal(want)) << entry.info.name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("zero-0.tmp")));
 }
 
 TEST_F(ModuleCheckpoints, RefuseWhatTheyDoNotKnow) {
