@@ -12,6 +12,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kReadBytes = 4 << 20;
+constexpr int64_t kBlocksAhead = 4;
 
 void check_size(const CheckedFile& file, int64_t expected) {
   const int64_t bytes = file.bytes();
@@ -25,13 +26,16 @@ NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, DigestKi
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(kReadBytes, end - begin)));
   for (int64_t at = begin; at < end; at += kReadBytes) {
     const auto part = std::span(chunk).first(static_cast<size_t>(std::min(kReadBytes, end - at)));
+    if (end - at > kReadBytes) file.expect(at + kReadBytes, std::min(kReadBytes, end - at - kReadBytes));
     file.read(at, part);
     digest.add(part);
   }
   return digest.named();
 }
 
+// While a block is digested the disk fetches those behind it: it gives little when it is asked for little.
 bool is_as_said(const CheckedFile& file, const ManifestFile& said, int64_t block) {
+  if (block % kBlocksAhead == 0) file.expect((block + 1) * said.block_bytes, 2 * kBlocksAhead * said.block_bytes);
   const int64_t begin = block * said.block_bytes, end = std::min(said.bytes, begin + said.block_bytes);
   const NamedDigest& wanted = said.blocks[static_cast<size_t>(block)];
   return hashed(file, begin, end, wanted.kind) == wanted;

@@ -98,11 +98,10 @@ void CheckpointWriter::undo() noexcept {
 }
 
 std::vector<std::string> leftovers(const std::string& directory) {
-  const std::filesystem::path temporary = temporary_name(directory);
-  const std::string name = temporary.filename(), folder = parent_folder(temporary);
+  const std::filesystem::path place = trimmed(directory);
   std::vector<std::string> found;
-  for (const std::string& entry : names_in(folder)) {
-    if (entry == name || entry.starts_with(name + ".")) found.push_back(temporary.parent_path() / entry);
+  for (const std::string& entry : names_in(parent_folder(place))) {
+    if (is_temporary_name(entry, place.filename())) found.push_back(place.parent_path() / entry);
   }
   return found;
 }

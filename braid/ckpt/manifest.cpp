@@ -128,6 +128,7 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
     manifest.info.data.push_back({mark.at("name").get<std::string>(), count_in(mark, "documents", path),
                                   count_in(mark, "bytes", path), digest_in(mark, path)});
   }
+  manifest.version = version;
   static_cast<ManifestParts&>(manifest) = parts_from(json, path);
   require_covered(manifest, path);
   return manifest;
@@ -224,6 +225,18 @@ Manifest read_manifest(const std::string& directory) {
 }
 
 std::string temporary_name(const std::string& directory) { return without_last_slash(directory) + ".tmp"; }
+
+// A user's folder "model.tmp.old" beside a checkpoint "model" is none of ours.
+bool is_temporary_name(std::string_view entry, const std::string& name) {
+  const std::string begin = temporary_name(name);
+  if (!entry.starts_with(begin)) return false;
+  const std::string_view own = entry.substr(begin.size());
+  if (own.empty()) return true;
+  const size_t dash = own.find('-');
+  return own[0] == '.' && dash != own.npos && dash > 1 && own.find_first_not_of("0123456789", 1) == dash &&
+         own.size() == dash + 9 && own.find_first_not_of("0123456789abcdef", dash + 1) == own.npos;
+}
+
 std::string aside_name(const std::string& directory) { return without_last_slash(directory) + ".old"; }
 
 }  // namespace braid

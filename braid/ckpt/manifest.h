@@ -48,6 +48,7 @@ struct ManifestParts {
 
 struct Manifest : ManifestParts {
   CheckpointInfo info;
+  int64_t version = 0;  // of the one that was read; what is written has kManifestVersion
 };
 
 // Versions 2 and 3 have whole tensors and one digest for each file, version 2 XXH64 alone, version 1 neither data nor
@@ -79,9 +80,10 @@ std::string found_directory(const std::string& directory);
 // Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.
 Manifest read_manifest(const std::string& directory);
 
-// Names beside a checkpoint's own: what is being written, under a name of each save's own that begins with
-// temporary_name(), a '.' behind it; and what is being replaced.
-std::string temporary_name(const std::string& directory);
+// Names beside a checkpoint's own: what is being written, step-8.tmp.<process>-<eight digits>, a name of each save's
+// own (before version 4 step-8.tmp); and what is being replaced.
+std::string temporary_name(const std::string& directory);  // without what is each save's own
+bool is_temporary_name(std::string_view entry, const std::string& name);
 std::string aside_name(const std::string& directory);
 
 }  // namespace braid

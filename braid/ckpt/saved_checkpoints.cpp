@@ -91,11 +91,8 @@ std::vector<std::string> half_written_checkpoints(const std::string& run) {
   std::vector<std::string> found;
   for (const std::string& name : entries_of(run)) {
     const std::string path = fs::path(run) / name;
-    const std::string suffix = temporary_name("");
-    const auto place = name.find(suffix);
-    const bool is_one = place != name.npos && checkpoint_step(name.substr(0, place)) &&
-                        (place + suffix.size() == name.size() || name[place + suffix.size()] == '.');
-    if (is_one && path_kind(path) == PathKind::Folder) found.push_back(path);
+    const std::string own = name.substr(0, name.find(temporary_name("")));
+    if (checkpoint_step(own) && is_temporary_name(name, own) && path_kind(path) == PathKind::Folder) found.push_back(path);
   }
   return found;
 }

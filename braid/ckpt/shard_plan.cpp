@@ -30,7 +30,7 @@ struct HeldBox {
 struct HeldTensor {
   TensorInfo info;
   int first_rank;             // that lists it
-  std::vector<size_t> boxes;  // of the inventory's
+  std::vector<size_t> boxes;  // of the inventory's, until neighbours are joined
 };
 
 uint64_t hash_of(size_t tensor, const Box& box) {
@@ -48,6 +48,13 @@ int64_t bytes_of_box(const TensorInfo& info, const Box& box) {
   return box.num_elements() * bytes_per_element(info.type);
 }
 
+// Whether `b` begins where `a` ends along dim 0, and is as wide.
+bool follows(const Box& a, const Box& b) {
+  if (a.begin.empty() || a.end[0] != b.begin[0]) return false;
+  const auto others = [](const Index& x, const Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
+  return others(a.begin, b.begin) && others(a.end, b.end);
+}
+
 // What ranks hold. Those with equal listings are a group, whose listing is read once.
 class Inventory {
  public:
@@ -60,6 +67,7 @@ class Inventory {
       if (is_new) add(unpacked_listing(listings[rank]), place->second);
     }
     for (const HeldTensor& tensor : tensors) check_covered(tensor);
+    join_neighbours();
   }
 
   std::vector<std::vector<int>> groups;  // ranks of each
@@ -72,8 +80,9 @@ class Inventory {
     for (auto& [info, held] : listing) {
       const auto [place, is_new] = by_name_.try_emplace(info.name, tensors.size());
       if (is_new) tensors.push_back({info, rank, {}});
-      check(tensors[place->second].info == info,
-            cat("tensor ", info.name, " has one shape and type on all ranks; rank ", rank, " differs"));
+      if (tensors[place->second].info != info) {
+        check(false, cat("tensor ", info.name, " has one shape and type on all ranks; rank ", rank, " differs"));
+      }
       for (Box& box : held) add_box(place->second, std::move(box), group);
     }
   }
@@ -95,6 +104,25 @@ class Inventory {
     if (cover_once(held, tensor.info.shape)) return;
     check(are_disjoint(held), cat("tensor ", tensor.info.name, ": boxes of ranks are equal or disjoint"));
     check(false, cat("tensor ", tensor.info.name, " is covered by the boxes that ranks hold"));
+  }
+
+  // Parts that the same ranks hold, one behind another, are better written as one: all of a fused matrix has its name.
+  void join_neighbours() {
+    std::vector<HeldBox> joined;
+    for (HeldTensor& tensor : tensors) {
+      std::sort(tensor.boxes.begin(), tensor.boxes.end(),
+                [&](size_t a, size_t b) { return boxes[a].box.begin < boxes[b].box.begin; });
+      const size_t first = joined.size();
+      for (const size_t i : tensor.boxes) {
+        HeldBox& box = boxes[i];
+        if (joined.size() > first && joined.back().groups == box.groups && follows(joined.back().box, box.box)) {
+          joined.back().box.end[0] = box.box.end[0];
+        } else {
+          joined.push_back(std::move(box));
+        }
+      }
+    }
+    boxes = std::move(joined);
   }
 
   std::unordered_map<std::string, size_t> by_name_;
@@ -167,13 +195,6 @@ class Sharing {
   int64_t most_ = 0;            // bytes of a shared box that is not cut
 };
 
-bool are_neighbours(const Written& a, const Written& b) {
-  if (a.writer != b.writer || a.tensor != b.tensor || a.box.begin.empty() || a.box.end[0] != b.box.begin[0])
-    return false;
-  const auto others = [](const Index& x, const Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
-  return others(a.box.begin, b.box.begin) && others(a.box.end, b.box.end);
-}
-
 // A tensor of one writer becomes one box; of several, those that are neighbours become one.
 std::vector<Written> put_together(std::vector<Written> boxes, const std::vector<TensorInfo>& tensors) {
   std::vector<int> writers(tensors.size(), kNobody);
@@ -190,7 +211,8 @@ std::vector<Written> put_together(std::vector<Written> boxes, const std::vector<
     if (whole && !together.empty() && together.back().tensor == box.tensor) continue;
     if (whole) {
       box.box = {Index(tensors[box.tensor].shape.size(), 0), tensors[box.tensor].shape};
-    } else if (!together.empty() && are_neighbours(together.back(), box)) {
+    } else if (!together.empty() && together.back().writer == box.writer && together.back().tensor == box.tensor &&
+               follows(together.back().box, box.box)) {
       together.back().box.end[0] = box.box.end[0];
       continue;
     }
@@ -216,8 +238,7 @@ ShardFile laid_out_file(std::string name, const std::vector<PlannedBox>& boxes) 
   for (const PlannedBox& planned : boxes) {
     infos.push_back({stored_name(planned.tensor.name, planned.tensor.shape, planned.box), planned.tensor.type,
                      extents(planned.box)});
-    check(by_name.emplace(infos.back().name, &planned).second,
-          cat("no other tensor is called as a box of one: ", infos.back().name));
+    check(by_name.emplace(infos.back().name, &planned).second, "no tensor is called as a box of another");
   }
   file.entries = laid_out(std::move(infos));
   for (const TensorEntry& entry : file.entries) file.boxes.push_back(*by_name.at(entry.info.name));

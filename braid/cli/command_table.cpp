@@ -16,6 +16,16 @@ const Command& braid_commands() {
            "time training on this machine: how it scales with ranks",
            nullptr,
            {{"scaling", "steps at several counts of data ranks: table and plot", scaling_command}}},
+          {"ckpt",
+           "look into checkpoints, verify, compare and rewrite them",
+           nullptr,
+           {
+               {"inspect", "print what a checkpoint holds: tensors, files, tokenizer, data", ckpt_inspect_command},
+               {"verify", "compare every byte of a checkpoint with its manifest", ckpt_verify_command},
+               {"diff", "print what two checkpoints differ in", ckpt_diff_command},
+               {"reshard", "write a checkpoint anew in other files, such as one of whole tensors",
+                ckpt_reshard_command},
+           }},
 #endif
           {"data",
            "prepare text for training: learn a vocabulary, make token files",

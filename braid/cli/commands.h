@@ -30,7 +30,11 @@ int train_bpe_command(const Words& words);  // of braid data
 #ifdef BRAID_TORCH
 int train_command(const Words& words);
 int sample_command(const Words& words);
-int scaling_command(const Words& words);  // of braid bench
+int scaling_command(const Words& words);       // of braid bench
+int ckpt_inspect_command(const Words& words);  // of braid ckpt
+int ckpt_verify_command(const Words& words);   // of braid ckpt
+int ckpt_diff_command(const Words& words);     // of braid ckpt
+int ckpt_reshard_command(const Words& words);  // of braid ckpt
 #endif
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 #include "braid/cli/named_checkpoint.h"
 
 #include <filesystem>
+#include <iostream>
 
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
@@ -39,6 +40,11 @@ std::string named_checkpoint(const CheckpointName& name,
   }
   for (const std::string& fault : choice.passed_over) on_passed_over(fault);
   return choice.directory;
+}
+
+void tell_passed_over(const std::string& fault) {
+  constexpr size_t kMostOfFault = 20'000;  // bytes shown
+  std::cerr << "braid: passed over " << printable(fault, kMostOfFault) << "\n";
 }
 
 }  // namespace braid

@@ -17,4 +17,11 @@ struct CheckpointName {
 std::string named_checkpoint(const CheckpointName& name,
                              const std::function<void(const std::string& fault)>& on_passed_over);
 
+// What commands say of an argument that names one.
+inline constexpr const char* kCheckpointMeaning =
+    "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest whole one in it";
+
+// For named_checkpoint(): says on standard error that a damaged one was passed over.
+void tell_passed_over(const std::string& fault);
+
 }  // namespace braid

@@ -28,8 +28,9 @@ class SavedCheckpoints : public ScratchFolder {
 TEST_F(SavedCheckpoints, AreListedByNumberAndOthersAreNone) {
   EXPECT_TRUE(saved_checkpoints(path("nowhere")).empty());
   for (const char* name : {"step-9", "step-10", "step-100"}) save(name);
-  for (const char* name : {"step-07", "step-", "step-x", "step--1", "step-5x", "step-9.tmp", "step-9.tmp.17-0a",
-                           "step-9.tmpx", "step-11.undone", "step-12.undone-x"}) {
+  for (const char* name :
+       {"step-07", "step-", "step-x", "step--1", "step-5x", "step-9.tmp", "step-9.tmp.17-0a5bc2f1", "step-9.tmpx",
+        "step-9.tmp.old", "step-9.tmp.17-0a5bc2f", "step-11.undone", "step-12.undone-x"}) {
     std::filesystem::create_directory(path(name));
     write(path(std::string(name) + "/manifest.json"), "{}");
   }
@@ -39,7 +40,7 @@ TEST_F(SavedCheckpoints, AreListedByNumberAndOthersAreNone) {
   std::filesystem::rename(path("step-10"), path(aside_name("step-10")));
   EXPECT_EQ(steps(), (std::vector<int64_t>{100, 10, 9})) << "set aside by a save that was stopped";
   EXPECT_EQ(half_written_checkpoints(folder_),
-            (std::vector<std::string>{path("step-9.tmp"), path("step-9.tmp.17-0a")}));
+            (std::vector<std::string>{path("step-9.tmp"), path("step-9.tmp.17-0a5bc2f1")}));
   EXPECT_EQ(undone_checkpoints(folder_), std::vector<std::string>{path("step-11.undone")});
 }
 

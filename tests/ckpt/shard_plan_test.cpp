@@ -141,6 +141,14 @@ TEST(ShardPlan, NeighboursOfOneWriterAreOneBox) {
   EXPECT_EQ(plan.boxes[1].box, (Box{{6, 0}, {12, 4}}));
 }
 
+TEST(ShardPlan, AFusedMatrixThatReplicasHoldStaysWhole) {
+  const ListedTensor fused{{"qkv", ElementType::F32, {6, 4}}, {{{0, 0}, {2, 4}}, {{4, 0}, {6, 4}}, {{2, 0}, {4, 4}}}};
+  const WorldPlan plan = plan_world({packed({fused}), packed({fused, rows("w", 6, 0, 6)})});
+  ASSERT_EQ(plan.boxes.size(), 2u);
+  EXPECT_EQ(plan.boxes[0].box, (Box{{0, 0}, {6, 4}}));
+  EXPECT_EQ(plan.boxes[0].writer, 0);
+}
+
 TEST(ShardPlan, WrongListingsAreNamed) {
   const auto has = [](const Listings& listings, const char* words) {
     EXPECT_NE(error_of(listings).find(words), std::string::npos) << error_of(listings);

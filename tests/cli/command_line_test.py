@@ -25,7 +25,7 @@ def commands():
 def leaves():
     """Every command that runs, as its words."""
     for name in commands():
-        inner = re.findall(r"^  ([\w-]+) ", printed(name, "--help"), re.M) if name in ("data", "bench") else []
+        inner = re.findall(r"^  ([\w-]+) ", printed(name, "--help"), re.M) if name in ("data", "bench", "ckpt") else []
         yield from ([name, word] for word in inner) if inner else [[name]]
 
 

@@ -1,0 +1,63 @@
+// A save whose rows come from a checkpoint.
+#include "braid/ckpt/rewrite.h"
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/ckpt/checkpoint_reader.h"
+#include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/shard_plan.h"
+#include "braid/ckpt/shard_writer.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;
+constexpr int64_t kBytesOfManifest = 1 << 20;
+
+std::vector<ListedTensor> listed_in(const Manifest& manifest, RewriteRequest::Tensors which) {
+  std::vector<ListedTensor> listing;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (which == RewriteRequest::Tensors::Weights && name.find('/') != name.npos) continue;
+    ListedTensor item{{name, tensor.type, tensor.shape}, {}};
+    const Box whole{Index(tensor.shape.size(), 0), tensor.shape};
+    if (!whole.empty()) item.boxes.push_back(whole);
+    listing.push_back(std::move(item));
+  }
+  return listing;
+}
+
+std::map<std::string, std::string> tokenizer_files_in(const CheckpointReader& reader) {
+  std::map<std::string, std::string> files;
+  for (const auto& [name, said] : reader.manifest().files) {
+    if (holds_tensors(name)) continue;
+    files[name] = CheckedFile(reader.folder() + "/" + name).content(kMaxTokenizerBytes);
+  }
+  return files;
+}
+
+}  // namespace
+
+void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
+  if (files.exists(request.to)) throw IoError(request.to, -1, "is there already");
+  CheckpointReader reader(request.from);
+  reader.verify();
+  const std::string listing = packed(listed_in(reader.manifest(), request.tensors));
+  const WorldPlan plan = plan_world(std::vector<std::string>(static_cast<size_t>(request.ranks), listing));
+  const BoxRows rows = [&](const PlannedBox& planned, int64_t begin, int64_t end) {
+    Box box = planned.box;
+    if (!box.begin.empty()) {
+      box.end[0] = box.begin[0] + end;
+      box.begin[0] += begin;
+    }
+    return reader.read(planned.tensor.name, box);
+  };
+  CheckpointWriter writer(request.to, plan.bytes + kBytesOfManifest, files);
+  Manifest manifest;
+  manifest.info = reader.manifest().info;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    manifest.add(write_shard(writer.folder(), shard_of(plan, rank), rows, files));
+  }
+  writer.publish(std::move(manifest), tokenizer_files_in(reader));
+}
+
+}  // namespace braid
