@@ -102,6 +102,17 @@ class DataParallel {
   // parameters, and afterwards each has its own again. They must not be written in place; with sync.zero = 3 this is
   // where torch::load can load others. Collective.
   void with_whole_parameters(const std::function<void()>& body);
+  // Between steps: parameters, buffers, the states of `optimizer` (torch's Adam, AdamW or SGD over parameters()) and
+  // the number of steps, as a checkpoint (docs/checkpoint_format.md) whose tensors have torch's names, and back. Any
+  // number of ranks, sharded in any way, loads what any other has saved, bit for bit; masks of KeyedDropout go on with
+  // the step. Rates of the optimizer are the program's. Throws ConfigError where sync is neither sums nor ZeRO, and as
+  // save_checkpoint() and load_checkpoint(). Collective.
+  void save(const std::string& directory, torch::optim::Optimizer& optimizer);
+  void load(const std::string& directory, torch::optim::Optimizer& optimizer);
+  // The model that with_whole_parameters() shows, as one safetensors file that plain torch reads
+  // (safetensors.torch.load_file), with torch's names of parameters and buffers; rank 0 writes. Throws the same IoError
+  // on all ranks, with what was at `path` before in its place. Collective.
+  void export_weights(const std::string& path);
   // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;
 

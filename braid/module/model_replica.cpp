@@ -132,6 +132,13 @@ void ModelReplica::updated() {
   begin_step();
 }
 
+void ModelReplica::go_on_after(int64_t steps) {
+  const c10::AutoGradMode no_grad(false);
+  synced_->modules().note_update();
+  num_steps_ = steps;
+  begin_step();
+}
+
 void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
   replication().meet();
   std::optional<MeanOfReplicas> mean;

@@ -35,6 +35,10 @@ class ModelReplica {
   // apart, the mean of all. Collective.
   void with_whole_parameters(const std::function<void()>& body);
 
+  // Between steps, after values were written into the parameters: `steps` have been done.
+  void go_on_after(int64_t steps);
+  int64_t num_steps() const { return num_steps_; }
+  const LayerList& layers() const { return layers_; }
   bool sends() const { return kind_ == Backward::Last; }  // the last backward of this step has run
   const SyncedModules& synced() const { return *synced_; }
   Replication& replication() const { return synced_->replication(); }
