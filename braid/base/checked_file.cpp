@@ -55,10 +55,6 @@ void CheckedFile::read(int64_t offset, std::span<std::byte> out) const {
   }
 }
 
-void CheckedFile::expect(int64_t offset, int64_t bytes) const {
-  ::posix_fadvise(fd_, offset, bytes, POSIX_FADV_WILLNEED);  // advice: without it reading is slower, and no worse
-}
-
 std::string CheckedFile::content(int64_t limit) const {
   if (bytes_ > limit) throw IoError(path_, limit, cat("has ", bytes_, " bytes; at most ", limit, " are read"));
   std::string text(static_cast<size_t>(bytes_), '\0');

@@ -27,8 +27,6 @@ class CheckedFile {
   int descriptor() const { return fd_; }
   // Fills `out` from byte `offset` on. Throws IoError naming the first byte that is not there.
   void read(int64_t offset, std::span<std::byte> out) const;
-  // These bytes will be read soon: the system may begin to fetch them.
-  void expect(int64_t offset, int64_t bytes) const;
   // All of it. Throws IoError when it is larger than `limit` bytes.
   std::string content(int64_t limit) const;
 

@@ -7,12 +7,12 @@
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/parallel_reads.h"
 
 namespace braid {
 namespace {
 
 constexpr int64_t kReadBytes = 4 << 20;
-constexpr int64_t kBlocksAhead = 4;
 
 void check_size(const CheckedFile& file, int64_t expected) {
   const int64_t bytes = file.bytes();
@@ -23,19 +23,17 @@ void check_size(const CheckedFile& file, int64_t expected) {
 // The digest of bytes begin .. end of the file.
 NamedDigest hashed(const CheckedFile& file, int64_t begin, int64_t end, DigestKind kind) {
   Digest digest(kind);
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kReadBytes, end - begin)));
+  const auto chunk =
+      std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(std::min(kReadBytes, end - begin)));
   for (int64_t at = begin; at < end; at += kReadBytes) {
-    const auto part = std::span(chunk).first(static_cast<size_t>(std::min(kReadBytes, end - at)));
-    if (end - at > kReadBytes) file.expect(at + kReadBytes, std::min(kReadBytes, end - at - kReadBytes));
+    const std::span<std::byte> part(chunk.get(), static_cast<size_t>(std::min(kReadBytes, end - at)));
     file.read(at, part);
     digest.add(part);
   }
   return digest.named();
 }
 
-// While a block is digested the disk fetches those behind it: it gives little when it is asked for little.
 bool is_as_said(const CheckedFile& file, const ManifestFile& said, int64_t block) {
-  if (block % kBlocksAhead == 0) file.expect((block + 1) * said.block_bytes, 2 * kBlocksAhead * said.block_bytes);
   const int64_t begin = block * said.block_bytes, end = std::min(said.bytes, begin + said.block_bytes);
   const NamedDigest& wanted = said.blocks[static_cast<size_t>(block)];
   return hashed(file, begin, end, wanted.kind) == wanted;
@@ -115,9 +113,11 @@ int64_t CheckpointFiles::begin_of(const std::string& tensor, const ManifestBox& 
 void CheckpointFiles::verify(const std::string& name, const std::set<int64_t>& blocks) {
   const ManifestFile& said = manifest_.files.at(name);
   const CheckedFile& file = open(name).file;
-  for (const int64_t block : blocks) {
+  const std::vector<int64_t> all(blocks.begin(), blocks.end());
+  read_in_parallel(std::ssize(all), [&](int64_t number) {
+    const int64_t block = all[static_cast<size_t>(number)];
     if (!is_as_said(file, said, block)) throw_changed(name, block);
-  }
+  });
 }
 
 void CheckpointFiles::verify(const std::string& name) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "braid/ckpt/parallel_reads.h"
 #include "braid/ckpt/tensor_bytes.h"
 
 namespace braid {
@@ -49,12 +50,38 @@ void CheckpointReader::verify(const std::vector<PlacedTensor>& tensors) {
   for (const auto& [file, touched] : blocks) files_.verify(file, touched);
 }
 
+// Copies whose bytes go straight into their target are for any thread; the others compute with tensors, which is this
+// thread's business.
 void CheckpointReader::fill(const std::vector<PlacedTensor>& tensors) {
-  for (const BoxCopy& copy : plan_reshard(manifest_, tensors)) fill(tensors[copy.target], copy);
+  const std::vector<BoxCopy> copies = plan_reshard(manifest_, tensors);
+  std::vector<const BoxCopy*> straight;
+  for (const BoxCopy& copy : copies) {
+    files_.open(copy.from->file);
+    if (goes_straight(tensors[copy.target], copy)) {
+      straight.push_back(&copy);
+    } else {
+      fill(tensors[copy.target], copy);
+    }
+  }
+  read_in_parallel(std::ssize(straight), [&](int64_t number) {
+    const BoxCopy& copy = *straight[static_cast<size_t>(number)];
+    const PlacedTensor& tensor = tensors[copy.target];
+    const StoredRows rows = rows_read(copy, type_of(tensor));
+    const int64_t begin = files_.begin_of(tensor.name, *copy.from) + rows.begin * rows.bytes;
+    files_.open(copy.from->file).file.read(begin, bytes_of(part_of(tensor.local, copy.piece)));
+  });
 }
 
-// In chunks of bounded size, of which what is wanted is kept; straight into the target where it wants all of them one
-// after another.
+// Whether it wants all of its rows, one after another.
+bool CheckpointReader::goes_straight(const PlacedTensor& tensor, const BoxCopy& copy) const {
+  const auto part = part_of(tensor.local, copy.piece);
+  const StoredRows rows = rows_read(copy, type_of(tensor));
+  Index shape = extents(copy.from->box);
+  if (!shape.empty()) shape[0] = rows.end - rows.begin;
+  return part.sizes().equals(shape) && part.is_contiguous() && part.is_cpu();
+}
+
+// In chunks of bounded size, of which what is wanted is kept.
 void CheckpointReader::fill(const PlacedTensor& tensor, const BoxCopy& copy) {
   const auto& [target, from, piece] = copy;
   const auto part = part_of(tensor.local, piece);
@@ -62,11 +89,6 @@ void CheckpointReader::fill(const PlacedTensor& tensor, const BoxCopy& copy) {
   const int64_t begin = files_.begin_of(tensor.name, *from);
   const CheckedFile& file = files_.open(from->file).file;
   Index shape = extents(from->box);
-  if (!shape.empty()) shape[0] = rows.end - rows.begin;
-  if (part.sizes().equals(shape) && part.is_contiguous() && part.is_cpu()) {
-    file.read(begin + rows.begin * rows.bytes, bytes_of(part));
-    return;
-  }
   const int64_t step = std::max<int64_t>(1, kChunkBytes / rows.bytes);
   for (int64_t row = rows.begin; row < rows.end; row += step) {
     const int64_t count = std::min(step, rows.end - row);

@@ -33,6 +33,7 @@ class CheckpointReader {
  private:
   ElementType type_of(const PlacedTensor& tensor) const { return manifest_.tensors.at(tensor.name).type; }
   void open_all(const std::vector<PlacedTensor>& tensors);
+  bool goes_straight(const PlacedTensor& tensor, const BoxCopy& copy) const;
   void fill(const PlacedTensor& tensor, const BoxCopy& copy);
 
   const std::string folder_;

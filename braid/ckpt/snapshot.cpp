@@ -1,12 +1,15 @@
 // Boxes one after another, each aligned.
 #include "braid/ckpt/snapshot.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "braid/base/errors.h"
 #include "braid/ckpt/manifest.h"
@@ -16,10 +19,32 @@ namespace braid {
 namespace {
 
 constexpr int64_t kAlign = 64;
+constexpr int64_t kGrainBytes = 1 << 20;  // of a copy, that are worth a thread
 
 int64_t place_bytes(const PlannedBox& planned) {
   const int64_t bytes = planned.box.num_elements() * bytes_per_element(planned.tensor.type);
   return (bytes + kAlign - 1) / kAlign * kAlign;
+}
+
+struct Stretch {
+  std::span<std::byte> to;
+  std::span<const std::byte> from;
+};
+
+// In one parallel loop for all: threads are woken once.
+void copy_all(const std::vector<Stretch>& stretches) {
+  std::vector<int64_t> ends;
+  for (const Stretch& stretch : stretches) ends.push_back(std::ssize(stretch.to) + (ends.empty() ? 0 : ends.back()));
+  if (ends.empty()) return;
+  at::parallel_for(0, ends.back(), kGrainBytes, [&](int64_t begin, int64_t end) {
+    auto number = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+    for (; begin < end; ++number) {
+      const auto& [to, from] = stretches[number];
+      const int64_t first = begin - (ends[number] - std::ssize(to)), count = std::min(end, ends[number]) - begin;
+      std::memcpy(to.data() + first, from.data() + first, static_cast<size_t>(count));
+      begin += count;
+    }
+  });
 }
 
 }  // namespace
@@ -53,13 +78,22 @@ at::Tensor Snapshot::values(const PlannedBox& planned) const {
 
 void Snapshot::take(const std::vector<PlacedTensor>& tensors) {
   const BoxRows live = rows_of(tensors);
+  std::vector<Stretch> stretches;
+  std::vector<at::Tensor> kept;  // what stretches point into
   for (const ShardFile& file : shard_.files) {
     for (const PlannedBox& planned : file.boxes) {
       if (planned.box.num_elements() == 0) continue;
       const int64_t rows = planned.box.begin.empty() ? 1 : planned.box.end[0] - planned.box.begin[0];
-      values(planned).copy_(live(planned, 0, rows));
+      const at::Tensor to = values(planned), from = live(planned, 0, rows);
+      if (from.is_cpu() && from.is_contiguous()) {
+        stretches.push_back({braid::bytes_of(to), braid::bytes_of(from)});
+        kept.push_back(from);
+      } else {
+        to.copy_(from);
+      }
     }
   }
+  copy_all(stretches);
 }
 
 // A sum is not finite where a value is not; one that overflows by itself is looked at closely.

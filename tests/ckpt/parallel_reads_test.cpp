@@ -1,0 +1,38 @@
+// Every number once, and the lowest failure whoever comes first.
+#include "braid/ckpt/parallel_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::parallel_reads_test {
+namespace {
+
+TEST(ParallelReads, EveryNumberIsReadOnce) {
+  for (const int64_t count : {0, 1, 3, 1000}) {
+    std::vector<std::atomic<int>> reads(static_cast<size_t>(count));
+    read_in_parallel(count, [&](int64_t number) { ++reads[static_cast<size_t>(number)]; });
+    for (const auto& times : reads) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(ParallelReads, TheLowestThatFailsIsThrown) {
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    const auto read = [](int64_t number) {
+      if (number >= 20 && number % 3 == 0) throw IoError(cat("block ", number), -1, "is damaged");
+    };
+    try {
+      read_in_parallel(200, read);
+      FAIL() << "nothing was thrown";
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.path(), "block 21");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::parallel_reads_test
