@@ -45,7 +45,7 @@ ConfigError::ConfigError(std::vector<Problem> problems)
 CommError::CommError(CommFailure failure) : std::runtime_error(sentence(failure)), failure_(std::move(failure)) {}
 
 IoError::IoError(std::string path, int64_t offset, std::string why)
-    : std::runtime_error(sentence(path, offset, why)), path_(std::move(path)), offset_(offset) {}
+    : std::runtime_error(sentence(path, offset, why)), path_(std::move(path)), offset_(offset), why_(std::move(why)) {}
 
 RunError::RunError(const std::string& why) : std::runtime_error(wording(why)) {}
 

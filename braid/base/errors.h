@@ -61,10 +61,12 @@ class IoError : public std::runtime_error {
   IoError(std::string path, int64_t offset, std::string why);
   const std::string& path() const { return path_; }
   int64_t offset() const { return offset_; }
+  const std::string& why() const { return why_; }
 
  private:
   std::string path_;
   int64_t offset_;
+  std::string why_;
 };
 
 // The world failed: training went where it cannot go on (a loss that is not finite). Nothing of it is published. Exit

@@ -18,7 +18,10 @@ constexpr int64_t kChunkBytes = 16 << 20;
 }  // namespace
 
 CheckpointReader::CheckpointReader(const std::string& directory)
-    : folder_(found_directory(directory)), manifest_(read_manifest(folder_)), files_(folder_, manifest_) {}
+    : reading_(directory),
+      folder_(found_directory(directory)),
+      manifest_(read_manifest(folder_)),
+      files_(folder_, manifest_) {}
 
 void CheckpointReader::verify() {
   for (const auto& [name, said] : manifest_.files) files_.verify(name);

@@ -7,13 +7,15 @@
 #include <vector>
 
 #include "braid/ckpt/checkpoint_files.h"
+#include "braid/ckpt/reading.h"
 #include "braid/ckpt/reshard.h"
 
 namespace braid {
 
 class CheckpointReader {
  public:
-  // Reads the manifest. Throws IoError when there is none, or it is not as the format demands.
+  // Reads the manifest, and holds what CheckpointReading holds. Throws IoError when there is none, or it is not as the
+  // format demands.
   explicit CheckpointReader(const std::string& directory);
   CheckpointReader(const CheckpointReader&) = delete;
 
@@ -36,6 +38,7 @@ class CheckpointReader {
   bool goes_straight(const PlacedTensor& tensor, const BoxCopy& copy) const;
   void fill(const PlacedTensor& tensor, const BoxCopy& copy);
 
+  const CheckpointReading reading_;
   const std::string folder_;
   const Manifest manifest_;
   CheckpointFiles files_;

@@ -189,8 +189,14 @@ std::string packed(const ManifestParts& parts) {
 ManifestParts unpacked_parts(std::string_view text) {
   const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   check(!json.is_discarded(), "parts of a manifest travel whole");
-  return parts_from(json, "parts of a manifest");
+  try {
+    return parts_from(json, "parts of a manifest");
+  } catch (const std::exception& error) {
+    throw InternalError(cat("parts of a manifest travel unchanged: ", error.what()));
+  }
 }
+
+bool is_weight(const std::string& tensor) { return tensor.find('/') == tensor.npos; }
 
 Index extents(const Box& box) {
   Index shape;

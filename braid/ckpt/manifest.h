@@ -58,6 +58,9 @@ inline constexpr int kManifestVersion = 4;
 // Whether a file of a checkpoint is a safetensors file; the others are the tokenizer's.
 bool holds_tensors(const std::string& file_name);
 
+// Whether a tensor is a weight; the others' names have a "/": states of the optimizer, and what replicas keep.
+bool is_weight(const std::string& tensor);
+
 // What a box of a tensor is called in its file: as the tensor when it is all of it, else "wte.weight[0:128,0:384]".
 std::string stored_name(const std::string& tensor, const Index& shape, const Box& box);
 Index extents(const Box& box);

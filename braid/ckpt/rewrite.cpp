@@ -5,6 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/ckpt/shard_plan.h"
 #include "braid/ckpt/shard_writer.h"
 
@@ -17,7 +18,7 @@ constexpr int64_t kBytesOfManifest = 1 << 20;
 std::vector<ListedTensor> listed_in(const Manifest& manifest, RewriteRequest::Tensors which) {
   std::vector<ListedTensor> listing;
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (which == RewriteRequest::Tensors::Weights && name.find('/') != name.npos) continue;
+    if (which == RewriteRequest::Tensors::Weights && !is_weight(name)) continue;
     ListedTensor item{{name, tensor.type, tensor.shape}, {}};
     const Box whole{Index(tensor.shape.size(), 0), tensor.shape};
     if (!whole.empty()) item.boxes.push_back(whole);

@@ -24,8 +24,7 @@ std::string fault_of(const std::function<void()>& step) {
   try {
     step();
   } catch (const IoError& error) {
-    const std::string before = IoError(error.path(), -1, "").what();  // what() is that, and why
-    const Json fault = {error.path(), std::string(error.what()).substr(before.size())};
+    const Json fault = {error.path(), error.why()};
     return fault.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   return {};

@@ -229,8 +229,6 @@ std::string file_name(const std::string& kind, size_t number, size_t count) {
   return cat(kind, count > 1 ? cat("-", digits(number), "-of-", digits(count)) : "", ".safetensors");
 }
 
-bool is_optimizers(const std::string& name) { return name.find('/') != name.npos; }
-
 ShardFile laid_out_file(std::string name, const std::vector<PlannedBox>& boxes) {
   ShardFile file{std::move(name), {}, {}};
   std::vector<TensorInfo> infos;
@@ -254,7 +252,7 @@ WorldPlan plan_world(const std::vector<std::string>& listings, int64_t shared_by
   std::iota(order.begin(), order.end(), size_t{0});
   const auto name = [&](size_t t) -> const std::string& { return held.tensors[t].info.name; };
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return name(a) < name(b); });
-  WorldPlan plan{static_cast<int>(listings.size()), {}, {}, sharing.bytes};
+  WorldPlan plan{{}, {}, sharing.bytes};
   for (size_t i = 0; i < order.size(); ++i) {
     place[order[i]] = i;
     plan.tensors.push_back(held.tensors[order[i]].info);
@@ -269,7 +267,7 @@ Shard shard_of(const WorldPlan& plan, int rank) {
   std::map<std::string, std::vector<int>> writers{{"model", {}}, {"optimizer", {}}};
   for (const Written& box : plan.boxes) {
     const TensorInfo& tensor = plan.tensors[box.tensor];
-    const std::string kind = is_optimizers(tensor.name) ? "optimizer" : "model";
+    const std::string kind = is_weight(tensor.name) ? "model" : "optimizer";
     auto& known = writers[kind];
     if (known.empty() || known.back() != box.writer) known.push_back(box.writer);
     if (box.writer == rank) own[kind].push_back({tensor, box.box});

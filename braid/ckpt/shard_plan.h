@@ -37,7 +37,6 @@ struct WorldPlan {
     int writer;
     bool operator==(const Written&) const = default;
   };
-  int ranks = 1;
   std::vector<TensorInfo> tensors;  // by name
   std::vector<Written> boxes;       // by writer, tensor and place; disjoint, they cover every tensor
   int64_t bytes = 0;                // of all tensors

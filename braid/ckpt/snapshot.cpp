@@ -101,7 +101,7 @@ std::string Snapshot::weight_not_finite() const {
   const c10::AutoGradMode no_grad(false);
   for (const ShardFile& file : shard_.files) {
     for (const PlannedBox& planned : file.boxes) {
-      if (planned.tensor.name.find('/') != std::string::npos) continue;
+      if (!is_weight(planned.tensor.name)) continue;
       const at::Tensor own = values(planned);
       if (!own.is_floating_point() || std::isfinite(own.sum().item<double>())) continue;
       if (!own.isfinite().all().item<bool>()) return planned.tensor.name;

@@ -7,6 +7,7 @@
 
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint_reader.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/named_checkpoint.h"
 #include "braid/train/resume.h"
@@ -25,7 +26,7 @@ struct CheckpointSummary {
 CheckpointSummary summary_of(const Manifest& manifest) {
   CheckpointSummary summary;
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (name.find('/') == name.npos) summary.parameters += num_elements(tensor.shape);
+    if (is_weight(name)) summary.parameters += num_elements(tensor.shape);
   }
   size_t models = 0, optimizers = 0;
   for (const auto& [name, file] : manifest.files) {

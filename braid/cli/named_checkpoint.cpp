@@ -35,7 +35,9 @@ std::string named_checkpoint(const CheckpointName& name,
   if (choice.directory.empty()) {
     const std::string found = path_kind(name.path) == PathKind::Nothing ? " does not exist" : " holds none";
     const std::string faults = choice.passed_over.empty() ? "" : ": " + joined(choice.passed_over, "; ");
-    throw ConfigError({{name.option, name.value, cat("must find a whole checkpoint; ", name.path, found, faults),
+    const bool is_model = path_kind(name.path + "/config.json") != PathKind::Nothing;
+    const char* const hint = is_model ? "; braid ckpt from-hf makes one of a Hugging Face directory" : "";
+    throw ConfigError({{name.option, name.value, cat("must find a whole checkpoint; ", name.path, found, faults, hint),
                         newest_beside(name.path)}});
   }
   for (const std::string& fault : choice.passed_over) on_passed_over(fault);

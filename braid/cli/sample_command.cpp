@@ -103,6 +103,11 @@ void tell(const GenerationSpeed& speed) {
 
 void show_texts(const std::string& directory, SampleRequest& request) {
   const std::vector<std::string> prompts = read_prompts(request.prompts);
+  if (prompts.size() > static_cast<size_t>(kMost / request.options.num_samples)) {
+    throw ConfigError(
+        {{"--num-samples", cat(request.options.num_samples),
+          cat("must be such that there are at most ", kMost, " texts of ", prompts.size(), " prompts"), ""}});
+  }
   request.options.ranks = saved_ranks(directory);
   SamplePrinter printer(prompts, request.options.num_samples, request.form);
   const Generation made = generate_all(directory, prompts, request.options, printer.listener());

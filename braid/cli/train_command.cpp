@@ -105,10 +105,8 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
 }
 
 int ended_by_signal(int signal, const RunEnd& end, const Invocation& request, RunPrinter& printer) {
-  std::vector<std::string> overrides = request.overrides;
-  if (!end.spec.train.init.empty()) overrides.push_back("train.init=");  // a run that goes on has its weights
   const std::string command =
-      end.interrupted ? resume_command(program_invocation_name, request.path, overrides, end.checkpoint) : "";
+      end.interrupted ? resume_command(program_invocation_name, request.path, request.overrides, end.checkpoint) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }

@@ -16,12 +16,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// IoError keeps its reason only as the end of what it says.
-std::string reason_of(const IoError& error) {
-  const std::string before = IoError(error.path(), error.offset(), "").what();
-  return std::string(error.what()).substr(before.size());
-}
-
 Texts texts_of_current() {
   try {
     throw;
@@ -35,7 +29,7 @@ Texts texts_of_current() {
     const CommFailure& failure = error.failure();
     return {"CommError", failure.op, cat(failure.rank), exact(failure.elapsed_seconds), failure.why};
   } catch (const IoError& error) {
-    return {"IoError", error.path(), cat(error.offset()), reason_of(error)};
+    return {"IoError", error.path(), cat(error.offset()), error.why()};
   } catch (const RunError& error) {
     return {"RunError", error.what()};
   } catch (const InternalError& error) {

@@ -177,6 +177,14 @@ void DataParallel::save(const std::string& directory, torch::optim::Optimizer& o
 void DataParallel::load(const std::string& directory, torch::optim::Optimizer& optimizer) {
   refuse_other_ways(state_->options.sync);
   const CheckpointReading reading(directory);
+  std::string fault;  // rank 0's look at every byte, so that all ranks load or none
+  try {
+    if (state_->world.rank() == 0) verify_checkpoint(directory);
+  } catch (const IoError& error) {
+    fault = error.what();
+  }
+  fault = text_of_rank_0(fault, at::kCPU, state_->world);
+  if (!fault.empty()) throw IoError(directory, -1, cat("is not whole: ", fault));
   const CheckpointInfo info = read_checkpoint_info(directory);
   ModuleCheckpoint(state_->replica.layers(), state_->replica.synced(), optimizer).load(directory);
   state_->replica.go_on_after(info.step);
@@ -190,11 +198,15 @@ void DataParallel::export_weights(const std::string& path) {
     try {
       write_weights(path, state_->replica.layers());
     } catch (const IoError& error) {
-      fault = std::string(error.what()).substr(std::string(IoError(error.path(), -1, "").what()).size());
+      fault = error.why();
     }
   });
   fault = text_of_rank_0(fault, at::kCPU, state_->world);
   if (!fault.empty()) throw IoError(path, -1, fault);
+}
+
+void DataParallel::import_weights(const std::string& path) {
+  with_whole_parameters([&] { read_weights(path, state_->replica.layers()); });
 }
 
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }

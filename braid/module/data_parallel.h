@@ -113,6 +113,9 @@ class DataParallel {
   // (safetensors.torch.load_file), with torch's names of parameters and buffers; rank 0 writes. Throws the same IoError
   // on all ranks, with what was at `path` before in its place. Collective.
   void export_weights(const std::string& path);
+  // The other way: every rank reads the file, which has each parameter and buffer in its shape and type and nothing
+  // else. Before anything changes, throws ConfigError with every difference, and IoError. Collective.
+  void import_weights(const std::string& path);
   // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;
 

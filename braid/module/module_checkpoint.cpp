@@ -1,6 +1,7 @@
 // Names by identity of tensors; states by their kind.
 #include "braid/module/module_checkpoint.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -8,6 +9,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -17,9 +19,12 @@
 #include <span>
 #include <utility>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
+#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/checkpoint_files.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/safetensors.h"
 #include "braid/ckpt/tensor_bytes.h"
@@ -89,6 +94,17 @@ std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimiz
 
 constexpr const char* kSteps = "step";
 
+std::map<std::string, at::Tensor> weights_by_name(const LayerList& layers) {
+  std::map<std::string, at::Tensor> all;
+  for (const NamedTensor& named : named_parameters(layers)) all[named.name] = named.tensor;
+  for (const NamedTensor& named : named_buffers(layers)) all[named.name] = named.tensor;
+  return all;
+}
+
+TensorInfo info_of(const std::string& name, const at::Tensor& tensor) {
+  return {name, element_type(tensor.scalar_type()), shape_of(tensor)};
+}
+
 }  // namespace
 
 std::vector<NamedTensor> named_parameters(const LayerList& layers) {
@@ -115,27 +131,55 @@ std::vector<NamedTensor> named_buffers(const LayerList& layers) {
 }
 
 void write_weights(const std::string& path, const LayerList& layers) {
-  std::vector<NamedTensor> all = named_parameters(layers);
-  for (NamedTensor& buffer : named_buffers(layers)) all.push_back(std::move(buffer));
-  std::map<std::string, at::Tensor> by_name;
+  const std::map<std::string, at::Tensor> by_name = weights_by_name(layers);
   std::vector<TensorInfo> infos;
-  for (const auto& [name, tensor] : all) {
-    by_name[name] = tensor;
-    infos.push_back({name, element_type(tensor.scalar_type()), shape_of(tensor)});
-  }
+  for (const auto& [name, tensor] : by_name) infos.push_back(info_of(name, tensor));
   const std::vector<TensorEntry> entries = laid_out(std::move(infos));
   PosixFileSystem files;
-  const std::string temporary = path + ".tmp", header = header_bytes(entries, {{"format", "pt"}});
-  files.remove_all(temporary);
+  const std::string temporary = cat(path, ".tmp.", ::getpid()), header = header_bytes(entries, {{"format", "pt"}});
   const auto file = files.create(temporary);
-  file->append(std::as_bytes(std::span(header)));
-  for (const TensorEntry& entry : entries) {
-    const at::Tensor values = by_name.at(entry.info.name).detach().cpu().contiguous();
-    file->append(bytes_of(values));
+  try {
+    file->append(std::as_bytes(std::span(header)));
+    for (const TensorEntry& entry : entries) {
+      const at::Tensor values = by_name.at(entry.info.name).detach().cpu().contiguous();
+      file->append(bytes_of(values));
+    }
+    file->sync();
+    file->close();
+    files.replace(temporary, path);
+    files.sync_directory(parent_folder(path));
+  } catch (const IoError&) {
+    ::unlink(temporary.c_str());
+    throw;
   }
-  file->sync();
-  file->close();
-  files.replace(temporary, path);
+}
+
+void read_weights(const std::string& path, const LayerList& layers) {
+  const c10::AutoGradMode no_grad(false);
+  const CheckedFile file(path, Links::Followed);
+  const SafetensorsHeader header = read_header(file);
+  std::map<std::string, at::Tensor> missing = weights_by_name(layers), all = missing;
+  std::vector<Problem> problems;
+  for (const TensorEntry& entry : header.tensors) {
+    const auto found = missing.find(entry.info.name);
+    if (found == missing.end()) {
+      problems.push_back({entry.info.name, "", cat("is in ", path, " and not in the model"), ""});
+      continue;
+    }
+    const TensorInfo own = info_of(found->first, found->second);
+    if (entry.info != own)
+      problems.push_back({own.name, drawn(entry.info.type, entry.info.shape),
+                          cat("in ", path, "; the model has ", drawn(own.type, own.shape)), ""});
+    missing.erase(found);
+  }
+  for (const auto& [name, tensor] : missing) problems.push_back({name, "", cat("is not in ", path), ""});
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  for (const TensorEntry& entry : header.tensors) {
+    const at::Tensor values = at::empty(entry.info.shape, at::TensorOptions(scalar_type(entry.info.type)));
+    file.read(header.data_begin + entry.begin, bytes_of(values));
+    const at::Tensor& to = all.at(entry.info.name);
+    to.set_data(values.to(to.device()));  // as torch::load does, which replicas follow
+  }
 }
 
 ModuleCheckpoint::ModuleCheckpoint(const LayerList& layers, const SyncedModules& synced,

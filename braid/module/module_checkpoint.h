@@ -28,6 +28,9 @@ std::vector<NamedTensor> named_buffers(const LayerList& layers);
 // Writes parameters and buffers, which are whole, to a safetensors file with these names, one tensor after another, and
 // puts it in the place of `path` at one stroke. On one rank. Throws IoError.
 void write_weights(const std::string& path, const LayerList& layers);
+// Reads what write_weights(), or safetensors.torch.save_file, has written. Throws IoError, and ConfigError with every
+// tensor that is missing, too many, or of another shape or type, before anything changes.
+void read_weights(const std::string& path, const LayerList& layers);
 
 // The states of Adam, AdamW and SGD: "exp_avg/fc1.weight". Throws ConfigError for other optimizers.
 class ModuleCheckpoint {

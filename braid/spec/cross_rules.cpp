@@ -162,12 +162,6 @@ std::vector<CrossRule> train_rules() {
          return cat("must be \"cpu\" when there are several ranks (", num_ranks(at.spec.mesh),
                     "): as threads they would wait for each other on a device, as processes they have none");
        }},
-      {{"train.init", "train.resume"},
-       [](const View& at) { return at.spec.train.init.empty() || at.spec.train.resume.empty(); },
-       [](const View& at) {
-         return cat("must be empty when train.resume is given (", toml_text(at.spec.train.resume),
-                    "): a run that goes on has its weights");
-       }},
       {{"optimizer.warmup_steps", "optimizer.decay_steps", "optimizer.schedule", "train.steps"},
        [](const View& at) {
          const bool end_of_checkpoint = at.spec.optimizer.decay_steps == 0 && !at.spec.train.resume.empty();

@@ -168,6 +168,12 @@ ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {}); }
 ModelSpec mistral_model(const Keys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
   keys.take_size_or("sliding_window", 4096, model.window);
+  const Json* layers = keys.find("layer_types");
+  if (layers && layers->is_array() && model.window > 0) {
+    const auto sliding = std::count(layers->begin(), layers->end(), Json("sliding_attention"));
+    if (sliding == 0) model.window = 0;
+    if (sliding > 0 && sliding != model.layers) keys.refuse("layer_types", "must be the same of all layers");
+  }
   return model;
 }
 

@@ -9,7 +9,9 @@
 
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/ckpt/tensor_bytes.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/model_shape.h"
 #include "braid/train/resume.h"
@@ -91,6 +93,11 @@ ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Probl
   return {};
 }
 
+std::string chosen_initial_weights(const TrainSpec& train) {
+  if (train.init.empty() || !train.resume.empty()) return "";
+  return is_hf_directory(train.init) ? train.init : checkpoint_at(train.init);
+}
+
 std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
   const std::string& path = spec.train.init;
   if (path.empty()) return {};
@@ -117,11 +124,11 @@ void take_initial_weights(const RunSpec& spec, ParamStore& store) {
       read_into(each, each.local.scalar_type(), [&](const PlacedTensor& to) { source.read(to); });
     }
   } else {
-    const std::string directory = checkpoint_at(path);
-    const bool wide = spec_of_checkpoint(directory).train.dtype == DType::Float64;
+    CheckpointReader reader(checkpoint_at(path));
+    reader.verify(masters);
     for (const PlacedTensor& each : masters) {
-      read_into(each, wide ? at::kDouble : at::kFloat,
-                [&](const PlacedTensor& to) { load_checkpoint(directory, {to}); });
+      read_into(each, scalar_type(reader.manifest().tensors.at(each.name).type),
+                [&](const PlacedTensor& to) { reader.fill({to}); });
     }
   }
   store.round_masters();

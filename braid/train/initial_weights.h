@@ -15,6 +15,11 @@ namespace braid {
 // when there is none, or when it cannot be read. As ParseOptions wants it.
 ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);
 
+// What train.init stands for, chosen once for all ranks: a Hugging Face directory, a checkpoint, or the newest whole
+// one in the folder of a run, which may be about to write another. Empty where train.resume is given: a run that goes
+// on has its weights. Throws ConfigError when there is none.
+std::string chosen_initial_weights(const TrainSpec& train);
+
 // Without spec.train.init none. Every key of the model that is not as it has it: those that say which function of which
 // weights it is. A model with rotary positions may have another context. Throws ConfigError and IoError when the
 // weights cannot be had; every byte of a checkpoint is verified.

@@ -49,6 +49,7 @@ RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& 
       checkpoints_(start_, trainer, world, shared.observer) {}
 
 RunEnd RankLoop::run() {
+  checkpoints_.begin();
   if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
   if (trainer_.owes_evaluation && !evaluation_is_known()) evaluate();
   bool stops = false;

@@ -21,7 +21,7 @@ struct SharedByRanks {
   const std::vector<std::string>& choices;  // made before ranks start
   EvaluatedText& evaluated;                 // asked by rank 0 only
   RunObserver& observer;                    // hears rank 0 only
-  CheckpointReading& resumed;               // the checkpoint that the run goes on from
+  CheckpointReading& begun_with;            // the checkpoint that the run goes on from, or has its weights from
   const std::function<bool()>& stop_requested;
 };
 

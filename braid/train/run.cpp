@@ -77,13 +77,12 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   reset_memory_peak(world.rank());
   enter_device(spec);
   Trainer trainer(spec, shared.corpus, world);
-  if (!spec.train.resume.empty()) {
-    trainer.load(spec.train.resume);
-    world.barrier().wait_host();
-    if (world.rank() == 0) shared.resumed.end();
-  }
+  if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
+  RankLoop loop(shared, trainer, world);
+  world.barrier().wait_host();  // from here on what the run began with may go: it may be in the folder that is written
+  if (world.rank() == 0) shared.begun_with.end();
   if (world.rank() == 0) tell_of_start(shared, trainer.num_steps());
-  RunEnd end = RankLoop(shared, trainer, world).run();
+  RunEnd end = loop.run();
   return world.rank() == 0 ? std::move(end) : RunEnd();
 }
 
@@ -92,8 +91,10 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
 HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
 
 RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
-  CheckpointReading resumed(given.train.resume);
-  const Continuation run = continuation_of(given);
+  RunSpec begun = given;
+  begun.train.init = chosen_initial_weights(given.train);
+  CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
+  const Continuation run = continuation_of(begun);
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec);
@@ -104,7 +105,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::func
   RunStart start = run_start(spec, corpus);
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, resumed, stop_requested};
+  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, stop_requested};
   RunEnd end = values_by_rank(
       launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
       [&](Communicator& world) { return run_rank(shared, world); },

@@ -19,8 +19,11 @@ namespace braid {
 
 RunCheckpoints::RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer)
     : spec_(start.spec), trainer_(trainer), world_(world), observer_(observer), saved_at_(now_seconds()) {
-  if (world.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer.heard_evaluations();
   if (spec_.checkpoint.async) make_room();
+}
+
+void RunCheckpoints::begin() {
+  if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.heard_evaluations();
 }
 
 void RunCheckpoints::make_room() {

@@ -21,6 +21,9 @@ class RunCheckpoints {
   // the memory for copies; throws ConfigError on all ranks where checkpoint.host_gib is less. Collective.
   RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer);
 
+  // The run's folder is as the run found it, or wants it: what is known of earlier evaluations is read.
+  void begin();
+
   // Saves the trainer as it is. Throws as Trainer::save(). With checkpoint.async it returns before the checkpoint is
   // there, and waits for the one before it first. Collective.
   void save();

@@ -15,9 +15,9 @@ namespace {
 // optimizer's states.
 bool is_of_replication(const std::string& name, Optimizer& optimizer) {
   const std::vector<OptimizerState>& states = optimizer.states();
-  return name.find('/') != name.npos && std::none_of(states.begin(), states.end(), [&](const OptimizerState& state) {
-           return name.starts_with(state.name + "/");
-         });
+  return !is_weight(name) && std::none_of(states.begin(), states.end(), [&](const OptimizerState& state) {
+    return name.starts_with(state.name + "/");
+  });
 }
 
 // What the rank owns of a parameter.

@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/reading.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/launch/launcher.h"
 #include "braid/tokenize/document_list.h"
@@ -207,6 +208,7 @@ TextLoss total(const std::vector<TextLoss>& parts) {
 
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status) {
+  const CheckpointReading reading(directory);
   const ModelToLoad load = model_to_load(directory, options.dtype);
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   refuse_other_shapes(load.spec.model, directory);

@@ -9,8 +9,10 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
+#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/manifest.h"
 #include "braid/nn/model.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/problems.h"
@@ -92,10 +94,20 @@ const std::vector<std::string>& carried_files() {
   return kNames;
 }
 
+// A save clears away what an interrupted one has left under the other two names: here they may be somebody's.
 void require_empty_place(const std::string& option, const std::string& path) {
+  std::vector<Problem> problems;
   const PathKind kind = path_kind(path);
-  if (kind == PathKind::Nothing || (kind == PathKind::Folder && names_in(path).empty())) return;
-  throw ConfigError({{option, path, "must not exist, or be an empty folder: nothing is overwritten", ""}});
+  if (kind != PathKind::Nothing && (kind != PathKind::Folder || !names_in(path).empty()))
+    problems.push_back({option, path, "must not exist, or be an empty folder: nothing is overwritten", ""});
+  for (const std::string& other : {temporary_name(path), aside_name(path)}) {
+    if (path_kind(other) != PathKind::Nothing)
+      problems.push_back({option, path, cat("must be another name: ", other, " is there"), ""});
+  }
+  const std::string parent = parent_folder(path.substr(0, path.find_last_not_of('/') + 1));
+  if (path_kind(parent) != PathKind::Folder)
+    problems.push_back({option, path, cat("must lie in a folder: there is no ", parent), ""});
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator& world) {

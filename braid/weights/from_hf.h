@@ -22,7 +22,8 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator&
 // Names of files beside the weights that are carried along, where they are there.
 const std::vector<std::string>& carried_files();
 
-// Throws ConfigError under `option` unless `path` is nothing or an empty folder.
+// Throws ConfigError under `option` unless `path` is nothing or an empty folder, in a folder that is there, and the
+// names beside it that a save uses are free.
 void require_empty_place(const std::string& option, const std::string& path);
 
 }  // namespace braid

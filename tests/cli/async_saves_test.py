@@ -24,6 +24,14 @@ class AsyncSaves(TinyRun):
             said = [line for line in done.stdout.splitlines() if "weights and optimizer in" in line]
             self.assertEqual([line.split()[1] for line in said], ["2", "4", "6"])
 
+    def test_too_little_room_for_a_copy_is_said_before_an_earlier_run_is_removed(self):
+        self.trained()
+        before = self.checkpoints(), self.metrics()
+        done = self.braid("train", "run.toml", ASYNC, "checkpoint.host_gib=1e-6", "train.overwrite=true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("checkpoint.host_gib", done.stderr)
+        self.assertEqual((self.checkpoints(), self.metrics()), before)
+
     def test_a_signal_waits_for_the_one_under_way_and_saves(self):
         process = self.started(*ENDLESS[:1], "train.eval_every=0", "train.save_every=1", ASYNC, *LARGE)
         self.line_of(process, "step 2  weights")

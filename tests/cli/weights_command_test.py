@@ -95,9 +95,10 @@ class Weights(TinyRun):
         self.done("train", "run.toml", "train.init=run", "train.out=again", "train.steps=1")
         self.assertEqual(self.done("sample", "run", "--tokens", "3", "--temperature", "0"),
                          self.done("sample", "run/step-4", "--tokens", "3", "--temperature", "0"))
-        both = self.refused("train", "run.toml", "train.init=run", "train.resume=run/step-2")
-        self.assertIn('train.init = "run": must be empty when train.resume is given', both)
+        self.assertIn('init = "run/step-4"', (self.path / "again/config.toml").read_text())
         losses = self.losses()
+        self.done("train", "run.toml", "train.init=run", "train.resume=run/step-2", "train.out=both")
+        self.assertEqual(self.losses("both"), losses[2:], "the checkpoint's weights, not those of train.init")
         self.done("train", "run/config.toml", "train.init=", "train.resume=run/step-2", "train.out=other")
         self.assertEqual(self.losses("other"), losses[2:])
 
@@ -106,7 +107,23 @@ class Weights(TinyRun):
         self.line_of(process, "step")
         process.terminate()
         said, _ = process.communicate()
-        self.assertIn("train.init= train.resume=", said)
+        self.assertNotIn("train.init=", said.splitlines()[-1])
+        again = self.started("train.steps=100000", "train.save_every=0", "train.resume=latest")
+        self.line_of(again, "step")
+
+    def test_a_run_may_overwrite_what_it_begins_with(self):
+        self.done("train", "run.toml")
+        self.done("train", "run.toml", "train.init=run", "train.overwrite=true", "mesh.data=2", "run.ranks=processes",
+                  "train.microbatch=1")
+
+    def test_nothing_beside_the_place_is_removed(self):
+        for name in ("out.tmp", "out.old"):
+            (self.path / name).mkdir()
+            (self.path / name / "mine").write_text("mine")
+            self.assertIn(f"{name} is there", self.refused("ckpt", "from-hf", "qwen2", "out"))
+            self.assertEqual((self.path / name / "mine").read_text(), "mine")
+            shutil.rmtree(self.path / name)
+        self.assertIn("there is no nowhere", self.refused("ckpt", "from-hf", "qwen2", "nowhere/out"))
 
     def test_what_contradicts_is_named_all_at_once(self):
         (self.path / "qwen2/config.json").write_text((DATA / "mistral/config.json").read_text())

@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include <map>
 #include <set>
@@ -141,7 +142,44 @@ TEST_F(ModuleCheckpoints, AreExportedWhole) {
     file.read(header.data_begin + entry.begin, bytes_of(got));
     EXPECT_TRUE(got.equal(want)) << entry.info.name;
   }
-  EXPECT_FALSE(std::filesystem::exists(path("zero-0.tmp")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "nothing else is left";
+}
+
+TEST_F(ModuleCheckpoints, AreImportedByAnyRanks) {
+  Sequential from = make_net(1);
+  run_ranks(
+      1, [&](Communicator& world) { DataParallel(LayerList().add(from), world, {}).export_weights(path("weights")); });
+  for (const int zero : {0, 1, 3}) {
+    std::vector<Sequential> nets{make_net(2), make_net(3)};
+    run_ranks(2, [&](Communicator& world) {
+      DataParallel model(LayerList().add(nets[world.rank()]), world, {.sync = {.zero = zero}});
+      model.import_weights(path("weights"));
+      torch::optim::SGD optimizer(model.parameters(),
+                                  torch::optim::SGDOptions(0));  // what is shared out goes on with them
+      model.backward(model.forward(batch(0).chunk(2)[world.rank()]).square().mean());
+      model.step(optimizer);
+      model.export_weights(path(cat("again-", zero)));
+    });
+    Sequential other = make_net(4), last = make_net(5);
+    read_weights(path(cat("again-", zero)), LayerList().add(other));
+    read_weights(path("weights"), LayerList().add(last));
+    for (const auto& item : last->named_parameters())
+      EXPECT_TRUE(other->named_parameters()[item.key()].equal(item.value())) << zero << " " << item.key();
+  }
+}
+
+TEST_F(ModuleCheckpoints, AreNotImportedFromAnotherModel) {
+  write_weights(path("weights"), LayerList().add(make_net(1)));
+  Sequential other(torch::nn::Linear(7, 8), torch::nn::Linear(8, 3), torch::nn::Linear(3, 3));
+  const at::Tensor before = other->named_parameters()["0.weight"].detach().clone();
+  try {
+    read_weights(path("weights"), LayerList().add(other));
+    FAIL() << "it was read";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems().size(), 4u + 5 + 2) << error.what();
+  }
+  EXPECT_TRUE(other->named_parameters()["0.weight"].equal(before));
+  EXPECT_THROW(read_weights(path("nothing"), LayerList().add(other)), IoError);
 }
 
 TEST_F(ModuleCheckpoints, RefuseWhatTheyDoNotKnow) {

@@ -139,6 +139,9 @@ TEST(HfConfig, WindowsAreOfAllLayersOrOfNone) {
   EXPECT_EQ(complaint(cat("{\"model_type\": \"qwen3\", ", kFigures, kUsed,
                           R"(, "layer_types": ["sliding_attention", "full_attention"]})")),
             "c: layer_types = [\"sliding_attention\",\"full_attention\"]: must be the same of all layers");
+  EXPECT_EQ(complaint(cat("{\"model_type\": \"mistral\", ", kFigures,
+                          R"(, "num_key_value_heads": 4, "layer_types": ["full_attention", "sliding_attention"]})")),
+            "c: layer_types = [\"full_attention\",\"sliding_attention\"]: must be the same of all layers");
 }
 
 TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
