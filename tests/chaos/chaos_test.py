@@ -1,7 +1,7 @@
 """Runs that are killed at random moments, and at the calls of a save, end as if nothing had happened: the same bits in
 weights and optimizer, the same samples, nothing left behind. 20 kills, or with BRAID_FULL=1 a thousand and every call.
 
-With BRAID_CHAOS_REPORT=FILE the counts are written there as a table."""
+With BRAID_CHAOS_KILLS=N there are as many; with BRAID_CHAOS_REPORT=FILE the counts are written there as a table."""
 import collections
 import itertools
 import os
@@ -15,7 +15,7 @@ import unittest
 from survivor import STEPS, Survivor
 
 FULL = "BRAID_FULL" in os.environ
-KILLS = 1000 if FULL else 20
+KILLS = int(os.environ.get("BRAID_CHAOS_KILLS", 1000 if FULL else 20))
 PROCESSES = "run.ranks=processes"
 BEHIND = "checkpoint.async=true"
 ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
