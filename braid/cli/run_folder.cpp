@@ -111,6 +111,7 @@ void RunFolder::admit(const TrainSpec& train) {
   if (!used) return;
   if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
     fate_ = Fate::GoneOnFrom;
+    resumed_ = resolved_path(train.resume);
     return;
   }
   if (!train.overwrite) {
@@ -170,7 +171,8 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
   std::vector<std::string> done;
   for (const std::string& path : left_by_interruptions(path_)) files.remove_all(path);
   for (const auto& saved : saved_checkpoints(path_)) {
-    if (saved.step <= step) break;
+    // One of the same step under the plain name, where another is gone on from, is of another branch.
+    if (saved.step < step || resolved_path(saved.directory) == resumed_) break;
     const std::string name = set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
   }

@@ -42,6 +42,7 @@ class RunFolder {
   std::string path_;
   FileLock lock_;
   Fate fate_ = Fate::Nothing;
+  std::string resumed_;  // the checkpoint of this folder that the run goes on from
 };
 
 // Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or

@@ -101,7 +101,12 @@ std::string chosen_initial_weights(const TrainSpec& train) {
 std::vector<Problem> initial_weights_problems(const RunSpec& spec) {
   const std::string& path = spec.train.init;
   if (path.empty()) return {};
-  if (is_hf_directory(path)) return differences(spec, HfDirectory(path).model(), path);
+  if (is_hf_directory(path)) {
+    const HfDirectory source(path);
+    std::vector<Problem> problems = differences(spec, source.model(), path);
+    for (Problem& problem : source.problems_of_tied_head()) problems.push_back(std::move(problem));
+    return problems;
+  }
   const std::string directory = checkpoint_at(path);
   verify_checkpoint(directory);
   const ModelSpec model = spec_of_checkpoint(directory).model;

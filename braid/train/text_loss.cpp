@@ -104,13 +104,23 @@ class TextList {
   std::vector<Problem> problems_;
 };
 
-std::vector<int> bytes_of_tokens(const Tokenizer& tokenizer) {
-  std::vector<int> bytes;
-  for (int token = 0; token < tokenizer.vocab(); ++token) {
-    bytes.push_back(static_cast<int>(tokenizer.decode({token}).size()));
+// The bytes of text that a token stands for: behind others, and where a text begins with it.
+class TokenBytes {
+ public:
+  explicit TokenBytes(const Tokenizer& tokenizer) : end_of_text_(tokenizer.end_of_text()) {
+    for (int token = 0; token < tokenizer.vocab(); ++token) {
+      within_.push_back(std::ssize(tokenizer.decode({token})));
+      first_.push_back(std::ssize(tokenizer.decode_text({token})));
+    }
   }
-  return bytes;
-}
+  int64_t of(int64_t token, int64_t before) const {
+    return (before == end_of_text_ ? first_ : within_).at(static_cast<size_t>(token));
+  }
+
+ private:
+  int64_t end_of_text_;
+  std::vector<int64_t> within_, first_;
+};
 
 // How far all is.
 class TextLossMeter {
@@ -137,8 +147,8 @@ class TextLossMeter {
 class TextLossReader {
  public:
   TextLossReader(const LoadedModel& model, const TextLossOptions& options, AttentionMask attention,
-                 std::vector<int> token_bytes)
-      : model_(model), options_(options), attention_(attention), token_bytes_(std::move(token_bytes)) {}
+                 const TokenBytes& token_bytes)
+      : model_(model), options_(options), attention_(attention), token_bytes_(token_bytes) {}
 
   // Of `tokens`, added to `loss`.
   void measure(const TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
@@ -173,11 +183,13 @@ class TextLossReader {
       const auto row = [&](const at::Tensor& x_bt) {
         return std::span(x_bt.mutable_data_ptr<int64_t>() + i * x_bt.size(1), static_cast<size_t>(x_bt.size(1)));
       };
-      tokens.read(window.begin, row(microbatch.tokens_bt));
+      const auto inputs = row(microbatch.tokens_bt);
+      tokens.read(window.begin, inputs);
       const auto targets = row(microbatch.targets_bt);
       tokens.read(window.begin + length + 1 - num_new, targets);
       if (microbatch.documents_bt.defined()) tokens.read_documents(window.begin, row(microbatch.documents_bt));
-      for (const int64_t token : targets) loss.bytes += token_bytes_.at(static_cast<size_t>(token));
+      const auto before = inputs.last(targets.size());
+      for (size_t t = 0; t < targets.size(); ++t) loss.bytes += token_bytes_.of(targets[t], before[t]);
     }
     loss.tokens = count * num_new;
     loss.nats = model_.forward(std::move(microbatch)).item<double>() * static_cast<double>(loss.tokens);
@@ -187,7 +199,7 @@ class TextLossReader {
   const LoadedModel& model_;
   const TextLossOptions& options_;
   AttentionMask attention_;
-  std::vector<int> token_bytes_;
+  const TokenBytes& token_bytes_;
 };
 
 void refuse_long_stride(const TextLossOptions& options, const ModelToLoad& load) {
@@ -214,9 +226,10 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
   refuse_other_shapes(load.spec.model, directory);
   refuse_long_stride(options, load);
   const auto texts = TextList(load, options, *tokenizer).take();
+  const TokenBytes token_bytes(*tokenizer);
   const auto losses = [&](Communicator& world) {
     const LoadedModel model(load, world);
-    const TextLossReader reader(model, options, load.spec.data.attention, bytes_of_tokens(*tokenizer));
+    const TextLossReader reader(model, options, load.spec.data.attention, token_bytes);
     TextLossMeter meter(texts, on_status);
     std::vector<TextLoss> found;
     for (const TextToMeasure& text : texts) {

@@ -114,6 +114,7 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator&
   check(world.size() == 1, "a directory is read by one rank");
   require_empty_place("OUT", request.checkpoint);
   const HfDirectory source(request.directory);
+  if (auto problems = source.problems_of_tied_head(); !problems.empty()) throw ConfigError(std::move(problems));
   const RunSpec spec = spec_of(source);
   const FoundTokenizer tokenizer = tokenizer_in(request.directory, spec.model.vocab);
   const std::vector<PlacedTensor> tensors = weights_of(source);

@@ -75,6 +75,22 @@ void HfDirectory::find_tensors() {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
+std::vector<Problem> HfDirectory::problems_of_tied_head() const {
+  constexpr const char* kHead = "lm_head.weight";
+  const auto head = files_.tensors().find(kHead);
+  if (model_.output_weights != OutputWeights::Tied || head == files_.tensors().end()) return {};
+  const HfTensor& embedding = *of_whole_.at("wte.weight")[0];
+  bool same = head->second.shape == embedding.shape;
+  const int64_t rows = embedding.shape[0], most = std::max<int64_t>(1, kMostElements / embedding.shape[1]);
+  for (int64_t row = 0; same && row < rows; row += most) {
+    const int64_t end = std::min(rows, row + most);
+    same = files_.rows(kHead, row, end).equal(files_.rows(embedding.name, row, end));
+  }
+  if (same) return {};
+  return {{kHead, "", cat("must be equal to ", embedding.name, ", to which config.json ties it (tie_word_embeddings)"),
+           ""}};
+}
+
 bool HfDirectory::is_wide() const {
   return std::any_of(tensors_.begin(), tensors_.end(),
                      [&](const HfTensor& each) { return files_.tensors().at(each.name).type == ElementType::F64; });

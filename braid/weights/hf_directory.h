@@ -27,6 +27,9 @@ class HfDirectory {
   const ModelSpec& model() const { return model_; }
   // Whether any weight is float64.
   bool is_wide() const;
+  // Where the head is tied to the embedding, files may have it all the same: a problem when its values are others, for
+  // then one of the two is wrong. Reads both.
+  std::vector<Problem> problems_of_tied_head() const;
   // Fills `tensor.local` (on the host, of any real type) with the elements of braid's tensor `tensor.name` in its
   // placement, rounded to nearest even where its type is narrower. Padding is left as it is. Reads what the boxes
   // touch, in chunks of bounded size. Threads may call it at once. Throws IoError.

@@ -183,6 +183,17 @@ class RunFolder(TinyRun):
         self.trained(*each, "train.resume=run/step-1", "train.out=other")
         self.assertEqual(self.evaluations("other"), [2])
 
+    def test_going_on_from_one_that_was_undone_sets_the_other_of_its_step_aside(self):
+        self.trained()
+        first = (self.path / "run/step-6/model.safetensors").read_bytes()
+        self.trained("train.resume=run/step-3", "optimizer.lr=1e-3", "train.allow_change=[optimizer.lr]")
+        second = (self.path / "run/step-6/model.safetensors").read_bytes()
+        self.assertNotEqual(first, second)
+        back = self.trained("train.resume=run/step-6.undone", "train.steps=7")
+        self.assertIn("set run/step-6 aside as run/step-6.undone-2", back.stdout)
+        self.assertEqual((self.path / "run/step-6.undone-2/model.safetensors").read_bytes(), second)
+        self.assertEqual(self.checkpoints(), ["step-3", "step-6.undone", "step-6.undone-2", "step-7"])
+
     def test_a_folder_that_is_removed_under_its_run_ends_it_and_is_not_made_again(self):
         run = self.path / "run"
         for remove, words, said in ((shutil.rmtree, [], "run/metrics.jsonl: was removed while it was written"),

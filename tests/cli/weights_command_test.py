@@ -111,6 +111,15 @@ class Weights(TinyRun):
         again = self.started("train.steps=100000", "train.save_every=0", "train.resume=latest")
         self.line_of(again, "step")
 
+    def test_the_space_in_front_of_a_document_is_no_text(self):
+        self.done("ckpt", "from-hf", "qwen2", "checkpoint")
+        found = []
+        for count in (1, 3):
+            (self.path / "documents.jsonl").write_text((json.dumps({"text": "the self"}) + "\n") * count)
+            said = self.done("evaluate", "checkpoint", "documents.jsonl", "--tokenizer", "words", "--json")
+            found.append(json.loads(said)["total"]["bytes"])
+        self.assertEqual(found[1] - found[0], 2 * len("the self"))
+
     def test_a_run_may_overwrite_what_it_begins_with(self):
         self.done("train", "run.toml")
         self.done("train", "run.toml", "train.init=run", "train.overwrite=true", "mesh.data=2", "run.ranks=processes",

@@ -181,6 +181,15 @@ TEST_F(HfDirectoryFaults, FilesThatAreCutShortAreNamed) {
   EXPECT_NE(complaint().find("DIR/model.safetensors"), std::string::npos) << complaint();
 }
 
+TEST_F(HfDirectoryFaults, AHeadThatIsTiedAndHasOtherValuesIsNotPassedOver) {
+  EXPECT_TRUE(HfDirectory(hf_family_folder("qwen2")).problems_of_tied_head().empty());
+  copy("mistral");
+  replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+  const auto problems = HfDirectory(folder_).problems_of_tied_head();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].key, "lm_head.weight");
+}
+
 // A base model's files leave the prefix out, and old ones have masks.
 TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
   copy("gpt2");
