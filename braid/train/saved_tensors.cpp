@@ -92,6 +92,21 @@ std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors) {
   return tensors;
 }
 
+namespace {
+
+// A replica's own have the memory of the first replica's, under the plain names before them: it is the own that count.
+std::vector<PlacedTensor> last_of_each_memory(std::vector<PlacedTensor> tensors) {
+  std::set<const void*> later;
+  std::vector<PlacedTensor> kept;
+  for (auto placed = tensors.rbegin(); placed != tensors.rend(); ++placed) {
+    if (placed->local.numel() == 0 || later.insert(placed->local.const_data_ptr()).second) kept.push_back(*placed);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+}  // namespace
+
 void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors,
                   Optimizer& optimizer) {
   if (!info.counters.contains(kReplicasApart)) {
@@ -100,6 +115,7 @@ void load_tensors(const std::string& directory, const CheckpointInfo& info, std:
       return is_of_replication(placed.name, optimizer) && !manifest.tensors.contains(placed.name);
     });
   }
+  tensors = last_of_each_memory(std::move(tensors));
   const auto read = on_host(tensors);
   load_checkpoint(directory, read);
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -11,9 +11,8 @@
 
 namespace braid {
 
-// This rank's parts, wherever they are; writing into them in this order restores the training (round_masters() aside).
-// Where replicas have masters and states of their own, those of the first have the plain names, and the others add
-// theirs under names of their own.
+// This rank's parts, wherever they are. Where replicas have masters and states of their own, those of the first have
+// the plain names, and the others add theirs under names of their own.
 std::vector<PlacedTensor> saved_tensors(const ParamStore& store, Optimizer& optimizer, ReplicaLife& replicas);
 
 // The masters alone, of what this rank owns.
