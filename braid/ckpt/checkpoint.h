@@ -59,8 +59,8 @@ std::string tokenizer_folder(const std::string& directory);
 // Padding is left as it is. Before anything is written, names, shapes and types of all tensors are compared
 // (ConfigError lists every difference), and so are the sizes and headers of the files and the digests of all blocks of
 // 4 MiB that will be read (IoError); of checkpoints up to version 3, which have digests of whole files only, these are
-// left to verify_checkpoint(). Tensors of the checkpoint that nobody asks for are left alone. Threads write, in no order:
-// no two of `tensors` share memory. Not collective.
+// left to verify_checkpoint(). Tensors of the checkpoint that nobody asks for are left alone. Threads write, in no
+// order: no two of `tensors` share memory. Not collective.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
 
 // Reads every byte and compares digests with the manifest. Throws IoError naming the file, the tensor and the block
