@@ -124,7 +124,8 @@ class Disk {
     leave_cache(step);
     seconds["dd read"].push_back(
         timed([&] { run_command(cat("dd if=", copy, " of=/dev/null bs=4M iflag=direct status=none")); }));
-    seconds["load"].push_back(on_ranks([&](Communicator&, const auto& own) { load_checkpoint(step, own); }));
+    seconds["load"].push_back(
+        on_ranks([&](Communicator& world, const auto& own) { load_in_one_pass(step, own, world); }));
     std::filesystem::remove(copy);
     std::filesystem::remove_all(step);
   }

@@ -39,7 +39,7 @@ def main():
     context, batch, fused = int(sys.argv[6]), int(sys.argv[7]), sys.argv[8] == "fused"
     os.sched_setaffinity(0, {rank})
     torch.set_num_threads(1)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {"MASTER_ADDR": os.environ.get("PEER_ROOT", "127.0.0.1"), "MASTER_PORT": port}
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     torch.manual_seed(1)
     model = parallel(Gpt2(), kind, dtype, ranks)

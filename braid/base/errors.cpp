@@ -19,8 +19,8 @@ std::string lines(const std::vector<Problem>& problems) {
 }
 
 std::string sentence(const CommFailure& failure) {
-  return cat(wording(failure.op), " failed after ", fixed(failure.elapsed_seconds, 3), " s: rank ", failure.rank, ": ",
-             wording(failure.why));
+  return cat(wording(failure.op), " failed after ", fixed(failure.elapsed_seconds, 3),
+             " s: ", failure.rank < 0 ? "" : cat("rank ", failure.rank, ": "), wording(failure.why));
 }
 
 std::string sentence(const std::string& path, int64_t offset, const std::string& why) {

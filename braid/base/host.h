@@ -2,8 +2,10 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <thread>
 
 namespace braid {
@@ -14,6 +16,12 @@ inline int num_cores() {
   CPU_ZERO(&cores);
   const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;  // not on machines with more than a thousand
   return std::max(1, known ? CPU_COUNT(&cores) : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// As the machine calls itself.
+inline std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 }  // namespace braid

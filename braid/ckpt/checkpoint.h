@@ -31,6 +31,7 @@ struct CheckpointInfo {
   std::map<std::string, double> counters = {};  // the trainer's own numbers by name, "optimizer_steps"
   std::vector<ContentMark> data = {};           // what the run reads its samples from, in order; empty: not known
   uint64_t tokenizer_hash = 0;                  // tells tokenizers apart wherever they lie; 0: not known
+  std::string optimizer = {};                   // the kind of a program's own, "adamw"; empty: not known
 };
 
 // What is saved; all of it outlives this.
@@ -63,8 +64,15 @@ std::string tokenizer_folder(const std::string& directory);
 // order: no two of `tensors` share memory. Not collective.
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors);
 
+// The same for tensors whose values nobody needs when this throws, those of a fresh trainer: what they hold is not
+// known then. Each block is read once, past the page cache where one rank alone reads it, and compared before its bytes
+// go anywhere; files of versions up to 3 are compared too, shared out over the ranks. On every rank: returns when all
+// have filled theirs; throws the same: before anything is filled, one ConfigError with
+// every difference that any rank found; else the IoError of the lowest rank that found one. Collective over `world`.
+void load_in_one_pass(const std::string& directory, const std::vector<PlacedTensor>& tensors, Communicator& world);
+
 // Reads every byte and compares digests with the manifest. Throws IoError naming the file, the tensor and the block
-// that were changed. Not collective: rank 0 calls it before a run loads.
+// that were changed. Not collective.
 void verify_checkpoint(const std::string& directory);
 
 }  // namespace braid

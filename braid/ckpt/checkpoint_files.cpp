@@ -7,7 +7,6 @@
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/parallel_reads.h"
 
 namespace braid {
 namespace {
@@ -53,6 +52,8 @@ std::string where(const ManifestFile& said, int64_t block) {
 
 }  // namespace
 
+bool has_large_blocks(const ManifestFile& file) { return file.block_bytes > kBlockBytes; }
+
 std::string drawn(ElementType type, const std::vector<int64_t>& shape) {
   std::vector<std::string> words;
   for (const int64_t extent : shape) words.push_back(cat(extent));
@@ -75,12 +76,12 @@ const StoredFile& CheckpointFiles::open(const std::string& name) {
   check_size(stored->file, manifest_.files.at(name).bytes);
   stored->header = read_header(stored->file);
   for (const auto& entry : stored->header.tensors) stored->entries[entry.info.name] = entry;
-  compare(name, *stored);
+  compare_header(name, *stored);
   known = std::move(stored);
   return *known;
 }
 
-void CheckpointFiles::compare(const std::string& name, const StoredFile& stored) const {
+void CheckpointFiles::compare_header(const std::string& name, const StoredFile& stored) const {
   const auto& path = stored.file.path();
   static const std::map<std::string, Listed> kNothing;
   const auto found = listed_.find(name);
@@ -110,14 +111,25 @@ int64_t CheckpointFiles::begin_of(const std::string& tensor, const ManifestBox& 
   return stored.header.data_begin + stored.entries.at(stored_name(tensor, shape, box.box)).begin;
 }
 
+std::span<std::byte> CheckpointFiles::memory_of(int reader) {
+  AlignedBytes& memory = memory_[reader];
+  if (!memory) memory = aligned_bytes(kBlockBytes);
+  return {memory.get(), static_cast<size_t>(kBlockBytes)};
+}
+
 void CheckpointFiles::verify(const std::string& name, const std::set<int64_t>& blocks) {
   const ManifestFile& said = manifest_.files.at(name);
   const CheckedFile& file = open(name).file;
   const std::vector<int64_t> all(blocks.begin(), blocks.end());
-  read_in_parallel(std::ssize(all), [&](int64_t number) {
+  read_in_parallel(std::ssize(all), [&](int64_t number, int) {
     const int64_t block = all[static_cast<size_t>(number)];
     if (!is_as_said(file, said, block)) throw_changed(name, block);
   });
+}
+
+void CheckpointFiles::compare(const std::string& name, int64_t block, std::span<const std::byte> bytes) {
+  const NamedDigest& wanted = manifest_.files.at(name).blocks[static_cast<size_t>(block)];
+  if (digest_of(wanted.kind, bytes) != wanted.value) throw_changed(name, block);
 }
 
 void CheckpointFiles::verify(const std::string& name) {

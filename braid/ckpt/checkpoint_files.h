@@ -6,11 +6,14 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/uncached_file.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/ckpt/parallel_reads.h"
 #include "braid/ckpt/safetensors.h"
 
 namespace braid {
@@ -34,9 +37,14 @@ class CheckpointFiles {
   // Where the box's bytes begin in its file.
   int64_t begin_of(const std::string& tensor, const ManifestBox& box);
 
+  // kBlockBytes of aligned_bytes(), which each of the readers of read_in_parallel() has for its own.
+  std::span<std::byte> memory_of(int reader);
+
   // Reads these blocks and compares their digests. Throws IoError naming the file, the block and, where the byte lies
   // in one, the tensor.
   void verify(const std::string& name, const std::set<int64_t>& blocks);
+  // The same of a block that has been read: `bytes` are its. On any thread once the file is open.
+  void compare(const std::string& name, int64_t block, std::span<const std::byte> bytes);
   // Every block of a file, one that holds no tensors too.
   void verify(const std::string& name);
 
@@ -46,14 +54,18 @@ class CheckpointFiles {
     const ManifestBox* box;
   };
 
-  void compare(const std::string& name, const StoredFile& stored) const;
+  void compare_header(const std::string& name, const StoredFile& stored) const;
   [[noreturn]] void throw_changed(const std::string& name, int64_t block);
 
   const std::string folder_;
   const Manifest& manifest_;
   std::map<std::string, std::map<std::string, Listed>> listed_;  // by file and the name in it
   std::map<std::string, std::unique_ptr<StoredFile>> opened_;
+  AlignedBytes memory_[kReaders];
 };
+
+// Of files up to version 3, which are one block, those that are read in parts.
+bool has_large_blocks(const ManifestFile& file);
 
 // "F32 [3, 4]".
 std::string drawn(ElementType type, const std::vector<int64_t>& shape);

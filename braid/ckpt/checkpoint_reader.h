@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "braid/base/errors.h"
+#include "braid/ckpt/block_reads.h"
 #include "braid/ckpt/checkpoint_files.h"
 #include "braid/ckpt/reading.h"
-#include "braid/ckpt/reshard.h"
 
 namespace braid {
 
@@ -22,22 +23,20 @@ class CheckpointReader {
   const std::string& folder() const { return folder_; }  // where the files are
   const Manifest& manifest() const { return manifest_; }
 
+  // Of these tensors' names, shapes and types from the manifest's.
+  std::vector<Problem> differences(const std::vector<PlacedTensor>& tensors) const;
+
   // Every byte of every file, against the manifest. Throws IoError naming file, tensor and block.
   void verify();
-  // The blocks in which bytes of these tensors' boxes lie; files that are one block (up to version 3) are left out when
-  // they are large.
-  void verify(const std::vector<PlacedTensor>& tensors);
-  // Fills the tensors, which the manifest has in the same shape and type. Digests are not compared.
-  void fill(const std::vector<PlacedTensor>& tensors);
+  // Of the files that are one large block (up to version 3) every `parts`-th, beginning with number `part`: so ranks
+  // share them out.
+  void verify_large_blocks(int part, int parts);
+  // What reads these tensors, which the manifest has in the same shape and type. One reads at a time.
+  BlockReads reads_of(const std::vector<PlacedTensor>& tensors) { return {files_, manifest_, tensors}; }
   // A box of a tensor, contiguous on the host.
   at::Tensor read(const std::string& tensor, const Box& box);
 
  private:
-  ElementType type_of(const PlacedTensor& tensor) const { return manifest_.tensors.at(tensor.name).type; }
-  void open_all(const std::vector<PlacedTensor>& tensors);
-  bool goes_straight(const PlacedTensor& tensor, const BoxCopy& copy) const;
-  void fill(const PlacedTensor& tensor, const BoxCopy& copy);
-
   const CheckpointReading reading_;
   const std::string folder_;
   const Manifest manifest_;

@@ -6,9 +6,14 @@
 #include <ATen/ops/zeros.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/errors.h"
 
 namespace braid {
 namespace {
+
+using Json = nlohmann::json;
 
 at::Tensor packed(const std::string& text, int64_t bytes) {
   const auto tensor = at::zeros({bytes}, at::kByte);
@@ -77,6 +82,21 @@ std::string text_of_rank_0(const std::string& mine, at::Device device, Communica
   const auto bytes = (world.rank() == 0 ? packed(mine, count) : at::zeros({count}, at::kByte)).to(device);
   world.broadcast(bytes, 0).wait_host();
   return unpacked(bytes, count);
+}
+
+std::string fault_of(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const IoError& error) {
+    const Json fault = {error.path(), error.offset(), error.why()};
+    return fault.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  return {};
+}
+
+void throw_fault(const std::string& fault) {
+  const auto json = Json::parse(fault);
+  throw IoError(json[0], json[1], json[2]);
 }
 
 }  // namespace braid

@@ -1,8 +1,9 @@
-// Exchanging short texts between ranks, such as what each holds or how its part of a save went.
+// Exchanging short texts between ranks, such as what each holds or how its part went.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,10 @@ std::vector<std::string> texts_at_rank_0(const std::string& mine, at::Device dev
 
 // Collective. Rank 0's text.
 std::string text_of_rank_0(const std::string& mine, at::Device device, Communicator& world);
+
+// Runs `step`. An IoError becomes text that travels, empty when there was none.
+std::string fault_of(const std::function<void()>& step);
+// Throws it again.
+[[noreturn]] void throw_fault(const std::string& fault);
 
 }  // namespace braid

@@ -1,32 +1,18 @@
-// Reading a checkpoint as a run does: everything is compared before anything is written.
+// Two orders: everything is compared before anything is written, or each block before its own bytes are.
+#include <memory>
+
 #include "braid/base/errors.h"
-#include "braid/base/text.h"
+#include "braid/ckpt/all_or_none.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/tensor_bytes.h"
 
 namespace braid {
 namespace {
 
-constexpr size_t kMaxSuggestions = 8;  // looking for the nearest name costs a comparison with every name
-
-std::vector<Problem> differences(const Manifest& manifest, const std::vector<PlacedTensor>& tensors) {
-  std::vector<Problem> problems;
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : manifest.tensors) names.push_back(name);
-  for (const auto& [name, placement, local] : tensors) {
-    const auto found = manifest.tensors.find(name);
-    const ElementType type = element_type(local.scalar_type());
-    if (found == manifest.tensors.end()) {
-      const bool suggest = problems.size() < kMaxSuggestions;
-      problems.push_back({name, "", "is not in the checkpoint", suggest ? nearest(name, names) : ""});
-    } else if (found->second.shape != placement.global_shape || found->second.type != type) {
-      problems.push_back({name, drawn(found->second.type, found->second.shape),
-                          cat("in the checkpoint; this run needs ", drawn(type, placement.global_shape)), ""});
-    }
-  }
-  return problems;
+void refuse_differences(const CheckpointReader& reader, const std::vector<PlacedTensor>& tensors) {
+  auto problems = reader.differences(tensors);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 }  // namespace
@@ -50,10 +36,28 @@ std::string tokenizer_folder(const std::string& directory) {
 
 void load_checkpoint(const std::string& directory, const std::vector<PlacedTensor>& tensors) {
   CheckpointReader reader(directory);
-  auto problems = differences(reader.manifest(), tensors);
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-  reader.verify(tensors);
-  reader.fill(tensors);
+  refuse_differences(reader, tensors);
+  BlockReads reads = reader.reads_of(tensors);
+  reads.verify();
+  reads.fill();
+}
+
+void load_in_one_pass(const std::string& directory, const std::vector<PlacedTensor>& tensors, Communicator& world) {
+  std::unique_ptr<CheckpointReader> reader;
+  std::unique_ptr<BlockReads> reads;
+  const auto open = [&] {
+    reader = std::make_unique<CheckpointReader>(directory);
+    refuse_differences(*reader, tensors);
+    reads.reset(new BlockReads(reader->reads_of(tensors)));
+  };
+  all_or_none(open, world);
+  const at::Tensor readers = reads->wanted();
+  world.all_reduce(readers, ReduceOp::Sum).wait_host();
+  const auto read = [&] {
+    reader->verify_large_blocks(world.rank(), world.size());
+    reads->fill_compared(readers);
+  };
+  all_or_none(read, world);
 }
 
 void verify_checkpoint(const std::string& directory) { CheckpointReader(directory).verify(); }

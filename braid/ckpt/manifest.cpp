@@ -123,6 +123,7 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
   manifest.info = {count_in(json, "step", path), json.at("config").get<std::string>(),
                    json.at("tokenizer").get<std::string>(), count_in(json, "next_sample", path)};
   if (json.contains("counters")) manifest.info.counters = json["counters"].get<std::map<std::string, double>>();
+  manifest.info.optimizer = json.value("optimizer", "");
   if (json.contains("tokenizer_xxh64")) manifest.info.tokenizer_hash = hex_in(json, "tokenizer_xxh64", path);
   for (const auto& mark : json.value("data", OrderedJson::array())) {
     manifest.info.data.push_back({mark.at("name").get<std::string>(), count_in(mark, "documents", path),
@@ -167,6 +168,7 @@ std::string manifest_text(const Manifest& manifest) {
   }
   json["config"] = manifest.info.config_toml;
   if (!manifest.info.counters.empty()) json["counters"] = manifest.info.counters;
+  if (!manifest.info.optimizer.empty()) json["optimizer"] = manifest.info.optimizer;
   put_parts(json, manifest);
   return sealed_json(json, kIndent);
 }

@@ -12,18 +12,16 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kThreads = 4;
-
 class Reads {
  public:
-  Reads(int64_t count, const std::function<void(int64_t)>& read) : count_(count), read_(read) {}
+  Reads(int64_t count, const std::function<void(int64_t, int)>& read) : count_(count), read_(read) {}
 
-  void take_all() {
+  void take_all(int reader) {
     while (!failed_.load()) {
       const int64_t number = next_++;
       if (number >= count_) return;
       try {
-        read_(number);
+        read_(number, reader);
       } catch (...) {
         fail(number);
       }
@@ -43,7 +41,7 @@ class Reads {
   }
 
   const int64_t count_;
-  const std::function<void(int64_t)>& read_;
+  const std::function<void(int64_t, int)>& read_;
   std::atomic<int64_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex lock_;
@@ -53,12 +51,13 @@ class Reads {
 
 }  // namespace
 
-void read_in_parallel(int64_t count, const std::function<void(int64_t)>& read) {
+void read_in_parallel(int64_t count, const std::function<void(int64_t, int)>& read) {
   Reads reads(count, read);
   {
     std::vector<std::jthread> helpers;
-    for (int64_t i = 1; i < std::min(count, kThreads); ++i) helpers.emplace_back([&] { reads.take_all(); });
-    reads.take_all();
+    const int readers = static_cast<int>(std::min<int64_t>(count, kReaders));
+    for (int reader = 1; reader < readers; ++reader) helpers.emplace_back([&, reader] { reads.take_all(reader); });
+    reads.take_all(0);
   }
   reads.throw_lowest();
 }

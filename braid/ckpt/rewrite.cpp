@@ -13,7 +13,6 @@ namespace braid {
 namespace {
 
 constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;
-constexpr int64_t kBytesOfManifest = 1 << 20;
 
 std::vector<ListedTensor> listed_in(const Manifest& manifest, RewriteRequest::Tensors which) {
   std::vector<ListedTensor> listing;
@@ -52,7 +51,7 @@ void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
     }
     return reader.read(planned.tensor.name, box);
   };
-  CheckpointWriter writer(request.to, plan.bytes + kBytesOfManifest, files);
+  CheckpointWriter writer(request.to, bytes_on_disk(plan), files);
   Manifest manifest;
   manifest.info = reader.manifest().info;
   for (int rank = 0; rank < request.ranks; ++rank) {

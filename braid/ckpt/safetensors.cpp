@@ -139,4 +139,12 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view json, i
   return header;
 }
 
+std::string safetensors_name(const std::string& kind, size_t number, size_t count) {
+  const auto digits = [](size_t value) {
+    const std::string text = cat(value);
+    return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
+  };
+  return cat(kind, count > 1 ? cat("-", digits(number), "-of-", digits(count)) : "", ".safetensors");
+}
+
 }  // namespace braid

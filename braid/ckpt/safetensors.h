@@ -53,4 +53,7 @@ SafetensorsHeader read_header(const CheckedFile& file);
 // The same, given the bytes after the length.
 SafetensorsHeader parse_header(const std::string& path, std::string_view json, int64_t file_bytes);
 
+// As others name them too: "model-00001-of-00002.safetensors", "model.safetensors" of one alone. Numbers are from one.
+std::string safetensors_name(const std::string& kind, size_t number, size_t count);
+
 }  // namespace braid

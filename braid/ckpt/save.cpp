@@ -1,52 +1,15 @@
 // The steps of a save: what ranks tell each other between them.
 #include "braid/ckpt/save.h"
 
-#include <functional>
-#include <nlohmann/json.hpp>
-
 #include "braid/base/errors.h"
 #include "braid/ckpt/exchange.h"
 
 namespace braid {
-namespace {
-
-using Json = nlohmann::json;
-
-constexpr int64_t kBytesPerBox = 512;       // of the file's header and the manifest, at most
-constexpr int64_t kBytesOfTheRest = 65536;  // the configuration and the like
-
-struct SaveFault {
-  std::string path, why;
-};
-
-// Runs `step`; an IoError becomes text, empty when there was none.
-std::string fault_of(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const IoError& error) {
-    const Json fault = {error.path(), error.why()};
-    return fault.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  return {};
-}
-
-SaveFault unpacked_fault(const std::string& text) {
-  const auto json = Json::parse(text);
-  return {json[0], json[1]};
-}
-
-[[noreturn]] void throw_fault(const std::string& text) {
-  const SaveFault fault = unpacked_fault(text);
-  throw IoError(fault.path, -1, fault.why);
-}
-
-}  // namespace
 
 SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world) {
   const at::Device device = tensors.empty() ? at::Device(at::kCPU) : tensors[0].local.device();
   const WorldPlan plan = plan_world(all_gather_text(packed(listed(tensors)), device, world));
-  const int64_t bytes = plan.bytes + std::ssize(plan.boxes) * kBytesPerBox + kBytesOfTheRest;
-  return {shard_of(plan, world.rank()), bytes, device};
+  return {shard_of(plan, world.rank()), bytes_on_disk(plan), device};
 }
 
 std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save) {
@@ -70,11 +33,11 @@ OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communic
 }
 
 ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRows& rows, FileSystem& files) {
-  ShardReport report;
-  const std::string fault = fault_of([&] { report.parts = write_shard(folder, plan.shard, rows, files); });
-  if (fault.empty()) return report;
-  const auto [path, why] = unpacked_fault(fault);
-  return {{}, path, why};
+  try {
+    return {write_shard(folder, plan.shard, rows, files)};
+  } catch (const IoError& error) {
+    return {{}, error.path(), error.why()};
+  }
 }
 
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world) {

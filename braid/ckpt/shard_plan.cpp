@@ -20,6 +20,8 @@ namespace {
 using Written = WorldPlan::Written;
 
 constexpr int kSeveral = -2, kNobody = -1;
+constexpr int64_t kBytesPerBox = 512;       // of the file's header and the manifest, at most
+constexpr int64_t kBytesOfTheRest = 65536;  // the configuration and the like
 
 struct HeldBox {
   size_t tensor;
@@ -221,14 +223,6 @@ std::vector<Written> put_together(std::vector<Written> boxes, const std::vector<
   return together;
 }
 
-std::string file_name(const std::string& kind, size_t number, size_t count) {
-  const auto digits = [](size_t value) {
-    const std::string text = cat(value);
-    return text.size() < 5 ? std::string(5 - text.size(), '0') + text : text;
-  };
-  return cat(kind, count > 1 ? cat("-", digits(number), "-of-", digits(count)) : "", ".safetensors");
-}
-
 ShardFile laid_out_file(std::string name, const std::vector<PlannedBox>& boxes) {
   ShardFile file{std::move(name), {}, {}};
   std::vector<TensorInfo> infos;
@@ -262,6 +256,10 @@ WorldPlan plan_world(const std::vector<std::string>& listings, int64_t shared_by
   return plan;
 }
 
+int64_t bytes_on_disk(const WorldPlan& plan) {
+  return plan.bytes + std::ssize(plan.boxes) * kBytesPerBox + kBytesOfTheRest;
+}
+
 Shard shard_of(const WorldPlan& plan, int rank) {
   std::map<std::string, std::vector<PlannedBox>> own{{"model", {}}, {"optimizer", {}}};
   std::map<std::string, std::vector<int>> writers{{"model", {}}, {"optimizer", {}}};
@@ -280,7 +278,7 @@ Shard shard_of(const WorldPlan& plan, int rank) {
     const auto place = std::find(known.begin(), known.end(), rank);
     if (place == known.end()) continue;
     const auto number = static_cast<size_t>(place - known.begin()) + 1;
-    shard.files.push_back(laid_out_file(file_name(kind, number, known.size()), boxes));
+    shard.files.push_back(laid_out_file(safetensors_name(kind, number, known.size()), boxes));
   }
   return shard;
 }

@@ -52,6 +52,9 @@ inline constexpr int64_t kSharedBytes = 32 << 20;
 // or whose boxes overlap without being equal, or do not cover it.
 WorldPlan plan_world(const std::vector<std::string>& listings, int64_t shared_bytes = kSharedBytes);
 
+// What all files of a save have together, with headers and manifest but without the tokenizer's; at most.
+int64_t bytes_on_disk(const WorldPlan& plan);
+
 // The files of `rank`. Tensors whose names have a "/" go to the optimizer's file.
 Shard shard_of(const WorldPlan& plan, int rank);
 

@@ -70,56 +70,53 @@ NamedDigest write_box(DigestedFile& file, const PlannedBox& planned, const BoxRo
   return digest.named();
 }
 
-// The tensors of a rank by name, of which several may be parts of one.
-class PlacedRows {
- public:
-  explicit PlacedRows(const std::vector<PlacedTensor>& tensors) {
-    for (const PlacedTensor& tensor : tensors) by_name_[tensor.name].push_back(&tensor);
-  }
+// `index` further by how far `to` is from `from`.
+Index moved(Index index, const Index& from, const Index& to) {
+  for (size_t d = 0; d < index.size(); ++d) index[d] += to[d] - from[d];
+  return index;
+}
 
-  at::Tensor operator()(const PlannedBox& planned, int64_t begin, int64_t end) const {
+}  // namespace
+
+HeldTensors::HeldTensors(const std::vector<PlacedTensor>& tensors) {
+  for (const PlacedTensor& tensor : tensors) by_name_[tensor.name].push_back(&tensor);
+}
+
+std::vector<HeldTensors::Part> HeldTensors::parts(const std::string& name, const Box& box) const {
+  const auto holders = by_name_.find(name);
+  check(holders != by_name_.end(), cat("a rank writes tensors that it holds; it has no ", name));
+  std::vector<Part> parts;
+  int64_t left = box.num_elements();
+  for (const PlacedTensor* tensor : holders->second) {
+    for (const Piece& piece : tensor->placement.pieces) {
+      const Box part = intersection(piece.global, box);
+      if (part.empty()) continue;
+      const Piece in_local{part, moved(piece.local_begin, piece.global.begin, part.begin)};
+      const Piece in_box{part, moved(Index(part.begin.size(), 0), box.begin, part.begin)};
+      const at::Tensor values = part_of(tensor->local, in_local);
+      if (part == box) return {{values, in_box}};
+      parts.push_back({values, in_box});
+      left -= part.num_elements();
+    }
+  }
+  check(left == 0, cat("a rank writes boxes that it holds; it has not all of one of ", name));
+  return parts;
+}
+
+BoxRows rows_of(const std::vector<PlacedTensor>& tensors) {
+  return [held = HeldTensors(tensors)](const PlannedBox& planned, int64_t begin, int64_t end) {
     Box box = planned.box;
     if (!box.begin.empty()) {
       box.end[0] = box.begin[0] + end;
       box.begin[0] += begin;
     }
-    at::Tensor rows;
-    int64_t left = box.num_elements();
-    for (const PlacedTensor* tensor : holders(planned.tensor.name)) {
-      for (const Piece& piece : tensor->placement.pieces) {
-        const Box part = intersection(piece.global, box);
-        if (part.empty()) continue;
-        const at::Tensor values = part_of(tensor->local, {part, moved(piece, part.begin)});
-        if (part == box) return values.cpu().contiguous();
-        if (!rows.defined()) rows = at::empty(extents(box), at::TensorOptions(values.scalar_type()));
-        Piece in_rows{part, part.begin};
-        for (size_t d = 0; d < part.begin.size(); ++d) in_rows.local_begin[d] -= box.begin[d];
-        part_of(rows, in_rows).copy_(values);
-        left -= part.num_elements();
-      }
-    }
-    check(left == 0, cat("a rank writes boxes that it holds; it has not all of one of ", planned.tensor.name));
+    const auto parts = held.parts(planned.tensor.name, box);
+    if (parts.size() == 1) return parts[0].values.cpu().contiguous();
+    const at::Tensor rows = at::empty(extents(box), at::TensorOptions(scalar_type(planned.tensor.type)));
+    for (const auto& [values, in_box] : parts) part_of(rows, in_box).copy_(values);
     return rows;
-  }
-
- private:
-  const std::vector<const PlacedTensor*>& holders(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    check(found != by_name_.end(), cat("a rank writes tensors that it holds; it has no ", name));
-    return found->second;
-  }
-  static Index moved(const Piece& piece, const Index& begin) {
-    Index local = piece.local_begin;
-    for (size_t d = 0; d < local.size(); ++d) local[d] += begin[d] - piece.global.begin[d];
-    return local;
-  }
-
-  std::map<std::string, std::vector<const PlacedTensor*>> by_name_;
-};
-
-}  // namespace
-
-BoxRows rows_of(const std::vector<PlacedTensor>& tensors) { return PlacedRows(tensors); }
+  };
+}
 
 ManifestParts write_shard(const std::string& folder, const Shard& shard, const BoxRows& rows, FileSystem& files) {
   ManifestParts parts;

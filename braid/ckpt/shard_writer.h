@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,25 @@ namespace braid {
 // The values of rows [begin, end) of a planned box, counted from its first along dim 0: contiguous, on the host, of the
 // box's extents but for dim 0. A tensor without dims has one row, which is it.
 using BoxRows = std::function<at::Tensor(const PlannedBox& planned, int64_t begin, int64_t end)>;
+
+// What a rank holds, by name and place.
+class HeldTensors {
+ public:
+  // Part of a box: its values where they are, and where in the box they lie.
+  struct Part {
+    at::Tensor values;
+    Piece in_box;
+  };
+
+  // `tensors` outlive this.
+  explicit HeldTensors(const std::vector<PlacedTensor>& tensors);
+
+  // Disjoint, they fill the box, which is of the tensor `name`. check() fails where the rank has not all of it.
+  std::vector<Part> parts(const std::string& name, const Box& box) const;
+
+ private:
+  std::map<std::string, std::vector<const PlacedTensor*>> by_name_;
+};
 
 // Of `tensors`, which outlive the result and hold every box that is asked for. Values that lie one after another in
 // memory are not copied.

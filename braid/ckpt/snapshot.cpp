@@ -77,19 +77,19 @@ at::Tensor Snapshot::values(const PlannedBox& planned) const {
 }
 
 void Snapshot::take(const std::vector<PlacedTensor>& tensors) {
-  const BoxRows live = rows_of(tensors);
+  const HeldTensors held(tensors);
   std::vector<Stretch> stretches;
-  std::vector<at::Tensor> kept;  // what stretches point into
   for (const ShardFile& file : shard_.files) {
     for (const PlannedBox& planned : file.boxes) {
       if (planned.box.num_elements() == 0) continue;
-      const int64_t rows = planned.box.begin.empty() ? 1 : planned.box.end[0] - planned.box.begin[0];
-      const at::Tensor to = values(planned), from = live(planned, 0, rows);
-      if (from.is_cpu() && from.is_contiguous()) {
-        stretches.push_back({braid::bytes_of(to), braid::bytes_of(from)});
-        kept.push_back(from);
-      } else {
-        to.copy_(from);
+      const at::Tensor box = values(planned);
+      for (const auto& [from, in_box] : held.parts(planned.tensor.name, planned.box)) {
+        const at::Tensor to = part_of(box, in_box);
+        if (from.is_cpu() && from.is_contiguous() && to.is_contiguous()) {
+          stretches.push_back({braid::bytes_of(to), braid::bytes_of(from)});
+        } else {
+          to.copy_(from);
+        }
       }
     }
   }

@@ -1,10 +1,18 @@
 // Views and types.
 #include "braid/ckpt/tensor_bytes.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {
+namespace {
+
+constexpr at::ScalarType kStoredTypes[] = {at::kByte, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kLong};
+
+}  // namespace
 
 ElementType element_type(at::ScalarType type) {
   switch (type) {
@@ -25,10 +33,9 @@ ElementType element_type(at::ScalarType type) {
   }
 }
 
-at::ScalarType scalar_type(ElementType type) {
-  static constexpr at::ScalarType kTypes[] = {at::kByte, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kLong};
-  return kTypes[static_cast<int>(type)];
-}
+at::ScalarType scalar_type(ElementType type) { return kStoredTypes[static_cast<int>(type)]; }
+
+bool is_stored(at::ScalarType type) { return std::ranges::find(kStoredTypes, type) != std::end(kStoredTypes); }
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   check(tensor.is_contiguous() && tensor.device().is_cpu(), "bytes are read from contiguous tensors on the host");

@@ -12,7 +12,9 @@
 
 namespace braid {
 
-// check() fails for types that checkpoints do not have.
+// Whether checkpoints have tensors of this type.
+bool is_stored(at::ScalarType type);
+// check() fails for types that they do not have.
 ElementType element_type(at::ScalarType type);
 at::ScalarType scalar_type(ElementType type);
 

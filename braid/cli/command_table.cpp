@@ -29,6 +29,7 @@ const Command& braid_commands() {
            "time training on this machine: how it scales with ranks",
            nullptr,
            {{"scaling", "steps at several counts of data ranks: table and plot", scaling_command}}},
+          {"doctor", "measure what this host or a job has: limits, links between ranks, disk", doctor_command},
 #endif
           {"data",
            "prepare text for training: learn a vocabulary, make token files",
@@ -36,6 +37,7 @@ const Command& braid_commands() {
            {{"prepare", "turn text files into token files for training", prepare_command},
             {"inspect", "print what a folder of prepared data holds, every byte verified", inspect_command},
             {"train-bpe", "learn a byte-level BPE vocabulary from text", train_bpe_command}}},
+          {"token", "make the secret of a job on several hosts", token_command},
           {"simulate", "draw a pipeline schedule on a virtual clock", simulate_command},
           {"report", "write a page about a run: curves, timeline, memory, configuration", report_command},
           {"config", "print every configuration key, its default and its meaning", config_command},

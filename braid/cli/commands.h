@@ -24,6 +24,7 @@ int report_command(const Words& words);
 int config_command(const Words& words);
 int completion_command(const Words& words);
 int man_command(const Words& words);
+int token_command(const Words& words);
 int prepare_command(const Words& words);    // of braid data
 int inspect_command(const Words& words);    // of braid data
 int train_bpe_command(const Words& words);  // of braid data
@@ -31,6 +32,7 @@ int train_bpe_command(const Words& words);  // of braid data
 int train_command(const Words& words);
 int sample_command(const Words& words);
 int evaluate_command(const Words& words);
+int doctor_command(const Words& words);
 int scaling_command(const Words& words);       // of braid bench
 int ckpt_inspect_command(const Words& words);  // of braid ckpt, as those below
 int ckpt_verify_command(const Words& words);

@@ -11,7 +11,6 @@ namespace braid {
 // is left out.
 std::vector<std::pair<std::string, std::string>> environment_facts();
 
-std::string host_name();
 double wall_seconds();  // since 1970
 
 }  // namespace braid

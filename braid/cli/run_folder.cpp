@@ -2,23 +2,27 @@
 #include "braid/cli/run_folder.h"
 
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <thread>
 
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
+#include "braid/base/host.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
-#include "braid/cli/environment.h"
+#include "braid/cli/output_file.h"
 #include "braid/report/metrics_cut.h"
 #include "braid/report/run_record.h"
 #include "braid/spec/fields.h"
@@ -30,7 +34,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLock = "run.lock";
 constexpr const char* kMetrics = "metrics.jsonl";
-constexpr const char* kFiles[] = {"timeline.svg", "trace.json", "sample.txt", "report.html"};
+constexpr const char* kJob = "run.job";
+constexpr const char* kFiles[] = {"timeline.svg", "trace.json", "sample.txt", "report.html", kJob};
 constexpr const char* kEvents = "tensorboard";
 constexpr const char* kEventPrefix = "events.out.tfevents.";
 
@@ -70,6 +75,20 @@ FileLock lock_of(const std::string& path) {
   }
 }
 
+std::shared_ptr<std::atomic<bool>> shared_flag() {
+  void* memory = ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw RunError(cat("no memory to share with ranks: ", std::strerror(errno)));
+  const auto unmap = [](std::atomic<bool>* flag) { ::munmap(flag, sizeof *flag); };
+  return {new (memory) std::atomic<bool>(false), unmap};
+}
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 bool is_there(const fs::path& path) { return PosixFileSystem().exists(path); }
 
 // The folder in which a checkpoint lies, however its path is written, through links too.
@@ -98,7 +117,7 @@ std::vector<std::string> event_files(const std::string& run) {
 
 }  // namespace
 
-RunFolder::RunFolder(std::string path) : path_(made(path)), lock_(lock_of(path_)) {
+RunFolder::RunFolder(std::string path) : path_(made(path)), lock_(lock_of(path_)), begun_(shared_flag()) {
   if (lock_.state() != FileLock::State::Theirs) return;
   const std::string owner = lock_.owner().empty() ? "" : cat(" (", lock_.owner(), ")");
   refuse(path_, cat("another run", owner, " writes there; it must be a folder that no other run is using"));
@@ -159,11 +178,20 @@ std::vector<std::string> RunFolder::leavings() const {
 }
 
 std::vector<std::string> RunFolder::begin(int64_t first_step) {
-  if (fate_ == Fate::GoneOnFrom) return go_back(first_step);
-  if (fate_ == Fate::Nothing) return {};
+  std::vector<std::string> done;
   PosixFileSystem files;
-  for (const std::string& path : leavings()) files.remove_all(path);
-  return {cat("removed what an earlier run had left in ", path_)};
+  if (fate_ == Fate::GoneOnFrom) done = go_back(first_step);
+  if (fate_ == Fate::Removed) {
+    for (const std::string& path : leavings()) files.remove_all(path);
+    done.push_back(cat("removed what an earlier run had left in ", path_));
+  }
+  if (!job_.empty()) replace_file(fs::path(path_) / kJob, job_ + "\n", files);
+  *begun_ = true;
+  return done;
+}
+
+bool RunFolder::is_of_job(const std::string& run, const std::string& job) {
+  return !job.empty() && first_line(fs::path(run) / kJob) == job;
 }
 
 std::vector<std::string> RunFolder::go_back(int64_t step) const {
@@ -181,6 +209,8 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
     done.push_back(cat("took ", num_lines, " lines out of ", kMetrics, " that were not of step ", step, " or before"));
   return done;
 }
+
+std::string run_mark(const std::string& run) { return first_line(fs::path(run) / kLock); }
 
 bool has_evaluation(const std::string& checkpoint, int64_t step) {
   return evaluations_in(run_of(checkpoint)).contains(step);

@@ -2,7 +2,9 @@
 // the names of what braid train and braid report write there, and not what is in them.
 #pragma once
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,14 @@ class RunFolder {
   // nothing is lost for a slip of the pen. A run that goes on takes back what happened after that step: lines of
   // metrics go, checkpoints are set aside as step-N.undone. Returns a sentence about each thing done. Throws IoError.
   std::vector<std::string> begin(int64_t first_step);
+  // Whether begin() has returned, here or in a process that was forked from this one: all that the folder holds is this
+  // run's own from then on.
+  bool has_begun() const { return *begun_; }
+
+  // The job of a launcher that this run is an attempt of, which begin() writes down; empty: none.
+  void set_job(std::string job) { job_ = std::move(job); }
+  // Whether what `run` holds was left by an attempt of that job.
+  static bool is_of_job(const std::string& run, const std::string& job);
 
  private:
   enum class Fate { Nothing, Removed, GoneOnFrom };
@@ -42,8 +52,13 @@ class RunFolder {
   std::string path_;
   FileLock lock_;
   Fate fate_ = Fate::Nothing;
-  std::string resumed_;  // the checkpoint of this folder that the run goes on from
+  std::string job_;
+  std::shared_ptr<std::atomic<bool>> begun_;  // in memory that forked processes share
+  std::string resumed_;                       // the checkpoint of this folder that the run goes on from
 };
+
+// What the run that holds a folder has written there of itself; empty where nobody does, or the folder is not there.
+std::string run_mark(const std::string& run);
 
 // Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
 // none that can be read, has no evaluation.

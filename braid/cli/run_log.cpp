@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/environment.h"
 #include "braid/cli/output_file.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/report/metrics_cut.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/model_flops.h"
 
@@ -17,6 +19,14 @@ namespace braid {
 namespace {
 
 MetricsLine line_of(std::string_view kind) { return std::move(MetricsLine().add("kind", kind)); }
+
+std::string metrics_path(const RunSpec& spec) { return spec.train.out + "/metrics.jsonl"; }
+
+MetricsLine object_of(const std::vector<std::pair<std::string, double>>& numbers) {
+  MetricsLine line;
+  for (const auto& [name, value] : numbers) line.add(name, value);
+  return line;
+}
 
 MetricsLine start_line(const RunStart& start) {
   MetricsLine environment;
@@ -65,11 +75,24 @@ MetricsLine category_peaks(const StepReport& report) {
 RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
   replace_file(spec_.train.out + "/config.toml", to_toml(spec_), files);
-  metrics_.emplace(spec_.train.out + "/metrics.jsonl");
-  metrics_->write(start_line(start));
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
   std::filesystem::remove(spec_.train.out + "/trace.json", ignored);
-  events_ = new_tensorboard_file(spec_.train.out + "/tensorboard", host_name(), wall_seconds(), start.first_step);
+  open(start.first_step);
+  metrics_->write(start_line(start));
+}
+
+void RunLog::open(int64_t first_step) {
+  metrics_.emplace(metrics_path(spec_));
+  events_ = new_tensorboard_file(spec_.train.out + "/tensorboard", host_name(), wall_seconds(), first_step);
+}
+
+void RunLog::rollback(int64_t step, const std::string& why) {
+  PosixFileSystem files;
+  metrics_.reset();
+  cut_metrics(metrics_path(spec_), step, files);
+  open(step);
+  metrics_->write(line_of("rollback").add("step", step).add("text", std::string_view(why)));
+  memory_written_.clear();
 }
 
 void RunLog::peak(const PeakFlops& peak) {
@@ -80,11 +103,15 @@ void RunLog::peak(const PeakFlops& peak) {
 }
 
 void RunLog::step(const StepReport& report) {
-  if (report.step % spec_.train.log_every != 0 && report.step != spec_.train.steps) return;
+  const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
+  if (!logged && report.spike.empty()) return;
   MetricsLine line = line_of("step");
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
-  if (spec_.train.dtype == DType::Float16) line.add("loss_scale", report.loss_scale).add("skipped", report.skipped);
+  line.add("layer_grad_norms", object_of(report.layer_grad_norms));
+  if (spec_.train.dtype == DType::Float16) line.add("loss_scale", report.loss_scale);
+  if (spec_.train.dtype == DType::Float16 || spec_.train.on_spike == OnSpike::Skip) line.add("skipped", report.skipped);
+  if (!report.spike.empty()) line.add("spike", std::string_view(report.spike));
   if (!report.auxiliary_losses.empty()) line.add("auxiliary_losses", report.auxiliary_losses);
   if (report.staleness > 0) line.add("staleness", report.staleness);
   if (spec_.sync.replication == ReplicationKind::ParameterServer)

@@ -26,8 +26,11 @@ class RunLog {
   void evaluation(const Evaluation& evaluation);
   void replicas(int64_t step, double loss, int64_t num_steps);
   void checkpoint(int64_t step, const std::string& directory);
+  // Takes back what was written of later steps than `step`.
+  void rollback(int64_t step, const std::string& why);
 
  private:
+  void open(int64_t first_step);
   void memory(const StepReport& report);
   void scalars(int64_t step, std::vector<Scalar> values);
 

@@ -130,6 +130,7 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
 
 void RunPrinter::on_step(const StepReport& report) {
   log_->step(report);
+  if (!report.spike.empty()) print_line(cat("skip   step ", report.step, ": ", report.spike));
   if (!pace_->shows(report.step, start_.spec.train.steps, now_seconds())) return;
   const Progress progress = progress_of(report, start_.spec.train.steps);
   if (terminal_ == Terminal::Interactive) {
@@ -151,13 +152,22 @@ void RunPrinter::on_evaluation(const Evaluation& evaluation) {
                  per_byte(evaluation, start_.spec)));
 }
 
-bool RunPrinter::knows_evaluation(int64_t step) { return has_evaluation(start_.spec.train.resume, step); }
+// Beside the checkpoint that it began with, or in its own folder, to whose checkpoints it goes back.
+bool RunPrinter::knows_evaluation(int64_t step) {
+  const TrainSpec& train = start_.spec.train;
+  return evaluations_in(train.out).contains(step) || (!train.resume.empty() && has_evaluation(train.resume, step));
+}
 
 std::map<int64_t, double> RunPrinter::heard_evaluations() { return evaluations_in(start_.spec.train.out); }
 
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   log_->replicas(step, loss, num_steps);
   print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", num_steps, " steps"));
+}
+
+void RunPrinter::on_rollback(int64_t step, const std::string& why) {
+  log_->rollback(step, why);
+  print_line("back   " + why);
 }
 
 void RunPrinter::on_checkpoint(int64_t step, const std::string& directory) {

@@ -38,6 +38,7 @@ class RunPrinter final : public RunObserver {
   bool knows_evaluation(int64_t step) override;
   std::map<int64_t, double> heard_evaluations() override;
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
+  void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
   // How a signal ended the run; `command` (resume_command.h) takes it up again and is shown whole, empty where all
   // steps are done.

@@ -30,13 +30,14 @@ enum class Training { NotBegun, Unsaved, Saved };
 struct KnownToRanks {
   std::atomic<Training> training = Training::NotBegun;
   std::atomic<uint64_t> first_event = 0;  // 0: none yet
+  std::atomic<bool> save_requested = false;
   pid_t caller = ::getpid();
 };
 static_assert(std::atomic<Training>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
 // A signal handler can reach nothing else.
 KnownToRanks* known = nullptr;
-struct sigaction actions_before[std::size(kStopSignals)], others_before[std::size(kIgnoredSignals)];
+struct sigaction actions_before[std::size(kStopSignals)], save_before, others_before[std::size(kIgnoredSignals)];
 
 // Nanoseconds, modulo 2^56, and signal in one, so that both are there at once.
 uint64_t event_of(int signal) {
@@ -53,7 +54,10 @@ bool is_soon_after(uint64_t first, uint64_t event) {
 }
 
 void say(int signal, const char* what) {
-  const char* name = signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP";
+  const char* name = signal == SIGINT    ? "SIGINT"
+                     : signal == SIGTERM ? "SIGTERM"
+                     : signal == SIGUSR1 ? "SIGUSR1"
+                                         : "SIGHUP";
   for (const char* part : {"braid: ", name, what, "\n"}) {
     [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, part, std::strlen(part));
   }
@@ -89,6 +93,17 @@ void on_stop_signal(int signal) {
   errno = error;
 }
 
+void on_save_signal(int) {
+  const int error = errno;
+  if (known->training == Training::Unsaved) {
+    known->save_requested = true;
+    say(SIGUSR1, ": the run is saved after this step, and goes on");
+  } else {
+    say(SIGUSR1, ": there is nothing to save");
+  }
+  errno = error;
+}
+
 KnownToRanks* in_shared_memory() {
   void* memory = ::mmap(nullptr, sizeof(KnownToRanks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw RunError(cat("no memory to share with ranks: ", std::strerror(errno)));
@@ -108,17 +123,21 @@ StopSignals::StopSignals() {
     sigaction(kStopSignals[i], nullptr, &actions_before[i]);
     if (actions_before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
   }
+  action.sa_handler = on_save_signal;
+  sigaction(SIGUSR1, &action, &save_before);
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &ignored, &others_before[i]);
 }
 
 StopSignals::~StopSignals() {
+  sigaction(SIGUSR1, &save_before, nullptr);
   for (size_t i = 0; i < std::size(kStopSignals); ++i) sigaction(kStopSignals[i], &actions_before[i], nullptr);
   for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &others_before[i], nullptr);
 }
 
 void StopSignals::keep_work() { known->training = Training::Unsaved; }
+bool StopSignals::takes_save_request() { return known->save_requested.exchange(false); }
 void StopSignals::work_is_kept() { known->training = Training::Saved; }
 int StopSignals::received() { return static_cast<int>(known->first_event & ((1 << kBitsOfSignal) - 1)); }
 

@@ -2,6 +2,7 @@
 // It knows nothing of training.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace braid {
@@ -14,6 +15,7 @@ namespace braid {
 //   process at once, with the code of that one. One that comes within kSameEventSeconds of the first counts as the
 //   same: a terminal that is closed and timeout(1) send two.
 // * One that was ignored when the process began stays ignored (nohup, background jobs of scripts).
+// * SIGUSR1 asks for a save, of a run that goes on: takes_save_request().
 // * Processes that are forked meanwhile, as ranks may be, share this knowledge: what one of them says with keep_work()
 //   counts for all. A forked process that gets a signal is not ended by it: the signal counts as one sent to the run.
 // * Writing to a standard output that is gone fails instead of ending the process (SIGPIPE).
@@ -25,11 +27,13 @@ class StopSignals {
   ~StopSignals();  // signals do what they did before
   StopSignals(const StopSignals&) = delete;
 
-  void keep_work();     // from here on something would be lost
-  void work_is_kept();  // from here on nothing would be any more
+  static void keep_work();  // from here on something would be lost; by a rank too
+  void work_is_kept();      // from here on nothing would be any more
 
   // The first signal that came while work would have been lost; 0: none.
   static int received();
+  // Whether SIGUSR1 has asked for a save since this was last asked, by whoever shares this knowledge.
+  static bool takes_save_request();
 };
 
 // "SIGTERM".

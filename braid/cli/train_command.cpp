@@ -1,20 +1,24 @@
 // braid train: a run from a configuration file to weights, metrics, timeline and sample.
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <iostream>
+#include <optional>
 
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
+#include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/job.h"
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/output_file.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/run_folder.h"
+#include "braid/cli/run_placement.h"
 #include "braid/cli/run_printer.h"
 #include "braid/cli/stop_signals.h"
+#include "braid/cli/surviving_run.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
@@ -104,32 +108,110 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
     printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
 }
 
-int ended_by_signal(int signal, const RunEnd& end, const Invocation& request, RunPrinter& printer) {
+// What the user or a launcher says of how a run starts, beside its spec.
+struct Start {
+  Invocation request;
+  JobPlace place;
+  JobOptions options;
+};
+
+// A launcher starts the ranks that are its own again itself, with the next attempt: the run goes on from what the one
+// before has left, if it has left anything.
+void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
+  if (!place.one_rank_each) return;
+  run.max_restarts = 0;
+  if (place.node != 0 || place.attempt == 0 || !train.resume.empty()) return;
+  if (!RunFolder::is_of_job(train.out, place.job)) return;
+  train.resume = chosen_checkpoint(train.out).directory;
+  train.overwrite = train.resume.empty();
+}
+
+// The words of a job that its nodes share, and those of the node that leads.
+std::vector<std::string> words_of_job(const Start& start) {
+  const auto& [nodes, node, root, token_file] = start.options;
+  if (nodes == 0 || !start.place.launcher.empty()) return {};
+  std::vector<std::string> words{"--nodes", cat(nodes), "--node", cat(node), "--root", root};
+  if (!token_file.empty()) words.insert(words.end(), {"--token-file", token_file});
+  return words;
+}
+
+int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
+  std::vector<std::string> words = words_of_job(start);
+  if (end.interrupted && !words.empty()) printer.note("every host takes it up with its own --node");
+  words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
   const std::string command =
-      end.interrupted ? resume_command(program_invocation_name, request.path, request.overrides, end.checkpoint) : "";
+      end.interrupted ? resume_command(program_invocation_name, start.request.path, words, end.checkpoint) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }
 
-int train(const Invocation& request, RunSpec spec) {
-  StopSignals signals;
-  RunFolder folder(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
-  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain,
-                     [&](int64_t first_step) {
-                       signals.keep_work();
-                       return folder.begin(first_step);
-                     });
+// The spec that the run has, once its folder has been found fit for it.
+RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
   note_missing_locks(folder, printer);
   spec.train.resume = resumed_checkpoint(spec.train, printer);
   folder.admit(spec.train);
   spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
-  const RunEnd end = run_training(spec, printer, [] { return StopSignals::received() != 0; });
+  return spec;
+}
+
+// On the only host, or that of rank 0.
+int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
+  std::optional<RunFolder> folder;
+  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain,
+                     [&](int64_t first_step) {
+                       signals.keep_work();
+                       return folder->begin(first_step);
+                     });
+  try {
+    folder.emplace(spec.train.out);  // before anything is computed, so that a wrong path costs nothing
+    folder->set_job(start.place.job);
+    spec = admitted(spec, *folder, printer);
+  } catch (const ConfigError& error) {
+    if (job) tell_of_refusal(*job, error.what());
+    throw;
+  }
+  if (job) {
+    spec = agreed_spec(spec, *job);
+    printer.note(placement_text(*job, spec.mesh));
+  }
+  const RunEnd end = surviving_run(spec, {&*folder, printer, job});
   signals.work_is_kept();
+  const int signal = signal_of_all(job);
   show_end(end, printer);
-  if (const int signal = StopSignals::received()) return ended_by_signal(signal, end, request, printer);
+  if (signal != 0) return ended_by_signal(signal, end, start, printer);
   show_sample(end);
   std::cout.clear();  // a run whose lines nobody reads has ended as well as any
   return 0;
+}
+
+// On the others: what the run says and writes of itself, node 0 does.
+int take_part(RunSpec spec, StopSignals& signals, Job& job) {
+  spec.train.overwrite = false;
+  RunPrinter printer(std::cout, Terminal::Plain, [](int64_t) { return std::vector<std::string>(); });
+  spec = agreed_spec(spec, job);
+  printer.note(placement_text(job, spec.mesh));
+  surviving_run(spec, {nullptr, printer, &job});
+  signals.work_is_kept();
+  const int signal = signal_of_all(&job);
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+void refuse_on_hosts(const RunSpec& spec) {
+  if (spec.pipeline.partition != "measured") return;
+  throw ConfigError(
+      {{"pipeline.partition", "\"measured\"",
+        "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});
+}
+
+int train_on_hosts(const Start& start, RunSpec spec) {
+  spec.run.ranks = RanksAs::Processes;
+  refuse_on_hosts(spec);
+  const JobWork work = work_of_run(start.place, spec);
+  StopSignals signals;
+  std::cout << "waits for all " << start.place.num_nodes << " nodes at " << start.place.root << std::endl;
+  Job job(start.place, start.options, work);
+  if (!job.leads()) return take_part(spec, signals, job);
+  return train(start, spec, signals, &job);
 }
 
 }  // namespace
@@ -137,18 +219,24 @@ int train(const Invocation& request, RunSpec spec) {
 int train_command(const Words& words) {
   CLI::App app("Trains a language model. Words after the file override its keys: train.steps=50 mesh.data=2",
                "braid train");
-  Invocation request;
+  Start start;
+  Invocation& request = start.request;
   app.add_option("FILE", request.path, "the run as TOML")->required();
+  add_job_options(app, start.options);
   add_overrides(app, request.overrides);
   app.footer(config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
-  ParseOptions options(host_limits());
+  start.place = job_place(start.options);
+  ParseOptions options(host_limits(start.place.num_nodes));
   options.model_of_checkpoint = model_of_initial_checkpoint;
-  const RunSpec spec = read_run(request.path, request.overrides, options);
+  RunSpec spec = read_run(request.path, request.overrides, options);
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
-  return train(request, spec);
+  follow_launcher(start.place, spec.train, spec.run);
+  if (start.place.num_nodes > 1) return train_on_hosts(start, spec);
+  StopSignals signals;
+  return train(start, spec, signals, nullptr);
 }
 
 }  // namespace braid

@@ -29,6 +29,7 @@ enum class ReduceOp { Sum, Max, Min };
 enum class RankKind { Thread, Process };
 
 class ThreadRanks;
+class RankActivity;
 
 // An operation in flight. Copies share it. A default Work is done.
 class Work {
@@ -77,6 +78,8 @@ class Communicator {
   virtual RankKind rank_kind() const = 0;
   // What ranks of kind Thread can do beside exchanging tensors (thread_ranks.h); null where ranks are processes.
   virtual ThreadRanks* thread_ranks() { return nullptr; }
+  // Where this rank says what it is doing (rank_activity.h); null where nobody looks.
+  virtual RankActivity* activity() { return nullptr; }
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;
 

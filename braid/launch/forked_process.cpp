@@ -73,6 +73,7 @@ ForkedProcess::ForkedProcess(const std::string& name, const std::function<void(i
     live_when_told(ends[1], parent, life);
   }
   const int fork_error = errno;
+  pid_ = process;
   close(ends[1]);
   line_ = ends[0];
   fcntl(line_, F_SETFL, O_NONBLOCK);
@@ -106,6 +107,12 @@ std::optional<std::string> ForkedProcess::end() {
   const std::string how = end_of(descriptor_);
   forget();
   return how;
+}
+
+bool ForkedProcess::say(const std::string& bytes) const {
+  if (line_ < 0) return true;  // it has ended
+  const ssize_t count = ::send(line_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return count == static_cast<ssize_t>(bytes.size()) || errno == EPIPE || errno == ECONNRESET;
 }
 
 void ForkedProcess::forget() {

@@ -4,6 +4,8 @@
 // process does.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,12 +24,16 @@ class ForkedProcess {
   ForkedProcess& operator=(const ForkedProcess&) = delete;
 
   bool runs() const { return descriptor_ >= 0; }  // as far as end() has noticed
+  pid_t pid() const { return pid_; }              // another process's, perhaps, once it does not run any more
   // Does nothing to a process that has ended.
   void send(int signal) const;
   // Reads what the process has written since, and returns how it ended, in words; nullopt while it runs.
   std::optional<std::string> end();
   // All that the process has written, as far as end() has read it.
   const std::string& heard() const { return heard_; }
+
+  // Writes to its line without waiting: whether there was room.
+  bool say(const std::string& bytes) const;
 
   // Readable when it has ended; -1 after end() has said so.
   int descriptor() const { return descriptor_; }
@@ -39,6 +45,7 @@ class ForkedProcess {
  private:
   void hear();
 
+  pid_t pid_ = -1;
   int descriptor_ = -1, line_ = -1;
   std::string heard_;
 };

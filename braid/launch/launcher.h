@@ -27,6 +27,8 @@ struct LaunchOptions {
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
   // Of processes. Once a rank has failed the others learn it at their next wait; those that live longer are killed.
   double grace_seconds = 10;
+  // Of processes. A rank that shows no sign of progress for so long is killed (hang_watch.h); 0: none is.
+  double progress_seconds = 0;
   SignalsTo signals = SignalsTo::Ranks;  // of processes
 };
 

@@ -1,23 +1,15 @@
 // Forking, a rank's life in its process, and what is thrown in the end.
 #include "braid/launch/process_ranks.h"
 
-#include <sys/prctl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <limits>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/shm/shm_communicator.h"
-#include "braid/launch/rank_outcome.h"
+#include "braid/launch/rank_life.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
@@ -25,91 +17,49 @@ namespace {
 
 constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
 
-std::vector<std::string> thread_names() {
-  std::vector<std::string> names;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
-    names.push_back(name);
-  }
-  return names;
-}
-
-void refuse_what_cannot_fork(int num_ranks) {
-  check(num_ranks > 0, "a world has at least one rank");
-  std::vector<Problem> problems;
-  static_assert(kMaxProcessRanks == SharedWorld::kMaxRanks);
-  if (num_ranks > kMaxProcessRanks) {
-    problems.push_back(
-        {"process ranks", cat(num_ranks), cat("must be at most ", kMaxProcessRanks), cat(kMaxProcessRanks)});
-  }
-  if (const auto names = thread_names(); names.size() > 1) {
-    problems.push_back({.key = "process ranks",
-                        .value = "",
-                        .rule = cat("must be forked before any other thread starts, and this process runs ",
-                                    names.size(), " (", joined(names), ")")});
-  }
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-}
-
-// The life of a rank, in its process.
-class RankProcess {
+// All ranks are on this host: nothing goes on beside them.
+class OneHost final : public Surroundings {
  public:
-  RankProcess(SharedWorld& world, int rank, const LaunchOptions& options)
-      : world_(world), rank_(rank), options_(options) {}
+  OneHost(int num_ranks, double progress_seconds)
+      : progress_seconds_(progress_seconds), hangs_(num_ranks, progress_seconds) {}
 
-  // How it ended.
-  std::string run(const Launcher::Body& body) {
-    std::unique_ptr<Queue> queue;
-    guarded([&] {
-      prctl(PR_SET_NAME, cat("rank ", rank_).c_str());
-      take_threads(world_.size(), options_);
-      queue = options_.make_queue ? options_.make_queue(rank_) : std::make_unique<HostQueue>();
-    });
-    if (!outcome_.empty()) return outcome_;
-    const auto progress = std::make_shared<RankProgress>(world_, rank_);
-    const auto communicator = ShmCommunicator::of_world(progress, *queue);
-    std::string value;
-    guarded([&] { value = body(*communicator); });
-    guarded([&] { queue->drain(); });
-    progress->finish();
-    return outcome_.empty() ? RankOutcome::returned(std::move(value)) : outcome_;
+  int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
+  void advance(Supervisor&) override {}
+  bool tells_end(const std::string& heard) const override { return RankOutcome::complete(heard); }
+  bool goes_on() const override { return false; }
+  void leave_to_child() override {}
+
+  // What hangs will not end by itself.
+  void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override {
+    if (progress_seconds_ <= 0 || told_) return;
+    const auto hung = hangs_.look(now_seconds(), signs);
+    if (!hung) return;
+    std::vector<std::string> states;
+    for (int rank = 0; rank < supervisor.num_ranks(); ++rank) states.push_back(supervisor.state(rank));
+    supervisor.fail(*hung, "makes no progress (" + joined(states, "; ") + ")");
+    supervisor.kill(*hung);
+    told_ = true;
   }
 
  private:
-  template <class Step>
-  void guarded(const Step& step) {
-    try {
-      step();
-    } catch (...) {
-      world_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
-      if (outcome_.empty()) outcome_ = RankOutcome::thrown();
-    }
-  }
-
-  SharedWorld& world_;
-  const int rank_;
-  const LaunchOptions& options_;
-  std::string outcome_;
+  const double progress_seconds_;
+  HangWatch hangs_;
+  bool told_ = false;
 };
 
-void flush_all() {
-  std::cout.flush();
-  std::cerr.flush();
-  std::fflush(nullptr);
-}
-
-void write_all(int line, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = write(line, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno != EINTR) return;
-    if (count > 0) done += static_cast<size_t>(count);
-  }
-}
-
-std::vector<int> relayed(SignalsTo to) {
-  if (to == SignalsTo::Caller) return {SIGTSTP};
-  return {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+// The life of a rank, in its process: how it ended.
+std::string live(SharedWorld& world, int rank, const Launcher::Body& body, const LaunchOptions& options) {
+  RankLife life(world, rank);
+  std::unique_ptr<Queue> queue;
+  life.guarded([&] { queue = enter_rank(rank, world.size(), options); });
+  if (life.has_failed()) return life.outcome("");
+  const auto progress = std::make_shared<RankProgress>(world, rank);
+  const auto communicator = ShmCommunicator::of_world(progress, *queue);
+  std::string value;
+  life.guarded([&] { value = body(*communicator); });
+  life.guarded([&] { queue->drain(); });
+  progress->finish();
+  return life.outcome(std::move(value));
 }
 
 class ProcessWorld {
@@ -133,21 +83,17 @@ class ProcessWorld {
   // Signals that came meanwhile are raised at its end, before any error is thrown.
   void fork_and_watch() {
     SignalRelay signals(relayed(options_.signals));
-    Supervisor supervisor(world_, signals, options_.grace_seconds);
+    OneHost host(world_.size(), options_.progress_seconds);
+    Supervisor supervisor({world_, world_.board(), signals, host}, options_.grace_seconds);
     for (int rank = 0; rank < world_.size(); ++rank) {
-      supervisor.start([&](int line) { live(rank, line); });
+      // An exception that left this would go on in the parent's code.
+      supervisor.start(rank, [&](int line) noexcept {
+        std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
+        leave_rank(line, live(world_, rank, body_, options_));
+      });
     }
     supervisor.run();
     for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
-  }
-
-  // An exception that left this would go on in the parent's code.
-  [[noreturn]] void live(int rank, int line) noexcept {
-    std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
-    const std::string outcome = RankProcess(world_, rank, options_).run(body_);
-    flush_all();
-    write_all(line, outcome);
-    _exit(0);
   }
 
   // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.

@@ -1,5 +1,5 @@
-// One loop: sleep until a rank or a signal says something, pass on, bury, kill who is late. A failure of the world says
-// nothing here, so it is looked for now and then.
+// One loop: sleep until a rank, a signal or the surroundings say something, pass on, bury, look, kill who is late. A
+// failure of the world says nothing here, so it is looked for now and then.
 #include "braid/launch/supervisor.h"
 
 #include <poll.h>
@@ -8,70 +8,122 @@
 #include <csignal>
 
 #include "braid/base/clock.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/launch/rank_outcome.h"
+#include "braid/launch/process_signs.h"
 
 namespace braid {
 namespace {
 
 constexpr int kLookMilliseconds = 50;  // while nothing is said
+constexpr double kSignSeconds = 1;     // between two looks at signs of progress
 
 }  // namespace
 
-void Supervisor::start(const std::function<void(int line)>& life) {
-  ranks_.push_back(std::make_unique<ForkedProcess>(cat("rank ", ranks_.size()), [&](int line) {
+void Supervisor::start(int rank, const std::function<void(int line)>& life) {
+  auto process = std::make_unique<ForkedProcess>(cat("rank ", rank), [&](int line) {
     leave_to_child();
     life(line);
-  }));
+  });
+  ranks_.push_back({rank, std::move(process)});
 }
 
 void Supervisor::run() {
-  while (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->runs(); })) {
+  while (any_runs() || parts_.surroundings.goes_on()) {
     sleep();
-    for (int signal : signals_.take()) pass_on(signal);
-    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) bury(rank);
+    for (int signal : parts_.signals.take()) pass_on(signal);
+    for (int place = 0; place < num_ranks(); ++place) bury(place);
+    parts_.surroundings.advance(*this);
+    look();
     kill_late();
   }
 }
 
+bool Supervisor::any_runs() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.process->runs(); });
+}
+
 void Supervisor::leave_to_child() {
-  for (const auto& rank : ranks_) rank->forget();
-  signals_.leave_to_child();
+  for (const Rank& rank : ranks_) rank.process->forget();
+  parts_.signals.leave_to_child();
+  parts_.surroundings.leave_to_child();
 }
 
 void Supervisor::sleep() {
-  std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
-  for (const auto& rank : ranks_) {  // poll() skips what is -1
-    watched.push_back({rank->line(), POLLIN, 0});
-    watched.push_back({rank->descriptor(), POLLIN, 0});
+  std::vector<pollfd> watched{{parts_.signals.descriptor(), POLLIN, 0}};
+  for (const auto& [rank, process] : ranks_) {  // poll() skips what is -1
+    watched.push_back({process->line(), POLLIN, 0});
+    watched.push_back({process->descriptor(), POLLIN, 0});
   }
-  poll(watched.data(), watched.size(), kLookMilliseconds);
+  const int most = parts_.surroundings.watch(watched);
+  poll(watched.data(), watched.size(), std::min(kLookMilliseconds, most));
 }
 
 // All ranks and this process stop and go on together.
 void Supervisor::pass_on(int signal) {
   send(signal);
   if (signal != SIGTSTP) return;
-  signals_.stop();
+  parts_.signals.stop();
   send(SIGCONT);
   failed_at_ = -1;  // the grace begins again
 }
 
-void Supervisor::bury(int rank) {
-  ForkedProcess& process = *ranks_[rank];
+void Supervisor::bury(int place) {
+  ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !RankOutcome::complete(process.heard())) world_.fail({rank, rank, *how});
+  if (how && !parts_.surroundings.tells_end(process.heard())) fail(place, *how);
+}
+
+void Supervisor::say(int place, const std::string& bytes) {
+  if (!ranks_[place].process->say(bytes)) fail(place, "does not read its answers");
+}
+
+void Supervisor::fail(int place, const std::string& how) {
+  const auto& [rank, process] = ranks_[place];
+  const std::string doing = parts_.board.activity(place).look().text();
+  const std::string where = cat(how, ", process ", process->pid(), " on ", host_name());
+  parts_.fate.fail({rank, rank, doing.empty() ? where : cat(where, ": ", doing)});
+}
+
+std::string Supervisor::state(int place) const {
+  const ActivityLook doing = parts_.board.activity(place).look();
+  return cat("rank ", ranks_[place].rank, " at its activity ", doing.count, ", ", doing.text());
+}
+
+void Supervisor::look() {
+  if (now_seconds() - looked_at_ < kSignSeconds) return;
+  looked_at_ = now_seconds();
+  std::vector<RankSigns> signs;
+  for (int place = 0; place < num_ranks(); ++place) signs.push_back(signs_of(place));
+  parts_.surroundings.look(*this, signs);
+}
+
+RankSigns Supervisor::signs_of(int place) const {
+  const ForkedProcess& process = *ranks_[place].process;
+  RankSigns signs;
+  const auto seen = process.runs() ? process_signs(process.pid()) : std::nullopt;
+  signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(process.heard());
+  if (signs.ended) return signs;
+  const ActivityLook doing = parts_.board.activity(place).look();
+  signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);
+  signs.of_storage = doing.of_storage;
+  signs.held_outside = seen->state == 'D' || seen->state == 't' || (doing.of_people && !is_stopped(*seen));
+  signs.activities = doing.count;
+  signs.io_bytes = seen->io_bytes;
+  signs.cpu_seconds = seen->cpu_seconds;
+  signs.slowest_step = doing.slowest_step;
+  return signs;
 }
 
 void Supervisor::kill_late() {
-  if (!world_.failed()) return;
+  if (!parts_.board.failed()) return;
   if (failed_at_ < 0) failed_at_ = now_seconds();
   if (now_seconds() - failed_at_ > grace_seconds_) send(SIGKILL);
 }
 
 void Supervisor::send(int signal) {
-  for (const auto& rank : ranks_) rank->send(signal);
+  for (const Rank& rank : ranks_) rank.process->send(signal);
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
-// Watches the processes of a world from their parent: collects how each ended, fails the world when one ends without a
-// result, passes signals on, and leaves no process behind. It does not know what they do.
+// Watches the processes of one host's ranks from their parent: collects how each ended, fails the world when one ends
+// without a result, passes signals on, and leaves no process behind. What they do it knows only in their own words
+// (comm/rank_activity.h).
 #pragma once
 
 #include <functional>
@@ -7,39 +8,67 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/shm/shared_world.h"
+#include "braid/comm/rank_board.h"
 #include "braid/launch/forked_process.h"
 #include "braid/launch/signal_relay.h"
+#include "braid/launch/surroundings.h"
 
 namespace braid {
 
-// Its destructor kills the processes that still run.
+// Its destructor kills the processes that still run. A rank's place is its number on the board, its rank that in the
+// world.
 class Supervisor {
  public:
-  Supervisor(SharedWorld& world, SignalRelay& signals, double grace_seconds)
-      : world_(world), signals_(signals), grace_seconds_(grace_seconds) {}
+  // What it works with; all of it outlives the supervisor.
+  struct Parts {
+    WorldFate& fate;   // of the world
+    RankBoard& board;  // of the ranks that will be started
+    SignalRelay& signals;
+    Surroundings& surroundings;
+  };
+  // Ranks that live on for `grace_seconds` after a failure of the world are killed.
+  Supervisor(const Parts& parts, double grace_seconds) : parts_(parts), grace_seconds_(grace_seconds) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Forks the next rank. `life` is its life (forked_process.h); it writes to its line how it ended. Throws RunError.
-  void start(const std::function<void(int line)>& life);
-  // Returns when all have ended. A rank that ends without saying how fails the world.
+  // Forks the rank of the next place. `life` is its life (forked_process.h); it writes to its line how it ended. Throws
+  // RunError.
+  void start(int rank, const std::function<void(int line)>& life);
+  // Returns when all have ended, and the surroundings wait for nothing. A rank that ends without saying how fails the
+  // world.
   void run();
-  // What a rank that has ended wrote about its end; cut short where it was killed meanwhile.
-  const std::string& message(int rank) const { return ranks_[rank]->heard(); }
+
+  int num_ranks() const { return static_cast<int>(ranks_.size()); }
+  // What the rank of a place has written; cut short where it was killed meanwhile.
+  const std::string& message(int place) const { return ranks_[place].process->heard(); }
+  // Writes to its line, without waiting. What finds no room fails the world.
+  void say(int place, const std::string& bytes);
+  bool any_runs() const;
+  // Fails the world because the rank has gone wrong: `how`, with its process and what it was doing.
+  void fail(int place, const std::string& how);
+  // The rank, its activity, for how long.
+  std::string state(int place) const;
+  void kill(int place) const { ranks_[place].process->send(SIGKILL); }
 
  private:
+  struct Rank {
+    int rank;
+    std::unique_ptr<ForkedProcess> process;
+  };
+
   void leave_to_child();
   void sleep();
   void pass_on(int signal);
-  void bury(int rank);
+  void bury(int place);
   void kill_late();
+  void look();
+  RankSigns signs_of(int place) const;
   void send(int signal);
 
-  SharedWorld& world_;
-  SignalRelay& signals_;
+  const Parts parts_;
   const double grace_seconds_;
-  std::vector<std::unique_ptr<ForkedProcess>> ranks_;
+  double looked_at_ = 0;  // at signs of progress, in seconds of the clock
+  std::vector<Rank> ranks_;
   double failed_at_ = -1;  // seconds of the clock; -1: not seen to have failed
 };
 

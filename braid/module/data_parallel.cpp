@@ -16,13 +16,9 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/checkpoint.h"
-#include "braid/ckpt/exchange.h"
-#include "braid/ckpt/reading.h"
 #include "braid/module/layer_facts.h"
+#include "braid/module/model_part.h"
 #include "braid/module/model_replica.h"
-#include "braid/module/module_checkpoint.h"
-#include "braid/module/module_store.h"
 #include "braid/module/refused_options.h"
 
 namespace braid {
@@ -154,60 +150,14 @@ void DataParallel::with_whole_parameters(const std::function<void()>& body) {
   state_->replica.with_whole_parameters(body);
 }
 
-namespace {
-
-void refuse_other_ways(const SyncSpec& sync) {
-  const bool sums = sync.replication == ReplicationKind::AllReduce && sync.compression < CompressionKind::TopK;
-  if (sums) return;
-  throw ConfigError({{"sync", cat(sync.replication),
-                      "must be sums without residuals, or ZeRO, to be saved: other ways keep state of their own", ""}});
+ModelPart DataParallel::part() {
+  ModelReplica& replica = state_->replica;
+  replica.follow();
+  return {replica.layers(),     replica.layers(),    &replica.synced(),
+          state_->options.sync, replica.num_steps(), state_->world};
 }
 
-}  // namespace
-
-void DataParallel::save(const std::string& directory, torch::optim::Optimizer& optimizer) {
-  refuse_other_ways(state_->options.sync);
-  const c10::AutoGradMode no_grad(false);
-  const ModelReplica& replica = state_->replica;
-  std::vector<PlacedTensor> tensors = ModuleCheckpoint(replica.layers(), replica.synced(), optimizer).tensors();
-  for (PlacedTensor& placed : tensors) placed.local = placed.local.contiguous();
-  save_checkpoint(directory, {tensors, {.step = replica.num_steps()}}, state_->world);
-}
-
-void DataParallel::load(const std::string& directory, torch::optim::Optimizer& optimizer) {
-  refuse_other_ways(state_->options.sync);
-  const CheckpointReading reading(directory);
-  std::string fault;  // rank 0's look at every byte, so that all ranks load or none
-  try {
-    if (state_->world.rank() == 0) verify_checkpoint(directory);
-  } catch (const IoError& error) {
-    fault = error.what();
-  }
-  fault = text_of_rank_0(fault, at::kCPU, state_->world);
-  if (!fault.empty()) throw IoError(directory, -1, cat("is not whole: ", fault));
-  const CheckpointInfo info = read_checkpoint_info(directory);
-  ModuleCheckpoint(state_->replica.layers(), state_->replica.synced(), optimizer).load(directory);
-  state_->replica.go_on_after(info.step);
-  state_->world.barrier().wait_host();
-}
-
-void DataParallel::export_weights(const std::string& path) {
-  std::string fault;
-  with_whole_parameters([&] {
-    if (state_->world.rank() != 0) return;
-    try {
-      write_weights(path, state_->replica.layers());
-    } catch (const IoError& error) {
-      fault = error.why();
-    }
-  });
-  fault = text_of_rank_0(fault, at::kCPU, state_->world);
-  if (!fault.empty()) throw IoError(path, -1, fault);
-}
-
-void DataParallel::import_weights(const std::string& path) {
-  with_whole_parameters([&] { read_weights(path, state_->replica.layers()); });
-}
+void DataParallel::go_on_after(int64_t steps) { state_->replica.go_on_after(steps); }
 
 int64_t DataParallel::bytes_sent() const { return state_->replica.replication().bytes_sent(); }
 

@@ -16,18 +16,16 @@
 // ranks' losses, to rounding. Where a rank's loss is a mean over labels or tokens, of which ranks have unequal numbers,
 // that is not the mean over all of them; sum / mean(count, world) is. The optimizer must treat elements one by one
 // (SGD, Adam and its kin): under sync.zero it sees flat ranges, not shapes. Gradients are cleared by step(), not by
-// zero_grad(); between steps `.grad` belongs to this class. Layers run as in torch: one that works in place writes the
-// caller's tensor.
+// zero_grad(); `.grad` belongs to this class between steps. A layer that works in place writes the caller's tensor.
 //
 // Modules that draw from the process-wide random generator (torch::nn::Dropout) are refused, by name, where ranks are
 // threads of one process; KeyedDropout, or ranks that are processes (launch), are the replacements. Modules that listen
-// (microbatch_listener.h) are told of a microbatch for every backward of every rank.
+// (microbatch_listener.h) hear of a microbatch for every backward of every rank. Saving, loading: savable_model.h.
 //
 // What is done to the modules afterwards: values loaded on all ranks (torch::load, set_data) are taken over at the next
 // step(), as those of rank 0, but for diloco and parameter servers; a parameter frozen on all ranks is left out, where
-// gradients are summed and sync.zero is 0. All else is refused by name, by ConfigError from the next backward: another
-// type, a parameter frozen, released or exchanged. Then make another DataParallel, with sync.zero = 3 in
-// with_whole_parameters() of the first. A change on some ranks only is an error.
+// gradients are summed and sync.zero is 0. All else, or a change on some ranks only, is refused by name, by ConfigError
+// from the next backward. Then make another DataParallel, with sync.zero = 3 in with_whole_parameters() of the first.
 #pragma once
 
 #include <functional>
@@ -35,6 +33,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
+#include "braid/module/savable_model.h"
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/sync_spec.h"
 
@@ -57,7 +56,7 @@ struct ServerOptimizer {
   double weight_decay = OptimizerSpec().weight_decay;
 };
 
-class DataParallel {
+class DataParallel : public SavableModel {
  public:
   struct Options {
     SyncSpec sync = {};              // any way of keeping replicas in step; servers need ranks that are threads
@@ -98,34 +97,21 @@ class DataParallel {
   void step(double lr);
 
   // Calls `body` with all parameters whole and the newest, and with the buffers of rank 0, the same on all ranks: to
-  // evaluate, save or print them. Where ranks train apart (local SGD, inside a period) these are the mean of all ranks'
-  // parameters, and afterwards each has its own again. They must not be written in place; with sync.zero = 3 this is
-  // where torch::load can load others. Collective.
-  void with_whole_parameters(const std::function<void()>& body);
-  // Between steps: parameters, buffers, the states of `optimizer` (torch's Adam, AdamW or SGD over parameters()) and
-  // the number of steps, as a checkpoint (docs/checkpoint_format.md) whose tensors have torch's names, and back. Any
-  // number of ranks, sharded in any way, loads what any other has saved, bit for bit; masks of KeyedDropout go on with
-  // the step. Rates of the optimizer are the program's. Throws ConfigError where sync is neither sums nor ZeRO, and as
-  // save_checkpoint() and load_checkpoint(). Collective.
-  void save(const std::string& directory, torch::optim::Optimizer& optimizer);
-  void load(const std::string& directory, torch::optim::Optimizer& optimizer);
-  // The model that with_whole_parameters() shows, as one safetensors file that plain torch reads
-  // (safetensors.torch.load_file), with torch's names of parameters and buffers; rank 0 writes. Throws the same IoError
-  // on all ranks, with what was at `path` before in its place. Collective.
-  void export_weights(const std::string& path);
-  // The other way: every rank reads the file, which has each parameter and buffer in its shape and type and nothing
-  // else. Before anything changes, throws ConfigError with every difference, and IoError. Collective.
-  void import_weights(const std::string& path);
+  // evaluate, save or print them; where ranks train apart (local SGD, inside a period) the mean of all ranks', and each
+  // has its own again afterwards. Not to be written in place; under sync.zero = 3 torch::load loads here. Collective.
+  void with_whole_parameters(const std::function<void()>& body) override;
   // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
   int64_t bytes_sent() const;
 
  private:
+  ModelPart part() override;
+  void go_on_after(int64_t steps) override;
+
   class State;
   std::unique_ptr<State> state_;
 };
 
-// The mean of a metric over the ranks. Collective.
-double mean(double value, Communicator& world);
+double mean(double value, Communicator& world);  // of a metric over the ranks; collective
 
 // Makes the state of all ranks' optimizers that of rank 0: after loading a checkpoint there. Not with sync.zero, where
 // each rank's is its own.

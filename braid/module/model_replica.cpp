@@ -4,35 +4,13 @@
 #include <ATen/ops/full_like.h>
 #include <c10/core/GradMode.h>
 
-#include <list>
-#include <optional>
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/module/gather_edges.h"
-#include "braid/module/kept_buffers.h"
-#include "braid/module/layer_facts.h"
-#include "braid/sync/mean_of_replicas.h"
+#include "braid/module/whole_model.h"
 
 namespace braid {
-namespace {
-
-// A layer's parameters, whole while this lives.
-class WholeLayer {
- public:
-  WholeLayer(ParameterSync& parameters, int layer) : parameters_(parameters), layer_(layer) {
-    parameters.acquire(layer, Phase::Forward);
-  }
-  ~WholeLayer() { parameters_.release(layer_, Phase::Forward); }
-  WholeLayer(const WholeLayer&) = delete;
-  WholeLayer& operator=(const WholeLayer&) = delete;
-
- private:
-  ParameterSync& parameters_;
-  const int layer_;
-};
-
-}  // namespace
 
 ModelReplica::ModelReplica(LayerList layers, Communicator& world, const SyncedModules::Specs& specs, int64_t first_step)
     : layers_(std::move(layers)),
@@ -132,6 +110,12 @@ void ModelReplica::updated() {
   begin_step();
 }
 
+void ModelReplica::follow() {
+  const c10::AutoGradMode no_grad(false);
+  synced_->require_followed(layers_);
+  synced_->follow();
+}
+
 void ModelReplica::go_on_after(int64_t steps) {
   const c10::AutoGradMode no_grad(false);
   synced_->modules().note_update();
@@ -140,16 +124,7 @@ void ModelReplica::go_on_after(int64_t steps) {
 }
 
 void ModelReplica::with_whole_parameters(const std::function<void()>& body) {
-  replication().meet();
-  std::optional<MeanOfReplicas> mean;
-  std::optional<KeptBuffers> own;
-  if (replication().replicas() == Replicas::Apart) {
-    mean.emplace(synced_->store(), world_);
-    own.emplace(buffers(layers_));
-  }
-  broadcast_buffers(layers_, world_);
-  std::list<WholeLayer> whole;  // given back also where `body` throws
-  for (int layer = 0; layer < layers_.size(); ++layer) whole.emplace_back(replication(), layer);
+  const WholeModel whole(layers_, synced_.get(), world_);
   body();
 }
 

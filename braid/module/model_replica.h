@@ -35,6 +35,8 @@ class ModelReplica {
   // apart, the mean of all. Collective.
   void with_whole_parameters(const std::function<void()>& body);
 
+  // Between steps: takes over values that were loaded into the modules. Throws ConfigError as backward().
+  void follow();
   // Between steps, after values were written into the parameters: `steps` have been done.
   void go_on_after(int64_t steps);
   int64_t num_steps() const { return num_steps_; }

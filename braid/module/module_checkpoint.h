@@ -1,15 +1,15 @@
 // What a checkpoint has of users' modules and of a torch optimizer that trains them: weights and buffers under torch's
-// own names, the optimizer's states under these behind a "/". It knows no files.
+// own names, the optimizer's states under these behind a "/". Each rank saves and loads what it has of them.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "braid/ckpt/checkpoint.h"
-#include "braid/module/layer_list.h"
-#include "braid/module/synced_modules.h"
+#include "braid/ckpt/checkpoint_reader.h"
+#include "braid/module/model_part.h"
+#include "braid/module/torch_state.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -17,46 +17,44 @@ class Optimizer;
 
 namespace braid {
 
-struct NamedTensor {
-  std::string name;  // the layer's, ".", what torch calls it there: "fc1.weight"
-  at::Tensor tensor;
-};
-// Each tensor once, under its first name; what a function trains is numbered.
-std::vector<NamedTensor> named_parameters(const LayerList& layers);
-std::vector<NamedTensor> named_buffers(const LayerList& layers);
-
-// Writes parameters and buffers, which are whole, to a safetensors file with these names, one tensor after another, and
-// puts it in the place of `path` at one stroke. On one rank. Throws IoError.
-void write_weights(const std::string& path, const LayerList& layers);
-// Reads what write_weights(), or safetensors.torch.save_file, has written. Throws IoError, and ConfigError with every
-// tensor that is missing, too many, or of another shape or type, before anything changes.
-void read_weights(const std::string& path, const LayerList& layers);
-
-// The states of Adam, AdamW and SGD: "exp_avg/fc1.weight". Throws ConfigError for other optimizers.
 class ModuleCheckpoint {
  public:
-  // All of it outlives this. `optimizer` updates the parameters of `synced`.
-  ModuleCheckpoint(const LayerList& layers, const SyncedModules& synced, torch::optim::Optimizer& optimizer);
+  // Between steps; both outlive this. `optimizer` updates the parameters of `part`, or ranges of them where these are
+  // sharded. Throws ConfigError as names_of_numbers() and require_stored().
+  ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer);
 
-  // This rank's part of what is there.
+  // What this rank has of the weights, the buffers and the optimizer's states ("exp_avg/fc1.weight").
   std::vector<PlacedTensor> tensors() const;
-  // Reads all from `directory`, on any number of ranks: states that the checkpoint has and the optimizer has not yet
-  // are made, others that it has go. Throws as load_checkpoint(), before anything changes.
-  void load(const std::string& directory);
+  // Collective over part.world. Reads all from `directory`, whatever ranks saved it: states that the checkpoint has and
+  // the optimizer has not yet are made, others that it has go. Returns the number of steps. Throws, before anything
+  // changes and on all ranks the same, ConfigError with every tensor that is missing, too many or of another shape or
+  // type, or that the optimizer does not know, or another kind of optimizer; IoError naming what is broken.
+  int64_t load(const std::string& directory);
 
  private:
+  // A parameter, or a box of one, in a tensor that the optimizer updates.
   struct Part {
     std::string name;
     Placement placement;
-    int64_t at = 0;  // first element in the tensor that the optimizer updates
+    int64_t at = 0;  // first element
   };
-  std::vector<Part> parts_of(size_t updated) const;
-  void add_weights(std::vector<PlacedTensor>& tensors) const;
+  struct Updated {
+    at::Tensor tensor;
+    std::vector<Part> parts;
+  };
+  struct Wanted;
 
-  const LayerList& layers_;
-  const SyncedModules& synced_;
+  static at::Tensor view_of(const at::Tensor& updated, const Part& part);
+  std::vector<Updated> whole_parameters(const std::vector<NamedTensor>& parameters) const;
+  std::vector<Updated> owned_ranges(const std::vector<NamedTensor>& parameters) const;
+  void add_weights(std::vector<PlacedTensor>& tensors) const;
+  std::vector<Problem> unknown(const Manifest& manifest) const;
+  Wanted wanted(const Manifest& manifest) const;
+  void count(CheckpointReader& reader, Wanted& wanted) const;
+
+  const ModelPart& part_;
   torch::optim::Optimizer& optimizer_;
-  std::vector<std::string> names_;  // of the store's parameters
+  std::vector<Updated> updated_;
 };
 
 }  // namespace braid

@@ -11,6 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/module/layer_executor.h"
 #include "braid/module/layer_facts.h"
+#include "braid/module/model_part.h"
 #include "braid/module/refused_options.h"
 #include "braid/module/shape_book.h"
 #include "braid/module/stage_replica.h"
@@ -56,6 +57,11 @@ std::vector<StagePlan> checked_plan(const LayerList& layers, const Schedule& sch
                                     const ModulePipeline::Options& options, Communicator& pipe) {
   std::vector<Problem> problems = refused_of_pipeline(schedule, options.sync, options.data);
   append(problems, faults_of(schedule, pipe.size()));
+  const int replicas = options.data ? options.data->size() : 1;
+  if (options.world && options.world->size() != pipe.size() * replicas) {
+    problems.push_back({"world", cat(options.world->size(), " ranks"), "must be all ranks of `pipe` and `data`",
+                        cat(pipe.size() * replicas)});
+  }
   auto plan = plan_stages(layers, schedule.num_stages, options.balance, problems);
   append(problems, sharing_problems(layers, plan, schedule, pipe.rank_kind()));
   if (options.data) append(problems, all_storage_problems(layers, plan, schedule));
@@ -105,7 +111,7 @@ class ModulePipeline::State {
 
   std::optional<double> step(const Tensors& inputs, const Tensors& targets) {
     const auto [split, shapes] = book_.open(inputs, ForwardPurpose::Training);
-    const int64_t number = options_.first_step + num_steps_++;
+    const int64_t number = num_steps_++;
     const int64_t first_micro = int64_t{data_.rank()} * split.num_microbatches;
     ModuleStep step{{ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
@@ -145,6 +151,18 @@ class ModulePipeline::State {
     ScheduleRuntime(schedule, pipe_, executor_).run_step();
     return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
   }
+
+  ModelPart part() {
+    Communicator* const world = !options_.world && data_.size() == 1 ? &pipe_ : options_.world;
+    if (!world) {
+      throw ConfigError(
+          {{"world", "", "must be given to save and load replicas: the ranks of `pipe` and `data` together", ""}});
+    }
+    replica_.between_steps();
+    return {layers_, replica_.layers(), replica_.synced(), options_.sync, num_steps_, *world};
+  }
+  void go_on_after(int64_t steps) { num_steps_ = steps; }
+  void with_whole_parameters(const std::function<void()>& body) { replica_.with_whole_parameters(body); }
 
   const Tensors& parameters() const { return replica_.parameters(); }
   const std::vector<Span>& spans() const { return spans_; }
@@ -236,7 +254,7 @@ class ModulePipeline::State {
   LayerExecutor executor_;
   ScheduleRuntime runtime_;
   std::vector<Span> spans_;
-  int64_t num_steps_ = 0;
+  int64_t num_steps_ = options_.first_step;
 };
 
 ModulePipeline::ModulePipeline(LayerList layers, Communicator& pipe, Options options)
@@ -251,6 +269,9 @@ void ModulePipeline::update(const std::function<void()>& write) { state_->update
 void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
   update([&] { optimizer.step(); });
 }
+ModelPart ModulePipeline::part() { return state_->part(); }
+void ModulePipeline::go_on_after(int64_t steps) { state_->go_on_after(steps); }
+void ModulePipeline::with_whole_parameters(const std::function<void()>& body) { state_->with_whole_parameters(body); }
 int64_t ModulePipeline::bytes_sent() const { return state_->bytes_sent(); }
 const Tensors& ModulePipeline::parameters() const { return state_->parameters(); }
 const std::vector<Span>& ModulePipeline::spans() const { return state_->spans(); }

@@ -18,7 +18,8 @@
 // Promise: loss, gradients and so updates are those of the whole minibatch on one rank, to rounding, for modules that
 // treat samples one by one. Those that mix them (batch norm) see a microbatch; see deferred_batch_norm.h. Modules have
 // no split between input and weight gradients (layer_executor.h). What modules note of the rows they see (buffers) is
-// data rank 0's on all data ranks, after every step that leaves their weights alike.
+// data rank 0's on all data ranks, after every step that leaves their weights alike. Saving and loading, between steps:
+// savable_model.h.
 #pragma once
 
 #include <functional>
@@ -29,6 +30,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/module/layer_list.h"
 #include "braid/module/loss_function.h"
+#include "braid/module/savable_model.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/spec/sync_spec.h"
@@ -43,7 +45,7 @@ namespace braid {
 // (loss_function.h) is over what it counts in the minibatches of all data ranks.
 enum class LossKind { Mean, Sum };
 
-class ModulePipeline {
+class ModulePipeline : public SavableModel {
  public:
   struct Options {
     Schedule schedule;  // its sends, receives and reductions are added when missing
@@ -53,12 +55,13 @@ class ModulePipeline {
     Communicator* data = nullptr;   // the ranks that hold the same stages; null: only this one, and no sync
     SyncSpec sync = {};             // how these are kept in step: sums as asked for, sync.zero = 1, local-sgd, diloco
     int64_t first_step = 0;         // the number of the first step, when a training goes on
+    Communicator* world = nullptr;  // all ranks of all replicas, to save and load with; null: those of `pipe`
   };
 
-  // Collective over `pipe` and `data`, which outlive this; the list is copied, its modules are not. Data rank 0's
-  // parameters and buffers become those of all. Throws ConfigError with everything that is wrong with layers, balance,
-  // schedule and sync, the same on all ranks, before any of them starts work. With `data` the trained parameters of a
-  // rank are float32 or float64, on the CPU, and come to lie in one buffer, as their gradients do.
+  // Collective over `pipe` and `data`, which outlive this, as does `world`; the list is copied, its modules are not.
+  // Data rank 0's parameters and buffers become those of all. Throws ConfigError with everything that is wrong with
+  // layers, balance, schedule and sync, the same on all ranks, before any of them starts work. With `data` the trained
+  // parameters of a rank are float32 or float64, on the CPU, and come to lie in one buffer, as their gradients do.
   ModulePipeline(LayerList layers, Communicator& pipe, Options options);
   ~ModulePipeline();
 
@@ -93,6 +96,10 @@ class ModulePipeline {
   void retrace();
 
  private:
+  ModelPart part() override;
+  void go_on_after(int64_t steps) override;
+  void with_whole_parameters(const std::function<void()>& body) override;
+
   class State;
   std::unique_ptr<State> state_;
 };

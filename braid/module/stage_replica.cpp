@@ -11,6 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/module/module_changes.h"
+#include "braid/module/whole_model.h"
 
 namespace braid {
 namespace {
@@ -76,11 +77,16 @@ void StageReplica::number_places() {
   }
 }
 
-void StageReplica::begin_step(const ReplicaStep& step) {
+void StageReplica::between_steps() {
   check(!due_, "with sync.zero or local SGD every step() of a pipeline is followed by update()");
   const c10::AutoGradMode no_grad(false);
   if (std::exchange(unfinished_, false)) land_sums();
   follow_changes();
+}
+
+void StageReplica::begin_step(const ReplicaStep& step) {
+  between_steps();
+  const c10::AutoGradMode no_grad(false);
   set_aside(step.scaled);
   if (!synced_) return;
   for (const auto& [number, stage] : stages_) left_[number] = step.num_microbatches;
@@ -180,6 +186,12 @@ void StageReplica::update(const std::function<void()>& write) {
   synced_->modules().note_update();
   const bool averaged = averages() && synced_->replication().replicas() == Replicas::Alike;
   if (averaged) broadcast_buffers(layers_, *data_);
+}
+
+void StageReplica::with_whole_parameters(const std::function<void()>& body) {
+  std::optional<WholeModel> whole;
+  if (data_) whole.emplace(layers_, synced(), *data_);
+  body();
 }
 
 // A rank without trained parameters has no Replication to ask.

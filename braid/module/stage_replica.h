@@ -28,6 +28,7 @@ class StageReplica {
 
   // Fails where update() was due. Follows what was done to the modules since, or throws ConfigError.
   void begin_step(const ReplicaStep& step);
+  void between_steps();            // the same, for whoever looks at parameters() and layers()
   void begin_backward(int stage);  // of a microbatch
   void reduce(int stage);          // after the last
   // Blocks until gradients are final; those of this step are multiplied by `factor`, which is 1 where it was not
@@ -47,6 +48,10 @@ class StageReplica {
   // What an optimizer on this rank updates: the parameters of its stages, each once, or what it owns of them.
   const Tensors& parameters() const;
   int64_t bytes_sent() const { return synced_ ? synced_->replication().bytes_sent() : 0; }
+  // Calls `body` while the parameters and buffers of all data ranks are those of one model. Collective over `data`.
+  void with_whole_parameters(const std::function<void()>& body);
+  const LayerList& layers() const { return layers_; }  // of this rank's stages
+  const SyncedModules* synced() const { return synced_ ? &*synced_ : nullptr; }
   // Takes in parameters that were released since. Throws ConfigError where [sync] cannot.
   void follow();
 

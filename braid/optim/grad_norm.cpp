@@ -86,13 +86,14 @@ class HostSquares {
 }  // namespace
 
 GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& order,
-                                   const std::function<bool(const Parameter&)>& counts, NormGroups groups) {
+                                   const std::function<bool(const Parameter&)>& counts, NormGroups groups)
+    : rank_(groups.model.rank()) {
   std::unordered_map<std::string_view, int64_t> places;
   for (const std::string& name : order) places.emplace(name, places.size());
   check(places.size() == order.size(), "the order names each parameter once");
 
   squares_ = at::zeros({groups.model.size(), static_cast<int64_t>(order.size())}, at::kDouble);
-  const at::Tensor own = squares_[groups.model.rank()];
+  const at::Tensor own = squares_[rank_];
   groups.model.queue().drain();  // gradients are read here, on the host
   std::optional<HostSquares> of_host;
   std::vector<double> of_device;
@@ -112,6 +113,12 @@ GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& or
   work_ = groups.model.all_gather(squares_, own);
 }
 
+std::span<const double> GradNormExchange::own_squares() const {
+  const auto count = static_cast<size_t>(squares_.size(1));
+  return std::span(squares_.const_data_ptr<double>(), static_cast<size_t>(squares_.numel()))
+      .subspan(rank_ * count, count);
+}
+
 double GradNormExchange::finish() {
   work_.wait_host();
   const int64_t num_ranks = squares_.size(0), num_params = squares_.size(1);
@@ -122,6 +129,7 @@ double GradNormExchange::finish() {
   for (int64_t p = 0; p < num_params; ++p) {
     double of_param = 0;
     for (int64_t r = 0; r < num_ranks; ++r) of_param += sums[r * num_params + p];
+    of_params_.push_back(of_param);
     total += of_param;
   }
   return std::sqrt(total);

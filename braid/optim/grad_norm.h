@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,18 @@ class GradNormExchange {
 
   // The norm of what this rank counts.
   double own() const { return own_; }
+  // By place in the order, the squares of what this rank counts; zeros for the others.
+  std::span<const double> own_squares() const;
   // The norm of all. Blocks.
   double finish();
+  // After finish(), by place in the order: of all.
+  const std::vector<double>& squares() const { return of_params_; }
 
  private:
   at::Tensor squares_;  // float64, ranks x parameters
   double own_ = 0;
+  int rank_;
+  std::vector<double> of_params_;
   Work work_;
 };
 

@@ -6,11 +6,34 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/rank_activity.h"
 
 namespace braid {
 namespace {
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
+
+std::string name_of(Op op) {
+  switch (op) {
+    case Op::Forward:
+      return "forward";
+    case Op::FullBackward:
+      return "backward";
+    case Op::InputGrad:
+      return "input gradients";
+    case Op::WeightGrad:
+      return "weight gradients";
+    case Op::ReduceGrad:
+      return "reduction of gradients";
+    case Op::Recompute:
+      return "recompute";
+    case Op::Update:
+      return "update";
+    default:
+      return text(op);
+  }
+}
 
 // The receive that brings what a compute action reads.
 Action source_of(const Action& action) {
@@ -26,6 +49,7 @@ ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, S
 
 std::vector<Span> ScheduleRuntime::run_step() {
   const Program& program = schedule_.programs[pipe_.rank()];
+  RankActivity* const activity = pipe_.activity();
   std::vector<Span> spans;
   spans.reserve(program.size());
   posted_until_ = 0;
@@ -36,6 +60,7 @@ std::vector<Span> ScheduleRuntime::run_step() {
     const bool fused = program[i].fusion == Fusion::WithNext;
     post_receives(program, i);
     const double begin = now_seconds();
+    if (activity) activity->begin(words(program[i]));
     if (fused) {
       check(i + 1 < program.size(), "a fused action has a partner");
       execute_fused(program[i], program[i + 1]);
@@ -49,6 +74,23 @@ std::vector<Span> ScheduleRuntime::run_step() {
   for (Work& send : sends_) send.wait_host();
   sends_.clear();
   return spans;
+}
+
+// For people: "recv activations of microbatch 5 from rank 2 of pipe".
+std::string ScheduleRuntime::words(const Action& action) const {
+  const std::string of_micro = action.micro < 0 ? "" : cat(" of microbatch ", action.micro);
+  switch (action.op) {
+    case Op::SendForward:
+      return cat("send activations", of_micro, " to rank ", peer_of(action), " of ", pipe_.name());
+    case Op::RecvForward:
+      return cat("recv activations", of_micro, " from rank ", peer_of(action), " of ", pipe_.name());
+    case Op::SendBackward:
+      return cat("send gradients", of_micro, " to rank ", peer_of(action), " of ", pipe_.name());
+    case Op::RecvBackward:
+      return cat("recv gradients", of_micro, " from rank ", peer_of(action), " of ", pipe_.name());
+    default:
+      return cat(name_of(action.op), of_micro, " on stage ", action.stage);
+  }
 }
 
 void ScheduleRuntime::execute(const Action& action) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "braid/comm/communicator.h"
@@ -28,6 +29,7 @@ class ScheduleRuntime {
  private:
   static constexpr size_t kReceivesAhead = 4;
 
+  std::string words(const Action& action) const;
   void execute(const Action& action);
   void execute_fused(const Action& forward, const Action& backward);
   void require_runnable(const Action& action) const;

@@ -32,7 +32,7 @@ class Page {
     all += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
-    all += cat("<main>\n", header(), tiles(), curves(), timeline(), memory(), configuration(), environment());
+    all += cat("<main>\n", header(), tiles(), curves(), timeline(), layers(), memory(), configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
   }
@@ -216,6 +216,20 @@ class Page {
     if (num_ranks > kMostRows)
       all += cat("<p class=\"note\">The first ", kMostRows, " of ", num_ranks, " ranks.</p>\n");
     return all + "<p class=\"note\">trace.json in the run\u2019s folder opens in Perfetto with every span.</p>\n";
+  }
+
+  std::string layers() const {
+    std::string rows;
+    for (const auto& [layer, norms] : record_.layer_grad_norms) {
+      if (norms.empty()) continue;
+      const double most = std::ranges::max_element(norms, {}, &Point::y)->y;
+      rows += cat("<tr><th>", escaped(layer), "</th><td>", short_number(late_median(norms, kTypical)), ", at most ",
+                  short_number(most), "</td></tr>\n");
+    }
+    if (rows.empty()) return "";
+    return cat("<h2>Gradient norm by layer</h2>\n<table class=\"facts\">\n", rows,
+               "</table>\n<p class=\"note\">Median of the last ", kTypical,
+               " logged steps, and the most of all.</p>\n");
   }
 
   std::string memory() const {

@@ -45,15 +45,26 @@ void read_start(const OrderedJson& line, RunRecord& record) {
   const auto first = line.value("first_step", int64_t{0});
   record.first_steps.push_back(first);
   for (auto& [key, series] : record.steps) cut(series, first);
+  for (auto& [layer, series] : record.layer_grad_norms) cut(series, first);
   cut(record.validation, first);
   cut(record.validation_per_byte, first);
   std::erase_if(record.checkpoints, [&](const auto& saved) { return saved.first > first; });
+}
+
+Series& named(std::vector<std::pair<std::string, Series>>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &std::pair<std::string, Series>::first);
+  return found == all.end() ? all.emplace_back(name, Series()).second : found->second;
 }
 
 void read_step(const OrderedJson& line, RunRecord& record) {
   const auto step = line.at("step").get<double>();
   for (const auto& [key, value] : line.items()) {
     if (value.is_number() && key != "step") append(record.steps[key], {step, value.get<double>()});
+  }
+  if (const auto layers = line.find("layer_grad_norms"); layers != line.end() && layers->is_object()) {
+    for (const auto& [layer, norm] : layers->items()) {
+      if (norm.is_number()) append(named(record.layer_grad_norms, layer), {step, norm.get<double>()});
+    }
   }
   const auto peaks = line.find("peak_memory_bytes");
   if (peaks != line.end()) record.peak_memory = numbers(*peaks);

@@ -18,6 +18,7 @@ struct RunRecord {
   std::vector<std::pair<std::string, std::string>> environment;     // of the same line, in its order
   std::vector<int64_t> first_steps;                                 // of every start, in the order of the file
   std::map<std::string, Series> steps;                              // every numeric key of step lines, over the step
+  std::vector<std::pair<std::string, Series>> layer_grad_norms;     // by layer, in model order
   Series validation, validation_per_byte;                           // nats per token, and per byte of text
   std::vector<std::pair<int64_t, std::string>> checkpoints;         // step, folder
   double peak_flops = 0;                                            // of one rank; 0: not known

@@ -20,7 +20,8 @@ std::string ranks_text(const View& at) {
   std::string others;  // refused as yet, and counted all the same
   if (mesh.context > 1) others += cat(" x context ", mesh.context);
   if (mesh.expert > 1) others += cat(" x expert ", mesh.expert);
-  return cat("must leave at most ", at.limits.max_ranks, " ranks on this host (pipe ", mesh.pipe, " x data ", mesh.data,
+  return cat("must leave at most ", at.limits.all_ranks(), " ranks on ",
+             at.limits.num_hosts == 1 ? "this host" : "these hosts", " (pipe ", mesh.pipe, " x data ", mesh.data,
              " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
 
@@ -29,13 +30,13 @@ enum class Blame { Data, Tensor, Pipe };
 Blame blame(const View& at) {
   MeshSpec mesh = at.spec.mesh;
   mesh.data = 1;
-  if (num_ranks(mesh) <= at.limits.max_ranks) return Blame::Data;
+  if (num_ranks(mesh) <= at.limits.all_ranks()) return Blame::Data;
   return mesh.tensor > mesh.pipe ? Blame::Tensor : Blame::Pipe;
 }
 
 CrossRule too_many_ranks(const char* key, Blame who) {
   return {{key, "mesh.pipe", "mesh.data", "mesh.tensor"},
-          [who](const View& at) { return num_ranks(at.spec.mesh) <= at.limits.max_ranks || blame(at) != who; },
+          [who](const View& at) { return num_ranks(at.spec.mesh) <= at.limits.all_ranks() || blame(at) != who; },
           ranks_text};
 }
 
@@ -181,9 +182,12 @@ bool as_processes(const RunSpec& spec) { return spec.run.ranks == RanksAs::Proce
 std::vector<CrossRule> launch_rules() {
   return {
       {{"run.ranks", "mesh.pipe", "mesh.data", "mesh.tensor"},
-       [](const View& at) { return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks; },
        [](const View& at) {
-         return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks (", num_ranks(at.spec.mesh), ")");
+         return !as_processes(at.spec) || num_ranks(at.spec.mesh) <= kMaxProcessRanks * at.limits.num_hosts;
+       },
+       [](const View& at) {
+         return cat("must be \"threads\" for more than ", kMaxProcessRanks, " ranks on a host (",
+                    num_ranks(at.spec.mesh), ")");
        }},
       {{"run.ranks", "train.device"},
        [](const View& at) { return !as_processes(at.spec) || at.spec.train.device == DeviceKind::Cpu; },
@@ -210,6 +214,7 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : sync_rules()) all.push_back(std::move(rule));
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));
+    for (auto& rule : supervision_rules()) all.push_back(std::move(rule));
     for (auto& rule : checkpoint_rules()) all.push_back(std::move(rule));
     for (auto& rule : launch_rules()) all.push_back(std::move(rule));
     return all;

@@ -35,6 +35,8 @@ std::vector<CrossRule> partition_rules();
 std::vector<CrossRule> sync_rules();
 // And about what is kept.
 std::vector<CrossRule> memory_rules();
+// And about spikes and copies that are compared.
+std::vector<CrossRule> supervision_rules();
 // And about checkpoints, written and gone on from.
 std::vector<CrossRule> checkpoint_rules();
 

@@ -10,7 +10,6 @@ using namespace field_builders;
 using M = ModelSpec;
 using D = DataSpec;
 using O = OptimizerSpec;
-using T = TrainSpec;
 
 std::vector<Field> model_fields() {
   return {
@@ -177,66 +176,6 @@ std::vector<Field> optimizer_fields() {
   };
 }
 
-std::vector<Field> train_fields() {
-  return {
-      train<&T::steps>("train.steps", at_least(1), "Optimizer steps of the run."),
-      train<&T::batch>("train.batch", IntRange{1, 1000000},
-                       "Sequences per step over all ranks; a multiple of train.microbatch x mesh.data."),
-      train<&T::microbatch>("train.microbatch", IntRange{1, 1000000}, "Sequences per forward pass of one rank."),
-      train<&T::seed>("train.seed", IntRange{0, kMaxToml},
-                      "Makes initial weights, order of samples and dropout; equal on every mesh."),
-      train<&T::reduction>("train.reduction", one_of<Reduction>(),
-                           "\"fast\" promises equal results up to rounding, \"reproducible\" the same bits on every "
-                           "data and pipe size."),
-      train<&T::dtype>("train.dtype", one_of<DType>(),
-                       "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
-                       "and moments."),
-      train<&T::loss_scale>("train.loss_scale", from(1),
-                            "First scale of the loss in float16; it halves on overflow and grows again."),
-      train<&T::device>("train.device", one_of<DeviceKind>(), "Where a rank computes; \"cuda\" has one rank."),
-      train<&T::cuda_graph>("train.cuda_graph", one_of<GraphUse>(),
-                            "On cuda, \"auto\" records a microbatch as a graph and replays it, unless reduction is "
-                            "reproducible, attention is by document or memory.recompute is on; \"off\" never does."),
-      train<&T::peak_flops>("train.peak_flops", from(0),
-                            "Floating-point operations per second of one rank that utilisation is measured against; 0 "
-                            "measures a matrix product."),
-      train<&T::threads>("train.threads", IntRange{0, 256},
-                         "Threads per rank; 0 takes as many as have work in a microbatch's matrix products (a thread "
-                         "for every 16 million operations of one of model.width x model.width), at least 1, at most "
-                         "cores / ranks, and 1 in reproducible mode."),
-      train<&T::eval_every>("train.eval_every", at_least(0), "Steps between evaluations; 0 evaluates only at the end."),
-      train<&T::eval_sequences>("train.eval_sequences", at_least(1),
-                                "Held-out sequences per evaluation: the same ones each time, whatever the seed, the "
-                                "batch and the mesh. Where less is held out they come again."),
-      train<&T::log_every>("train.log_every", at_least(1),
-                           "Steps between metrics lines, and between printed lines where no terminal is."),
-      train<&T::save_every>("train.save_every", at_least(0),
-                            "Steps between checkpoints; 0 saves none by steps. The last step is always saved."),
-      train<&T::save_minutes>("train.save_minutes", from(0),
-                              "Minutes since the last checkpoint after which the next step is saved, beside those that "
-                              "save_every names; 0 saves none by time."),
-      train<&T::out>("train.out", NotEmpty{}, "Folder for metrics, checkpoints and the timeline."),
-      train<&T::overwrite>("train.overwrite", Anything{},
-                           "Whether a run that begins removes what an earlier run left in train.out, and nothing else; "
-                           "if not, such a folder is refused. A run that goes on in the folder it resumes from removes "
-                           "nothing."),
-      train<&T::resume>("train.resume", Anything{},
-                        "What to continue from: a checkpoint, the folder of a run (its newest valid checkpoint), or "
-                        "\"latest\" (of train.out); empty starts anew."),
-      train<&T::init>(
-          "train.init", Anything{},
-          "Weights to begin with: a Hugging Face directory, a checkpoint or the folder of a run; empty draws "
-          "them. Steps, optimizer and data begin anew; without model.preset and model.config the model is "
-          "the directory's (docs/weights.md)."),
-      train<&T::allow_change>("train.allow_change", Anything{},
-                              "Keys of the training, such as [\"optimizer.lr\"], that may have another value than in "
-                              "the checkpoint that train.resume names; any other change of one is refused."),
-      train<&T::sample_prompt>("train.sample_prompt", Anything{},
-                               "Text to continue when training ends; empty generates nothing."),
-      train<&T::sample_tokens>("train.sample_tokens", at_least(1), "Tokens to generate from train.sample_prompt."),
-  };
-}
-
 std::vector<Field> checkpoint_fields() {
   using C = CheckpointSpec;
   return {
@@ -260,6 +199,20 @@ std::vector<Field> run_fields() {
       run<&LaunchSpec::ranks>("run.ranks", one_of<RanksAs>(),
                               "What ranks are: \"threads\" of one process, or \"processes\" of this host, at most 64, "
                               "forked before anything is computed; with the same bits."),
+      run<&LaunchSpec::max_restarts>("run.max_restarts", at_least(0),
+                                     "How often a run whose ranks are processes goes on by itself, from its newest "
+                                     "whole checkpoint, after a rank was killed or hangs."),
+      run<&LaunchSpec::progress_seconds>("run.progress_seconds", from(0),
+                                         "A rank process that shows no sign of progress for so long, or for ten times "
+                                         "the slowest step where that is longer, hangs and is killed; ten times as "
+                                         "long where it computes, or reads and writes files. 0: never."),
+      run<&LaunchSpec::placement>(
+          "run.placement", NotEmpty{},
+          "Which hosts have which ranks, where there are several: \"blocks\" gives each as many "
+          "neighbouring ranks as it starts, so that tensor ranks share a host and data ranks are "
+          "across; or the host of each rank, as in \"0,1,0,1\"."),
+      run<&LaunchSpec::heartbeat_seconds>("run.heartbeat_seconds", from(0.1),
+                                          "A host of which the others hear nothing for so long is lost."),
   };
 }
 

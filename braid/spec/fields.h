@@ -72,8 +72,9 @@ struct Section {
 
 // In the order of the structs; fields of a section are neighbours.
 const std::vector<Field>& fields();
-// The part of them that is about replicas.
+// The parts of them that are about replicas and about the run.
 std::vector<Field> sync_fields();
+std::vector<Field> train_fields();
 const std::vector<Section>& sections();
 
 // The field of a dotted key, or null.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/json_text.h"
@@ -165,28 +166,30 @@ ModelSpec llama_shaped_model(const Keys& keys, const HeadFigures& unless_given) 
 
 ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {}); }
 
+// Whether layers look through the window, by the kinds that "layer_types" lists; nothing when it is no list. A window
+// of some layers only braid has not.
+std::optional<bool> layers_slide(const Keys& keys, int layers) {
+  const Json* types = keys.find("layer_types");
+  if (!types || !types->is_array()) return {};
+  const auto sliding = std::count(types->begin(), types->end(), Json("sliding_attention"));
+  if (sliding > 0 && sliding != layers) keys.refuse("layer_types", "must be the same of all layers");
+  return sliding > 0;
+}
+
 ModelSpec mistral_model(const Keys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
   keys.take_size_or("sliding_window", 4096, model.window);
-  const Json* layers = keys.find("layer_types");
-  if (layers && layers->is_array() && model.window > 0) {
-    const auto sliding = std::count(layers->begin(), layers->end(), Json("sliding_attention"));
-    if (sliding == 0) model.window = 0;
-    if (sliding > 0 && sliding != model.layers) keys.refuse("layer_types", "must be the same of all layers");
-  }
+  if (model.window > 0 && !layers_slide(keys, model.layers).value_or(true)) model.window = 0;
   return model;
 }
 
-// Qwen's windows may be of some layers only, which braid has not.
+// Where layers are not listed, Qwen's first `max_window_layers` have no window.
 void take_windows_by_layer(const Keys& keys, ModelSpec& model) {
   int window = 0, first = 28;
   if (keys.flag("use_sliding_window", false)) keys.take_size_or("sliding_window", 4096, window);
   if (window == 0) return;
-  const Json* layers = keys.find("layer_types");
-  if (layers && layers->is_array()) {
-    const auto sliding = std::count(layers->begin(), layers->end(), Json("sliding_attention"));
-    if (sliding > 0) model.window = window;
-    if (sliding > 0 && sliding != model.layers) keys.refuse("layer_types", "must be the same of all layers");
+  if (const auto slide = layers_slide(keys, model.layers)) {
+    if (*slide) model.window = window;
     return;
   }
   const Json* given = keys.find("max_window_layers");

@@ -14,7 +14,10 @@ namespace braid {
 
 // What the machine at hand can carry.
 struct HostLimits {
-  int max_ranks = 64;  // ranks that may be started here
+  int max_ranks = 64;  // that may be started on one host
+  int num_hosts = 1;   // of the run
+
+  int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
 };
 
 // Every field that breaks its own rule, then every rule between fields that is broken, then every refused combination

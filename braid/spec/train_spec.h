@@ -24,6 +24,11 @@ constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu"
 enum class GraphUse { Auto, Off };
 constexpr auto words(GraphUse) { return std::to_array<std::string_view>({"auto", "off"}); }
 
+// Before an update whose loss or gradient norm is not finite, or far above what it has been lately: the run ends, or
+// goes on without the update, or goes back to a checkpoint and on past the samples of the steps since.
+enum class OnSpike { Stop, Skip, Rollback };
+constexpr auto words(OnSpike) { return std::to_array<std::string_view>({"stop", "skip", "rollback"}); }
+
 struct TrainSpec {
   int steps = 100;
   int batch = 8;       // sequences per step, over all ranks
@@ -45,6 +50,9 @@ struct TrainSpec {
   bool overwrite = false;        // what an earlier run left in it is removed; else a used folder is refused
   std::string resume;            // checkpoint or run to continue from
   std::string init;              // weights to begin with: a Hugging Face directory, a checkpoint or a run; empty: drawn
+  OnSpike on_spike = OnSpike::Stop;
+  double spike_threshold = 0;  // standard deviations above the running mean; 0: only what is not finite is a spike
+  int check_replicas = 0;      // steps between comparisons of what ranks hold copies of; 0: never
   // Keys of the training that may have another value than in the checkpoint (change_on_resume.h).
   std::vector<std::string> allow_change = {};
   std::string sample_prompt;  // generate from this at the end; empty: do not

@@ -130,10 +130,10 @@ void take_initial_weights(const RunSpec& spec, ParamStore& store) {
     }
   } else {
     CheckpointReader reader(checkpoint_at(path));
-    reader.verify(masters);
+    reader.reads_of(masters).verify();
     for (const PlacedTensor& each : masters) {
       read_into(each, scalar_type(reader.manifest().tensors.at(each.name).type),
-                [&](const PlacedTensor& to) { reader.fill({to}); });
+                [&](const PlacedTensor& to) { reader.reads_of({to}).fill(); });
     }
   }
   store.round_masters();

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "braid/base/clock.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/comm/rank_activity.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/replicas_apart.h"
 
@@ -49,12 +51,17 @@ RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& 
       checkpoints_(start_, trainer, world, shared.observer) {}
 
 RunEnd RankLoop::run() {
+  shared_.controls.on_begin();
   checkpoints_.begin();
   if (peak_.per_rank > 0) tell([&] { shared_.observer.on_peak(peak_); });
   if (trainer_.owes_evaluation && !evaluation_is_known()) evaluate();
   bool stops = false;
   while (!stops && trainer_.num_steps() < train_.steps) {
-    hear(trainer_.step());
+    doing(cat("step ", trainer_.num_steps() + 1));
+    const StepReport report = trainer_.step();
+    if (train_.on_spike == OnSpike::Rollback && !report.spike.empty()) return ended_by(report);
+    hear(report);
+    check_replicas();
     tell_of_graphs();
     tell_of_choices();
     const Wish wish = agreed_wish();
@@ -79,7 +86,29 @@ RunEnd RankLoop::ended(bool interrupted) {
   return end;
 }
 
+// What was begun to be saved is of a step before.
+RunEnd RankLoop::ended_by(const StepReport& spike) {
+  checkpoints_.finish();
+  spike_ = cat("step ", spike.step, ": ", spike.spike);
+  return {};
+}
+
+std::string RankLoop::saved() const {
+  return checkpoints_.saved_step() < 0 ? "" : checkpoint_folder(train_.out, checkpoints_.saved_step());
+}
+
+// Before anything is saved.
+void RankLoop::check_replicas() {
+  owes_check_ = owes_check_ || is_multiple(trainer_.num_steps(), train_.check_replicas);
+  if (owes_check_ && trainer_.check_replicas()) owes_check_ = false;
+}
+
+void RankLoop::doing(const std::string& what) const {
+  if (RankActivity* activity = world_.activity()) activity->begin(what);
+}
+
 void RankLoop::hear(StepReport report) {
+  if (RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
   raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
@@ -96,7 +125,8 @@ void RankLoop::raise_peak(double reached_per_rank) {
 
 // This rank's own. Clocks differ, so time to save is what rank 0 says; it says it once for each save.
 Wish RankLoop::wish() {
-  if (shared_.stop_requested()) return Wish::Stop;
+  if (shared_.controls.stop_requested()) return Wish::Stop;
+  if (shared_.controls.takes_save_request()) return Wish::Save;
   if (world_.rank() != 0 || train_.save_minutes == 0 || wishes_to_save_) return Wish::GoOn;
   wishes_to_save_ = now_seconds() - checkpoints_.saved_at() >= 60 * train_.save_minutes;
   return wishes_to_save_ ? Wish::Save : Wish::GoOn;
@@ -123,7 +153,7 @@ bool RankLoop::stops_after_work_between_steps(Wish wish) {
   if (saves) save();
   if (evaluates) evaluate();
   if (!saves && !evaluates) return false;
-  return agreed(shared_.stop_requested() ? Wish::Stop : Wish::GoOn) == Wish::Stop;
+  return agreed(shared_.controls.stop_requested() ? Wish::Stop : Wish::GoOn) == Wish::Stop;
 }
 
 void RankLoop::tell_of_graphs() {
@@ -160,6 +190,7 @@ bool RankLoop::evaluation_is_known() {
 
 // Only rank 0's has nats per byte.
 Evaluation RankLoop::evaluate() {
+  doing(cat("evaluation after step ", trainer_.num_steps()));
   compare_replicas();
   Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
   evaluated_step_ = evaluation.step;
@@ -185,6 +216,7 @@ void RankLoop::compare_replicas() {
 
 void RankLoop::save() {
   const int64_t step = trainer_.num_steps();
+  if (RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
   trainer_.owes_evaluation = evaluated_step_ != step && is_evaluated(step);
   checkpoints_.save();
   wishes_to_save_ = false;

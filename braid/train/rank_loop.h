@@ -7,6 +7,7 @@
 
 #include "braid/ckpt/reading.h"
 #include "braid/comm/communicator.h"
+#include "braid/comm/rank_activity.h"
 #include "braid/train/evaluated_text.h"
 #include "braid/train/run.h"
 #include "braid/train/run_checkpoints.h"
@@ -22,7 +23,7 @@ struct SharedByRanks {
   EvaluatedText& evaluated;                 // asked by rank 0 only
   RunObserver& observer;                    // hears rank 0 only
   CheckpointReading& begun_with;            // the checkpoint that the run goes on from, or has its weights from
-  const std::function<bool()>& stop_requested;
+  const RunControls& controls;
 };
 
 // What a rank would have happen after the step; the strongest wish of all ranks does.
@@ -35,14 +36,24 @@ class RankLoop {
   RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world);
 
   // Steps until all are done or somebody wishes to stop; the last is saved. The caller fills in what ranks do not know.
+  // Or until a spike() that the run goes back for: then the trainer is of no use any more, and the end says nothing.
   RunEnd run();
+  // What it was; empty: there was none.
+  const std::string& spike() const { return spike_; }
+  // The newest that this loop has saved; empty: none.
+  std::string saved() const;
 
  private:
   RunEnd ended(bool interrupted);
+  RunEnd ended_by(const StepReport& spike);
   template <class Call>
   void tell(const Call& call) const {
-    if (world_.rank() == 0) call();
+    if (world_.rank() != 0) return;
+    if (RankActivity* activity = world_.activity()) activity->begin_telling("telling of the run");
+    call();
+    doing("between steps");
   }
+  void doing(const std::string& what) const;
   void hear(StepReport report);
   void raise_peak(double reached_per_rank);
   Wish wish();
@@ -57,6 +68,7 @@ class RankLoop {
   bool evaluation_is_known();
   Evaluation evaluate();
   void compare_replicas();
+  void check_replicas();
   void save();
 
   const SharedByRanks& shared_;
@@ -68,6 +80,8 @@ class RankLoop {
   int64_t evaluated_step_ = -1;  // of the last evaluation
   bool wishes_to_save_ = false;  // and has said so
   bool told_of_graphs_ = false;
+  bool owes_check_ = false;  // of replicas, which were apart when it was due
+  std::string spike_;
   std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation
   PeakFlops peak_{train_.peak_flops, PeakSource::Given, 0};
 };

@@ -2,6 +2,7 @@
 #include "braid/train/rank_model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "braid/spec/partition.h"
 #include "braid/train/compute_device.h"
@@ -36,6 +37,18 @@ ParamOrder param_order(const ModelParams& params) {
   return order;
 }
 
+ModelLayers model_layers(const ModelParams& params) {
+  ModelLayers layers;
+  std::set<std::string_view> seen;
+  for (const BlockSpec& block : params) {
+    for (const ParamSpec& param : block.params) {
+      if (seen.insert(param.name).second) layers.of_param.push_back(static_cast<int>(layers.names.size()));
+    }
+    layers.names.push_back(block.name);
+  }
+  return layers;
+}
+
 Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups) {
   const int parts = groups.shards->size();
   if (parts == 1) return {};
@@ -60,6 +73,7 @@ RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelM
     : groups_(groups), maker_(maker) {
   const ModelParams all = maker.params(spec.model, groups.tensor->rank(), groups.tensor->size());
   order_ = param_order(all);
+  layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
   std::vector<BlockSpec> mine;
   for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {

@@ -16,6 +16,12 @@
 
 namespace braid {
 
+// The model's blocks, whatever stages they are in.
+struct ModelLayers {
+  std::vector<std::string> names;  // of BlockSpecs, in model order
+  std::vector<int> of_param;       // by place in the ParamOrder; of a tied parameter the first block that has it
+};
+
 class RankModel {
  public:
   // `spec.model.vocab` is resolved. `groups` must outlive this.
@@ -49,6 +55,8 @@ class RankModel {
   }
   // Names of the whole model's parameters, the same on every rank.
   const ParamOrder& order() const { return order_; }
+  // The layers of the whole model, the same on every rank.
+  const ModelLayers& layers() const { return layers_; }
   // What the whole model's blocks hand in, the same on every rank.
   const AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
 
@@ -64,6 +72,7 @@ class RankModel {
   const RankGroups& groups_;
   const ModelMaker& maker_;
   ParamOrder order_;
+  ModelLayers layers_;
   AuxiliarySpec auxiliaries_;
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<GradSink> sink_;
@@ -79,6 +88,7 @@ Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
 // Names without repeats (a tied parameter once), in model order.
 ParamOrder param_order(const ModelParams& params);
+ModelLayers model_layers(const ModelParams& params);
 
 at::ScalarType scalar_type(DType dtype);
 

@@ -208,6 +208,11 @@ void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vec
                    cat("would have to name what is to change: train.allow_change = ", allowing(spec, keys)), ""});
 }
 
+int64_t batches_before(const CheckpointInfo& info) {
+  const auto passed_over = info.counters.find(kBatchesPassedOver);
+  return info.step + (passed_over == info.counters.end() ? 0 : static_cast<int64_t>(passed_over->second));
+}
+
 }  // namespace
 
 std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory) {
@@ -227,8 +232,8 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
     add_problem_of_optimizer(spec, saved, found, directory);
     add_problems_of_residuals(spec, {info.step, saved}, found, directory);
     add_problems_of_changes(spec, saved, found, directory);
-  } else if (info.next_sample != info.step * spec.train.batch) {
-    refuse("train.batch", info.step > 0 ? cat(info.next_sample / info.step) : "");
+  } else if (const int64_t batches = batches_before(info); info.next_sample != batches * spec.train.batch) {
+    refuse("train.batch", batches > 0 ? cat(info.next_sample / batches) : "");
   }
   add_problem_of_tokenizer(run, info, found, directory);
   add_problem_of_data(run, info, found, directory);

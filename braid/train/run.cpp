@@ -7,6 +7,7 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/reading.h"
+#include "braid/comm/rank_activity.h"
 #include "braid/launch/launcher.h"
 #include "braid/nn/model.h"
 #include "braid/optim/parameter_groups.h"
@@ -15,6 +16,7 @@
 #include "braid/spec/model_shape.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
+#include "braid/train/host_agreement.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/rank_loop.h"
@@ -29,6 +31,9 @@ namespace {
 // which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
 
+// Whatever ranks were at when one of them failed is lost: the run goes on from a checkpoint.
+constexpr double kGrace = 1;  // seconds
+
 // A group that no parameter is in has a misspelt pattern.
 void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
   const ParamOrder names = param_order(model_params(spec.model, 0, 1));
@@ -41,15 +46,15 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
 }
 
 // Everything that can be known to be wrong before a rank starts.
-void refuse_problems(const RunSpec& spec) {
-  auto found = problems(spec, host_limits());
+void refuse_problems(const RunSpec& spec, int num_hosts) {
+  auto found = problems(spec, host_limits(num_hosts));
   if (found.empty()) add_empty_groups(spec, found);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
   refuse_faulty_schedule(spec);
 }
 
-RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
+RunStart run_start(const RunSpec& spec, const Corpus& corpus, int num_hosts) {
   RunStart start;
   start.spec = spec;
   start.num_params = count_params(spec.model);
@@ -58,7 +63,7 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus) {
   start.train_tokens = num_tokens(corpus.train);
   start.validation_tokens = num_tokens(corpus.validation);
   start.bigram_entropy = bigram_entropy(corpus, spec.model.vocab);
-  start.threads = threads_per_rank(spec, num_cores());
+  start.threads = threads_per_rank(spec, num_cores() * num_hosts);
   return start;
 }
 
@@ -70,46 +75,89 @@ void tell_of_start(const SharedByRanks& shared, int64_t first_step) {
   for (const std::string& choice : shared.corpus.choices) shared.observer.on_choice(choice);
 }
 
+constexpr int kMostRollbacks = 3;  // to one checkpoint
+
+// Where a rank's trainer begins.
+struct Beginning {
+  std::string checkpoint;  // empty: the beginning of the run
+  std::string why;         // it was gone back to; empty: it was not
+  int64_t next_batch = 0;
+  int rollbacks = 0;
+};
+
+// After a spike in `loop`. What it saved is of steps before it; the samples of those since, and the spike's, are done
+// with: those before the spike may be what led there.
+Beginning after_spike(const Beginning& from, const RankLoop& loop, const Trainer& trainer) {
+  const bool anew = !loop.saved().empty();
+  Beginning next{anew ? loop.saved() : from.checkpoint, loop.spike(), trainer.next_batch() + 1,
+                 anew ? 1 : from.rollbacks + 1};
+  const std::string place = next.checkpoint.empty() ? "the beginning" : next.checkpoint;
+  if (next.rollbacks > kMostRollbacks) {
+    throw RunError(cat(loop.spike(), "; the run has gone back to ", place, " ", kMostRollbacks, " times"));
+  }
+  next.why = cat(loop.spike(), "; back to ", place, " and on from batch ", next.next_batch + 1, " of the data");
+  return next;
+}
+
+void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64_t num_steps) {
+  if (!from.why.empty()) return shared.observer.on_rollback(num_steps, from.why);
+  shared.begun_with.end();
+  tell_of_start(shared, num_steps);
+}
+
 // The life of a rank. Rank 0 speaks for all.
 RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   const RunSpec& spec = shared.start.spec;
   account_memory_to(world.rank());
   reset_memory_peak(world.rank());
   enter_device(spec);
-  Trainer trainer(spec, shared.corpus, world);
-  if (!spec.train.resume.empty()) trainer.load(spec.train.resume);
-  RankLoop loop(shared, trainer, world);
-  world.barrier().wait_host();  // from here on what the run began with may go: it may be in the folder that is written
-  if (world.rank() == 0) shared.begun_with.end();
-  if (world.rank() == 0) tell_of_start(shared, trainer.num_steps());
-  RunEnd end = loop.run();
-  return world.rank() == 0 ? std::move(end) : RunEnd();
+  if (RankActivity* activity = world.activity()) activity->begin_storage("start");
+  if (shared.controls.num_hosts > 1) require_same_inputs(spec, shared.corpus.origin, world);
+  for (Beginning from{spec.train.resume};;) {
+    Trainer trainer(spec, shared.corpus, world);
+    if (!from.checkpoint.empty()) trainer.load(from.checkpoint);
+    if (!from.why.empty()) trainer.go_on_at(from.next_batch);
+    RankLoop loop(shared, trainer, world);
+    world.barrier()
+        .wait_host();  // from here on what the run began with may go: it may be in the folder that is written
+    if (world.rank() == 0) tell_of_beginning(shared, from, trainer.num_steps());
+    RunEnd end = loop.run();
+    if (loop.spike().empty()) return world.rank() == 0 ? std::move(end) : RunEnd();
+    from = after_spike(from, loop, trainer);
+  }
 }
 
 }  // namespace
 
-HostLimits host_limits() { return {std::min(1024, std::max(16, 4 * num_cores()))}; }  // memory is accounted to 1024
+// Memory is accounted to 1024 ranks.
+HostLimits host_limits(int num_hosts) {
+  return {std::min(std::max(1, 1024 / num_hosts), std::max(16, 4 * num_cores())), num_hosts};
+}
 
-RunEnd run_training(const RunSpec& given, RunObserver& observer, const std::function<bool()>& stop_requested) {
+RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunControls& controls) {
   RunSpec begun = given;
   begun.train.init = chosen_initial_weights(given.train);
   CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
   const Continuation run = continuation_of(begun);
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
-  refuse_problems(spec);
+  refuse_problems(spec, controls.num_hosts);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
   install_memory_accounting();
   const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
-  RunStart start = run_start(spec, corpus);
+  RunStart start = run_start(spec, corpus, controls.num_hosts);
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
-  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, stop_requested};
-  RunEnd end = values_by_rank(
-      launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
-      [&](Communicator& world) { return run_rank(shared, world); },
-      {.deadline_seconds = kNoDeadline, .threads_per_rank = start.threads, .signals = SignalsTo::Caller})[0];
+  const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};
+  const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run.ranks);
+  RunEnd end = values_by_rank(starts, DeviceMesh(spec.mesh).num_ranks(),
+                              [&](Communicator& world) { return run_rank(shared, world); },
+                              {.deadline_seconds = kNoDeadline,
+                               .threads_per_rank = start.threads,
+                               .grace_seconds = kGrace,
+                               .progress_seconds = spec.run.progress_seconds,
+                               .signals = SignalsTo::Caller})[0];
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;
   end.schedule = step_schedule(spec);

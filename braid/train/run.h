@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "braid/launch/launcher.h"
 #include "braid/plan/partition.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
@@ -79,19 +80,37 @@ class RunObserver {
   // Before an evaluation, where replicas run apart and on_step() tells of one of them: the mean training loss of all
   // over the steps since they were last evaluated, `num_steps` of each.
   virtual void on_replicas(int64_t step, double loss, int64_t num_steps) {}
+  // The run went back by itself, to where it was after `step` steps: what was told of later ones counts no more. Why,
+  // and what it goes on with, in a sentence.
+  virtual void on_rollback(int64_t step, const std::string& why) {}
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
 
-// What this machine may be asked for: up to 16 ranks, or four per core where that is more.
-HostLimits host_limits();
+// What this machine may be asked for: up to 16 ranks, or four per core where that is more; and as many of each of so
+// many hosts.
+HostLimits host_limits(int num_hosts = 1);
+
+// What a caller has to say while a run goes on, and who starts its ranks. Functions are called on every rank: where
+// ranks are processes they look at memory that these share with the caller.
+struct RunControls {
+  // Asked after each step, each save and each evaluation; when any rank says yes, all finish that step, save and
+  // return; an evaluation that was due there is made when the run is resumed.
+  std::function<bool()> stop_requested;
+  // Whether a save has been asked for, beside those that the spec asks for, that no rank has taken yet; the run goes on
+  // after it. Asked when stop_requested is.
+  std::function<bool()> takes_save_request = [] { return false; };
+  // Before the first step.
+  std::function<void()> on_begin = [] {};
+  const Launcher* launcher = nullptr;  // null: as run.ranks says
+  int num_hosts = 1;                   // that share the ranks evenly
+};
 
 // Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the
-// caller's alone for as long as this runs. `stop_requested` is asked on every rank after each step, each save and each
-// evaluation; when any rank says yes, all finish that step, save and return; an evaluation that was due there is made
-// when the run is resumed. Throws ConfigError with every problem before any rank starts, RunError, CommError, IoError.
+// caller's alone for as long as this runs. Throws ConfigError with every problem before any rank starts, RunError,
+// CommError, IoError.
 //
-// Where ranks are processes (run.ranks), the caller runs no other thread and has not computed with LibTorch, and
-// `stop_requested` is asked in each of them: it looks at memory that they share. Signals are the caller's to answer.
-RunEnd run_training(const RunSpec& spec, RunObserver& observer, const std::function<bool()>& stop_requested);
+// Where ranks are processes (run.ranks), the caller runs no other thread and has not computed with LibTorch. Signals
+// are the caller's to answer. With a launcher of several hosts each of them calls this, with the same spec.
+RunEnd run_training(const RunSpec& spec, RunObserver& observer, const RunControls& controls);
 
 }  // namespace braid

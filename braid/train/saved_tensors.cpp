@@ -107,17 +107,17 @@ std::vector<PlacedTensor> last_of_each_memory(std::vector<PlacedTensor> tensors)
 
 }  // namespace
 
-void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors,
-                  Optimizer& optimizer) {
-  if (!info.counters.contains(kReplicasApart)) {
-    const Manifest manifest = read_manifest(found_directory(directory));
+void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, Optimizer& optimizer,
+                  Communicator& world) {
+  const Manifest manifest = read_manifest(found_directory(directory));
+  if (!manifest.info.counters.contains(kReplicasApart)) {
     std::erase_if(tensors, [&](const PlacedTensor& placed) {
       return is_of_replication(placed.name, optimizer) && !manifest.tensors.contains(placed.name);
     });
   }
   tensors = last_of_each_memory(std::move(tensors));
   const auto read = on_host(tensors);
-  load_checkpoint(directory, read);
+  load_in_one_pass(directory, read, world);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].local.is_cpu()) tensors[i].local.copy_(read[i].local);
   }

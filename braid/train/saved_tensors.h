@@ -25,13 +25,15 @@ std::vector<PlacedTensor> tensors_to_save(std::vector<PlacedTensor> tensors, con
 // The same on the host: themselves where they are there already, else copies.
 std::vector<PlacedTensor> on_host(std::vector<PlacedTensor> tensors);
 
-// Reads them from `directory`, whose `info` was read before; `optimizer` has named its states. What keeping replicas in
-// step adds stays as it is where the checkpoint has none of it, so that a run may go on in another way or with other
-// replicas; but not when its replicas were apart, for then all of it counts. Throws as load_checkpoint.
-void load_tensors(const std::string& directory, const CheckpointInfo& info, std::vector<PlacedTensor> tensors,
-                  Optimizer& optimizer);
+// Reads them from `directory`; `optimizer` has named its states. What keeping replicas in step adds stays as it is
+// where the checkpoint has none of it, so that a run may go on in another way or with other replicas; but not when its
+// replicas were apart, for then all of it counts. Collective. Throws as load_in_one_pass().
+void load_tensors(const std::string& directory, std::vector<PlacedTensor> tensors, Optimizer& optimizer,
+                  Communicator& world);
 
 // A counter of checkpoints that were written while replicas had weights of their own: the number of replicas.
 inline constexpr const char* kReplicasApart = "replicas_apart";
+// The batches that steps were not made with, before the data cursor: those that a run has gone on behind (Trainer).
+inline constexpr const char* kBatchesPassedOver = "batches_passed_over";
 
 }  // namespace braid

@@ -29,6 +29,12 @@ Parts added(RankSums& sums, const std::map<std::string, std::vector<double>>& ow
   return parts;
 }
 
+std::vector<double> by_layer(const ModelLayers& layers, std::span<const double> by_param) {
+  std::vector<double> sums(layers.names.size());
+  for (size_t p = 0; p < by_param.size(); ++p) sums[layers.of_param[p]] += by_param[p];
+  return sums;
+}
+
 GradNormExchange started_norm(RankModel& model) {
   const auto counts = [&](const Parameter& param) { return model.counts(param); };
   return {model.params(), model.order(), counts, model.norm_groups()};
@@ -37,9 +43,11 @@ GradNormExchange started_norm(RankModel& model) {
 // What a rank tells in numbers that are summed.
 class Summed {
  public:
-  Summed(const OwnNumbers& own, double own_norm)
+  // `own_squares`: of this rank's norm, by layer.
+  Summed(const OwnNumbers& own, double own_norm, const std::vector<double>& own_squares)
       : losses_(sums_.add(own.losses)),
         squares_(sums_.add({own_norm * own_norm})),
+        layer_squares_(sums_.add(own_squares)),
         hash_(sums_.add(halves(own.sample_hash))),
         auxiliary_losses_(added(sums_, own.auxiliaries.losses)),
         auxiliary_counts_(added(sums_, own.auxiliaries.counts)) {}
@@ -47,7 +55,10 @@ class Summed {
   void start(Communicator& told) { sums_.start(told); }
   void finish(StepNumbers& numbers) {
     sums_.finish();
-    numbers.loss = mean(sums_.of(losses_));
+    const auto losses = sums_.of(losses_), squares = sums_.of(layer_squares_);
+    numbers.losses.assign(losses.begin(), losses.end());
+    numbers.all_layer_squares.assign(squares.begin(), squares.end());
+    numbers.loss = mean(losses);
     numbers.squares = sums_.of(squares_)[0];
     numbers.sample_hash = from_halves(sums_.of(hash_));
     for (const auto& [name, part] : auxiliary_losses_) numbers.auxiliary_losses[name] = mean(sums_.of(part));
@@ -59,7 +70,7 @@ class Summed {
 
  private:
   RankSums sums_;
-  RankSums::Part losses_, squares_, hash_;
+  RankSums::Part losses_, squares_, layer_squares_, hash_;
   Parts auxiliary_losses_, auxiliary_counts_;
 };
 
@@ -77,12 +88,13 @@ StepNumbers exchanged(RankModel& model, const OwnNumbers& own) {
   Communicator& told = *model.groups().step_report;
   GradNormExchange norm = started_norm(model);
   RowsInFlight rows = start_gathering(own.row, told);
-  Summed summed(own, norm.own());
+  Summed summed(own, norm.own(), by_layer(model.layers(), norm.own_squares()));
   summed.start(told);
 
   StepNumbers numbers;
   summed.finish(numbers);
   numbers.grad_norm = norm.finish();
+  numbers.layer_squares = by_layer(model.layers(), norm.squares());
   numbers.rows = finish_gathering(rows);
   return numbers;
 }

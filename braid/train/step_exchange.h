@@ -29,6 +29,9 @@ struct StepNumbers {
   double loss = 0;
   double grad_norm = 0;                            // of the gradients as they are, of this rank's replica
   double squares = 0;                              // of grad_norm, added over all replicas
+  std::vector<double> layer_squares;               // parts of grad_norm's square, by ModelLayers
+  std::vector<double> all_layer_squares;           // the same, added over all replicas
+  std::vector<double> losses;                      // by global microbatch
   std::vector<BusyRow> rows;                       // by world rank
   uint64_t sample_hash = 0;                        // added over all ranks, modulo 2^64
   std::map<std::string, double> auxiliary_losses;  // as in StepReport

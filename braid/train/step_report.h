@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/param/memory_account.h"
@@ -17,12 +18,15 @@ struct StepReport {
   double loss = 0;   // mean over the step's tokens, in nats
   double learning_rate = 0;
   double grad_norm = 0;  // before clipping
+  // By layer ("embedding", "blocks.0", .., "head"), in model order: their squares add up to that of grad_norm.
+  std::vector<std::pair<std::string, double>> layer_grad_norms;
   double seconds = 0;
   double tokens_per_second = 0;
   double utilisation = std::numeric_limits<double>::quiet_NaN();  // of the model's flops; NaN while no peak is known
   double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
   double loss_scale = 1;       // of float16
-  bool skipped = false;        // gradients overflowed in float16: no update was made
+  bool skipped = false;        // no update was made: gradients overflowed in float16, or there was a spike
+  std::string spike;           // what it was (spike_watch.h); empty: none
   int staleness = 0;  // updates that the latest gradient came late; 0 unless schedule or servers are asynchronous
   double server_wait_seconds = 0;       // of this rank, for a parameter server's answers in this step
   uint64_t sample_hash = 0;             // of the step's samples, as its first and its last stages have read them

@@ -3,22 +3,51 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/optim/grad_norm.h"
+#include "braid/train/not_finite.h"
 
 namespace braid {
 namespace {
 
-enum class StepOutcome { Update, Skip, Diverge };
+// Overflow: of float16, whose scale was too large.
+enum class StepOutcome { Update, Overflow, Skip, GoBack, Stop };
 
 double scale_of(const StepParts& parts) { return parts.loss_scaler ? parts.loss_scaler->scale() : 1; }
 
-StepOutcome outcome_of(const StepNumbers& numbers, const StepParts& parts) {
-  const bool finite = std::isfinite(numbers.grad_norm) && std::isfinite(numbers.squares);
-  if (!std::isfinite(numbers.loss) || (!finite && !parts.loss_scaler)) return StepOutcome::Diverge;
-  return finite ? StepOutcome::Update : StepOutcome::Skip;
+int num_replicas(const StepParts& parts) {
+  const RankGroups& groups = parts.model.groups();
+  return groups.step_report->size() / groups.model->size();
+}
+
+// The root of the mean square of all replicas' norms: the same bits on all ranks that told each other, even where one
+// replica's gradients are not as the others' although they should be.
+double norm_of_all(const StepNumbers& numbers, const StepParts& parts) {
+  return std::sqrt(numbers.squares / num_replicas(parts)) / scale_of(parts);
+}
+
+// What all of them judge by.
+struct Judged {
+  double loss, norm;
+  bool finite() const { return std::isfinite(loss) && std::isfinite(norm); }
+};
+
+StepOutcome outcome_of(const Judged& step, const std::string& spike, const StepParts& parts) {
+  if (spike.empty()) return StepOutcome::Update;
+  if (parts.loss_scaler && std::isfinite(step.loss) && !std::isfinite(step.norm)) return StepOutcome::Overflow;
+  switch (parts.on_spike) {
+    case OnSpike::Skip:
+      return parts.spikes.may_skip() ? StepOutcome::Skip : StepOutcome::Stop;
+    case OnSpike::Rollback:
+      return StepOutcome::GoBack;
+    case OnSpike::Stop:
+      break;
+  }
+  return StepOutcome::Stop;
 }
 
 void make_update(const StepParts& parts, StepOutcome outcome, const OptimizerStep& step) {
@@ -27,19 +56,25 @@ void make_update(const StepParts& parts, StepOutcome outcome, const OptimizerSte
   parts.parameters.updated();
 }
 
-// Where replicas have gradients of their own, the root of their norms' mean square: the same on all ranks that tell
-// each other of the step.
 double norm_of_replicas(const StepNumbers& numbers, const StepParts& parts) {
-  if (parts.gradients.gradients() == GradientsOf::AllReplicas) return numbers.grad_norm;
-  const RankGroups& groups = parts.model.groups();
-  const int num_replicas = groups.step_report->size() / groups.model->size();
-  return std::sqrt(numbers.squares / num_replicas) / scale_of(parts);
+  return parts.gradients.gradients() == GradientsOf::AllReplicas ? numbers.grad_norm : norm_of_all(numbers, parts);
+}
+
+void add_layer_norms(const StepNumbers& numbers, const StepParts& parts, StepReport& report) {
+  const bool own = parts.gradients.gradients() == GradientsOf::OwnReplica;
+  const int count = own ? num_replicas(parts) : 1;
+  const std::vector<double>& squares = own ? numbers.all_layer_squares : numbers.layer_squares;
+  const std::vector<std::string>& names = parts.model.layers().names;
+  for (size_t i = 0; i < names.size(); ++i) {
+    report.layer_grad_norms.emplace_back(names[i], std::sqrt(squares[i] / count) / scale_of(parts));
+  }
 }
 
 void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport& report) {
   report.loss = numbers.loss;
   report.sample_hash = numbers.sample_hash;
   report.grad_norm = norm_of_replicas(numbers, parts);
+  add_layer_norms(numbers, parts, report);
   report.loss_scale = scale_of(parts);
   report.auxiliary_losses = numbers.auxiliary_losses;
   report.auxiliary_counts = numbers.auxiliary_counts;
@@ -52,21 +87,51 @@ void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport&
   }
 }
 
+// The first microbatch whose loss is not finite, and whose it is; empty where there is none.
+std::string where_loss_is_not_finite(const StepNumbers& numbers, const StepParts& parts) {
+  const auto& losses = numbers.losses;
+  const auto found = std::find_if_not(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+  if (found == losses.end()) return "";
+  const int count = num_replicas(parts);
+  const auto micro = found - losses.begin(), per_replica = static_cast<int64_t>(losses.size()) / count;
+  const int64_t data_rank = count == 1 ? parts.model.groups().at[Axis::Data] : micro / per_replica;
+  return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");
+}
+
+// Collective.
+[[noreturn]] void stop(const StepNumbers& numbers, const StepParts& parts, const StepReport& report) {
+  std::vector<std::string> sentences = {report.spike};
+  if (!Judged{report.loss, norm_of_all(numbers, parts)}.finite()) {
+    sentences.push_back(where_loss_is_not_finite(numbers, parts));
+    sentences.push_back(where_not_finite(parts.model));
+  }
+  if (parts.on_spike == OnSpike::Skip) {
+    sentences.push_back(cat("the ", SpikeWatch::kMostSkips, " steps before it were skipped"));
+  }
+  sentences.push_back(cat("the parameters are those of step ", report.step - 1));
+  std::erase(sentences, "");
+  throw RunError(cat("step ", report.step, ": ", joined(sentences, "; ")));
+}
+
 }  // namespace
 
 void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& report) {
   StepNumbers numbers = exchanged(parts.model, own);
   const double scale = scale_of(parts);
   numbers.grad_norm /= scale;
-  const StepOutcome outcome = outcome_of(numbers, parts);
-  make_update(parts, outcome, {report.learning_rate, clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
   add_numbers(numbers, parts, report);
-  report.skipped = outcome == StepOutcome::Skip;
-  if (outcome == StepOutcome::Diverge) {
-    throw RunError(cat("step ", report.step, ": loss ", report.loss, ", gradient norm ", report.grad_norm,
-                       ": not finite; the parameters are those of step ", report.step - 1));
-  }
-  if (parts.loss_scaler) parts.loss_scaler->update(report.skipped ? Gradients::Overflowed : Gradients::Finite);
+  const Judged judged{report.loss, norm_of_all(numbers, parts)};
+  report.spike = parts.spikes.spike(judged.loss, judged.norm);
+  const StepOutcome outcome = outcome_of(judged, report.spike, parts);
+  make_update(parts, outcome, {report.learning_rate, clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
+  if (outcome == StepOutcome::Stop) stop(numbers, parts, report);
+  if (outcome == StepOutcome::GoBack) return;
+  if (outcome == StepOutcome::Overflow) report.spike.clear();
+  if (outcome == StepOutcome::Update) parts.spikes.updated(judged.loss, judged.norm);
+  if (outcome == StepOutcome::Skip) parts.spikes.skipped();
+  report.skipped = outcome != StepOutcome::Update;
+  if (!parts.loss_scaler) return;
+  parts.loss_scaler->update(std::isfinite(judged.norm) ? Gradients::Finite : Gradients::Overflowed);
 }
 
 }  // namespace braid

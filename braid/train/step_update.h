@@ -4,8 +4,10 @@
 
 #include "braid/optim/loss_scaler.h"
 #include "braid/optim/optimizer.h"
+#include "braid/spec/train_spec.h"
 #include "braid/sync/gradient_sync.h"
 #include "braid/sync/parameter_sync.h"
+#include "braid/train/spike_watch.h"
 #include "braid/train/step_exchange.h"
 #include "braid/train/step_report.h"
 
@@ -20,13 +22,16 @@ struct StepParts {
   const GradientSync& gradients;
   ParameterSync& parameters;
   LossScaler* loss_scaler;  // null but in float16
-  double clip_norm;         // as in the configuration
+  SpikeWatch& spikes;
+  OnSpike on_spike;
+  double clip_norm;  // as in the configuration
   UpdateTime time;
 };
 
 // The gradients are final. Tells all ranks `own`, updates with report.learning_rate, moves the loss scale on, and adds
-// to `report`, which names the step, what all ranks told. Throws RunError on all ranks, with nothing updated, when the
-// loss or the norm is not finite, or float16 gradients overflow at the smallest scale. Collective.
+// to `report`, which names the step, what all ranks told. A spike is one for all ranks, with nothing updated: it throws
+// RunError, which says where what is not finite was; or is in the report, which leaves it to the caller to go on or
+// back. Throws RunError too when float16 gradients overflow at the smallest scale. Collective.
 void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& report);
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "braid/nn/block.h"
 #include "braid/nn/key_value_cache.h"
 #include "braid/tokenize/tokenizer.h"
 #include "braid/train/generate.h"

@@ -19,6 +19,7 @@
 #include "braid/spec/shard_data.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/initial_weights.h"
+#include "braid/train/replica_check.h"
 #include "braid/train/run_replication.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/timeline_exchange.h"
@@ -54,7 +55,7 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
     : Trainer(spec, corpus, world, model_maker(spec.model)) {}
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker)
-    : spec_(spec), origin_(corpus.origin) {
+    : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const Schedule schedule = step_schedule(spec_);
   groups_ = std::make_unique<RankGroups>(DeviceMesh(spec_.mesh), StageLayout(schedule), world, shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
@@ -92,6 +93,8 @@ StepParts Trainer::step_parts() {
           *replication_,
           *replication_,
           loss_scaler_.get(),
+          spikes_,
+          spec_.train.on_spike,
           spec_.optimizer.clip_norm,
           within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd};
 }
@@ -112,13 +115,26 @@ StepReport Trainer::step() {
   report.sync_bytes_across_nodes = replication_->bytes_across_nodes() - across_before;
   report.server_wait_seconds = replication_->times().waiting_seconds - waited_before;
   report.staleness = std::max(training_->versions.most_stale(), static_cast<int>(replication_->times().staleness));
-  ++num_steps_;
+  if (report.spike.empty() || report.skipped) ++num_steps_;
   return report;
+}
+
+void Trainer::go_on_at(int64_t batch) {
+  check(batch >= next_batch(), "no batch is trained on twice");
+  passed_over_ = batch - num_steps_;
+}
+
+bool Trainer::check_replicas() {
+  if (replication_->replicas() == Replicas::Apart) return false;
+  const auto held = copies_held(*model_, *optimizer_, *replication_);
+  const std::string fault = differing_copies(held, groups_->world, model_->order());
+  if (!fault.empty()) throw RunError(cat("after step ", num_steps_, ", ", fault));
+  return true;
 }
 
 void Trainer::run_program() {
   replication_->begin_step(num_steps_);
-  training_->executor.begin_step(num_steps_, loss_weight());
+  training_->executor.begin_step(next_batch(), loss_weight());
   begin_gradients(0);
   spans_ = training_->runtime.run_step();
   if (!training_->versions.asynchronous()) replication_->finish();

@@ -32,10 +32,20 @@ class Trainer {
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker);
   ~Trainer();
 
-  // Forward, backward, sync, clip, update. Throws RunError on all ranks, before the update, when the loss or the
-  // gradient norm is not finite, and CommError. In float16 gradients that are not finite cost the update and half the
-  // loss scale instead; the samples count as seen.
+  // Forward, backward, sync, clip, update. Before the update all ranks know whether the step is a spike
+  // (spike_watch.h). As train.on_spike says, it throws RunError on all of them; or costs the update, and the samples
+  // count as seen; or the report has the spike and neither step nor samples count: the caller goes back. In float16
+  // gradients that are not finite cost the update and half the loss scale. Throws CommError too.
   StepReport step();
+
+  // The batch that the next step is made with, counted from the run's first. Other than num_steps() once the run has
+  // gone back: `batch`, not before next_batch(), is where it goes on. Travels with the checkpoint.
+  int64_t next_batch() const { return num_steps_ + passed_over_; }
+  void go_on_at(int64_t batch);
+
+  // Compares what this rank holds copies of with the other ranks' (replica_check.h). Throws RunError on all ranks where
+  // they differ. False, and nothing is compared, while replicas are apart as they should be.
+  bool check_replicas();
 
   // Mean loss over train.eval_sequences sequences of the validation part, in nats per token; NaN when nothing is held
   // out. Which sequences they are depends on the data alone, so runs of any seed, batch and mesh compare.
@@ -50,7 +60,8 @@ class Trainer {
   // Parameters and the optimizer's states; the number of steps done, the data cursor and what the data are travel in
   // the manifest, the tokenizer's files beside it. Both throw IoError and CommError. save() throws RunError when a
   // parameter is not finite, with nothing published. load() throws ConfigError when the spec does not go on with what
-  // was saved (resume.h), and verifies every byte, before any weight changes.
+  // was saved (resume.h), before any weight changes; after an IoError, the same on all ranks, of a byte that was
+  // changed or could not be read, this trainer is not used any more.
   void save(const std::string& directory, const std::string& config_toml);
   // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
   // returns, and not looked at yet for values that are not finite.
@@ -83,7 +94,7 @@ class Trainer {
   void begin_gradients(int update);
   void update_within_step(int update);
   void load_counters(const CheckpointInfo& info);
-  void refuse_if_not_finite() const;
+  void refuse_if_not_finite();
   MemoryUse memory() const;
   std::vector<PlacedTensor> tensors();
 
@@ -94,10 +105,11 @@ class Trainer {
   std::unique_ptr<Replication> replication_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
+  SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
   std::vector<Span> spans_;           // of the last step
   std::vector<std::string> choices_;  // not told yet
-  int64_t num_steps_ = 0;
+  int64_t num_steps_ = 0, passed_over_ = 0;
 };
 
 // Whether the microbatches of a run under `schedule` are recorded as CUDA graphs.

@@ -5,6 +5,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/train/not_finite.h"
 #include "braid/train/resume.h"
 #include "braid/train/saved_tensors.h"
 #include "braid/train/trainer.h"
@@ -13,7 +14,7 @@ namespace braid {
 
 std::vector<PlacedTensor> Trainer::tensors() { return saved_tensors(model_->params(), *optimizer_, *replication_); }
 
-void Trainer::refuse_if_not_finite() const {
+void Trainer::refuse_if_not_finite() {
   bool finite = true;
   for (const OwnedRange& range : model_->params().owned()) {
     finite = finite && std::isfinite(range.master.detach().sum().item<double>());
@@ -21,7 +22,8 @@ void Trainer::refuse_if_not_finite() const {
   auto flag = at::full({1}, finite ? 0 : 1, at::kLong);
   groups_->world.all_reduce(flag, ReduceOp::Max).wait_host();
   if (flag.item<int64_t>() == 0) return;
-  throw RunError(cat("step ", num_steps_, ": a parameter is not finite after the update; it is not saved"));
+  throw RunError(cat("step ", num_steps_, ": a parameter is not finite after the update; it is not saved; ",
+                     where_not_finite(*model_)));
 }
 
 void Trainer::save(const std::string& directory, const std::string& config_toml) {
@@ -42,12 +44,15 @@ SavePlan Trainer::save_plan() {
 void Trainer::save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write) {
   replication_->meet();
   replication_->fetch_states(*optimizer_);
-  CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, num_steps_ * spec_.train.batch};
+  CheckpointInfo info{num_steps_, config_toml, spec_.data.tokenizer, next_batch() * spec_.train.batch};
   info.data = origin_.sources;
   info.tokenizer_hash = origin_.tokenizer;
+  info.counters = spikes_.counters();
+  if (passed_over_ > 0) info.counters[kBatchesPassedOver] = static_cast<double>(passed_over_);
   if (loss_scaler_) {
     const LossScaler::State& state = loss_scaler_->state();
-    info.counters = {{"loss_scale", state.scale}, {"finite_steps", static_cast<double>(state.num_finite)}};
+    info.counters["loss_scale"] = state.scale;
+    info.counters["finite_steps"] = static_cast<double>(state.num_finite);
   }
   if (optimizer_->num_steps() != num_steps_) {
     info.counters["optimizer_steps"] = static_cast<double>(optimizer_->num_steps());
@@ -66,6 +71,8 @@ void Trainer::load_counters(const CheckpointInfo& info) {
     return found == info.counters.end() ? otherwise : found->second;
   };
   num_steps_ = info.step;
+  passed_over_ = static_cast<int64_t>(counter(kBatchesPassedOver, 0));
+  spikes_.restore(info.counters);
   owes_evaluation = counter("owes_evaluation", 0) != 0;
   optimizer_->set_num_steps(static_cast<int64_t>(counter("optimizer_steps", static_cast<double>(info.step))));
   if (!loss_scaler_) return;
@@ -80,12 +87,10 @@ void Trainer::load(const std::string& directory) {
   if (info.data.empty() && !origin_.sources.empty()) {
     choices_.push_back(cat("the data as they are: ", directory, " does not say what it was trained on"));
   }
-  if (groups_->world.rank() == 0) verify_checkpoint(directory);
-  groups_->world.barrier().wait_host();  // a damaged file ends the run before any weight changes
   auto places = tensors();
   const std::string left_out = leave_out_reducer_state(places, spec_, info, directory);
   if (!left_out.empty()) choices_.push_back(left_out);
-  load_tensors(directory, info, places, *optimizer_);
+  load_tensors(directory, places, *optimizer_, groups_->world);
   model_->params().round_masters();
   replication_->resume(info.counters.contains(kReplicasApart) ? Replicas::Apart : Replicas::Alike);
   load_counters(info);

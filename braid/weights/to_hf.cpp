@@ -102,16 +102,6 @@ std::vector<std::vector<HfTensor>> cut_into_files(const ToHf& request) {
   return cut;
 }
 
-std::string five_digits(size_t number) {
-  const std::string digits = cat(number);
-  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
-}
-
-std::string file_name(size_t number, size_t count) {
-  if (count == 1) return kHfWeights;
-  return cat("model-", five_digits(number), "-of-", five_digits(count), ".safetensors");
-}
-
 void write_file_of(const ToHf& request, const std::vector<HfTensor>& tensors, WritableFile& file) {
   std::vector<TensorInfo> infos;
   std::map<std::string, const HfTensor*> by_name;
@@ -136,7 +126,7 @@ size_t write_weights(const ToHf& request, NewDirectory& directory) {
   OrderedJson index;
   int64_t bytes = 0;
   for (size_t i = 0; i < cut.size(); ++i) {
-    const std::string name = file_name(i + 1, cut.size());
+    const std::string name = safetensors_name("model", i + 1, cut.size());
     write_file_of(request, cut[i], *directory.create(name));
     for (const HfTensor& tensor : cut[i]) {
       index["weight_map"][tensor.name] = name;

@@ -123,6 +123,8 @@ TEST(Manifest, CountersComeBack) {
   Manifest manifest = small();
   manifest.info.counters = {{"loss_scale", 32768}, {"share", 0.1}};
   EXPECT_EQ(parse_manifest("m", manifest_text(manifest)).info.counters, manifest.info.counters);
+  manifest.info.optimizer = "adamw";
+  EXPECT_EQ(parse_manifest("m", manifest_text(manifest)).info.optimizer, "adamw");
 }
 
 TEST(Manifest, DataAndTokenizerComeBack) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -15,14 +16,24 @@ namespace {
 TEST(ParallelReads, EveryNumberIsReadOnce) {
   for (const int64_t count : {0, 1, 3, 1000}) {
     std::vector<std::atomic<int>> reads(static_cast<size_t>(count));
-    read_in_parallel(count, [&](int64_t number) { ++reads[static_cast<size_t>(number)]; });
+    read_in_parallel(count, [&](int64_t number, int) { ++reads[static_cast<size_t>(number)]; });
     for (const auto& times : reads) EXPECT_EQ(times, 1);
   }
 }
 
+TEST(ParallelReads, ReadersAtWorkAtTheSameTimeAreOthers) {
+  std::atomic<int> calls[kReaders] = {};
+  std::latch all_at_work(kReaders);
+  read_in_parallel(kReaders, [&](int64_t, int reader) {
+    ++calls[reader];
+    all_at_work.arrive_and_wait();
+  });
+  for (const auto& times : calls) EXPECT_EQ(times, 1);
+}
+
 TEST(ParallelReads, TheLowestThatFailsIsThrown) {
   for (int repeat = 0; repeat < 50; ++repeat) {
-    const auto read = [](int64_t number) {
+    const auto read = [](int64_t number, int) {
       if (number >= 20 && number % 3 == 0) throw IoError(cat("block ", number), -1, "is damaged");
     };
     try {

@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import termios
 import time
@@ -108,15 +109,61 @@ class ProcessRanks(TinyRun):
         self.wait_until_gone(ranks)
 
     def test_a_rank_that_is_killed_is_named_and_nobody_is_left(self):
-        process = self.started(*ENDLESS, "mesh.data=2", PROCESSES)
+        process = self.started(*ENDLESS, "mesh.data=2", PROCESSES, "run.max_restarts=0")
         self.line_of(process, "step 1/")
         ranks = ranks_of(process)
         os.kill(ranks[1], signal.SIGKILL)
         _, told = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 3)
-        self.assertIn("rank 1", told)
-        self.assertIn("killed by signal 9 (Killed)", told)
+        self.assertRegex(told, f"rank 1: killed by signal 9 \\(Killed\\), process {ranks[1]} on {socket.gethostname()}: .*, "
+                               "[0-9.]+ s")
         self.wait_until_gone(ranks)
+
+    def test_a_run_goes_on_by_itself_after_a_rank_was_killed(self):
+        words = ("mesh.data=2", "train.steps=12", "train.save_every=4", "train.reduction=reproducible", PROCESSES)
+        self.trained(*words, "train.out=whole")
+        process = self.started(*words)
+        self.line_of(process, "step 5/")
+        victim = ranks_of(process)[1]
+        os.kill(victim, signal.SIGKILL)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, told)
+        self.assertRegex(told.splitlines()[0], f"rank 1: killed by signal 9 .*process {victim} ")
+        self.assertIn("restart 1 of 3, from run/step-4", said)
+        self.assertEqual(self.losses(), self.losses("whole"))
+
+    def test_a_run_that_has_saved_nothing_begins_anew(self):
+        process = self.started("mesh.data=2", "train.save_every=0", PROCESSES, "train.steps=40")
+        self.line_of(process, "step 1/")
+        os.kill(ranks_of(process)[0], signal.SIGKILL)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, told)
+        self.assertIn("restart 1 of 3, from the beginning", said)
+        self.assertEqual(len(self.losses()), 40)
+
+    def test_a_rank_that_hangs_is_named_killed_and_survived(self):
+        process = self.started("mesh.data=2", "train.steps=30", "train.save_every=2", PROCESSES,
+                               "run.progress_seconds=1")
+        self.line_of(process, "step 3/")
+        hung = ranks_of(process)[1]
+        os.kill(hung, signal.SIGSTOP)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, told)
+        self.assertRegex(told.splitlines()[0], rf"rank 1: makes no progress \(rank 0 at .*; rank 1 at .*\), process {hung} on ")
+        self.assertIn("restart 1 of 3, from run/step-", said)
+
+    def test_sigusr1_saves_and_goes_on(self):
+        process = self.started("mesh.data=2", "train.steps=2000", "train.save_every=0", PROCESSES)
+        self.line_of(process, "step 1/")
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for(process, lambda: [name for name in self.checkpoints() if "tmp" not in name])
+        first, = self.checkpoints()
+        self.assertLess(int(first.split("-")[1]), 2000)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 143, told)
+        self.assertIn("braid: SIGUSR1: the run is saved after this step, and goes on", told)
+        self.assertEqual(len(self.checkpoints()), 2)
 
     def test_a_terminal_that_stops_writers_in_its_background_shows_the_run(self):
         ours, theirs = pty.openpty()

@@ -71,7 +71,7 @@ class RunOnProcesses : public TextFolder {
   }
   static RunEnd run(const RunSpec& spec, Listener& listener) {
     std::filesystem::create_directories(spec.train.out);
-    return run_training(spec, listener, [] { return false; });
+    return run_training(spec, listener, {[] { return false; }});
   }
   static void run_in_a_process_of_its_own(const RunSpec& spec, Listener& listener) {
     run_forked(1, [&](Communicator&) { run(spec, listener); });

@@ -43,6 +43,10 @@ at::Tensor batch(int step) {
   return torch::randn({kRows, 7});
 }
 
+void import_into(Sequential net, const std::string& path) {
+  run_ranks(1, [&](Communicator& world) { DataParallel(LayerList().add(net), world).import_weights(path); });
+}
+
 class ModuleCheckpoints : public ScratchFolder {
  protected:
   // Steps [from, to) on `ranks`, after what `loaded` holds; leaves `saved`. Empty: neither.
@@ -161,25 +165,27 @@ TEST_F(ModuleCheckpoints, AreImportedByAnyRanks) {
       model.export_weights(path(cat("again-", zero)));
     });
     Sequential other = make_net(4), last = make_net(5);
-    read_weights(path(cat("again-", zero)), LayerList().add(other));
-    read_weights(path("weights"), LayerList().add(last));
+    import_into(other, path(cat("again-", zero)));
+    import_into(last, path("weights"));
     for (const auto& item : last->named_parameters())
       EXPECT_TRUE(other->named_parameters()[item.key()].equal(item.value())) << zero << " " << item.key();
   }
 }
 
 TEST_F(ModuleCheckpoints, AreNotImportedFromAnotherModel) {
-  write_weights(path("weights"), LayerList().add(make_net(1)));
+  run_ranks(1, [&](Communicator& world) {
+    DataParallel(LayerList().add(make_net(1)), world).export_weights(path("weights"));
+  });
   Sequential other(torch::nn::Linear(7, 8), torch::nn::Linear(8, 3), torch::nn::Linear(3, 3));
   const at::Tensor before = other->named_parameters()["0.weight"].detach().clone();
   try {
-    read_weights(path("weights"), LayerList().add(other));
+    import_into(other, path("weights"));
     FAIL() << "it was read";
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.problems().size(), 4u + 5 + 2) << error.what();
   }
   EXPECT_TRUE(other->named_parameters()["0.weight"].equal(before));
-  EXPECT_THROW(read_weights(path("nothing"), LayerList().add(other)), IoError);
+  EXPECT_THROW(import_into(other, path("nothing")), IoError);
 }
 
 TEST_F(ModuleCheckpoints, RefuseWhatTheyDoNotKnow) {

@@ -94,6 +94,7 @@ TEST(RunPage, TextOfTheRunIsEscaped) {
   page.record.peak_flops = 1e9;
   page.record.memory = {{evil, {1, 2}}};
   page.record.checkpoints = {{1, evil}};
+  page.record.layer_grad_norms = {{evil, {{1, 2}}}};
   page.timelines[0].name = evil;
   const std::string html = run_page(page);
   EXPECT_EQ(occurrences(html, "<script>"), 1u);
@@ -114,6 +115,16 @@ TEST(RunPage, WhatIsNotThereIsLeftOut) {
   EXPECT_NE(run_page(page).find("Started 2 times, again after step 1;"), std::string::npos);
   page.config_toml = "[[[ <no toml>";
   EXPECT_NE(run_page(page).find("<pre>[[[ &lt;no toml&gt;</pre>"), std::string::npos);
+}
+
+TEST(RunPage, NormsOfLayersStandInModelOrder) {
+  RunPage page = sample(3);
+  EXPECT_EQ(run_page(page).find("by layer"), std::string::npos);
+  page.record.layer_grad_norms = {{"embedding", {{1, 8}, {2, 2}, {3, 4}}}, {"blocks.0", {}}, {"head", {{3, 0.0625}}}};
+  const std::string html = run_page(page);
+  EXPECT_NE(html.find("<tr><th>embedding</th><td>4, at most 8</td></tr>\n<tr><th>head</th><td>0.0625, at most 0.0625"
+                      "</td></tr>"),
+            html.npos);
 }
 
 TEST(RunPage, WhatCouldNotBeReadIsSaidOnTop) {

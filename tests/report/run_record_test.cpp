@@ -20,7 +20,7 @@ constexpr char kRun[] =
 {"kind":"step","step":1,"loss":5.5,"mfu":null,"sample_hash":"ab","peak_memory_bytes":[10.0,20.0]}
 {"kind":"memory","step":1,"peak_bytes":{"parameters":[1.0,2.0],"other":[3.0,4.0]}}
 {"kind":"peak","flops_per_second":1e9,"source":"measured","size":256}
-{"kind":"step","step":2,"loss":4.5,"mfu":0.5,"peak_memory_bytes":[11.0,21.0]}
+{"kind":"step","step":2,"loss":4.5,"layer_grad_norms":{"embedding":0.5,"blocks.0":null,"head":2},"mfu":0.5,"peak_memory_bytes":[11.0,21.0]}
 {"kind":"evaluation","step":2,"validation_loss":4.25,"validation_loss_per_byte":1.5}
 {"kind":"checkpoint","step":2,"directory":"out/step-2"}
 )";
@@ -32,6 +32,8 @@ TEST(RunRecord, AWholeRun) {
   EXPECT_EQ(record.environment, (std::vector<std::pair<std::string, std::string>>{{"host", "h"}, {"cores", "2"}}));
   EXPECT_EQ(record.steps.at("loss"), (Series{{1, 5.5}, {2, 4.5}}));
   EXPECT_EQ(record.steps.at("mfu"), (Series{{2, 0.5}}));
+  using Layer = std::pair<std::string, Series>;
+  EXPECT_EQ(record.layer_grad_norms, (std::vector<Layer>{{"embedding", {{2, 0.5}}}, {"head", {{2, 2}}}}));
   EXPECT_EQ(record.validation, (Series{{2, 4.25}}));
   EXPECT_EQ(record.validation_per_byte, (Series{{2, 1.5}}));
   EXPECT_EQ(record.peak_flops, 1e9);
@@ -54,6 +56,7 @@ TEST(RunRecord, AResumeReplacesWhatCameAfter) {
                                 "{\"kind\":\"step\",\"step\":3,\"loss\":3.0}\n");
   EXPECT_EQ(record.first_steps, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(record.steps.at("loss"), (Series{{1, 5.5}, {2, 4.0}, {3, 3.0}}));
+  for (const auto& [layer, norms] : record.layer_grad_norms) EXPECT_TRUE(norms.empty()) << layer;
   EXPECT_TRUE(record.validation.empty());
   EXPECT_TRUE(record.validation_per_byte.empty());
   EXPECT_TRUE(record.checkpoints.empty());

@@ -44,13 +44,14 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("optimizer"), 14);
   [[maybe_unused]] const auto& [steps, batch, microbatch, seed, reduction, dtype, loss_scale, device, cuda_graph,
                                 peak_flops, threads, eval_every, eval_sequences, log_every, save_every, save_minutes,
-                                out, overwrite, resume, init, allow_change, sample_prompt, sample_tokens] = run.train;
-  EXPECT_EQ(num_fields("train"), 23);
+                                out, overwrite, resume, init, on_spike, spike_threshold, check_replicas, allow_change,
+                                sample_prompt, sample_tokens] = run.train;
+  EXPECT_EQ(num_fields("train"), 26);
   [[maybe_unused]] const auto& [keep, keep_best, async, host_gib] = run.checkpoint;
   EXPECT_EQ(num_fields("checkpoint"), 4);
-  [[maybe_unused]] const auto& [ranks] = run.run;
-  EXPECT_EQ(num_fields("run"), 1);
-  EXPECT_EQ(fields().size(), 25u + 6 + 6 + 6 + 21 + 2 + 14 + 23 + 4 + 1);
+  [[maybe_unused]] const auto& [ranks, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
+  EXPECT_EQ(num_fields("run"), 5);
+  EXPECT_EQ(fields().size(), 25u + 6 + 6 + 6 + 21 + 2 + 14 + 26 + 4 + 5);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

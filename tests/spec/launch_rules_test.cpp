@@ -26,10 +26,24 @@ std::vector<std::string> complaints(const std::function<void(RunSpec& spec)>& ch
 
 TEST(ProcessRankRules, SixtyFourRanksAreTheMost) {
   EXPECT_TRUE(complaints([](RunSpec& spec) { spec.mesh.data = 64; }).empty());
-  EXPECT_EQ(
-      complaints([](RunSpec& spec) { spec.mesh.data = 65; }),
-      std::vector<std::string>{"run.ranks = \"processes\": must be \"threads\" for more than 64 ranks (65); nearest "
-                               "valid is \"threads\""});
+  EXPECT_EQ(complaints([](RunSpec& spec) { spec.mesh.data = 65; }),
+            std::vector<std::string>{
+                "run.ranks = \"processes\": must be \"threads\" for more than 64 ranks on a host (65); nearest "
+                "valid is \"threads\""});
+}
+
+TEST(ProcessRankRules, EachHostHasItsOwn) {
+  RunSpec spec;
+  spec.data.paths = {"text"};
+  spec.run.ranks = RanksAs::Processes;
+  spec.train.batch = 128;
+  spec.train.microbatch = 1;
+  spec.mesh.data = 128;
+  EXPECT_TRUE(problems(spec, {.max_ranks = 64, .num_hosts = 2}).empty());
+  spec.mesh.data = 64;
+  const auto found = problems(spec, {.max_ranks = 16, .num_hosts = 2});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].rule.starts_with("must leave at most 32 ranks on these hosts ")) << found[0].rule;
 }
 
 TEST(ProcessRankRules, ServersAndDevicesWantThreads) {

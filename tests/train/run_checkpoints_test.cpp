@@ -45,7 +45,7 @@ class RunCheckpointsTest : public TextFolder {
   }
   static void run(const RunSpec& spec, Listener& listener) {
     std::filesystem::create_directories(spec.train.out);
-    run_training(spec, listener, [] { return false; });
+    run_training(spec, listener, {[] { return false; }});
   }
   Steps left() const {
     Steps steps;

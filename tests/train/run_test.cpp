@@ -63,7 +63,7 @@ class Run : public TextFolder {
   }
   static RunEnd run(const RunSpec& spec, Listener& listener) {
     std::filesystem::create_directories(spec.train.out);
-    return run_training(spec, listener, [&] { return listener.stops.load(); });
+    return run_training(spec, listener, {[&] { return listener.stops.load(); }});
   }
 };
 

@@ -8,7 +8,6 @@
 #include "braid/base/text.h"
 
 namespace braid {
-
 RankProgress::RankProgress(SharedWorld& world, int rank) : world_(world), rank_(rank), lanes_(world, rank) {}
 
 std::shared_ptr<CollectiveLine> RankProgress::open(std::shared_ptr<const ShmGroup> group, int rank) {
@@ -38,6 +37,7 @@ void RankProgress::arrive(std::vector<std::shared_ptr<ShmMessage>> messages) {
 }
 
 void RankProgress::wait(const ShmOperation& operation, double issued_seconds) {
+  ToldWait told(&world_.board().activity(rank_));
   double left = world_.options().deadline_seconds, turn = now_seconds();
   Bell& bell = world_.bell(rank_);
   for (;;) {
@@ -51,7 +51,7 @@ void RankProgress::wait(const ShmOperation& operation, double issued_seconds) {
     if (const int gone = lost(operation); gone >= 0) {
       world_.fail({gone, rank_, cat("has ended without joining ", operation.label())});
     } else if (left > 0) {
-      bell.wait(seen, left, world_.options().spin_turns);
+      bell.wait(seen, told.nap(left, [&] { return operation.label(); }), world_.options().spin_turns);
       const double begin = std::exchange(turn, now_seconds());
       left -= std::min(turn - begin, Bell::kNapSeconds);  // a turn that takes longer was stopped, and all ranks with it
     } else {

@@ -6,9 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <thread>
 
-#include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
@@ -16,7 +14,6 @@ namespace braid {
 namespace {
 
 constexpr int kClaimed = 1 << 20;  // users of an area that is not settled yet; more than a group has members
-constexpr double kPatience = 1.0;  // seconds in which a rank writes down why the world failed
 
 // Parts of the mapping one after another, each on a page of its own.
 class Layout {
@@ -42,19 +39,11 @@ T* array_at(std::byte* place, size_t count) {
 
 }  // namespace
 
-// `state` is 0, then 1 while the winner of the first call writes, then 2.
-struct SharedWorld::FailureWords {
-  std::atomic<int> state{0};
-  int rank = -1, reporter = -1;
-  char why[4000] = {};
-};
-
 SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks), options_(options) {
   check(num_ranks > 0 && num_ranks <= kMaxRanks, cat("a world has 1 to ", kMaxRanks, " process ranks"));
   const size_t n = num_ranks, num_groups = max_groups_;
   Layout layout;
-  const size_t failure = layout.take(sizeof(FailureWords)), ranks = layout.take(n * sizeof(RankWords)),
-               groups = layout.take(num_groups * sizeof(GroupWords)),
+  const size_t ranks = layout.take(n * sizeof(RankWords)), groups = layout.take(num_groups * sizeof(GroupWords)),
                members = layout.take(num_groups * n * sizeof(MemberWords)),
                pairs = layout.take(n * n * sizeof(PairWords)),
                slots = layout.take(num_groups * n * Slot::kPerMember * sizeof(Slot)),
@@ -67,7 +56,6 @@ SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks)
                   cat("cannot map ", human_bytes(static_cast<double>(mapped_bytes_)), ": ", std::strerror(errno)));
   }
   mapping_ = static_cast<std::byte*>(mapping);
-  failure_ = array_at<FailureWords>(mapping_ + failure, 1);
   ranks_ = array_at<RankWords>(mapping_ + ranks, n);
   groups_ = array_at<GroupWords>(mapping_ + groups, num_groups);
   members_ = reinterpret_cast<MemberWords*>(mapping_ + members);
@@ -80,26 +68,8 @@ SharedWorld::SharedWorld(int num_ranks, Options options) : num_ranks_(num_ranks)
 
 SharedWorld::~SharedWorld() { munmap(mapping_, mapped_bytes_); }
 
-bool SharedWorld::failed() const { return failure_->state.load() != 0; }
-
 void SharedWorld::fail(const Failure& failure) {
-  int none = 0;
-  if (!failure_->state.compare_exchange_strong(none, 1)) return;
-  failure_->rank = failure.rank;
-  failure_->reporter = failure.reporter;
-  failure.why.copy(failure_->why, sizeof(failure_->why) - 1);
-  failure_->state.store(2);
-  ring_all();
-}
-
-std::optional<Failure> SharedWorld::failure() const {
-  if (!failed()) return std::nullopt;
-  const double begin = now_seconds();
-  while (failure_->state.load() == 1) {
-    if (now_seconds() - begin > kPatience) return Failure{-1, -1, "a rank died while it reported a failure"};
-    std::this_thread::yield();
-  }
-  return Failure{failure_->rank, failure_->reporter, failure_->why};
+  if (board_.say(failure)) ring_all();
 }
 
 void SharedWorld::raise(std::string op, double elapsed_seconds) const {

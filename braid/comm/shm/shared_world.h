@@ -1,6 +1,6 @@
-// The memory that the processes of one world share, mapped by their parent before it forks them: who has failed, who
-// has gone, bells, and the areas of groups and pairs of ranks. It knows its words, not what is done with them; nothing
-// in it is a pointer.
+// The memory that the processes of one world share, mapped by their parent before it forks them: who has gone, bells,
+// and the areas of groups and pairs of ranks. It knows its words, not what is done with them; nothing in it is a
+// pointer.
 //
 // Slots and rings are touched only where they are used, so that most of the mapping is never memory.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "braid/comm/call.h"
-#include "braid/comm/failure.h"
+#include "braid/comm/rank_board.h"
 #include "braid/comm/shm/bell.h"
 
 namespace braid {
@@ -53,7 +53,7 @@ struct GroupId {
 };
 
 // Made by the parent, used by every process; each has a copy of this object. Thread-safe.
-class SharedWorld {
+class SharedWorld final : public WorldFate {
  public:
   static constexpr int kMaxRanks = 64;
   // Groups alive at a time. A group of one rank takes a place too, so their number grows with the ranks.
@@ -67,17 +67,18 @@ class SharedWorld {
 
   // Throws IoError when the memory cannot be had.
   SharedWorld(int num_ranks, Options options);
-  ~SharedWorld();
+  ~SharedWorld() override;
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
 
   int size() const { return num_ranks_; }
   const Options& options() const { return options_; }
 
-  bool failed() const;
+  RankBoard& board() { return board_; }
+  bool failed() const { return board_.failed(); }
   // The first call wins and wakes every sleeper.
-  void fail(const Failure& failure);
-  std::optional<Failure> failure() const;
+  void fail(const Failure& failure) override;
+  std::optional<Failure> failure() const override { return board_.failure(); }
   // Throws CommError with the first failure. `op` is what the caller was waiting for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
@@ -101,7 +102,6 @@ class SharedWorld {
   std::byte* ring(int sender, int receiver);
 
  private:
-  struct FailureWords;
   struct alignas(64) RankWords {
     Bell bell;
     std::atomic<bool> left{false}, ended{false};
@@ -115,9 +115,9 @@ class SharedWorld {
 
   const int num_ranks_, max_groups_ = max_groups(num_ranks_);
   const Options options_;
+  RankBoard board_{num_ranks_};
   size_t mapped_bytes_ = 0;
   std::byte* mapping_ = nullptr;
-  FailureWords* failure_ = nullptr;
   RankWords* ranks_ = nullptr;
   GroupWords* groups_ = nullptr;
   MemberWords* members_ = nullptr;

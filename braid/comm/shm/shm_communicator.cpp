@@ -9,39 +9,12 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/comm/waited_work.h"
 
 namespace braid {
 namespace {
 
-class ShmWork final : public Work::State, public std::enable_shared_from_this<ShmWork> {
- public:
-  ShmWork(std::shared_ptr<RankProgress> progress, std::vector<std::shared_ptr<const ShmOperation>> parts)
-      : progress_(std::move(progress)), parts_(std::move(parts)) {}
-
-  void order_before(Queue& queue) override {
-    if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
-    // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
-    queue.enqueue([self = shared_from_this()] {
-      try {
-        self->wait_host();
-      } catch (const CommError&) {
-      }
-    });
-  }
-
-  void wait_host() override {
-    for (const auto& part : parts_) progress_->wait(*part, issued_);
-  }
-
-  bool done() const override {
-    return std::ranges::all_of(parts_, [this](const auto& part) { return progress_->poll(*part); });
-  }
-
- private:
-  const std::shared_ptr<RankProgress> progress_;
-  const std::vector<std::shared_ptr<const ShmOperation>> parts_;
-  const double issued_ = now_seconds();
-};
+using ShmWork = WaitedWork<RankProgress, ShmOperation>;
 
 // What a rank says in a split. Its area becomes the group's if it comes first in it.
 struct SplitWish {
@@ -50,16 +23,6 @@ struct SplitWish {
 };
 
 at::Tensor bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
-
-// The ranks of the old group that have rank `me`'s colour, in the order of the new.
-std::vector<int> companions(const std::vector<SplitWish>& wishes, int me) {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < static_cast<int>(wishes.size()); ++rank) {
-    if (wishes[rank].colour == wishes[me].colour) ranks.push_back(rank);
-  }
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[rank].key; });
-  return ranks;
-}
 
 }  // namespace
 

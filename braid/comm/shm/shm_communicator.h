@@ -25,6 +25,7 @@ class ShmCommunicator final : public CheckedCommunicator {
   int size() const override { return group_->size(); }
   const std::string& name() const override { return group_->name; }
   RankKind rank_kind() const override { return RankKind::Process; }
+  RankActivity* activity() override { return &progress_->world().board().activity(progress_->rank()); }
 
   Work batch(std::span<const P2p> transfers) override;
   std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;

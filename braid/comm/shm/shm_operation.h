@@ -2,12 +2,12 @@
 // shared memory. It does not know how it moves on (collective_line.h, message_lanes.h) nor who waits (rank_progress.h).
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "braid/comm/shm/shared_world.h"
+#include "braid/comm/waited_work.h"
 
 namespace braid {
 
@@ -27,24 +27,12 @@ struct ShmGroup {
   const std::vector<int> world_ranks;
 };
 
-class ShmOperation {
+class ShmOperation : public RankOperation {
  public:
-  virtual ~ShmOperation() = default;
-
-  // For messages: "all_reduce #17 on tensor".
-  virtual std::string label() const = 0;
   // World ranks that have not arrived; in order.
   virtual std::vector<int> missing() const = 0;
   // A world rank whose part is needed and will never come, or -1. Called only while the operation is not done.
   virtual int lost() const = 0;
-
-  bool done() const { return done_.load(); }
-
- protected:
-  void finish() { done_.store(true); }
-
- private:
-  std::atomic<bool> done_{false};
 };
 
 }  // namespace braid

@@ -1,0 +1,14 @@
+// What one rank finds wrong is wrong on all: none goes on while another has stopped.
+#pragma once
+
+#include <functional>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// Collective. Runs `step` on every rank, and returns where none has thrown. Else all throw the same: the IoError of the
+// lowest rank that has one, or one ConfigError with the problems of all, each once. Other errors end this rank alone.
+void all_or_none(const std::function<void()>& step, Communicator& world);
+
+}  // namespace braid

@@ -1,0 +1,151 @@
+// Lines and JSON.
+#include "braid/cli/doctor_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "braid/base/text.h"
+#include "braid/report/markup.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string report_line(const std::string& title, const std::string& text) {
+  return title + std::string(title.size() < 10 ? 10 - title.size() : 1, ' ') + text + "\n";
+}
+
+std::string bytes_text(int64_t bytes) { return bytes < 0 ? "no limit" : human_bytes(static_cast<double>(bytes)); }
+std::string rate_text(double bytes_per_second) { return fixed(bytes_per_second / 1e9, 2) + " GB/s"; }
+std::string microseconds_text(double seconds) { return fixed(1e6 * seconds, 1) + " us"; }
+
+std::string interface_text(const HostInterface& interface) {
+  const int64_t speed = interface.megabits_per_second;
+  const std::string name = speed > 0 ? cat(interface.name, " (", speed, " Mbit/s)") : interface.name;
+  return cat(name, " ", joined(interface.addresses, " "));
+}
+
+std::string host_text(const JobHost& host) {
+  const HostFacts& facts = host.facts;
+  std::vector<std::string> interfaces;
+  for (const HostInterface& interface : facts.interfaces) interfaces.push_back(interface_text(interface));
+  const std::string files = facts.open_files < 0 ? "no limit" : cat(facts.open_files);
+  return report_line("host", cat(facts.host, ": ", facts.cores, " cores",
+                                 facts.processor.empty() ? "" : " of " + facts.processor, ", memory ",
+                                 bytes_text(facts.memory_bytes), ", free ", bytes_text(facts.free_memory_bytes),
+                                 "; disk free ", bytes_text(host.free_disk_bytes))) +
+         report_line("", joined(interfaces, "; ")) +
+         report_line("", cat("limits: open files ", files, ", locked memory ", bytes_text(facts.locked_bytes),
+                             "; /dev/shm ", bytes_text(facts.shared_memory_bytes))) +
+         report_line("", cat(host.version, "; ", host.num_ranks, host.num_ranks == 1 ? " rank" : " ranks"));
+}
+
+std::string pair_text(const MeasuredJob& job, LinkSpan span) {
+  const LinkSummary all = summary(job, span);
+  if (all.count == 0) return "";
+  const std::string where = span == LinkSpan::OneHost ? " in a host" : " across hosts";
+  return report_line("pairs", cat(all.count, where, ": median ", microseconds_text(all.latency_seconds), ", ",
+                                  rate_text(all.bytes_per_second)));
+}
+
+std::string slowest_text(const MeasuredJob& job) {
+  const LinkSummary near = summary(job, LinkSpan::OneHost), far = summary(job, LinkSpan::AcrossHosts);
+  if (near.count + far.count < 2) return "";
+  const bool is_far =
+      near.count == 0 || (far.count > 0 && far.slowest.bytes_per_second < near.slowest.bytes_per_second);
+  const LinkSpeed& slowest = is_far ? far.slowest : near.slowest;
+  return report_line("slowest",
+                     cat(job.place(slowest.first), " and ", job.place(slowest.second), ": ",
+                         microseconds_text(slowest.latency_seconds), ", ", rate_text(slowest.bytes_per_second)));
+}
+
+std::string sums_text(const MeasuredJob& job) {
+  if (job.host_of_rank.size() < 2) return "";
+  std::vector<std::string> sizes;
+  for (const SumSpeed& sum : job.speed.sums) {
+    sizes.push_back(cat(human_bytes(static_cast<double>(sum.bytes)), " ", microseconds_text(sum.seconds)));
+  }
+  return report_line("sum", cat("all-reduce over ", job.host_of_rank.size(), " ranks: ", joined(sizes)));
+}
+
+std::string speed_text(const JobHost& host, const HostSpeed& speed) {
+  const DiskSpeed& disk = speed.disk;
+  std::string text =
+      cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ", rate_text(speed.copy_bytes_per_second),
+          ", products ", flops_text(speed.float32_flops), " float32, ", flops_text(speed.bfloat16_flops), " bfloat16");
+  if (disk.fault.empty()) {
+    text += cat("; disk writes ", rate_text(disk.write_bytes_per_second), ", reads ",
+                rate_text(disk.read_bytes_per_second));
+  }
+  return report_line("speed", text);
+}
+
+std::string clock_text(const MeasuredJob& job, const ClockDifference& clock) {
+  return report_line("clock", cat(job.place(clock.rank), " is ", fixed(1e3 * clock.wall_seconds, 3),
+                                  " ms ahead of rank 0's (+-", fixed(1e3 * clock.within_seconds, 3), " ms)"));
+}
+
+Json host_json(const JobHost& host, const HostSpeed& speed) {
+  const HostFacts& facts = host.facts;
+  Json interfaces = Json::array();
+  for (const HostInterface& interface : facts.interfaces) {
+    interfaces.push_back({{"name", interface.name},
+                          {"addresses", interface.addresses},
+                          {"megabits_per_second", interface.megabits_per_second}});
+  }
+  return {{"host", facts.host},
+          {"version", host.version},
+          {"processor", facts.processor},
+          {"cores", facts.cores},
+          {"ranks", host.num_ranks},
+          {"memory_bytes", facts.memory_bytes},
+          {"free_memory_bytes", facts.free_memory_bytes},
+          {"shared_memory_bytes", facts.shared_memory_bytes},
+          {"free_disk_bytes", host.free_disk_bytes},
+          {"open_files", facts.open_files},
+          {"most_open_files", facts.most_open_files},
+          {"locked_bytes", facts.locked_bytes},
+          {"most_locked_bytes", facts.most_locked_bytes},
+          {"interfaces", interfaces},
+          {"copy_bytes_per_second", speed.copy_bytes_per_second},
+          {"float32_flops", speed.float32_flops},
+          {"bfloat16_flops", speed.bfloat16_flops},
+          {"disk_write_bytes_per_second", speed.disk.write_bytes_per_second},
+          {"disk_read_bytes_per_second", speed.disk.read_bytes_per_second}};
+}
+
+}  // namespace
+
+std::string doctor_text(const MeasuredJob& job) {
+  std::string text;
+  for (const JobHost& host : job.hosts) text += host_text(host);
+  text +=
+      pair_text(job, LinkSpan::OneHost) + pair_text(job, LinkSpan::AcrossHosts) + slowest_text(job) + sums_text(job);
+  for (size_t host = 0; host < job.hosts.size(); ++host) text += speed_text(job.hosts[host], job.speed.hosts[host]);
+  for (const ClockDifference& clock : job.speed.clocks) text += clock_text(job, clock);
+  for (const std::string& note : job_notes(job)) text += report_line("note", note);
+  return text;
+}
+
+std::string doctor_json(const MeasuredJob& job) {
+  Json json{{"hosts", Json::array()}, {"host_of_rank", job.host_of_rank}, {"links", Json::array()},
+            {"sums", Json::array()},  {"clocks", Json::array()},          {"notes", job_notes(job)}};
+  for (size_t host = 0; host < job.hosts.size(); ++host) {
+    json["hosts"].push_back(host_json(job.hosts[host], job.speed.hosts[host]));
+  }
+  for (const LinkSpeed& link : job.speed.links) {
+    json["links"].push_back({{"ranks", {link.first, link.second}},
+                             {"latency_seconds", link.latency_seconds},
+                             {"bytes_per_second", link.bytes_per_second}});
+  }
+  for (const SumSpeed& sum : job.speed.sums) json["sums"].push_back({{"bytes", sum.bytes}, {"seconds", sum.seconds}});
+  for (const ClockDifference& clock : job.speed.clocks) {
+    json["clocks"].push_back({{"rank", clock.rank},
+                              {"wall_seconds", clock.wall_seconds},
+                              {"monotonic_seconds", clock.monotonic_seconds},
+                              {"within_seconds", clock.within_seconds}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace braid

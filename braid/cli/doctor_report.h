@@ -1,0 +1,13 @@
+// What braid doctor has found, as lines for people and as JSON.
+#pragma once
+
+#include <string>
+
+#include "braid/train/measure_job.h"
+
+namespace braid {
+
+std::string doctor_text(const MeasuredJob& job);
+std::string doctor_json(const MeasuredJob& job);
+
+}  // namespace braid

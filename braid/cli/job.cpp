@@ -1,0 +1,179 @@
+// Words, variables and what they must agree on.
+#include "braid/cli/job.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "braid/base/digest.h"
+#include "braid/base/errors.h"
+#include "braid/base/host.h"
+#include "braid/base/text.h"
+#include "braid/control/join_job.h"
+#include "braid/control/launcher_environment.h"
+
+extern char** environ;
+
+namespace braid {
+namespace {
+
+constexpr const char* kTokenVariable = "BRAID_TOKEN";
+constexpr double kJoinSeconds = 300;
+// Where a launcher has started all ranks on one host and named no port, they find each other at one that follows from
+// their common parent.
+constexpr int kFirstPort = 20000, kNumPorts = 20000;
+constexpr int kUsualPort = 29500;  // where a launcher names the first host and no port
+
+std::map<std::string, std::string> variables() {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != text.npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return all;
+}
+
+// Of the launchers that count attempts: torchrun's agent, which goes on living, and Slurm's job.
+std::string job_of_launcher() {
+  if (const char* const run = std::getenv("TORCHELASTIC_RUN_ID"))
+    return cat("torchrun ", run, " of process ", getppid());
+  if (const char* const job = std::getenv("SLURM_JOB_ID")) return cat("Slurm ", job);
+  return "";
+}
+
+std::string root_on_one_host(const LauncherEnvironment& started) {
+  const bool one_host = started.local_size && started.size && *started.local_size == *started.size;
+  return one_host ? cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts) : "";
+}
+
+JobPlace place_by_hand(const JobOptions& options) {
+  std::vector<Problem> problems;
+  const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
+  if (!any && !options.token_file.empty()) {
+    problems.push_back(
+        {"--token-file", options.token_file, "must come with --nodes, --node and --root, or a launcher"});
+  }
+  if (!any && problems.empty()) return {};
+  if (!any) throw ConfigError(std::move(problems));
+  const auto need = [&](bool there, const char* option) {
+    if (!there) problems.push_back({option, "", "must be given with the other two of --nodes, --node and --root"});
+  };
+  need(options.nodes > 0, "--nodes");
+  need(options.node >= 0, "--node");
+  need(!options.root.empty(), "--root");
+  if (options.nodes > 0 && options.node >= options.nodes) {
+    problems.push_back(
+        {"--node", cat(options.node), cat("must be less than --nodes (", options.nodes, ")"), cat(options.nodes - 1)});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return {options.node, options.nodes, options.root};
+}
+
+std::optional<JobToken> token_of(const JobOptions& options) {
+  if (!options.token_file.empty()) {
+    return token_of_file({"--token-file", options.token_file, options.token_file});
+  }
+  const char* const text = std::getenv(kTokenVariable);
+  if (!text) return std::nullopt;
+  return token_of_text(kTokenVariable, text);
+}
+
+// As the other hosts reach this one: the address from which it would speak to `root`.
+std::string own_address(const JobAddress& root) {
+  const ResolvedAddress resolved = resolve(root);
+  if (resolved.found.empty()) {
+    throw ConfigError({{"--root", text(root), cat("must be a host that is known here: ", resolved.fault), ""}});
+  }
+  const SocketAddress& to = resolved.found.front();
+  const int descriptor = ::socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  SocketAddress own;
+  own.length = sizeof own.storage;
+  const bool known = ::connect(descriptor, to.get(), to.length) == 0 &&
+                     ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own.storage), &own.length) == 0;
+  ::close(descriptor);
+  if (!known) throw ConfigError({{"--root", text(root), "must be a host that can be reached from here", ""}});
+  char name[NI_MAXHOST];
+  ::getnameinfo(own.get(), own.length, name, sizeof name, nullptr, 0, NI_NUMERICHOST);
+  return name;
+}
+
+std::string digest_of(const std::string& text) {
+  Digest digest(DigestKind::Xxh3);
+  digest.add(std::as_bytes(std::span(text)));
+  return braid::text(digest.named());
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& app, JobOptions& options) {
+  app.add_option("--nodes", options.nodes, "hosts that run this command together, each with its --node")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--node", options.node, "which of them this is, from 0")->check(CLI::Range(0, 99999));
+  app.add_option("--root", options.root, "where node 0 listens, as HOST:PORT, an address of its own");
+  app.add_option("--token-file", options.token_file,
+                 "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN");
+}
+
+JobPlace job_place(const JobOptions& options) {
+  char domain_name[256] = {};
+  gethostname(domain_name, sizeof domain_name - 1);
+  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
+  if (started.starter == Starter::Hand) return place_by_hand(options);
+  std::vector<Problem> problems;
+  if (options.node >= 0) {
+    problems.push_back({"--node", cat(options.node), cat("must not be given: ", started.name, " says it")});
+  }
+  const bool size_missing = !started.size && options.nodes == 0;
+  if (size_missing) problems.push_back({"--nodes", "", cat("must be given: ", started.name, " does not say it")});
+  if (started.size && options.nodes > 0 && options.nodes != *started.size) {
+    problems.push_back(
+        {"--nodes", cat(options.nodes), cat("must be what ", started.name, " says"), cat(*started.size)});
+  }
+  JobPlace place;
+  place.launcher = started.name;
+  place.one_rank_each = started.unit == StartedUnit::Rank;
+  place.attempt = started.attempt;
+  place.job = job_of_launcher();
+  place.node = started.index.value_or(0);
+  place.num_nodes = started.size.value_or(options.nodes);
+  place.root = options.root;
+  if (place.root.empty() && started.root && started.root->port > 0) place.root = text(*started.root);
+  if (place.root.empty()) place.root = root_on_one_host(started);
+  if (place.root.empty() && started.root) place.root = text(JobAddress{started.root->host, kUsualPort});
+  if (place.root.empty() && place.num_nodes > 1) {
+    problems.push_back({"--root", "", cat("must be given: ", started.name, " names no address of its first host")});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return place;
+}
+
+Job::Job(const JobPlace& place, const JobOptions& options, const JobWork& work)
+    : control_([&] {
+        JoinOptions join;
+        join.node = place.node;
+        join.num_nodes = place.num_nodes;
+        join.root = parse_job_address("--root", place.root);
+        join.token = token_of(options);
+        join.attempt = place.attempt;
+        join.self = {host_name(), work.ranks_here, ""};
+        join.engines = work.engines;
+        join.digest = digest_of(work.configuration);
+        join.join_seconds = kJoinSeconds;
+        join.heartbeat_seconds = work.heartbeat_seconds;
+        auto control = join_job(join);
+        control->quiet(kPreparationSeconds);
+        return control;
+      }()),
+      rounds_(*control_),
+      node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
+      launcher_(rounds_, {node_of_rank_, own_address(parse_job_address("--root", place.root)), work.sums,
+                          work.heartbeat_seconds}) {}
+
+std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
+
+}  // namespace braid

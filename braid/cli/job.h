@@ -1,0 +1,69 @@
+// The job that a command is a node of: what the user or a launcher said of it, its nodes, and how its ranks start. One
+// command is a node of its own job as long as nobody says otherwise, and has no Job then.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/control/job_control.h"
+#include "braid/launch/hosts_launcher.h"
+#include "braid/launch/job_rounds.h"
+
+namespace braid {
+
+// What the words of a command say of its job.
+struct JobOptions {
+  int nodes = 0;           // 0: not said
+  int node = -1;           // -1: not said
+  std::string root;        // HOST:PORT of node 0
+  std::string token_file;  // empty: BRAID_TOKEN, where that is set
+};
+void add_job_options(CLI::App& app, JobOptions& options);
+
+// This command's place, as its words and the launcher's variables say it together.
+struct JobPlace {
+  int node = 0, num_nodes = 1;
+  std::string root;
+  std::string launcher;  // "torchrun"; empty: by hand
+  bool one_rank_each = false;
+  int attempt = 0;
+  std::string job;  // which job of the launcher this is an attempt of; empty: nobody says
+};
+// Throws ConfigError with every contradiction and everything that is missing.
+JobPlace job_place(const JobOptions& options);
+
+// The engines of this program with their versions.
+std::string engines_text();
+
+// What a command brings to its job.
+struct JobWork {
+  int ranks_here = 1;                    // that this node starts
+  std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
+  std::string configuration;             // what must be equal on all nodes
+  std::string engines = engines_text();  // these too
+  double heartbeat_seconds = 3;
+  GlooSumOrder sums = GlooSumOrder::Tree;
+};
+
+class Job {
+ public:
+  // Joins the other nodes: blocks until all are there. Throws as join_job().
+  Job(const JobPlace& place, const JobOptions& options, const JobWork& work);
+
+  bool leads() const { return rounds_.node() == 0; }
+  JobRounds& rounds() { return rounds_; }
+  const HostsLauncher& launcher() const { return launcher_; }
+  int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
+  const std::vector<JobNode>& nodes() const { return rounds_.nodes(); }
+  const std::vector<int>& node_of_rank() const { return node_of_rank_; }
+
+ private:
+  std::unique_ptr<JobControl> control_;
+  JobRounds rounds_;
+  std::vector<int> node_of_rank_;
+  HostsLauncher launcher_;
+};
+
+}  // namespace braid

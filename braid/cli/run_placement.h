@@ -1,0 +1,17 @@
+// Where the ranks of a run of training are among the nodes of its job.
+#pragma once
+
+#include <string>
+
+#include "braid/cli/job.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// What a run of `spec` brings to its job. Throws ConfigError where the mesh or run.placement do not fit the nodes.
+JobWork work_of_run(const JobPlace& place, const RunSpec& spec);
+
+// "h0 has rank 0, 1; h1 has rank 2, 3; inside a host tensor; across hosts data".
+std::string placement_text(const Job& job, const MeshSpec& mesh);
+
+}  // namespace braid

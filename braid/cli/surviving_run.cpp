@@ -1,0 +1,112 @@
+// One attempt after the other; node 0 says with what.
+#include "braid/cli/surviving_run.h"
+
+#include <iostream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/stop_signals.h"
+#include "braid/launch/node_of_job.h"
+#include "braid/spec/fields.h"
+#include "braid/train/initial_weights.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kOver = "over";
+constexpr const char* kAgain = "again";
+
+RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
+  RunControls controls;
+  controls.stop_requested = [] { return StopSignals::received() != 0; };
+  controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
+  controls.on_begin = [] { StopSignals::keep_work(); };
+  if (parts.job) {
+    controls.launcher = &parts.job->launcher();
+    controls.num_hosts = parts.job->num_nodes();
+  }
+  try {
+    return run_training(spec, parts.printer, controls);
+  } catch (const ConfigError& error) {
+    if (parts.job) say_refused(parts.job->rounds(), error.what());  // the other nodes wait for this one's ranks
+    throw;
+  }
+}
+
+// What the folder holds is this run's own once it has taken it over: it goes on from there, or begins anew.
+std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
+  if (!parts.folder->has_begun()) return first.train.resume;
+  TrainSpec own = first.train;
+  const CheckpointChoice choice = chosen_checkpoint(own.out);
+  for (const std::string& fault : choice.passed_over) parts.printer.note("passed over " + fault);
+  if (!choice.directory.empty()) own.resume = choice.directory;
+  own.overwrite = true;
+  parts.folder->admit(own);
+  return own.resume;
+}
+
+// The checkpoint of the next attempt, empty for the beginning; nothing when there is none.
+std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
+  if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
+  const bool goes_on = may && signal_of_all(parts.job) == 0;
+  std::vector<std::string> words;
+  if (!parts.job || parts.job->leads()) {
+    words = goes_on ? std::vector<std::string>{kAgain, next_checkpoint(spec, parts)} : std::vector<std::string>{kOver};
+  }
+  if (parts.job) words = parts.job->rounds().exchange(words)[0];
+  if (words.at(0) == kOver) return std::nullopt;
+  return words.at(1);
+}
+
+}  // namespace
+
+RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
+  RunSpec now = spec;
+  for (int restarts = 0;; ++restarts) {
+    try {
+      return attempt(now, parts);
+    } catch (const CommError& error) {
+      const auto next = next_attempt(spec, parts, restarts);
+      if (!next) throw;
+      std::cerr << "braid: " << error.what() << std::endl;
+      now.train.resume = *next;
+    }
+    parts.printer.note(cat("restart ", restarts + 1, " of ", spec.run.max_restarts, ", from ",
+                           now.train.resume.empty() ? "the beginning" : now.train.resume));
+  }
+}
+
+int signal_of_all(Job* job) {
+  if (!job) return StopSignals::received();
+  int signal = 0;
+  for (const auto& words : job->rounds().exchange({cat(StopSignals::received())})) {
+    if (signal == 0) signal = std::stoi(words.at(0));
+  }
+  return signal;
+}
+
+void tell_of_refusal(Job& job, const std::string& why) { job.rounds().exchange({why}); }
+
+RunSpec agreed_spec(RunSpec spec, Job& job) {
+  std::vector<std::string> words;
+  if (job.leads()) words = {spec.train.resume, chosen_initial_weights(spec.train), run_mark(spec.train.out)};
+  words = job.rounds().exchange(words)[0];
+  if (words.size() == 1) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", words[0]), ""}});
+  spec.train.resume = words.at(0);
+  spec.train.init = words.at(1);
+  const bool sees = run_mark(spec.train.out) == words.at(2);
+  const auto all = job.rounds().exchange({sees ? "" : job.rounds().nodes()[job.rounds().node()].host});
+  std::vector<std::string> blind;
+  for (const auto& node : all) {
+    if (!node.at(0).empty()) blind.push_back(node.at(0));
+  }
+  if (blind.empty()) return spec;
+  throw ConfigError({{"train.out", toml_text(spec.train.out),
+                      cat("must be a folder that all hosts share: ", joined(blind), " ",
+                          blind.size() == 1 ? "does" : "do", " not see the one of ", job.rounds().nodes()[0].host),
+                      ""}});
+}
+
+}  // namespace braid

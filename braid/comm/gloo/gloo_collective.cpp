@@ -1,0 +1,202 @@
+// How a collective is cut into rounds, and when they start.
+#include "braid/comm/gloo/gloo_collective.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kRoundBytes = 4 << 20;   // of a member's tensor
+constexpr int64_t kKeptBytes = 256 << 10;  // smaller scratch is not worth keeping
+constexpr int64_t kLittleBytes = GlooLane::kInside;
+
+bool cut_in_chunks(Kind kind) {
+  return kind == Kind::ReduceScatter || kind == Kind::AllToAll || kind == Kind::AllGather;
+}
+
+// Gloo rounds sums of narrow types at each step, and its maximum is not NaN where an input is.
+bool engine_sums(const Call& call) {
+  const bool wide = call.type == at::kFloat || call.type == at::kDouble || call.type == at::kLong;
+  return call.kind == Kind::AllReduce && call.op == ReduceOp::Sum && wide;
+}
+
+}  // namespace
+
+GlooCollective::GlooCollective(std::shared_ptr<GlooLine> line, int64_t number, const Call& call)
+    : line_(std::move(line)), number_(number) {
+  const int64_t n = line_->group()->size();
+  task_.group = line_->group();
+  task_.call = call;
+  task_.combine = combine_of(call.type, call.op);
+  task_.element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
+  const int64_t bytes = call.chunk * task_.element_bytes;
+  if (bytes * (n - 1) > kLittleBytes) task_.sum = GlooTask::Sum::Shares;
+  if (task_.sum == GlooTask::Sum::Shares && engine_sums(call) && line_->sums() == GlooSumOrder::Engine) {
+    task_.sum = GlooTask::Sum::Engine;
+  }
+  const int64_t most = kRoundBytes / (cut_in_chunks(call.kind) ? n : 1) / task_.element_bytes;
+  task_.capacity =
+      task_.sum == GlooTask::Sum::Engine ? call.chunk : std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));
+  if (call.kind != Kind::Barrier) task_.rounds = std::max<int64_t>(1, (call.chunk - 1) / task_.capacity + 1);
+}
+
+void GlooCollective::attach(const at::Tensor& in, const at::Tensor& out) {
+  task_.tensors[0] = in;
+  task_.tensors[1] = out;
+  if (out.defined()) task_.out = static_cast<std::byte*>(out.mutable_data_ptr());
+  if (in.defined()) task_.in = static_cast<const std::byte*>(in.const_data_ptr());
+}
+
+std::string GlooCollective::label() const {
+  return cat(name_of(task_.call.kind), " #", number_, " on ", task_.group->name);
+}
+
+GlooStall GlooCollective::stall() const { return line_->stall(*this); }
+
+GlooLine::GlooLine(std::shared_ptr<const GlooGroup> group, Ways ways)
+    : group_(std::move(group)), ways_(std::move(ways)) {}
+
+bool GlooLine::has_connections() const {
+  const std::scoped_lock hold(mutex_);
+  return engine_sums_ != nullptr;
+}
+
+void GlooLine::add(std::shared_ptr<GlooCollective> collective) {
+  {
+    const std::scoped_lock hold(mutex_);
+    if (stopped_) return;
+    collectives_.push_back(std::move(collective));
+  }
+  advance();
+}
+
+void GlooLine::start_all() {
+  {
+    const std::scoped_lock hold(mutex_);
+    start_all_ = true;
+  }
+  advance();
+  std::unique_lock hold(mutex_);
+  advanced_.wait(hold, [this] { return !advancing_; });  // another thread may be at it
+}
+
+bool GlooLine::idle() const {
+  const std::scoped_lock hold(mutex_);
+  return std::ranges::all_of(collectives_, [this](const auto& one) { return stall_of(*one).lost >= 0; });
+}
+
+void GlooLine::stop() {
+  GlooSums* sums = nullptr;
+  {
+    const std::scoped_lock hold(mutex_);
+    stopped_ = true;
+    sums = engine_sums_.get();
+  }
+  if (sums) sums->stop();
+  decltype(collectives_) dropped;  // they and this keep each other alive
+  const std::scoped_lock hold(mutex_);
+  for (const auto& collective : collectives_) collective->rounds_.clear();  // so do a round and its collective
+  dropped.swap(collectives_);
+}
+
+GlooStall GlooLine::stall(const GlooCollective& collective) const {
+  const std::scoped_lock hold(mutex_);
+  if (collective.done()) return {.label = collective.label()};
+  if (collectives_.empty()) return stall_of(collective);
+  const auto lost = std::ranges::find_if(collectives_, [this](const auto& one) { return stall_of(*one).lost >= 0; });
+  return stall_of(lost != collectives_.end() ? **lost : *collectives_.front());
+}
+
+// Under the lock.
+GlooStall GlooLine::stall_of(const GlooCollective& collective) const {
+  GlooStall stall{.label = collective.label()};
+  if (stopped_) stall.lost = group_->world_ranks[group_->rank == 0 ? group_->size() - 1 : 0];
+  for (const auto& [number, round] : collective.rounds_) {
+    if (stall.missing.empty()) stall.missing = round->missing();
+    if (stall.lost < 0) stall.lost = round->lost();
+  }
+  std::ranges::sort(stall.missing);
+  return stall;
+}
+
+// One thread at a time starts rounds, so that they are posted in order; others leave it what they would have done.
+void GlooLine::advance() {
+  std::unique_lock hold(mutex_);
+  if (advancing_) return;
+  advancing_ = true;
+  while (const auto round = next_round()) {
+    hold.unlock();
+    round->start();
+    hold.lock();
+  }
+  advancing_ = false;
+  advanced_.notify_all();
+}
+
+std::shared_ptr<GlooRound> GlooLine::next_round() {
+  if (stopped_) return nullptr;
+  const auto next =
+      std::ranges::find_if(collectives_, [](const auto& one) { return one->next_round_ < one->task_.rounds; });
+  if (next == collectives_.end() || (in_flight_bytes_ >= kWindowBytes && !start_all_)) return nullptr;
+  const std::shared_ptr<GlooCollective>& collective = *next;
+  const int64_t number = collective->next_round_++, bytes = collective->task_.scratch_bytes();
+  in_flight_bytes_ += bytes;
+  GlooRound::Ways ways{
+      ways_.post, [this](const at::Tensor& tensor, std::function<void()> done) { engine_sum(tensor, std::move(done)); },
+      [self = shared_from_this(), collective, number] { self->round_done(collective, number); }, next_tag_};
+  next_tag_ = (next_tag_ + 1) % std::numeric_limits<int>::max();
+  return collective->rounds_[number] =
+             std::make_shared<GlooRound>(collective->task_, number, scratch(bytes), std::move(ways));
+}
+
+void GlooLine::round_done(const std::shared_ptr<GlooCollective>& collective, int64_t number) {
+  std::unique_lock hold(mutex_);
+  const auto found = collective->rounds_.find(number);
+  if (found == collective->rounds_.end()) return;  // stopped
+  const at::Tensor used = found->second->scratch();
+  collective->rounds_.erase(found);
+  in_flight_bytes_ -= collective->task_.scratch_bytes();
+  if (used.defined() && static_cast<int64_t>(used.nbytes()) >= kKeptBytes) scratches_.push_back(used);
+  const bool all = ++collective->rounds_done_ == collective->task_.rounds;
+  if (all) {
+    std::erase(collectives_, collective);
+    for (at::Tensor& tensor : collective->task_.tensors) tensor.reset();
+    collective->finish();
+  }
+  hold.unlock();
+  if (all) ways_.news.tell();
+  advance();
+}
+
+void GlooLine::engine_sum(const at::Tensor& tensor, std::function<void()> done) {
+  const std::scoped_lock hold(mutex_);
+  if (stopped_) return;
+  if (!engine_sums_)
+    engine_sums_ = std::make_unique<GlooSums>(ways_.connect, [this](const std::string& why) { sums_failed(why); });
+  engine_sums_->add(tensor, std::move(done));
+}
+
+void GlooLine::sums_failed(const std::string& why) {
+  {
+    const std::scoped_lock hold(mutex_);
+    stopped_ = true;
+  }
+  ways_.failed(why);
+}
+
+// Memory that has been touched before: fresh pages cost as much as what is received into them.
+at::Tensor GlooLine::scratch(int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!scratches_.empty() && static_cast<int64_t>(scratches_.back().nbytes()) < bytes) scratches_.clear();
+  if (scratches_.empty() || bytes < kKeptBytes) return at::empty({bytes}, at::kByte);
+  at::Tensor taken = std::move(scratches_.back());
+  scratches_.pop_back();
+  return taken;
+}
+
+}  // namespace braid

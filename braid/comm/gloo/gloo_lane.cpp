@@ -1,0 +1,176 @@
+// Frames, payloads and the two threads. Everything is posted to Gloo at once and under `sending_`, so that frames keep
+// their order; what has been sent is forgotten when the peer says that it has come, which no thread has to wait for.
+#include "braid/comm/gloo/gloo_lane.h"
+
+#include <cstring>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+
+GlooLane::GlooLane(GlooEngine& engine, int peer, Receiver& receiver)
+    : engine_(engine), peer_(peer), receiver_(receiver) {}
+
+GlooLane::~GlooLane() { stop(); }
+
+void GlooLane::start() {
+  frames_ = std::thread([this] { receive_frames(); });
+  waiter_ = std::thread([this] { wait_for_payloads(); });
+}
+
+void GlooLane::stop() {
+  close();
+  if (frames_.joinable()) frames_.join();
+  if (waiter_.joinable()) waiter_.join();
+}
+
+void GlooLane::close() {
+  const std::scoped_lock hold(fetching_);
+  closed_ = true;
+  for (const Frame& frame : posted_) {
+    if (frame.transfer) frame.transfer->abort();
+  }
+  for (const Payload& payload : payloads_) payload.transfer->abort();
+  fetched_.notify_one();
+}
+
+void GlooLane::send(const GlooHeader& header, const void* bytes) {
+  const std::scoped_lock hold(sending_);
+  try {
+    post(header, bytes, header.bytes);
+  } catch (const GlooError&) {  // receive_frames() says so
+  }
+}
+
+void GlooLane::send(const GlooHeader& header, const GlooParcelPtr& parcel) {
+  const std::scoped_lock hold(sending_);
+  try {
+    GlooHeader tagged = header;
+    tagged.payload = next_tag_ = next_tag_ % (GlooEngine::kMaxTag - 1) + 1;
+    Payload& sent = sent_[tagged.payload] = {tagged.payload, parcel, nullptr};
+    sent.transfer = engine_.send(parcel->data, parcel->bytes, peer_, tagged.payload);
+    post(tagged, nullptr, 0);
+  } catch (const GlooError&) {
+  }
+}
+
+void GlooLane::leave() {
+  send({.what = GlooHeader::What::Leave});
+  const std::scoped_lock hold(sending_);
+  left_after_ = forgotten_ + static_cast<int64_t>(outgoing_.size());
+}
+
+bool GlooLane::leave_heard() {
+  const std::scoped_lock hold(sending_);
+  return left_after_ >= 0 && forgotten_ >= left_after_;
+}
+
+void GlooLane::fetch(int32_t payload, const GlooParcelPtr& parcel) {
+  const std::scoped_lock hold(fetching_);
+  if (closed_) return;
+  try {
+    payloads_.push_back({payload, parcel, engine_.receive(parcel->data, parcel->bytes, peer_, payload)});
+    fetched_.notify_one();
+  } catch (const GlooError&) {
+  }
+}
+
+void GlooLane::post(GlooHeader header, const void* bytes, int64_t count) {
+  header.seen = told_ = received_;
+  Frame frame{std::make_unique_for_overwrite<std::byte[]>(sizeof header + count), nullptr};
+  std::memcpy(frame.bytes.get(), &header, sizeof header);
+  if (count > 0) std::memcpy(frame.bytes.get() + sizeof header, bytes, count);
+  frame.transfer = engine_.send(frame.bytes.get(), static_cast<int64_t>(sizeof header) + count, peer_, kFrameTag);
+  outgoing_.push_back(std::move(frame));
+}
+
+void GlooLane::post_receive(Frame& frame) {
+  constexpr int64_t kFrameBytes = sizeof(GlooHeader) + kInside;
+  const std::scoped_lock hold(fetching_);
+  if (closed_) throw GlooError("aborted");
+  if (!frame.bytes) frame.bytes = std::make_unique_for_overwrite<std::byte[]>(kFrameBytes);
+  frame.transfer = engine_.receive(frame.bytes.get(), kFrameBytes, peer_, kFrameTag);
+}
+
+void GlooLane::receive_frames() {
+  std::string why;
+  try {
+    for (Frame& frame : posted_) post_receive(frame);
+    for (int turn = 0;; turn = (turn + 1) % kPosted) {
+      posted_[turn].transfer->wait();
+      handle(posted_[turn]);
+      post_receive(posted_[turn]);
+    }
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  close();
+  receiver_.closed(peer_, why);
+}
+
+void GlooLane::handle(const Frame& frame) {
+  GlooHeader header;
+  std::memcpy(&header, frame.bytes.get(), sizeof header);
+  forget_seen(header.seen);
+  switch (header.what) {
+    case GlooHeader::What::Parcel:
+    case GlooHeader::What::Leave:
+    case GlooHeader::What::Seen:
+      receiver_.arrive(peer_, header, frame.bytes.get() + sizeof header);
+      break;
+    case GlooHeader::What::Taken:
+      if (auto sent = pop_sent(header.payload)) {
+        sent->transfer->wait();  // it has ended, or does in this moment
+        receiver_.done(sent->parcel);
+      }
+      break;
+    case GlooHeader::What::Never:
+      if (const auto sent = pop_sent(header.payload)) receiver_.refused(sent->parcel);
+      break;
+  }
+  const std::scoped_lock hold(sending_);
+  const bool leaves = header.what == GlooHeader::What::Leave;
+  if (leaves || received_ - told_ >= kUntold) post({.what = GlooHeader::What::Seen}, nullptr, 0);
+}
+
+void GlooLane::forget_seen(int64_t seen) {
+  const std::scoped_lock hold(sending_);
+  ++received_;
+  for (; forgotten_ < seen && !outgoing_.empty(); ++forgotten_) {
+    outgoing_.front().transfer->wait();  // as above
+    outgoing_.pop_front();
+  }
+}
+
+std::optional<GlooLane::Payload> GlooLane::pop_sent(int32_t tag) {
+  const std::scoped_lock hold(sending_);
+  const auto found = sent_.find(tag);
+  if (found == sent_.end()) return std::nullopt;
+  std::optional<Payload> payload = std::move(found->second);
+  sent_.erase(found);
+  return payload;
+}
+
+// A payload that is waited for is on its way, so they are in the order of their coming or nearly so.
+void GlooLane::wait_for_payloads() {
+  for (;;) {
+    std::unique_lock hold(fetching_);
+    fetched_.wait(hold, [this] { return closed_ || !payloads_.empty(); });
+    if (closed_) return;
+    const Payload& first = payloads_.front();
+    hold.unlock();
+    try {
+      first.transfer->wait();
+    } catch (const GlooError&) {
+      return;
+    }
+    hold.lock();
+    const Payload payload = std::move(payloads_.front());
+    payloads_.pop_front();
+    hold.unlock();
+    send({.what = GlooHeader::What::Taken, .payload = payload.tag});
+    receiver_.done(payload.parcel);
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,180 @@
+// Coming together, waiting, leaving.
+#include "braid/comm/gloo/gloo_rank.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr double kNamedByLaneSeconds = 0.6;  // after a lane has had its time to name a peer (gloo_post.cpp)
+constexpr double kConnectSeconds = 10;       // at most, once all ranks are there
+
+std::string text_of(const std::vector<int>& ranks) {
+  std::vector<std::string> texts;
+  for (const int rank : ranks) texts.push_back(cat(rank));
+  return cat("(missing: rank ", joined(texts), ")");
+}
+
+std::shared_ptr<const GlooGroup> world_group(const GlooOptions& options) {
+  GlooGroup world{.id = 0, .name = "world", .world_ranks = std::vector<int>(options.size), .rank = options.rank};
+  std::iota(world.world_ranks.begin(), world.world_ranks.end(), 0);
+  return std::make_shared<const GlooGroup>(std::move(world));
+}
+
+}  // namespace
+
+GlooRank::GlooRank(const GlooOptions& options) : options_(options), world_(world_group(options)) {
+  check(options.store && options.fate, "a world over Gloo has a store and a fate");
+  check(options.rank >= 0 && options.rank < options.size, "a rank of a world over Gloo is one of its ranks");
+  const double begin = now_seconds();
+  try {
+    if (options.size > 1) {
+      listener_ = GlooListener::at(options.address);
+      engine_ = connect(*world_, "world");
+    }
+  } catch (const GlooError& error) {
+    fail(error.what());
+    raise("the start of Gloo", now_seconds() - begin);
+  }
+  post_ = std::make_unique<GlooPost>(engine_.get(), options.rank, options.size, *options.fate, news_);
+}
+
+GlooRank::~GlooRank() { stop(); }
+
+int64_t GlooRank::next_group_id() { return static_cast<int64_t>(options_.rank) << 32 | ++num_groups_; }
+
+std::shared_ptr<GlooLine> GlooRank::open(std::shared_ptr<const GlooGroup> group) {
+  const auto connect_group = [this, group] { return connect(*group, cat("sums/", group->id)); };
+  const GlooLine::Ways ways{*post_, news_, options_.sums, connect_group,
+                            [this](const std::string& why) { closed(why); }};
+  auto line = std::make_shared<GlooLine>(std::move(group), ways);
+  const std::scoped_lock hold(mutex_);
+  std::erase_if(lines_, [](const auto& one) { return one.use_count() == 1 && !one->has_connections(); });
+  lines_.push_back(line);
+  return line;
+}
+
+void GlooRank::wait(const GlooOperation& operation, double issued_seconds) {
+  double left = options_.deadline_seconds, turn = now_seconds();
+  ToldWait told(options_.activity);
+  for (;;) {
+    const uint64_t seen = news_.look();
+    if (options_.fate->failure()) raise(operation.label(), now_seconds() - issued_seconds);
+    if (operation.done()) return;
+    if (post_->any_left()) {
+      if (const GlooStall stall = operation.stall(); stall.lost >= 0 && !operation.done()) {
+        options_.fate->fail({stall.lost, options_.rank, cat("has ended without joining ", stall.label)});
+        continue;
+      }
+    }
+    if (left <= 0) report_late(operation.stall());
+    news_.wait(seen, told.nap(std::max(left, 0.0), [&] { return operation.label(); }));
+    const double begin = std::exchange(turn, now_seconds());
+    left -= std::min(turn - begin, 2 * GlooNews::kNapSeconds);  // a turn that takes longer was stopped
+  }
+}
+
+bool GlooRank::poll(const GlooOperation& operation) { return operation.done() || options_.fate->failure(); }
+
+void GlooRank::fail(const std::string& why) { options_.fate->fail({options_.rank, options_.rank, why}); }
+
+void GlooRank::raise(const std::string& op, double elapsed_seconds) {
+  stop();
+  std::optional<Failure> first;
+  for (const double end = now_seconds() + options_.deadline_seconds; !(first = options_.fate->failure());) {
+    check(now_seconds() < end, "a failure that is told to the world's fate becomes known");
+    news_.wait(news_.look(), GlooNews::kNapSeconds);
+  }
+  throw CommError({op, first->rank, elapsed_seconds, first->why});
+}
+
+void GlooRank::leave() {
+  if (!options_.fate->failure()) {
+    for (const auto& line : lines()) line->start_all();
+    post_->leave();
+    ToldWait told(options_.activity);
+    for (uint64_t seen = news_.look(); !options_.fate->failure() && !(idle() && post_->all_left());) {
+      news_.wait(seen, told.nap(GlooNews::kNapSeconds, [] { return "the end of all ranks"; }));
+      seen = news_.look();
+    }
+  }
+  stop();
+}
+
+// So that whoever does not come is known by its rank, before Gloo looks for it.
+void GlooRank::meet(const GlooGroup& group, const std::string& prefix) const {
+  const auto key = [&](int rank) { return cat(prefix, "here/", rank); };
+  const auto come = [&](int rank, double seconds) { return options_.store->get(key(rank), seconds).has_value(); };
+  const auto given_up = [this] { return stopping_ || options_.fate->failure(); };
+  options_.store->set(key(options_.rank), "");
+  const double end = now_seconds() + options_.deadline_seconds;
+  for (const int rank : group.world_ranks) {
+    while (!come(rank, GlooNews::kNapSeconds) && now_seconds() < end && !given_up()) continue;
+  }
+  if (given_up()) throw GlooError("given up");
+  GlooStall stall{.label = cat("the start of Gloo on ", group.name)};
+  std::ranges::copy_if(group.world_ranks, std::back_inserter(stall.missing), [&](int rank) { return !come(rank, 0); });
+  if (!stall.missing.empty()) {
+    report_late(stall);
+    throw GlooError("late");
+  }
+}
+
+// Collective of the group.
+std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std::string& name) const {
+  const std::string prefix = cat(options_.prefix, name, "/");
+  meet(group, prefix);
+  return std::make_unique<GlooEngine>(
+      GlooEngine::Options{.rank = group.rank,
+                          .size = group.size(),
+                          .listener = listener_,
+                          .store = options_.store,
+                          .prefix = prefix,
+                          .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
+                          .sum_seconds = options_.deadline_seconds,
+                          .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); }});
+}
+
+void GlooRank::closed(const std::string& why) {
+  const double end = now_seconds() + kNamedByLaneSeconds;
+  const auto known = [this] { return stopping_ || options_.fate->failure() || post_->any_left(); };
+  while (!known() && now_seconds() < end) news_.wait(news_.look(), GlooNews::kNapSeconds);
+  if (!known()) fail(cat("cannot sum: ", printable(why, 300)));
+}
+
+void GlooRank::stop() {
+  std::call_once(stopped_, [this] {
+    stopping_ = true;
+    if (post_) post_->stop();
+    for (const auto& line : lines()) line->stop();
+  });
+}
+
+bool GlooRank::idle() const {
+  return post_->idle() && std::ranges::all_of(lines(), [](const auto& line) { return line->idle(); });
+}
+
+std::vector<std::shared_ptr<GlooLine>> GlooRank::lines() const {
+  const std::scoped_lock hold(mutex_);
+  return lines_;
+}
+
+void GlooRank::report_late(const GlooStall& stall) const {
+  const std::string limit = cat(exact(options_.deadline_seconds), " s");
+  if (stall.missing.empty()) {
+    options_.fate->fail(
+        {options_.rank, options_.rank, cat("all arrived at ", stall.label, ", not done within ", limit)});
+    return;
+  }
+  options_.fate->fail({stall.missing[0], options_.rank,
+                       cat("did not arrive at ", stall.label, " within ", limit, " ", text_of(stall.missing))});
+}
+
+}  // namespace braid

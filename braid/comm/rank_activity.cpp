@@ -1,0 +1,96 @@
+// A writer makes the turn odd, writes, and makes it even; a reader takes what it read between two equal even turns.
+#include "braid/comm/rank_activity.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int kLooks = 1000;  // a writer that was killed never ends
+
+}  // namespace
+
+template <size_t kBytes>
+void SharedText<kBytes>::write(std::string_view text) {
+  char bytes[kBytes] = {};
+  text.copy(bytes, kBytes - 1);
+  turn_.fetch_add(1);
+  for (size_t i = 0; i < kWords; ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+    words_[i].store(word);
+  }
+  turn_.fetch_add(1);
+}
+
+template <size_t kBytes>
+std::string SharedText<kBytes>::read() const {
+  char bytes[kBytes] = {};
+  for (int look = 0; look < kLooks; ++look) {
+    const uint32_t before = turn_.load();
+    for (size_t i = 0; i < kWords; ++i) {
+      const uint64_t word = words_[i].load();
+      std::memcpy(bytes + i * sizeof word, &word, sizeof word);
+    }
+    if (before % 2 == 0 && turn_.load() == before) return std::string(bytes, strnlen(bytes, kBytes));
+  }
+  return "(killed while it said what it did)";
+}
+
+std::string ActivityLook::text() const {
+  char shown[32];
+  std::snprintf(shown, sizeof shown, "%.1f s", seconds);
+  const std::string wait = waits_in.empty() ? "" : cat("waits for ", waits_in);
+  if (what.empty() && wait.empty()) return "";
+  return cat(what, what.empty() || wait.empty() ? "" : ", ", wait, ", ", shown);
+}
+
+void RankActivity::begin(std::string_view what) {
+  of_storage_ = of_people_ = false;
+  what_.write(what);
+  since_ = now_seconds();
+  ++count_;
+}
+
+void RankActivity::begin_storage(std::string_view what) {
+  begin(what);
+  of_storage_ = true;
+}
+
+void RankActivity::begin_telling(std::string_view what) {
+  begin(what);
+  of_people_ = true;
+}
+
+void RankActivity::end_of_step(double seconds) { slowest_step_ = std::max(slowest_step_.load(), seconds); }
+
+// One of several threads that begin to wait at the same time is shown.
+void RankActivity::begin_wait(std::string_view operation) {
+  ++waits_;
+  if (writing_.exchange(true)) return;
+  waits_in_.write(operation);
+  writing_ = false;
+}
+
+void RankActivity::end_wait() { --waits_; }
+
+ActivityLook RankActivity::look() const {
+  ActivityLook now;
+  now.count = count_;
+  now.what = what_.read();
+  if (waits_ > 0) now.waits_in = waits_in_.read();
+  now.seconds = since_ == 0 ? 0 : now_seconds() - since_;
+  now.slowest_step = slowest_step_;
+  now.of_storage = of_storage_;
+  now.of_people = of_people_;
+  return now;
+}
+
+template class SharedText<128>;
+
+}  // namespace braid

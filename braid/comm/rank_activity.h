@@ -1,0 +1,92 @@
+// What a rank is doing, in words, for whoever watches it from outside: another process may look while the rank is at
+// it, or after it was killed. It lies in memory that processes share, and holds no pointers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+// A text that one thread writes while others read: in words, each of them atomic, so that a reader sees a whole text or
+// none.
+template <size_t kBytes>
+class SharedText {
+ public:
+  void write(std::string_view text);
+  std::string read() const;
+
+ private:
+  static constexpr size_t kWords = kBytes / sizeof(uint64_t);
+  std::atomic<uint32_t> turn_{0};  // odd while it is written
+  std::atomic<uint64_t> words_[kWords] = {};
+};
+
+struct ActivityLook {
+  int64_t count = 0;           // activities begun so far
+  std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; an operation it is held up in, or nothing
+  double seconds = 0;          // since either began
+  double slowest_step = 0;     // seconds
+  bool of_storage = false;     // it reads or writes files
+  bool of_people = false;      // it tells what happens, to a terminal or pipe that may be paused
+
+  // "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty where nothing was begun.
+  std::string text() const;
+};
+
+class RankActivity {
+ public:
+  // The rank's own thread. Ends what it did before.
+  void begin(std::string_view what);
+  void begin_storage(std::string_view what);
+  void begin_telling(std::string_view what);
+  void end_of_step(double seconds);
+  // Any of its threads, around a wait that has turned out to be long; the last that began is shown.
+  void begin_wait(std::string_view operation);
+  void end_wait();
+
+  // Any thread of any process.
+  ActivityLook look() const;
+
+ private:
+  std::atomic<bool> writing_{false};  // a thread of the rank
+  std::atomic<bool> of_storage_{false}, of_people_{false};
+  std::atomic<int64_t> count_{0};
+  std::atomic<int> waits_{0};
+  std::atomic<double> since_{0}, slowest_step_{0};
+  SharedText<128> what_, waits_in_;
+};
+
+// A wait that tells of itself once it has turned out to be long.
+class ToldWait {
+ public:
+  static constexpr double kShort = 0.01;  // seconds; one that is no longer is not worth telling of
+
+  // Null: nobody looks.
+  explicit ToldWait(RankActivity* activity) : activity_(activity) {}
+  ~ToldWait() {
+    if (told_) activity_->end_wait();
+  }
+  ToldWait(const ToldWait&) = delete;
+
+  // Before each sleep: how long it may be, of `left` seconds; `operation()` is what is waited for, in words.
+  template <class Words>
+  double nap(double left, const Words& operation) {
+    if (!activity_) return left;
+    if (!began_) {
+      began_ = true;
+      return left < kShort ? left : kShort;
+    }
+    if (!told_) activity_->begin_wait(operation());
+    told_ = true;
+    return left;
+  }
+
+ private:
+  RankActivity* const activity_;
+  bool began_ = false, told_ = false;
+};
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// Whether a world has failed, as a backend that reaches beyond one memory asks and says it. It does not know how other
+// ranks learn it.
+#pragma once
+
+#include <optional>
+
+#include "braid/comm/failure.h"
+
+namespace braid {
+
+// Thread-safe.
+class WorldFate {
+ public:
+  virtual ~WorldFate() = default;
+
+  // The first call of all ranks wins.
+  virtual void fail(const Failure& failure) = 0;
+  // The first failure, as soon as it is known here; asked often.
+  virtual std::optional<Failure> failure() const = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// What comes is read and forgotten. No descriptor says when bytes are acknowledged, so it is asked for now and then.
+#include "braid/control/farewell.h"
+
+#include "braid/base/clock.h"
+
+namespace braid {
+namespace {
+
+constexpr int kAskMilliseconds = 5;
+
+}  // namespace
+
+void Farewell::add(std::unique_ptr<TlsLine> line, double seconds) {
+  line->flush();
+  lines_.push_back({std::move(line), now_seconds() + seconds});
+}
+
+void Farewell::watch(std::vector<pollfd>& watched) const {
+  for (const Parting& parting : lines_) watched.push_back(parting.line->wanted());
+}
+
+void Farewell::advance() {
+  std::erase_if(lines_, [](Parting& parting) {
+    parting.line->advance();
+    while (parting.line->next_message()) continue;
+    return parting.line->drained() || now_seconds() > parting.until;
+  });
+}
+
+void Farewell::wait(double seconds) {
+  const double until = now_seconds() + seconds;
+  for (advance(); !lines_.empty() && now_seconds() < until; advance()) ::poll(nullptr, 0, kAskMilliseconds);
+}
+
+}  // namespace braid

@@ -1,0 +1,45 @@
+// Where node 0 of a job listens: a host's name or number and a port, and the numeric addresses behind that. It opens
+// nothing.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct JobAddress {
+  std::string host;  // IPv6 without brackets
+  int port = 0;
+};
+
+// Of "HOST:PORT" or "[IPV6]:PORT". Throws ConfigError about `key`.
+JobAddress parse_job_address(const std::string& key, const std::string& text);
+// The way back.
+std::string text(const JobAddress& address);
+
+// What the system's calls take.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+// "10.77.0.11:29500", "[::1]:29500".
+std::string text(const SocketAddress& address);
+// Whether only programs of this host reach it.
+bool is_loopback(const SocketAddress& address);
+// Whether it stands for all interfaces of a host.
+bool is_wildcard(const SocketAddress& address);
+
+// Where nothing was found, `fault` has the system's words.
+struct ResolvedAddress {
+  std::vector<SocketAddress> found;
+  std::string fault;
+};
+// Asks the system, which may ask the network and take its time.
+ResolvedAddress resolve(const JobAddress& address);
+
+}  // namespace braid

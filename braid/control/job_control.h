@@ -1,0 +1,57 @@
+// What the nodes of a job say to each other: one command per node (a host, or a rank where a launcher starts each), all
+// of which hear everything in one order. It does not know what is said: ranks, failures and wishes are launch's
+// business.
+//
+// A job of one node has a JobControl too, which hears itself. No threads: whoever owns it polls its descriptors
+// together with others and calls advance(). While the owner does neither, it sends no heartbeats, so that it says with
+// quiet() how long it may be busy.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct JobNode {
+  std::string host;   // its name, as it calls itself
+  int num_ranks = 1;  // that it starts
+  std::string note;   // what the launch of this node wants the others to know
+};
+
+struct JobEvent {
+  enum class Kind {
+    Said,      // by `node`, this one too: `bytes`
+    Progress,  // heard by node 0 only: the newest report_progress() of `node`
+    Lost,      // `node` has closed its connection or been silent too long: `bytes` says which and for how long
+  };
+  Kind kind = Kind::Said;
+  int node = 0;
+  std::string bytes;
+};
+
+class JobControl {
+ public:
+  virtual ~JobControl() = default;
+
+  virtual int node() const = 0;
+  virtual const std::vector<JobNode>& nodes() const = 0;
+
+  // To all nodes, this one included: they hear what all say in one order. Never blocks.
+  virtual void say(const std::string& bytes) = 0;
+  // Goes to node 0 with the next heartbeat; an older one that has not gone is forgotten.
+  virtual void report_progress(const std::string& bytes) = 0;
+  // Nobody counts this node as lost for its silence during the next `seconds`; 0 ends that.
+  virtual void quiet(double seconds) = 0;
+
+  // Adds the descriptors to wait for, and says how long at most, in milliseconds.
+  virtual int watch(std::vector<pollfd>& watched) const = 0;
+  // Reads and writes what can be without waiting, sends heartbeats that are due, and returns what was heard.
+  virtual std::vector<JobEvent> advance() = 0;
+  // In a forked child: closes its copies of descriptors and says nothing to anybody.
+  virtual void leave_to_child() = 0;
+};
+
+}  // namespace braid

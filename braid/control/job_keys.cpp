@@ -1,0 +1,65 @@
+// OpenSSL's HKDF and HMAC.
+#include "braid/control/job_keys.h"
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <sys/random.h>
+
+#include <memory>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr std::string_view kSalt = "braid job control 1";
+
+OSSL_PARAM bytes_parameter(const char* name, std::string_view bytes) {
+  return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
+}
+
+Secret derived(const Secret& from, std::string_view info) {
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr), EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(EVP_KDF_CTX_new(kdf.get()), EVP_KDF_CTX_free);
+  const std::string_view key(reinterpret_cast<const char*>(from.bytes.data()), from.bytes.size());
+  char digest[] = "SHA256";
+  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+                                   bytes_parameter(OSSL_KDF_PARAM_KEY, key),
+                                   bytes_parameter(OSSL_KDF_PARAM_SALT, kSalt),
+                                   bytes_parameter(OSSL_KDF_PARAM_INFO, info), OSSL_PARAM_construct_end()};
+  Secret secret;
+  check(EVP_KDF_derive(context.get(), secret.bytes.data(), secret.bytes.size(), parameters) == 1, "HKDF failed");
+  return secret;
+}
+
+}  // namespace
+
+JobKeys::JobKeys(const JobToken& token, std::string job, int attempt)
+    : job_(std::move(job)),
+      identity_(cat("braid attempt ", attempt)),
+      gate_(derived(token.secret, "gate")),
+      tls_(derived(token.secret, cat("tls ", attempt, " ", job_))) {}
+
+GateBytes JobKeys::gate_answer(const GateBytes& nonce) const {
+  const std::string bytes = std::string(nonce.begin(), nonce.end()) + job_;
+  GateBytes answer;
+  unsigned int length = 0;
+  HMAC(EVP_sha256(), gate_.bytes.data(), static_cast<int>(gate_.bytes.size()),
+       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+       reinterpret_cast<unsigned char*>(answer.data()), &length);
+  check(length == answer.size(), "HMAC-SHA-256 failed");
+  return answer;
+}
+
+bool JobKeys::draw(GateBytes& nonce) {
+  return ::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size());
+}
+
+bool JobKeys::equal(const GateBytes& a, const GateBytes& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// What a job's token becomes on the wire: the answer by which a node is let in, and the key of TLS. Neither tells the
+// token. It does not know what is sent.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+
+#include "braid/control/job_token.h"
+
+namespace braid {
+
+using GateBytes = std::array<char, 32>;
+
+class JobKeys {
+ public:
+  // Both by HKDF (RFC 5869) with SHA-256: the gate's from the token, that of TLS from token, job and attempt.
+  JobKeys(const JobToken& token, std::string job, int attempt);
+
+  // HMAC-SHA-256 over nonce and job.
+  GateBytes gate_answer(const GateBytes& nonce) const;
+  // Random bytes; false where the system has none.
+  static bool draw(GateBytes& nonce);
+  // In a time that does not tell where two differ.
+  static bool equal(const GateBytes& a, const GateBytes& b);
+
+  const Secret& tls() const { return tls_; }
+  // The name of the key of TLS, sent in clear text: it says the attempt.
+  const std::string& identity() const { return identity_; }
+
+ private:
+  std::string job_, identity_;
+  Secret gate_, tls_;
+};
+
+}  // namespace braid

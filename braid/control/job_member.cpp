@@ -1,0 +1,92 @@
+// What it says comes back to it from node 0, at its place in the order.
+#include "braid/control/job_member.h"
+
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr double kMemberEndSeconds = 1;
+constexpr int kNothingDueMilliseconds = 1000;
+
+}  // namespace
+
+JobMember::JobMember(MemberParts parts) : parts_(std::move(parts)) {}
+
+JobMember::~JobMember() {
+  if (!parts_.line) return;
+  Farewell farewell;
+  farewell.add(std::move(parts_.line), kMemberEndSeconds);
+  farewell.wait(kMemberEndSeconds);
+}
+
+void JobMember::say(const std::string& bytes) {
+  check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
+  if (!parts_.line) return;
+  parts_.line->send(framed_message(JobWord{bytes}));
+  parts_.line->flush();
+}
+
+void JobMember::quiet(double seconds) {
+  quiet_until_ = now_seconds() + seconds;
+  if (parts_.line) beat();
+}
+
+int JobMember::watch(std::vector<pollfd>& watched) const {
+  if (!events_.empty()) return 0;
+  if (!parts_.line) return kNothingDueMilliseconds;
+  watched.push_back(parts_.line->wanted());
+  return milliseconds_until(parts_.heartbeat.due());
+}
+
+std::vector<JobEvent> JobMember::advance() {
+  parts_.heartbeat.listen();
+  if (parts_.line) hear();
+  if (parts_.line && parts_.heartbeat.take_due()) beat();
+  return std::exchange(events_, {});
+}
+
+// What node 0 said before it was gone counts.
+void JobMember::hear() {
+  parts_.line->advance();
+  if (parts_.line->take_heard()) root_.heard_at = parts_.heartbeat.listened();
+  while (parts_.line) {
+    const auto bytes = parts_.line->next_message();
+    if (!bytes) break;
+    auto message = parse_job_message(*bytes);
+    if (!message) return lose(0, "has sent what is no message");
+    take(*message);
+  }
+  if (!parts_.line) return;
+  if (!parts_.line->fault().empty()) return lose(0, parts_.line->fault());
+  if (!root_.lost(parts_.heartbeat)) return;
+  lose(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.heard_at, 1), " s"));
+}
+
+void JobMember::take(JobMessage& message) {
+  if (auto* said = std::get_if<JobSaid>(&message)) {
+    events_.push_back({JobEvent::Kind::Said, said->node, std::move(said->bytes)});
+  } else if (auto* beat = std::get_if<JobBeat>(&message)) {
+    root_.quiet_until = parts_.heartbeat.listened() + beat->quiet_seconds;
+  } else if (auto* loss = std::get_if<JobLoss>(&message)) {
+    lose(loss->node, loss->why);
+  } else {
+    lose(0, "has sent a message that is not node 0's");
+  }
+}
+
+void JobMember::beat() {
+  parts_.line->send(framed_message(JobBeat{std::max(0.0, quiet_until_ - now_seconds()), std::exchange(progress_, {})}));
+  parts_.line->flush();
+}
+
+// Without node 0, or without this one, nothing is to be heard.
+void JobMember::lose(int node, const std::string& why) {
+  events_.push_back({JobEvent::Kind::Lost, node, why});
+  if (node == 0 || node == parts_.node) parts_.line.reset();
+}
+
+}  // namespace braid

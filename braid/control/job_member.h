@@ -1,0 +1,52 @@
+// A job's control on every node but 0: one line, to node 0.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/control/farewell.h"
+#include "braid/control/heartbeat.h"
+#include "braid/control/job_control.h"
+#include "braid/control/job_message.h"
+#include "braid/control/tls_line.h"
+
+namespace braid {
+
+struct MemberParts {
+  std::unique_ptr<TlsContext> context;
+  std::unique_ptr<TlsLine> line;
+  int node = 0;
+  std::vector<JobNode> nodes;
+  Heartbeat heartbeat;
+};
+
+class JobMember final : public JobControl {
+ public:
+  explicit JobMember(MemberParts parts);
+  ~JobMember() override;
+
+  int node() const override { return parts_.node; }
+  const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
+  void say(const std::string& bytes) override;
+  void report_progress(const std::string& bytes) override { progress_ = bytes; }
+  void quiet(double seconds) override;
+  int watch(std::vector<pollfd>& watched) const override;
+  std::vector<JobEvent> advance() override;
+  void leave_to_child() override { parts_.line.reset(); }
+
+ private:
+  void hear();
+  void take(JobMessage& message);
+  void beat();
+  void lose(int node, const std::string& why);
+
+  MemberParts parts_;
+  PeerLife root_;
+  double quiet_until_ = 0;  // seconds of the clock
+  std::optional<std::string> progress_;
+  std::vector<JobEvent> events_;
+};
+
+}  // namespace braid

@@ -1,0 +1,137 @@
+// Everything that all hear goes through tell_all(), in the order in which it is put into the events of this node.
+#include "braid/control/job_root.h"
+
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr double kPartingSeconds = 30;  // for who is counted as lost to hear that
+constexpr double kRootEndSeconds = 1;
+
+}  // namespace
+
+JobRoot::JobRoot(RootParts parts) : parts_(std::move(parts)), lives_(parts_.nodes.size()), faults_(lives_.size()) {
+  parts_.heartbeat.listen();
+  for (PeerLife& life : lives_) life.heard_at = parts_.heartbeat.listened();
+}
+
+JobRoot::~JobRoot() {
+  if (!parts_.reception) return;
+  for (auto& line : parts_.lines) {
+    if (line) parts_.reception->part(std::move(line), kRootEndSeconds);
+  }
+  parts_.reception->finish(kRootEndSeconds);
+}
+
+void JobRoot::say(const std::string& bytes) {
+  check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
+  events_.push_back({JobEvent::Kind::Said, 0, bytes});
+  tell_all(framed_message(JobSaid{0, bytes}));
+}
+
+void JobRoot::report_progress(const std::string& bytes) { events_.push_back({JobEvent::Kind::Progress, 0, bytes}); }
+
+void JobRoot::quiet(double seconds) {
+  quiet_until_ = now_seconds() + seconds;
+  beat();
+}
+
+int JobRoot::watch(std::vector<pollfd>& watched) const {
+  if (!parts_.reception) return 1000;
+  parts_.reception->watch(watched);
+  for (const auto& line : parts_.lines) {
+    if (line) watched.push_back(line->wanted());
+  }
+  if (!events_.empty()) return 0;
+  return milliseconds_until(std::min(parts_.heartbeat.due(), parts_.reception->due()));
+}
+
+std::vector<JobEvent> JobRoot::advance() {
+  if (!parts_.reception) return {};
+  parts_.heartbeat.listen();
+  parts_.reception->advance();
+  refuse_late();
+  for (int node = 1; node < static_cast<int>(lives_.size()); ++node) hear(node);
+  lose_whoever_is_lost();
+  if (parts_.heartbeat.take_due()) beat();
+  return std::exchange(events_, {});
+}
+
+void JobRoot::leave_to_child() {
+  parts_.lines.clear();
+  parts_.reception.reset();
+}
+
+void JobRoot::refuse_late() {
+  std::erase_if(parts_.reception->arrivals(), [&](JobArrival& arrival) {
+    if (!arrival.hello) return false;
+    const std::string who = cat("node ", arrival.hello->node, " on ", arrival.hello->self.host);
+    parts_.reception->refuse(std::move(arrival), {cat(who, ": came when the job had begun")});
+    return true;
+  });
+}
+
+void JobRoot::hear(int node) {
+  TlsLine* line = parts_.lines[node].get();
+  if (line == nullptr) return;
+  line->advance();
+  if (line->take_heard()) lives_[node].heard_at = parts_.heartbeat.listened();
+  while (const auto bytes = line->next_message()) {
+    auto message = parse_job_message(*bytes);
+    if (message) take(node, *message);
+    if (!message) faults_[node] = "has sent what is no message";
+    if (!faults_[node].empty()) return;
+  }
+}
+
+void JobRoot::take(int node, JobMessage& message) {
+  if (auto* word = std::get_if<JobWord>(&message)) {
+    tell_all(framed_message(JobSaid{node, word->bytes}));
+    events_.push_back({JobEvent::Kind::Said, node, std::move(word->bytes)});
+  } else if (auto* beat = std::get_if<JobBeat>(&message)) {
+    lives_[node].quiet_until = parts_.heartbeat.listened() + beat->quiet_seconds;
+    if (beat->progress) events_.push_back({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
+  } else {
+    faults_[node] = "has sent a message that only node 0 sends";
+  }
+}
+
+// To tell of one loss may be too much for the line of another.
+void JobRoot::lose_whoever_is_lost() {
+  for (int node = 1; node < static_cast<int>(lives_.size()); ++node) {
+    const std::string why = loss(node);
+    if (why.empty()) continue;
+    auto line = std::move(parts_.lines[node]);
+    const Frame frame = framed_message(JobLoss{node, why});
+    line->send(frame);
+    parts_.reception->part(std::move(line), kPartingSeconds);
+    tell_all(frame);
+    events_.push_back({JobEvent::Kind::Lost, node, why});
+    node = 0;
+  }
+}
+
+std::string JobRoot::loss(int node) const {
+  const TlsLine* line = parts_.lines[node].get();
+  if (line == nullptr) return "";
+  if (!faults_[node].empty()) return faults_[node];
+  if (!line->fault().empty()) return line->fault();
+  if (!lives_[node].lost(parts_.heartbeat)) return "";
+  return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].heard_at, 1), " s");
+}
+
+void JobRoot::beat() { tell_all(framed_message(JobBeat{std::max(0.0, quiet_until_ - now_seconds()), std::nullopt})); }
+
+void JobRoot::tell_all(const Frame& frame) {
+  for (const auto& line : parts_.lines) {
+    if (!line) continue;
+    line->send(frame);
+    line->flush();
+  }
+}
+
+}  // namespace braid

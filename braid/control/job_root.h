@@ -1,0 +1,52 @@
+// A job's control on node 0, which hears all nodes and puts what they say in one order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/control/heartbeat.h"
+#include "braid/control/job_control.h"
+#include "braid/control/reception.h"
+
+namespace braid {
+
+struct RootParts {
+  std::unique_ptr<TlsContext> context;
+  std::unique_ptr<Reception> reception;         // where who comes late is refused
+  std::vector<std::unique_ptr<TlsLine>> lines;  // by node, none to node 0
+  std::vector<JobNode> nodes;
+  Heartbeat heartbeat;
+};
+
+class JobRoot final : public JobControl {
+ public:
+  explicit JobRoot(RootParts parts);
+  ~JobRoot() override;
+
+  int node() const override { return 0; }
+  const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
+  void say(const std::string& bytes) override;
+  void report_progress(const std::string& bytes) override;
+  void quiet(double seconds) override;
+  int watch(std::vector<pollfd>& watched) const override;
+  std::vector<JobEvent> advance() override;
+  void leave_to_child() override;
+
+ private:
+  void refuse_late();
+  void hear(int node);
+  void take(int node, JobMessage& message);
+  void lose_whoever_is_lost();
+  std::string loss(int node) const;
+  void beat();
+  void tell_all(const Frame& frame);
+
+  RootParts parts_;
+  std::vector<PeerLife> lives_;
+  std::vector<std::string> faults_;  // by node: what it has done wrong
+  double quiet_until_ = 0;           // seconds of the clock
+  std::vector<JobEvent> events_;
+};
+
+}  // namespace braid

@@ -1,0 +1,85 @@
+// One sentence per fault, in the order of nodes.
+#include "braid/control/join_faults.h"
+
+#include <algorithm>
+#include <map>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+std::string who(const JobHello& hello) { return cat("node ", hello.node, " on ", hello.self.host); }
+
+void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<std::string>& faults) {
+  const JobHello& hello = heard.hello;
+  if (hello.protocol != root.protocol) {
+    faults.push_back(cat("a node at ", heard.from, " speaks version ", hello.protocol,
+                         " of the protocol, node 0 version ", root.protocol));
+    return;
+  }
+  if (hello.num_nodes != root.num_nodes) {
+    faults.push_back(cat(who(hello), ": is one of ", hello.num_nodes, " nodes, node 0 one of ", root.num_nodes));
+  } else if (hello.node < 0 || hello.node >= root.num_nodes) {
+    faults.push_back(cat(who(hello), ": the nodes are 0 to ", root.num_nodes - 1));
+  }
+  if (hello.engines != root.engines) {
+    faults.push_back(cat(who(hello), ": has ", hello.engines, ", node 0 ", root.engines));
+  }
+  if (hello.digest != root.digest) faults.push_back(cat(who(hello), ": another configuration"));
+}
+
+// "h1 and h4", "h1 twice and h4", "on h1"
+std::string places(const std::vector<const JobHello*>& hellos) {
+  std::map<std::pair<std::string, std::string>, int> times;
+  for (const JobHello* hello : hellos) ++times[{hello->self.host, hello->boot_id}];
+  if (times.size() == 1) return cat("on ", hellos[0]->self.host);
+  std::vector<std::string> words;
+  for (const auto& [place, count] : times) {
+    words.push_back(count == 1 ? place.first : cat(place.first, count == 2 ? " twice" : cat(" ", count, " times")));
+  }
+  return joined(words, " and ");
+}
+
+}  // namespace
+
+std::vector<std::string> join_faults(const JobHello& root, const std::vector<HeardHello>& others) {
+  std::map<int, std::vector<const JobHello*>> by_node{{root.node, {&root}}};
+  std::vector<const HeardHello*> in_order;
+  for (const HeardHello& heard : others) {
+    in_order.push_back(&heard);
+    if (heard.hello.protocol == root.protocol) by_node[heard.hello.node].push_back(&heard.hello);
+  }
+  std::ranges::stable_sort(in_order, {}, [](const HeardHello* heard) { return heard->hello.node; });
+  std::vector<std::string> faults;
+  for (const HeardHello* heard : in_order) add_own_faults(root, *heard, faults);
+  for (const auto& [node, hellos] : by_node) {
+    if (hellos.size() < 2) continue;
+    const std::string times = hellos.size() == 2 ? "twice" : cat(hellos.size(), " times");
+    faults.push_back(cat("node ", node, " is there ", times, ": ", places(hellos)));
+  }
+  return faults;
+}
+
+std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& others) {
+  std::vector<bool> there(static_cast<size_t>(num_nodes), false);
+  there[0] = true;
+  for (const HeardHello& heard : others) {
+    const int node = heard.hello.node;
+    if (node >= 0 && node < num_nodes && heard.hello.protocol == kJobProtocol) there[node] = true;
+  }
+  std::vector<int> missing;
+  for (int node = 0; node < num_nodes; ++node) {
+    if (!there[node]) missing.push_back(node);
+  }
+  return missing;
+}
+
+std::string missing_sentence(const std::vector<int>& missing, double seconds) {
+  std::vector<std::string> numbers;
+  for (int node : missing) numbers.push_back(cat(node));
+  return cat(numbers.size() == 1 ? "node " : "nodes ", joined(numbers), " did not come within ",
+             fixed(seconds, seconds < 10 ? 1 : 0), " s");
+}
+
+}  // namespace braid

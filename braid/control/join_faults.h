@@ -1,0 +1,24 @@
+// What stands in the way of a job whose nodes have said hello to node 0, in sentences. It knows no connections.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/control/job_message.h"
+
+namespace braid {
+
+struct HeardHello {
+  JobHello hello;
+  std::string from;  // its numeric address
+};
+
+// Of what all others have said, against what node 0 says of itself: other protocols, numbers of nodes, engines and
+// configurations, numbers that there are not, and nodes that are there twice. Empty: whoever has come fits.
+std::vector<std::string> join_faults(const JobHello& root, const std::vector<HeardHello>& others);
+// The numbers of those who have not come.
+std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& others);
+// "nodes 3, 5 did not come within 60 s". `missing` is not empty.
+std::string missing_sentence(const std::vector<int>& missing, double seconds);
+
+}  // namespace braid

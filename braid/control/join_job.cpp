@@ -1,0 +1,60 @@
+// What both sides share, and the choice between them.
+#include "braid/control/join_job.h"
+
+#include <fstream>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/control/join_steps.h"
+
+namespace braid {
+namespace {
+
+constexpr int kRetryMilliseconds = 100;
+
+std::string own_boot_id() {
+  std::string line;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace
+
+std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
+  const ResolvedAddress resolved = resolve(options.root);
+  if (resolved.found.empty()) throw NotYet(resolved.fault);
+  for (const SocketAddress& address : resolved.found) {
+    std::string fault;
+    if (is_wildcard(address)) {
+      fault = "stands for all interfaces of a host; node 0 listens on one";
+    } else if (!options.token && !is_loopback(address)) {
+      fault = cat("is reached by other hosts, so the job needs a token (", options.token_key, ")");
+    }
+    if (!fault.empty()) throw ConfigError({{options.root_key, text(options.root), fault, ""}});
+  }
+  return resolved.found;
+}
+
+void wait_or_give_up(const JoinOptions& options, double deadline, const std::string& why) {
+  if (now_seconds() > deadline) {
+    throw RunError(cat("node ", options.node, " did not reach node 0 at ", text(options.root), " within ",
+                       exact(options.join_seconds), " s: ", why));
+  }
+  ::poll(nullptr, 0, kRetryMilliseconds);
+}
+
+JobHello hello_of(const JoinOptions& options) {
+  return {kJobProtocol, options.node, options.num_nodes, own_boot_id(), options.engines, options.digest, options.self};
+}
+
+std::unique_ptr<JobControl> join_job(const JoinOptions& options) {
+  check(0 <= options.node && options.node < options.num_nodes, "a node's number is less than the number of nodes");
+  check(options.heartbeat_seconds > 0, "a heartbeat takes time");
+  if (options.num_nodes == 1) return make_solo_job(options.self);
+  const JobKeys keys(options.token.value_or(JobToken{}), options.job, options.attempt);
+  return options.node == 0 ? join_as_root(options, keys) : join_as_member(options, keys);
+}
+
+}  // namespace braid

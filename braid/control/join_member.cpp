@@ -1,0 +1,132 @@
+// Every other node: it dials node 0 until it is there, passes the gate, says hello and waits for what node 0 says to
+// all.
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/control/heartbeat.h"
+#include "braid/control/job_member.h"
+#include "braid/control/join_steps.h"
+#include "braid/control/stranger_gate.h"
+
+namespace braid {
+namespace {
+
+constexpr double kStepSeconds = 5;  // for connecting, for each part of the gate, for TLS
+
+// Whether `wanted` is so before `until`, in seconds of the clock.
+bool ready(pollfd wanted, double until) { return ::poll(&wanted, 1, milliseconds_until(until)) > 0; }
+
+class MemberJoin {
+ public:
+  MemberJoin(const JoinOptions& options, const JobKeys& keys)
+      : options_(options), keys_(keys), context_(std::make_unique<TlsContext>(keys)) {}
+  std::unique_ptr<JobControl> run();
+
+ private:
+  enum class Place { Nowhere, Gate, Inside };
+
+  std::unique_ptr<JobControl> attempt();
+  Socket connect();
+  void pass_gate(Socket& socket) const;
+  void receive(Socket& socket, std::span<char> into) const;
+  std::vector<JobNode> table(TlsLine& line) const;
+
+  const JoinOptions& options_;
+  const JobKeys& keys_;
+  std::unique_ptr<TlsContext> context_;
+  size_t num_dialed_ = 0;
+  Place came_to_ = Place::Nowhere, furthest_ = Place::Nowhere;
+  std::string why_;  // of the attempts that came furthest, which says most, the last has not been successful
+};
+
+std::unique_ptr<JobControl> MemberJoin::run() {
+  const double deadline = now_seconds() + options_.join_seconds;
+  for (;;) {
+    try {
+      return attempt();
+    } catch (const NotYet& why) {
+      if (came_to_ >= furthest_) why_ = why.what();
+      furthest_ = std::max(furthest_, came_to_);
+      wait_or_give_up(options_, deadline, why_);
+    }
+  }
+}
+
+std::unique_ptr<JobControl> MemberJoin::attempt() {
+  came_to_ = Place::Nowhere;
+  Socket socket = connect();
+  came_to_ = Place::Gate;
+  pass_gate(socket);
+  came_to_ = Place::Inside;
+  auto line = std::make_unique<TlsLine>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
+  line->send(framed_message(hello_of(options_)));
+  auto nodes = table(*line);
+  return std::make_unique<JobMember>(MemberParts{std::move(context_), std::move(line), options_.node, std::move(nodes),
+                                                 Heartbeat(options_.heartbeat_seconds)});
+}
+
+Socket MemberJoin::connect() {
+  const auto addresses = root_addresses(options_);
+  const SocketAddress& address = addresses[num_dialed_++ % addresses.size()];
+  Socket socket = Socket::connecting(address);
+  if (!socket) throw NotYet(cat("cannot connect to ", text(address)));
+  if (!ready({socket.descriptor(), POLLOUT, 0}, now_seconds() + kStepSeconds)) {
+    throw NotYet(cat(text(address), " does not answer"));
+  }
+  if (const auto fault = socket.fault(); !fault.empty()) throw NotYet(cat(text(address), ": ", fault));
+  return socket;
+}
+
+void MemberJoin::pass_gate(Socket& socket) const {
+  GateBytes nonce;
+  receive(socket, nonce);
+  if (socket.send(keys_.gate_answer(nonce)).bytes < nonce.size()) throw NotYet("node 0 has closed the connection");
+  char verdict = kGateShut;
+  receive(socket, {&verdict, 1});
+  if (verdict == kGateOpen) return;
+  throw ConfigError({{options_.token_key, "",
+                      cat("node ", options_.node, " is refused: the token or the job is another than node 0's at ",
+                          text(options_.root)),
+                      ""}});
+}
+
+void MemberJoin::receive(Socket& socket, std::span<char> into) const {
+  const double until = now_seconds() + kStepSeconds;
+  while (!into.empty()) {
+    if (!ready({socket.descriptor(), POLLIN, 0}, until)) throw NotYet("who listens there says nothing");
+    const Moved moved = socket.receive(into);
+    if (!moved.closed.empty()) throw NotYet(cat("who listens there ", moved.closed));
+    into = into.subspan(moved.bytes);
+  }
+}
+
+// Until it comes, node 0 beats.
+std::vector<JobNode> MemberJoin::table(TlsLine& line) const {
+  double until = now_seconds() + kStepSeconds;
+  for (;;) {
+    line.advance();
+    while (const auto bytes = line.next_message()) {
+      auto message = parse_job_message(*bytes);
+      if (message && std::holds_alternative<JobBeat>(*message)) continue;
+      if (message && std::holds_alternative<JobTable>(*message)) return std::get<JobTable>(*message).nodes;
+      if (!message || !std::holds_alternative<JobRefusal>(*message)) throw NotYet("node 0 speaks another protocol");
+      std::vector<Problem> problems;
+      for (const auto& reason : std::get<JobRefusal>(*message).reasons) problems.push_back({.rule = reason});
+      throw ConfigError(std::move(problems));
+    }
+    const std::string hint = line.established() ? "" : " (perhaps it is in another attempt of the job)";
+    if (!line.fault().empty()) throw NotYet(cat("node 0 ", line.fault(), hint));
+    if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
+    if (now_seconds() > until) throw NotYet(cat("node 0 is silent", hint));
+    ready(line.wanted(), until);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<JobControl> join_as_member(const JoinOptions& options, const JobKeys& keys) {
+  return MemberJoin(options, keys).run();
+}
+
+}  // namespace braid

@@ -1,0 +1,149 @@
+// Node 0 while the others come: it listens, hears their hellos, and says to all what is wrong, or who they are.
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/control/heartbeat.h"
+#include "braid/control/job_root.h"
+#include "braid/control/join_faults.h"
+#include "braid/control/join_steps.h"
+
+namespace braid {
+namespace {
+
+constexpr double kFaultGraceSeconds = 5;  // for others to come, so that what is wrong with them is said too
+constexpr double kRefusalsSeconds = 5;
+
+class RootJoin {
+ public:
+  RootJoin(const JoinOptions& options, const JobKeys& keys);
+  std::unique_ptr<JobControl> run();
+
+ private:
+  StrangerGate gate(const JobKeys& keys) const;
+  void wait();
+  void beat();
+  std::vector<HeardHello> heard() const;
+  std::unique_ptr<JobControl> start();
+  [[noreturn]] void refuse(std::vector<std::string> faults, const std::vector<int>& missing);
+
+  const JoinOptions& options_;
+  const JobHello hello_;
+  const double begin_ = now_seconds();
+  double deadline_;
+  Heartbeat heartbeat_;
+  std::unique_ptr<TlsContext> context_;
+  std::unique_ptr<Reception> reception_;
+};
+
+RootJoin::RootJoin(const JoinOptions& options, const JobKeys& keys)
+    : options_(options),
+      hello_(hello_of(options)),
+      deadline_(begin_ + options.join_seconds),
+      heartbeat_(options.heartbeat_seconds),
+      context_(std::make_unique<TlsContext>(keys)),
+      reception_(std::make_unique<Reception>(gate(keys), *context_, options.most_queued_bytes)) {}
+
+StrangerGate RootJoin::gate(const JobKeys& keys) const {
+  for (;;) {
+    try {
+      for (const SocketAddress& address : root_addresses(options_)) {
+        if (Socket listener = Socket::listening(options_.root_key, address)) return {std::move(listener), keys};
+      }
+      throw ConfigError(
+          {{options_.root_key, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
+    } catch (const NotYet& why) {
+      wait_or_give_up(options_, deadline_, why.what());
+    }
+  }
+}
+
+std::unique_ptr<JobControl> RootJoin::run() {
+  for (;;) {
+    wait();
+    reception_->advance();
+    beat();
+    const auto others = heard();
+    const auto faults = join_faults(hello_, others);
+    const auto missing = missing_nodes(options_.num_nodes, others);
+    if (faults.empty() && missing.empty()) return start();
+    if (!faults.empty()) deadline_ = std::min(deadline_, now_seconds() + kFaultGraceSeconds);
+    if (missing.empty() || now_seconds() > deadline_) refuse(faults, missing);
+  }
+}
+
+void RootJoin::wait() {
+  std::vector<pollfd> watched;
+  reception_->watch(watched);
+  const double due = std::min({heartbeat_.due(), reception_->due(), deadline_});
+  ::poll(watched.data(), watched.size(), milliseconds_until(due));
+}
+
+// So that who waits for others to come knows that node 0 lives.
+void RootJoin::beat() {
+  if (!heartbeat_.take_due()) return;
+  const Frame frame = framed_message(JobBeat{});
+  for (JobArrival& arrival : reception_->arrivals()) {
+    if (!arrival.hello) continue;
+    arrival.line->send(frame);
+    arrival.line->flush();
+  }
+}
+
+std::vector<HeardHello> RootJoin::heard() const {
+  std::vector<HeardHello> heard;
+  for (const JobArrival& arrival : reception_->arrivals()) {
+    if (arrival.hello) heard.push_back({*arrival.hello, arrival.line->peer()});
+  }
+  return heard;
+}
+
+std::unique_ptr<JobControl> RootJoin::start() {
+  std::vector<JobNode> nodes(static_cast<size_t>(options_.num_nodes));
+  std::vector<std::unique_ptr<TlsLine>> lines(nodes.size());
+  nodes[0] = options_.self;
+  std::erase_if(reception_->arrivals(), [&](JobArrival& arrival) {
+    if (!arrival.hello) return false;
+    const auto node = static_cast<size_t>(arrival.hello->node);
+    nodes[node] = arrival.hello->self;
+    lines[node] = std::move(arrival.line);
+    return true;
+  });
+  const Frame table = framed_message(JobTable{nodes});
+  for (const auto& line : lines) {
+    if (!line) continue;
+    line->send(table);
+    line->flush();
+  }
+  return std::make_unique<JobRoot>(
+      RootParts{std::move(context_), std::move(reception_), std::move(lines), std::move(nodes), heartbeat_});
+}
+
+void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
+  if (!missing.empty()) {
+    std::string sentence = missing_sentence(missing, now_seconds() - begin_);
+    const StrangerGate& gate = reception_->gate();
+    if (gate.num_refused() > 0) {
+      sentence += cat("; ", gate.num_refused(), " refused: the token or the job is another (the last from ",
+                      gate.last_refused(), ")");
+    }
+    if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
+    faults.push_back(sentence);
+  }
+  for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
+    if (arrival.hello) reception_->refuse(std::move(arrival), faults);
+  }
+  reception_->finish(kRefusalsSeconds);
+  std::vector<Problem> problems;
+  for (const std::string& fault : faults) problems.push_back({.rule = fault});
+  throw ConfigError(std::move(problems));
+}
+
+}  // namespace
+
+std::unique_ptr<JobControl> join_as_root(const JoinOptions& options, const JobKeys& keys) {
+  return RootJoin(options, keys).run();
+}
+
+}  // namespace braid

@@ -1,0 +1,184 @@
+// One row per launcher. torchrun: its agent listens on MASTER_PORT, so node 0 takes the port behind it. Slurm: sbatch
+// sets the variables of a task too, but only srun's steps have a list of nodes; `srun --mpi=pmi2` sets PMI_RANK as
+// hydra does, which alone sets MPI_LOCALRANKID.
+#include "braid/control/launcher_environment.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+struct LauncherRow {
+  Starter starter;
+  const char* name;
+  const char* mark;  // its variable that no other launcher sets
+  int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
+  StartedUnit unit;
+  // Names of variables; null: the launcher does not say.
+  const char *index, *size, *local_index, *local_size, *host, *port, *attempt;
+};
+
+constexpr LauncherRow kLaunchers[] = {
+    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
+    {Starter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedUnit::Rank, "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr},
+    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS", nullptr, nullptr, nullptr},
+    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS",
+     "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT"},
+    {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
+     nullptr, nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr},
+    {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 3, StartedUnit::Node, "JOB_COMPLETION_INDEX",
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+std::optional<int> whole_number(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+class LauncherReader {
+ public:
+  LauncherReader(const Variables& variables, const LauncherRow& row) : variables_(variables), row_(row) {}
+
+  std::vector<Problem> problems;
+
+  std::optional<std::string> word(const char* name) {
+    if (name == nullptr) return std::nullopt;
+    const auto found = variables_.find(name);
+    if (found != variables_.end()) return found->second;
+    problems.push_back(
+        {name, "", cat("is not set, though ", row_.mark, " says that ", row_.name, " started this"), ""});
+    return std::nullopt;
+  }
+  std::optional<int> number(const char* name) {
+    const auto text = word(name);
+    const auto number = text ? whole_number(*text) : std::nullopt;
+    if (text && !number) problems.push_back({name, *text, "must be a number, 0 or more", ""});
+    return number;
+  }
+  std::optional<int> number_if_set(const char* name) {
+    return name != nullptr && variables_.contains(name) ? number(name) : std::nullopt;
+  }
+  void below(const char* index_name, std::optional<int> index, const char* size_name, std::optional<int> size) {
+    if (index && size && *index >= *size) {
+      problems.push_back({index_name, cat(*index), cat("must be less than ", size_name, " (", *size, ")"), ""});
+    }
+  }
+
+ private:
+  const Variables& variables_;
+  const LauncherRow& row_;
+};
+
+// The first of "h[03-05,9],k1": h03.
+std::string first_of_nodes(const std::string& list) {
+  std::string first;
+  for (size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      first += list[at];
+      continue;
+    }
+    for (++at; at < list.size() && std::string_view("-,]").find(list[at]) == std::string_view::npos; ++at) {
+      first += list[at];
+    }
+    at = std::min(list.find(']', at), list.size() - 1);
+  }
+  return first;
+}
+
+// The entry of node `index` in "2(x3),1", which is 2, 2, 2, 1.
+std::optional<int> tasks_of_node(std::string_view list, int index) {
+  while (!list.empty()) {
+    const std::string_view entry = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+    const size_t times_at = entry.find("(x");
+    const auto tasks = whole_number(std::string(entry.substr(0, times_at)));
+    std::optional<int> times = 1;
+    if (times_at != std::string_view::npos) {
+      times = whole_number(std::string(entry.substr(times_at + 2, entry.size() - times_at - 3)));
+    }
+    if (!tasks || !times) return std::nullopt;
+    if (index < *times) return tasks;
+    index -= *times;
+  }
+  return std::nullopt;
+}
+
+void read_slurm(LauncherReader& reader, LauncherEnvironment& found) {
+  if (const auto nodes = reader.word("SLURM_STEP_NODELIST")) found.root = {first_of_nodes(*nodes), 0};
+  const auto node = reader.number("SLURM_NODEID");
+  const auto tasks = reader.word("SLURM_STEP_TASKS_PER_NODE");
+  if (!node || !tasks) return;
+  found.local_size = tasks_of_node(*tasks, *node);
+  if (!found.local_size) {
+    reader.problems.push_back({"SLURM_STEP_TASKS_PER_NODE", *tasks, cat("has no entry of node ", *node), ""});
+  }
+}
+
+// `job-3.service` of pod 3 makes `job-0.service`; nothing without a domain, for then no other pod knows the name.
+std::optional<JobAddress> first_pod(const std::string& host, std::optional<int> index) {
+  const size_t dot = host.find('.');
+  const std::string end = cat("-", index.value_or(0));
+  if (!index || dot == std::string::npos || !host.substr(0, dot).ends_with(end)) return std::nullopt;
+  return JobAddress{cat(host.substr(0, dot - end.size()), "-0", host.substr(dot)), 0};
+}
+
+void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironment& found) {
+  const auto host = reader.word(row.host);
+  auto port = reader.number(row.port);
+  if (!host || !port) return;
+  if (row.starter == Starter::Torchrun) ++*port;
+  if (*port < 1 || *port > 65535) {
+    reader.problems.push_back({row.port, cat(*reader.number(row.port)), "leaves no port for node 0", ""});
+  }
+  found.root = {*host, *port};
+}
+
+LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
+  LauncherReader reader(variables, row);
+  LauncherEnvironment found{row.starter, row.name, row.unit};
+  found.index = reader.number(row.index);
+  found.size = reader.number(row.size);
+  found.local_index = reader.number(row.local_index);
+  found.local_size = reader.number(row.local_size);
+  found.attempt = reader.number_if_set(row.attempt).value_or(0);
+  if (row.host != nullptr) read_root(reader, row, found);
+  if (row.starter == Starter::Srun) read_slurm(reader, found);
+  if (row.starter == Starter::KubeflowTrainer) found.local_size = reader.number_if_set("PET_NPROC_PER_NODE");
+  if (row.starter == Starter::KubernetesJob) found.root = first_pod(full_host_name, found.index);
+  reader.below(row.index, found.index, row.size, found.size);
+  const char* local_size = row.local_size != nullptr ? row.local_size : "SLURM_STEP_TASKS_PER_NODE";
+  reader.below(row.local_index, found.local_index, local_size, found.local_size);
+  if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
+  return found;
+}
+
+}  // namespace
+
+LauncherEnvironment read_launcher_environment(const Variables& variables, const std::string& full_host_name) {
+  const LauncherRow* chosen = nullptr;
+  for (const LauncherRow& row : kLaunchers) {
+    if (!variables.contains(row.mark)) continue;
+    if (chosen != nullptr && row.depth == chosen->depth) {
+      throw ConfigError({{row.mark, variables.at(row.mark),
+                          cat("says that ", row.name, " started this, and ", chosen->mark, " that ", chosen->name,
+                              " did: unset the variables of one"),
+                          ""}});
+    }
+    if (chosen == nullptr) chosen = &row;  // rows are in order of depth
+  }
+  return chosen == nullptr ? LauncherEnvironment{} : read_row(variables, *chosen, full_host_name);
+}
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// Which program started this process, and what it said in environment variables: torchrun, mpirun, srun and the like
+// start every rank, Kubernetes every node. It reads no environment itself, and asks nobody.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "braid/control/job_address.h"
+
+namespace braid {
+
+enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, KubernetesJob };
+enum class StartedUnit { Rank, Node };  // what each process is
+
+// `index`, `size`: of the unit; the local ones count the ranks of this node. What the launcher does not say is nothing.
+struct LauncherEnvironment {
+  Starter starter = Starter::Hand;
+  std::string name;  // "torchrun"; empty for Hand
+  StartedUnit unit = StartedUnit::Node;
+  std::optional<int> index, size;  // index < size
+  std::optional<int> local_index, local_size;
+  std::optional<JobAddress> root;  // a port of 0: the launcher has named none
+  int attempt = 0;
+};
+
+// Of launchers inside another (torchrun in srun) the inner one counts. `full_host_name` is this host's, with its domain
+// where it has one: from it Kubernetes' pods know the first of them.
+//
+// Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a
+// launcher's variables without the others, numbers that are none or not below their size.
+LauncherEnvironment read_launcher_environment(const std::map<std::string, std::string>& variables,
+                                              const std::string& full_host_name);
+
+}  // namespace braid

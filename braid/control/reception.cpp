@@ -1,0 +1,68 @@
+// The steps of an arrival, each with a bound in time.
+#include "braid/control/reception.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr double kHelloSeconds = 10, kRefusalSeconds = 5;
+constexpr double kFarewellLookSeconds = 0.05;
+
+}  // namespace
+
+Reception::Reception(StrangerGate gate, const TlsContext& context, size_t most_queued)
+    : gate_(std::move(gate)), context_(context), most_queued_(most_queued) {}
+
+void Reception::watch(std::vector<pollfd>& watched) const {
+  gate_.watch(watched);
+  farewell_.watch(watched);
+  for (const JobArrival& arrival : arrivals_) watched.push_back(arrival.line->wanted());
+}
+
+double Reception::due() const {
+  double due = gate_.due();
+  if (!farewell_.empty()) due = std::min(due, now_seconds() + kFarewellLookSeconds);
+  for (const JobArrival& arrival : arrivals_) {
+    if (!arrival.hello) due = std::min(due, arrival.since + kHelloSeconds);
+  }
+  return due;
+}
+
+void Reception::advance() {
+  for (Socket& socket : gate_.advance()) {
+    auto line = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Server, most_queued_);
+    arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
+  }
+  std::erase_if(arrivals_, [&](JobArrival& arrival) { return !stays(arrival); });
+  farewell_.advance();
+}
+
+bool Reception::stays(JobArrival& arrival) {
+  TlsLine& line = *arrival.line;
+  line.advance();
+  std::string fault = line.fault();
+  while (auto bytes = line.next_message()) {
+    const auto message = parse_job_message(*bytes);
+    const auto* hello = message ? std::get_if<JobHello>(&*message) : nullptr;
+    if (hello != nullptr && !arrival.hello) {
+      arrival.hello = *hello;
+    } else if (!message || !std::holds_alternative<JobBeat>(*message)) {
+      fault = "has sent something else than a hello";
+    }
+  }
+  if (fault.empty() && !arrival.hello && now_seconds() - arrival.since > kHelloSeconds) fault = "has not said hello";
+  if (!fault.empty() && !arrival.hello) last_fault_ = cat(line.peer(), " ", fault);
+  return fault.empty();
+}
+
+void Reception::refuse(JobArrival arrival, const std::vector<std::string>& reasons) {
+  arrival.line->send(framed_message(JobRefusal{reasons}));
+  part(std::move(arrival.line), kRefusalSeconds);
+}
+
+}  // namespace braid

@@ -1,0 +1,55 @@
+// Where node 0 receives who has passed the gate: TLS, then the hello. It does not judge what a hello says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "braid/control/farewell.h"
+#include "braid/control/job_message.h"
+#include "braid/control/stranger_gate.h"
+#include "braid/control/tls_line.h"
+
+namespace braid {
+
+struct JobArrival {
+  std::unique_ptr<TlsLine> line;
+  std::optional<JobHello> hello;  // once it has come
+  double since = 0;               // seconds of the clock
+};
+
+class Reception {
+ public:
+  // `context` outlives it, and the lines that it makes.
+  Reception(StrangerGate gate, const TlsContext& context, size_t most_queued);
+
+  void watch(std::vector<pollfd>& watched) const;
+  // The seconds of the clock at which to call advance() though nothing is heard.
+  double due() const;
+  // Whoever has closed, has sent something else than a hello or too late, is gone afterwards.
+  void advance();
+  // In the order in which they came. Owners of their lines may take them out.
+  std::vector<JobArrival>& arrivals() { return arrivals_; }
+  const StrangerGate& gate() const { return gate_; }
+  // Why the last went before its hello; empty when none did.
+  const std::string& last_fault() const { return last_fault_; }
+
+  // Tells it why, and lets it go.
+  void refuse(JobArrival arrival, const std::vector<std::string>& reasons);
+  // Held until what was said to it has arrived.
+  void part(std::unique_ptr<TlsLine> line, double seconds) { farewell_.add(std::move(line), seconds); }
+  // Blocks until those that go have gone, for at most `seconds`.
+  void finish(double seconds) { farewell_.wait(seconds); }
+
+ private:
+  bool stays(JobArrival& arrival);
+
+  StrangerGate gate_;
+  const TlsContext& context_;
+  const size_t most_queued_;
+  std::vector<JobArrival> arrivals_;
+  Farewell farewell_;
+  std::string last_fault_;
+};
+
+}  // namespace braid

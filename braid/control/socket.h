@@ -1,0 +1,54 @@
+// A socket of TCP that never blocks, closed with its owner and on exec. It knows no protocol.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "braid/control/job_address.h"
+
+namespace braid {
+
+// What a call has moved. `closed` is why no more ever will; empty while the connection stands.
+struct Moved {
+  size_t bytes = 0;
+  std::string closed;
+};
+
+class Socket {
+ public:
+  Socket() = default;  // none
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+
+  // A listener; none where this host has no such address. Throws ConfigError about `key` where the port is taken or not
+  // for this user, RunError where the system refuses otherwise.
+  static Socket listening(const std::string& key, const SocketAddress& address);
+  // Begins to connect; fault() says when that has failed. Nothing where the system has no socket.
+  static Socket connecting(const SocketAddress& address);
+
+  // The next connection to a listener. None: there is nobody, or the system has no descriptor left (errno says).
+  Socket accept() const;
+  // What the system knows to have gone wrong, and forgets by being asked; empty when nothing has.
+  std::string fault() const;
+  // Numeric, of the other end.
+  std::string peer() const;
+  // Of a connection: all that was sent has been acknowledged by the other host.
+  bool acknowledged() const;
+
+  Moved receive(std::span<char> into);
+  Moved send(std::span<const char> bytes);
+
+  int descriptor() const { return descriptor_; }  // -1: none
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void close();
+
+ private:
+  int release();
+
+  int descriptor_ = -1;
+};
+
+}  // namespace braid

@@ -1,0 +1,87 @@
+// A list of those who have not answered, in the order in which they came.
+#include "braid/control/stranger_gate.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "braid/base/clock.h"
+
+namespace braid {
+namespace {
+
+constexpr double kWithoutDescriptorsSeconds = 0.1;  // until the next try
+
+}  // namespace
+
+StrangerGate::StrangerGate(Socket listener, JobKeys keys) : listener_(std::move(listener)), keys_(std::move(keys)) {
+  pending_.reserve(kMostPending);
+}
+
+void StrangerGate::watch(std::vector<pollfd>& watched) const {
+  const double now = now_seconds();
+  const bool room = pending_.size() < kMostPending || now - pending_.front().since > kPatienceSeconds;
+  if (room && now >= no_descriptors_until_) watched.push_back({listener_.descriptor(), POLLIN, 0});
+  for (const Pending& stranger : pending_) watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
+}
+
+double StrangerGate::due() const {
+  double due = std::numeric_limits<double>::infinity();
+  if (no_descriptors_until_ > now_seconds()) due = no_descriptors_until_;
+  if (pending_.empty()) return due;
+  const bool full = pending_.size() == kMostPending;
+  return std::min(due, pending_.front().since + (full ? kPatienceSeconds : kAnswerSeconds));
+}
+
+std::vector<Socket> StrangerGate::advance() {
+  std::vector<Socket> let_in;
+  const double now = now_seconds();
+  std::erase_if(pending_, [&](Pending& stranger) {
+    const Answer answer = hear(stranger);
+    if (answer == Answer::Right) let_in.push_back(std::move(stranger.socket));
+    return answer != Answer::Awaited || now - stranger.since > kAnswerSeconds;
+  });
+  accept();
+  return let_in;
+}
+
+StrangerGate::Answer StrangerGate::hear(Pending& stranger) {
+  const auto missing = std::span(stranger.answer).subspan(stranger.received);
+  const Moved moved = stranger.socket.receive(missing);
+  if (!moved.closed.empty()) return Answer::Gone;
+  stranger.received += moved.bytes;
+  if (stranger.received < stranger.answer.size()) return Answer::Awaited;
+  const bool right = JobKeys::equal(stranger.answer, keys_.gate_answer(stranger.nonce));
+  const char verdict = right ? kGateOpen : kGateShut;
+  const bool told = stranger.socket.send({&verdict, 1}).bytes == 1;
+  if (right) return told ? Answer::Right : Answer::Gone;
+  ++num_refused_;
+  last_refused_ = stranger.socket.peer();
+  return Answer::Gone;
+}
+
+// A bounded number at a time, so that those who are in are served meanwhile.
+void StrangerGate::accept() {
+  const double now = now_seconds();
+  if (now < no_descriptors_until_) return;
+  for (size_t count = 0; count < kMostPending && make_room(); ++count) {
+    Pending stranger{listener_.accept(), now};
+    if (!stranger.socket) {
+      const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK;
+      if (!nobody) no_descriptors_until_ = now + kWithoutDescriptorsSeconds;
+      return;
+    }
+    if (!JobKeys::draw(stranger.nonce)) continue;
+    if (stranger.socket.send(stranger.nonce).bytes < stranger.nonce.size()) continue;
+    pending_.push_back(std::move(stranger));
+  }
+}
+
+bool StrangerGate::make_room() {
+  if (pending_.size() < kMostPending) return true;
+  if (now_seconds() - pending_.front().since <= kPatienceSeconds) return false;
+  pending_.erase(pending_.begin());
+  return true;
+}
+
+}  // namespace braid

@@ -1,0 +1,98 @@
+// Forking this node's ranks, and what all nodes return or throw.
+#include "braid/launch/hosts_launcher.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/launch/node_of_job.h"
+#include "braid/launch/rank_life.h"
+#include "braid/launch/supervisor.h"
+
+namespace braid {
+namespace {
+
+// What node 0 sees of other nodes' ranks is as old as their heartbeats, which come at a sixth of that time, and a look.
+double report_seconds(double heartbeat_seconds) { return heartbeat_seconds / 6 + 1.5; }
+
+// The life of a rank, in its process: how it ended.
+std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,
+                 const LaunchOptions& options) {
+  RankLife life(*world.fate, world.rank);
+  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Communicator> communicator;
+  std::string value;
+  life.guarded([&] {
+    queue = enter_rank(world.rank, num_ranks_here, options);
+    communicator = make_gloo_world(world, *queue);
+    value = body(*communicator);
+  });
+  if (queue) life.guarded([&] { queue->drain(); });
+  life.guarded([&] { communicator.reset(); });
+  return life.outcome(std::move(value));
+}
+
+// The error of the job's first failure, where the rank that noticed it has said how it ended.
+[[noreturn]] void throw_failure(const Failure& failure, const std::vector<std::string>& outcomes, double seconds) {
+  if (failure.reporter >= 0) {
+    const std::string& outcome = outcomes.at(static_cast<size_t>(failure.reporter));
+    if (!outcome.empty()) RankOutcome::value(outcome);
+  }
+  throw CommError({"a run on several hosts", failure.rank, seconds, failure.why});
+}
+
+}  // namespace
+
+std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
+  check(num_ranks == static_cast<int>(options_.node_of_rank.size()), "every rank of the world has a node");
+  const double begin = now_seconds();
+  rounds_.begin();
+  rounds_.control().quiet(0);
+  RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
+  const double progress_seconds =
+      options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
+  NodeOfJob node(rounds_, board, options_.node_of_rank, progress_seconds);
+  refuse_what_cannot_fork(board.num_ranks());
+  flush_all();
+  {
+    SignalRelay signals(relayed(options.signals));
+    Supervisor supervisor({board, board, signals, node}, options.grace_seconds);
+    for (int place = 0; place < board.num_ranks(); ++place) {
+      const int rank = node.ranks_here()[static_cast<size_t>(place)];
+      // An exception that left this would go on in the parent's code.
+      supervisor.start(rank, [&](int line) noexcept {
+        std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
+        StoreOverLine store(line);
+        const std::string outcome = live({.rank = rank,
+                                          .size = num_ranks,
+                                          .store = &store,
+                                          .fate = &board,
+                                          .prefix = cat("round ", rounds_.number(), " "),
+                                          .address = options_.address,
+                                          .deadline_seconds = options.deadline_seconds,
+                                          .sums = options_.sums,
+                                          .activity = &board.activity(place)},
+                                         board.num_ranks(), body, options);
+        leave_rank(line, framed({kEnd, outcome}));
+      });
+    }
+    supervisor.run();
+  }
+  rounds_.control().quiet(kPreparationSeconds);
+  if (node.failure()) throw_failure(*node.failure(), node.outcomes(), now_seconds() - begin);
+  std::vector<std::string> values;
+  for (const std::string& outcome : node.outcomes()) values.push_back(RankOutcome::value(outcome));
+  return values;
+}
+
+std::vector<int> nodes_of_ranks(const std::vector<JobNode>& nodes) {
+  std::vector<int> node_of_rank;
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    node_of_rank.insert(node_of_rank.end(), static_cast<size_t>(nodes[node].num_ranks), static_cast<int>(node));
+  }
+  return node_of_rank;
+}
+
+}  // namespace braid

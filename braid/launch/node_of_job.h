@@ -1,0 +1,75 @@
+// One node's part in a launch: what its ranks say goes to the other nodes, and what these say to its ranks. It does not
+// start ranks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/comm/rank_board.h"
+#include "braid/launch/hang_watch.h"
+#include "braid/launch/job_rounds.h"
+#include "braid/launch/rank_frames.h"
+#include "braid/launch/surroundings.h"
+
+namespace braid {
+
+// By a node that will not launch its ranks, where the others do: they fail, and say why. Begins the round that the
+// launch would have been.
+void say_refused(JobRounds& rounds, const std::string& why);
+
+class NodeOfJob final : public Surroundings {
+ public:
+  // All of it outlives this. A round has begun, of which this is all. `ranks` are those of this node, in the order in
+  // which they are started.
+  // A rank of which node 0 sees no sign for `progress_seconds` hangs; 0: however long.
+  NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
+
+  int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
+  void advance(Supervisor& supervisor) override;
+  bool tells_end(const std::string& heard) const override;
+  void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override;
+  bool goes_on() const override;
+  void leave_to_child() override { rounds_.control().leave_to_child(); }
+
+  // The first failure of the job, as all nodes have heard it.
+  const std::optional<Failure>& failure() const { return failure_; }
+  // By rank of the world: how it ended; empty where nobody knows.
+  const std::vector<std::string>& outcomes() const { return outcomes_; }
+  const std::vector<int>& ranks_here() const { return ranks_here_; }
+
+ private:
+  struct Question {
+    int place;
+    std::string number;
+  };
+
+  void listen_to_ranks(Supervisor& supervisor);
+  void take(Supervisor& supervisor, int place, const Texts& frame);
+  void listen_to_nodes(Supervisor& supervisor);
+  void take(Supervisor& supervisor, const Said& said);
+  void answer(Supervisor& supervisor, const std::string& key);
+  void tell_of_failure();
+  void tell_of_loss();
+  void tell_of_end(const Supervisor& supervisor);
+  void look_at_all();
+
+  JobRounds& rounds_;
+  RankBoard& board_;
+  const std::vector<int>& node_of_rank_;
+  const double progress_seconds_;
+  std::vector<int> ranks_here_;
+  std::vector<size_t> read_;  // by place: bytes of what it has written
+  std::map<std::string, std::string> values_;
+  std::multimap<std::string, Question> open_;
+  std::vector<std::string> outcomes_;
+  std::optional<Failure> failure_;
+  bool told_of_failure_ = false, told_of_end_ = false;
+  std::vector<bool> at_end_;  // by node: its ranks are gone
+  HangWatch hangs_;
+  std::vector<RankSigns> signs_;     // of all ranks
+  std::vector<std::string> states_;  // of all ranks, in words
+};
+
+}  // namespace braid

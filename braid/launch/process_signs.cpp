@@ -1,0 +1,50 @@
+// Fields of /proc/PID/stat and /proc/PID/io.
+#include "braid/launch/process_signs.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr int kFieldsBeforeTime = 10;  // between the state and utime
+
+std::string content_of(const std::string& path) {
+  std::ostringstream content;
+  content << std::ifstream(path).rdbuf();
+  return content.str();
+}
+
+int64_t moved_bytes(pid_t process) {
+  std::istringstream lines(content_of(cat("/proc/", process, "/io")));
+  int64_t sum = 0, value = 0;
+  for (std::string key; lines >> key >> value;) {
+    if (key == "rchar:" || key == "wchar:") sum += value;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::optional<ProcessSigns> process_signs(pid_t process) {
+  const std::string stat = content_of(cat("/proc/", process, "/stat"));
+  const size_t name_end = stat.rfind(')');  // a name may hold anything
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(stat.substr(name_end + 1));
+  ProcessSigns signs;
+  fields >> signs.state;
+  std::string passed;
+  for (int field = 0; field < kFieldsBeforeTime; ++field) fields >> passed;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  signs.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  signs.io_bytes = moved_bytes(process);
+  return signs;
+}
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// What the kernel tells of a process from outside (/proc). It knows no ranks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace braid {
+
+struct ProcessSigns {
+  char state = '?';        // as ps shows it: R, S, D, T
+  double cpu_seconds = 0;  // of all its threads
+  int64_t io_bytes = 0;    // read and written by system calls; 0 where the kernel does not say
+};
+
+inline bool is_stopped(const ProcessSigns& signs) { return signs.state == 'T'; }
+
+// Nothing where there is no such process.
+std::optional<ProcessSigns> process_signs(pid_t process);
+
+}  // namespace braid

@@ -1,0 +1,46 @@
+// What a rank's process and its supervisor say to each other over a stream: lists of texts, each with its length before
+// it. It does not know what they say.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/control/key_value_store.h"
+
+namespace braid {
+
+using Texts = std::vector<std::string>;
+
+std::string framed(const Texts& texts);
+// The frame that begins at `at`, which moves behind it; nothing where it is not whole yet.
+std::optional<Texts> next_frame(const std::string& bytes, size_t& at);
+
+// Words of frames.
+inline constexpr const char* kSet = "set";         // key, value
+inline constexpr const char* kGet = "get";         // number of the question, key
+inline constexpr const char* kValue = "value";     // number of the question, value: the supervisor's answer, or
+inline constexpr const char* kNotYet = "not yet";  // number of the question: its answer comes when there is one
+inline constexpr const char* kEnd = "end";         // outcome (rank_outcome.h)
+
+// The rank's side: values that all ranks of a job see. Thread-safe.
+class StoreOverLine final : public KeyValueStore {
+ public:
+  // `line` outlives this; nobody else reads it.
+  explicit StoreOverLine(int line) : line_(line) {}
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key, double seconds) override;
+
+ private:
+  std::optional<Texts> next_about(const std::string& number, double until);
+
+  const int line_;
+  std::mutex lock_;
+  std::string heard_;
+  int64_t questions_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,81 @@
+// What a process must be before it forks, and how it ends.
+#include "braid/launch/rank_life.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/shm/shared_world.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::string> thread_names() {
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options) {
+  prctl(PR_SET_NAME, cat("rank ", rank).c_str());
+  take_threads(num_ranks_here, options);
+  return options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>();
+}
+
+void leave_rank(int line, const std::string& last) noexcept {
+  flush_all();
+  write_all(line, last);
+  _exit(0);
+}
+
+void write_all(int line, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = write(line, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno != EINTR) return;
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+}
+
+void flush_all() {
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+}
+
+std::vector<int> relayed(SignalsTo to) {
+  if (to == SignalsTo::Caller) return {SIGTSTP};
+  return {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+}
+
+void refuse_what_cannot_fork(int num_ranks) {
+  check(num_ranks > 0, "a world has at least one rank");
+  std::vector<Problem> problems;
+  static_assert(kMaxProcessRanks == SharedWorld::kMaxRanks);
+  if (num_ranks > kMaxProcessRanks) {
+    problems.push_back(
+        {"process ranks", cat(num_ranks), cat("must be at most ", kMaxProcessRanks), cat(kMaxProcessRanks)});
+  }
+  if (const auto names = thread_names(); names.size() > 1) {
+    problems.push_back({.key = "process ranks",
+                        .value = "",
+                        .rule = cat("must be forked before any other thread starts, and this process runs ",
+                                    names.size(), " (", joined(names), ")")});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+}  // namespace braid

@@ -1,0 +1,58 @@
+// The life of a rank in its own process, whatever its world is made of.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "braid/comm/world_fate.h"
+#include "braid/launch/launcher.h"
+#include "braid/launch/rank_outcome.h"
+
+namespace braid {
+
+class RankLife {
+ public:
+  // `fate` outlives this.
+  RankLife(WorldFate& fate, int rank) : fate_(fate), rank_(rank) {}
+
+  // What the first step that throws has thrown fails the world, and is the outcome.
+  template <class Step>
+  void guarded(const Step& step) {
+    try {
+      step();
+    } catch (...) {
+      fate_.fail({rank_, rank_, RankOutcome::text_of_thrown()});
+      if (thrown_.empty()) thrown_ = RankOutcome::thrown();
+    }
+  }
+  bool has_failed() const { return !thrown_.empty(); }
+  std::string outcome(std::string value) const {
+    return has_failed() ? thrown_ : RankOutcome::returned(std::move(value));
+  }
+
+ private:
+  WorldFate& fate_;
+  const int rank_;
+  std::string thrown_;
+};
+
+// What a process does before anything else of `rank`, of so many on this host: its name, its threads, its queue.
+std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options);
+
+// Everything of a rank's function was said before this: flushes what it printed, writes `last` to its line, and ends
+// the process.
+[[noreturn]] void leave_rank(int line, const std::string& last) noexcept;
+
+// Writes all of it, or as much as the other end takes.
+void write_all(int line, const std::string& bytes);
+
+void flush_all();
+
+// Which signals to the caller are passed on to ranks.
+std::vector<int> relayed(SignalsTo to);
+
+// Throws ConfigError, about "process ranks", where `num_ranks` processes cannot be forked from this one
+// (process_ranks.h).
+void refuse_what_cannot_fork(int num_ranks);
+
+}  // namespace braid

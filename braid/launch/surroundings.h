@@ -1,0 +1,33 @@
+// What a supervisor of one host's ranks lives among: nothing where all ranks are there, or the other hosts of a job.
+#pragma once
+
+#include <poll.h>
+
+#include <string>
+#include <vector>
+
+#include "braid/launch/hang_watch.h"
+
+namespace braid {
+
+class Supervisor;
+
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+
+  // Adds descriptors that the supervisor is to wait for, beside its own; how long at most, in milliseconds.
+  virtual int watch(std::vector<pollfd>& watched) const = 0;
+  // Whatever can be done without waiting; after every wait.
+  virtual void advance(Supervisor& supervisor) = 0;
+  // Whether `heard`, all that a rank has written, says how it ended.
+  virtual bool tells_end(const std::string& heard) const = 0;
+  // About once a second: what is seen of this host's ranks, in the order they were started.
+  virtual void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) = 0;
+  // Whether there is something to wait for although no rank of this host runs any more.
+  virtual bool goes_on() const = 0;
+  // In a forked child: closes its copies of descriptors.
+  virtual void leave_to_child() = 0;
+};
+
+}  // namespace braid

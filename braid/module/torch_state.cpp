@@ -1,0 +1,83 @@
+// States by their kind.
+#include "braid/module/torch_state.h"
+
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+
+namespace braid {
+namespace {
+
+template <class Param>
+TorchState adam_state(const Param& state) {
+  TorchState read{{{"exp_avg", state.exp_avg()}, {"exp_avg_sq", state.exp_avg_sq()}}, state.step()};
+  if (state.max_exp_avg_sq().defined()) read.numbers["max_exp_avg_sq"] = state.max_exp_avg_sq();
+  return read;
+}
+
+template <class Param>
+std::unique_ptr<torch::optim::OptimizerParamState> adam_of(const TorchState& state) {
+  auto made = std::make_unique<Param>();
+  made->step(*state.steps);
+  made->exp_avg(state.numbers.at("exp_avg"));
+  made->exp_avg_sq(state.numbers.at("exp_avg_sq"));
+  if (state.numbers.contains("max_exp_avg_sq")) made->max_exp_avg_sq(state.numbers.at("max_exp_avg_sq"));
+  return made;
+}
+
+bool has_amsgrad(const torch::optim::OptimizerOptions& options) {
+  using namespace torch::optim;
+  if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) return adam->amsgrad();
+  const auto* adamw = dynamic_cast<const AdamWOptions*>(&options);
+  return adamw && adamw->amsgrad();
+}
+
+}  // namespace
+
+std::string kind_of(const torch::optim::Optimizer& optimizer) {
+  using namespace torch::optim;
+  if (dynamic_cast<const Adam*>(&optimizer)) return "adam";
+  if (dynamic_cast<const AdamW*>(&optimizer)) return "adamw";
+  if (dynamic_cast<const SGD*>(&optimizer)) return "sgd";
+  throw ConfigError({{"optimizer", "",
+                      "must be torch's Adam, AdamW or SGD to be saved: of others it is not known what they keep", ""}});
+}
+
+std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer) {
+  if (counts_steps(optimizer)) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  return {"momentum_buffer"};
+}
+
+bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated) {
+  return std::ranges::any_of(optimizer.param_groups(), [&](const torch::optim::OptimizerParamGroup& group) {
+    const auto is_updated = [&](const at::Tensor& param) { return param.is_same(updated); };
+    return has_amsgrad(group.options()) && std::ranges::any_of(group.params(), is_updated);
+  });
+}
+
+bool counts_steps(const torch::optim::Optimizer& optimizer) { return kind_of(optimizer) != "sgd"; }
+
+TorchState state_of(const torch::optim::OptimizerParamState& state) {
+  using namespace torch::optim;
+  if (const auto* adam = dynamic_cast<const AdamParamState*>(&state)) return adam_state(*adam);
+  if (const auto* adamw = dynamic_cast<const AdamWParamState*>(&state)) return adam_state(*adamw);
+  const auto& sgd = dynamic_cast<const SGDParamState&>(state);
+  if (!sgd.momentum_buffer().defined()) return {};
+  return {{{"momentum_buffer", sgd.momentum_buffer()}}, {}};
+}
+
+std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim::Optimizer& optimizer,
+                                                              const TorchState& state) {
+  using namespace torch::optim;
+  if (dynamic_cast<const Adam*>(&optimizer)) return adam_of<AdamParamState>(state);
+  if (dynamic_cast<const AdamW*>(&optimizer)) return adam_of<AdamWParamState>(state);
+  auto made = std::make_unique<SGDParamState>();
+  made->momentum_buffer(state.numbers.at("momentum_buffer"));
+  return made;
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// The states of torch's optimizers as tensors with names. It knows no parameters and no files.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch::optim {
+class Optimizer;
+class OptimizerParamState;
+}  // namespace torch::optim
+
+namespace braid {
+
+// What an optimizer keeps of one tensor: numbers of its shape by torch's names, "exp_avg", and how many steps it has
+// seen where that is kept.
+struct TorchState {
+  std::map<std::string, at::Tensor> numbers;
+  std::optional<int64_t> steps;
+};
+
+// "adam", "adamw" or "sgd". Throws ConfigError for any other.
+std::string kind_of(const torch::optim::Optimizer& optimizer);
+// The names of numbers that such an optimizer may keep. Throws as kind_of().
+std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
+// Whether it keeps max_exp_avg_sq of `updated`, one of its tensors.
+bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated);
+bool counts_steps(const torch::optim::Optimizer& optimizer);
+
+TorchState state_of(const torch::optim::OptimizerParamState& state);
+// As this optimizer keeps it. `state` has its numbers (max_exp_avg_sq may be missing but for amsgrad), and steps where
+// they are counted.
+std::unique_ptr<torch::optim::OptimizerParamState> made_state(const torch::optim::Optimizer& optimizer,
+                                                              const TorchState& state);
+
+}  // namespace braid

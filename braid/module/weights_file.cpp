@@ -1,0 +1,199 @@
+// All ranks know what comes next in the file, so that nobody asks for it.
+#include "braid/module/weights_file.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/system_fault.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/all_or_none.h"
+#include "braid/ckpt/checkpoint_files.h"
+#include "braid/ckpt/exchange.h"
+#include "braid/ckpt/listing.h"
+#include "braid/ckpt/safetensors.h"
+#include "braid/ckpt/tensor_bytes.h"
+
+namespace braid {
+namespace {
+
+constexpr int kWeightsTag = 0x7766;
+
+TensorInfo info_of(const NamedTensor& named) {
+  return {
+      named.name, element_type(named.tensor.scalar_type()), {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
+}
+
+// What all ranks have, in the order of the file, and the lowest rank that has it.
+struct Contents {
+  std::vector<TensorEntry> entries;
+  std::map<std::string, int> owners;
+};
+
+Contents contents_of_all(const std::vector<NamedTensor>& own, Communicator& world) {
+  std::vector<ListedTensor> listing;
+  for (const NamedTensor& named : own) listing.push_back({info_of(named), {}});
+  const auto listings = all_gather_text(packed(listing), at::kCPU, world);
+  Contents contents;
+  std::vector<TensorInfo> infos;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    for (ListedTensor& item : unpacked_listing(listings[static_cast<size_t>(rank)])) {
+      if (contents.owners.try_emplace(item.info.name, rank).second) infos.push_back(std::move(item.info));
+    }
+  }
+  contents.entries = laid_out(std::move(infos));
+  return contents;
+}
+
+// On rank 0 the values of a tensor that `owner` has; elsewhere nothing.
+at::Tensor brought(const TensorEntry& entry, int owner, const at::Tensor& mine, Communicator& world) {
+  at::Tensor values;
+  if (world.rank() == owner) values = mine.detach().cpu().contiguous();
+  if (owner == 0) return values;
+  if (world.rank() == 0) values = at::empty(entry.info.shape, at::TensorOptions(scalar_type(entry.info.type)));
+  if (!values.defined() || values.numel() == 0) return values;
+  const bool sends = world.rank() == owner;
+  const P2p transfer{sends ? P2p::Kind::Send : P2p::Kind::Recv, values, sends ? 0 : owner, kWeightsTag};
+  world.batch({&transfer, 1}).wait_host();
+  return values;
+}
+
+// Beside the place that it will take.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path)
+      : path_(path), temporary_(cat(path, ".tmp.", ::getpid())), file_(files_.create(temporary_)) {}
+  ~NewFile() {
+    if (file_) ::unlink(temporary_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+
+  void append(std::span<const std::byte> bytes) { file_->append(bytes); }
+  void publish() {
+    file_->sync();
+    file_->close();
+    files_.replace(temporary_, path_);
+    file_.reset();
+    files_.sync_directory(parent_folder(path_));
+  }
+
+ private:
+  PosixFileSystem files_;
+  const std::string path_, temporary_;
+  std::unique_ptr<WritableFile> file_;
+};
+
+// Rank 0's file. What fails is kept to the end: until then tensors come in.
+class WeightsWriter {
+ public:
+  explicit WeightsWriter(const std::string& path) : path_(path) {}
+
+  void begin(const std::vector<TensorEntry>& entries) {
+    attempt([&] {
+      file_.emplace(path_);
+      const std::string header = header_bytes(entries, {{"format", "pt"}});
+      file_->append(std::as_bytes(std::span(header)));
+    });
+  }
+  void append(const at::Tensor& values) {
+    attempt([&] { file_->append(bytes_of(values)); });
+  }
+  void end() {
+    attempt([&] { file_->publish(); });
+    if (fault_) throw IoError(path_, -1, *fault_);
+  }
+
+ private:
+  void attempt(const std::function<void()>& step) {
+    if (fault_) return;
+    try {
+      step();
+    } catch (const IoError& error) {
+      fault_ = error.why();
+      file_.reset();
+    }
+  }
+
+  const std::string path_;
+  std::optional<NewFile> file_;
+  std::optional<std::string> fault_;
+};
+
+}  // namespace
+
+void write_weights(const std::string& path, const ModelPart& part) {
+  all_or_none([&] { require_stored(part); }, part.world);
+  const std::vector<NamedTensor> own = named_weights(part);
+  std::map<std::string, at::Tensor> by_name;
+  for (const NamedTensor& named : own) by_name[named.name] = named.tensor;
+  const Contents contents = contents_of_all(own, part.world);
+  const bool writes = part.world.rank() == 0;
+  WeightsWriter writer(path);
+  if (writes) writer.begin(contents.entries);
+  for (const TensorEntry& entry : contents.entries) {
+    const std::string& name = entry.info.name;
+    const at::Tensor values = brought(entry, contents.owners.at(name), by_name[name], part.world);
+    if (writes) writer.append(values);
+  }
+  all_or_none(
+      [&] {
+        if (writes) writer.end();
+      },
+      part.world);
+}
+
+namespace {
+
+// Of this rank's tensors, in their order.
+Tensors values_in(const std::string& path, const std::vector<NamedTensor>& own, const std::set<std::string>& known) {
+  const CheckedFile file(path, Links::Followed);
+  const SafetensorsHeader header = read_header(file);
+  std::map<std::string, const TensorEntry*> entries;
+  std::vector<Problem> problems;
+  for (const TensorEntry& entry : header.tensors) {
+    entries[entry.info.name] = &entry;
+    if (!known.contains(entry.info.name))
+      problems.push_back({entry.info.name, "", cat("is in ", path, " and not in the model"), ""});
+  }
+  for (const NamedTensor& named : own) {
+    const auto found = entries.find(named.name);
+    if (found == entries.end()) {
+      problems.push_back({named.name, "", cat("is not in ", path), ""});
+    } else if (const TensorInfo& in = found->second->info, needed = info_of(named); in != needed) {
+      problems.push_back({named.name, drawn(in.type, in.shape),
+                          cat("in ", path, "; the model has ", drawn(needed.type, needed.shape)), ""});
+    }
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  Tensors all;
+  for (const NamedTensor& named : own) {
+    const TensorEntry& entry = *entries.at(named.name);
+    all.push_back(at::empty(entry.info.shape, at::TensorOptions(scalar_type(entry.info.type))));
+    file.read(header.data_begin + entry.begin, bytes_of(all.back()));
+  }
+  return all;
+}
+
+}  // namespace
+
+void read_weights(const std::string& path, const ModelPart& part) {
+  const c10::AutoGradMode no_grad(false);
+  const std::vector<NamedTensor> own = named_weights(part);
+  Tensors values;
+  const auto read = [&] {
+    require_stored(part);
+    values = values_in(path, own, names_of_weights(part));
+  };
+  all_or_none(read, part.world);
+  for (size_t i = 0; i < own.size(); ++i) own[i].tensor.set_data(values[i].to(own[i].tensor.device()));
+}
+
+}  // namespace braid

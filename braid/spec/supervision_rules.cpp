@@ -1,0 +1,59 @@
+// What train.on_spike, train.spike_threshold and train.check_replicas must be beside other keys.
+#include "braid/base/text.h"
+#include "braid/spec/cross_rules.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid {
+namespace {
+
+bool has_servers(const RunSpec& spec) { return spec.sync.replication == ReplicationKind::ParameterServer; }
+
+bool updates_within_step(const RunSpec& spec) {
+  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  return traits && traits->asynchronous();
+}
+
+// The key at fault and the value that it must have.
+struct Asking {
+  const char* key;
+  const char* must;
+  bool (*asks)(const RunSpec& spec);
+};
+
+constexpr Asking kAsking[] = {
+    {"train.on_spike", "\"stop\"", [](const RunSpec& spec) { return spec.train.on_spike != OnSpike::Stop; }},
+    {"train.spike_threshold", "0", [](const RunSpec& spec) { return spec.train.spike_threshold > 0; }},
+};
+
+}  // namespace
+
+std::vector<CrossRule> supervision_rules() {
+  std::vector<CrossRule> rules;
+  for (const Asking& each : kAsking) {
+    rules.push_back({{each.key, "sync.replication"},
+                     [each](const View& at) { return !each.asks(at.spec) || !has_servers(at.spec); },
+                     [each](const View&) {
+                       return cat(
+                           "must be ", each.must,
+                           " with a parameter server, which makes updates before all workers have told their loss");
+                     }});
+    rules.push_back({{each.key, "pipeline.schedule"},
+                     [each](const View& at) { return !each.asks(at.spec) || !updates_within_step(at.spec); },
+                     [each](const View&) {
+                       return cat(
+                           "must be ", each.must,
+                           " in an asynchronous pipeline, whose stages make updates before the step's loss is known");
+                     }});
+  }
+  rules.push_back(
+      {{"train.check_replicas", "sync.replication"},
+       [](const View& at) { return at.spec.train.check_replicas == 0 || !has_servers(at.spec); },
+       [](const View&) {
+         return std::string(
+             "must be 0 with a parameter server: workers' weights are copies of the servers', each as of its "
+             "own last pull");
+       }});
+  return rules;
+}
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// What is compared are the marks that checkpoints carry of data, and the files that say what weights are.
+#include "braid/train/host_agreement.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "braid/base/digest.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/exchange.h"
+
+namespace braid {
+namespace {
+
+// A checkpoint's manifest has the digests of all its files; a Hugging Face directory has none, so that its description
+// and the size of its weights stand for it.
+std::string weights_mark(const std::string& directory) {
+  if (directory.empty()) return "";
+  std::string mark;
+  for (const char* name : {"manifest.json", "config.json"}) {
+    std::ostringstream content;
+    content << std::ifstream(std::filesystem::path(directory) / name).rdbuf();
+    Digest digest(DigestKind::Xxh3);
+    digest.add(std::as_bytes(std::span(content.view())));
+    mark += text(digest.named()) + " ";
+  }
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(std::filesystem::path(directory) / "model.safetensors", none);
+  return cat(mark, none ? 0 : bytes);
+}
+
+struct Input {
+  const char* key;
+  std::string mark;
+};
+
+std::vector<Input> inputs_of(const RunSpec& spec, const CorpusOrigin& origin) {
+  std::vector<std::string> sources;
+  for (const ContentMark& source : origin.sources) sources.push_back(text(source.digest));
+  return {{"data.paths", joined(sources)},
+          {"data.tokenizer", cat(origin.tokenizer)},
+          {"train.init", weights_mark(spec.train.init)},
+          {"train.resume", weights_mark(spec.train.resume)}};
+}
+
+}  // namespace
+
+void require_same_inputs(const RunSpec& spec, const CorpusOrigin& origin, Communicator& world) {
+  std::vector<Problem> problems;
+  for (const auto& [key, mark] : inputs_of(spec, origin)) {
+    const auto all = all_gather_text(mark, at::kCPU, world);
+    std::vector<std::string> others;
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank] != all[0]) others.push_back(cat(rank));
+    }
+    if (!others.empty()) {
+      problems.push_back(
+          {key, "", cat("must name the same files on all hosts; those of rank ", joined(others), " are others"), ""});
+    }
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+}  // namespace braid

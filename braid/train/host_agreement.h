@@ -1,0 +1,14 @@
+// Whether all hosts of a run have the same data and the same weights at the paths that its configuration names.
+#pragma once
+
+#include "braid/comm/communicator.h"
+#include "braid/data/corpus.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Collective. Throws ConfigError, the same on all ranks, about each key whose files are others to a rank than to
+// rank 0: data.paths, data.tokenizer, train.init, train.resume.
+void require_same_inputs(const RunSpec& spec, const CorpusOrigin& origin, Communicator& world);
+
+}  // namespace braid

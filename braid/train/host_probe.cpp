@@ -1,0 +1,110 @@
+// Copies and files that are larger than what caches hold, or nearly.
+#include "braid/train/host_probe.h"
+
+#include <ATen/ops/full.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/staged_file.h"
+#include "braid/base/text.h"
+#include "braid/base/uncached_file.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kCopiedBytes = 64 << 20;
+constexpr int kCopies = 6;
+constexpr size_t kDiskBlockBytes = 4 << 20;
+constexpr int64_t kMostBlocks = 32;
+constexpr double kDiskBudget = 1;  // seconds, after which neither writing nor reading begins another block
+
+std::string random_name() {
+  std::random_device random;
+  return cat(".braid-doctor-", std::hex, random(), random());
+}
+
+// Gone with its owner. Its name is no other's: hosts may share the folder, and containers their names and numbers.
+class FileForAMoment {
+ public:
+  explicit FileForAMoment(const std::string& folder) : path_(folder + "/" + random_name()) {}
+  ~FileForAMoment() { ::unlink(path_.c_str()); }
+  FileForAMoment(const FileForAMoment&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+// Words that no file system makes smaller.
+std::vector<uint64_t> noise() {
+  std::vector<uint64_t> words(kDiskBlockBytes / sizeof(uint64_t));
+  std::mt19937_64 random(1);
+  std::ranges::generate(words, random);
+  return words;
+}
+
+// Blocks written.
+int64_t write_blocks(const std::string& path, DiskSpeed& speed) {
+  std::vector<uint64_t> block = noise();
+  int64_t blocks = 0;
+  const double begin = now_seconds();
+  StagedFile file(path);
+  for (; blocks < kMostBlocks && (blocks == 0 || now_seconds() - begin < kDiskBudget); ++blocks) {
+    block[0] = static_cast<uint64_t>(blocks);  // each is another, for file systems that keep equal ones once
+    file.append(std::as_bytes(std::span(block)));
+  }
+  file.sync();
+  speed.write_bytes_per_second = static_cast<double>(blocks) * kDiskBlockBytes / (now_seconds() - begin);
+  file.close();
+  return blocks;
+}
+
+void read_blocks(const std::string& path, int64_t blocks, DiskSpeed& speed) {
+  const CheckedFile file(path);
+  const UncachedFile uncached(file);
+  const AlignedBytes memory = aligned_bytes(kDiskBlockBytes);
+  int64_t done = 0;
+  const double begin = now_seconds();
+  for (; done < blocks && (done == 0 || now_seconds() - begin < kDiskBudget); ++done) {
+    uncached.read(done * static_cast<int64_t>(kDiskBlockBytes), {memory.get(), kDiskBlockBytes});
+  }
+  speed.read_bytes_per_second = static_cast<double>(done) * kDiskBlockBytes / (now_seconds() - begin);
+}
+
+}  // namespace
+
+double measured_copy(Communicator& host) {
+  const std::vector<char> from(kCopiedBytes, 1);
+  std::vector<char> to(kCopiedBytes);
+  double best = std::numeric_limits<double>::infinity();
+  for (int copy = 0; copy < kCopies; ++copy) {
+    host.barrier().wait_host();
+    const double begin = now_seconds();
+    std::memcpy(to.data(), from.data(), kCopiedBytes);
+    best = std::min(best, now_seconds() - begin);
+  }
+  const at::Tensor rate = at::full({1}, 2.0 * kCopiedBytes / best, at::kDouble);
+  host.all_reduce(rate, ReduceOp::Sum).wait_host();
+  return rate.item<double>() / host.size();
+}
+
+DiskSpeed measured_disk(const std::string& folder) {
+  DiskSpeed speed;
+  try {
+    const FileForAMoment file(folder);
+    read_blocks(file.path(), write_blocks(file.path(), speed), speed);
+  } catch (const IoError& error) {
+    speed = {0, 0, error.what()};
+  }
+  return speed;
+}
+
+}  // namespace braid

@@ -1,0 +1,27 @@
+// How fast this host's memory and the disk behind a folder are. It knows no network and no model.
+#pragma once
+
+#include <string>
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// Bytes per second that a rank reads and writes, both counted, while all ranks of `host` copy memory at the same time:
+// the mean over ranks of the best of a few. Memory of its own: up to 64 MiB twice. Collective; the same on all ranks.
+double measured_copy(Communicator& host);
+
+struct DiskSpeed {
+  double write_bytes_per_second = 0;  // until the disk has them
+  double read_bytes_per_second = 0;   // past the page cache where the file system permits
+  std::string fault;                  // why it could not be measured; empty when it was
+};
+template <class Pack>
+void members(Pack& pack, DiskSpeed& speed) {
+  pack(speed.write_bytes_per_second, speed.read_bytes_per_second, speed.fault);
+}
+
+// Writes and reads a file in `folder`, up to 128 MiB and some seconds, and removes it.
+DiskSpeed measured_disk(const std::string& folder);
+
+}  // namespace braid

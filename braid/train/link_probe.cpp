@@ -1,0 +1,207 @@
+// Round trips: only one clock is read, that of the rank that begins.
+#include "braid/train/link_probe.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "braid/base/clock.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostRanksOfAllPairs = 16;
+constexpr int64_t kSmall = 8, kMedium = 256 << 10, kLarge = 4 << 20;
+constexpr double kLinkBudget = 0.01, kSumBudget = 0.05;  // seconds of what is timed of one size
+constexpr double kShortTrip = 0.01, kShortSum = 0.1;     // seconds; where one takes longer, no larger size is tried
+constexpr int kFewest = 2, kMostTrips = 500;
+constexpr int kQuestions = 20;  // for the clock
+
+// What a rank of a pair does first.
+enum class Turn { Begins, Answers };
+
+struct Link {
+  Communicator& world;
+  int peer;
+  Turn turn;
+
+  void move(P2p::Kind kind, const at::Tensor& tensor) const {
+    const P2p transfer{kind, tensor, peer, 0};
+    world.batch({&transfer, 1}).wait_host();
+  }
+  // Seconds there and back, on the rank that begins.
+  double trip(const at::Tensor& tensor) const {
+    const double begin = now_seconds();
+    move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, tensor);
+    move(turn == Turn::Begins ? P2p::Kind::Recv : P2p::Kind::Send, tensor);
+    return now_seconds() - begin;
+  }
+  // What the rank that begins says, on both.
+  double told(double value) const {
+    const at::Tensor number = at::full({1}, value, at::kDouble);
+    move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, number);
+    return number.item<double>();
+  }
+};
+
+int repeats(double seconds, double budget) {
+  return static_cast<int>(std::clamp(budget / seconds, 1.0 * kFewest, 1.0 * kMostTrips));
+}
+
+// The best, on both ranks.
+double best_trip(const Link& link, const at::Tensor& buffer, int64_t bytes) {
+  const at::Tensor tensor = buffer.narrow(0, 0, bytes / buffer.element_size());
+  link.trip(tensor);  // the first also sets up what a connection needs
+  double best = link.trip(tensor);
+  const int trips = static_cast<int>(link.told(repeats(best, kLinkBudget)));
+  for (int trip = 0; trip < trips; ++trip) best = std::min(best, link.trip(tensor));
+  return link.told(best);
+}
+
+LinkSpeed measured_link(const Link& link, const at::Tensor& buffer) {
+  LinkSpeed speed;
+  speed.latency_seconds = best_trip(link, buffer, kSmall) / 2;
+  int64_t bytes = kMedium;
+  double seconds = best_trip(link, buffer, bytes);
+  if (seconds < kShortTrip) seconds = best_trip(link, buffer, bytes = kLarge);
+  speed.bytes_per_second = 2 * static_cast<double>(bytes) / seconds;
+  return speed;
+}
+
+double largest_of_all(Communicator& world, double value) {
+  const at::Tensor number = at::full({1}, value, at::kDouble);
+  world.all_reduce(number, ReduceOp::Max).wait_host();
+  return number.item<double>();
+}
+
+// Of so many sums, one after another.
+double seconds_of_sums(Communicator& world, const at::Tensor& tensor, int count) {
+  world.barrier().wait_host();
+  const double begin = now_seconds();
+  for (int sum = 0; sum < count; ++sum) world.all_reduce(tensor, ReduceOp::Sum).wait_host();
+  return now_seconds() - begin;
+}
+
+std::vector<LinkSpeed> pairs_by_rank(const std::vector<int>& host_of_rank) {
+  const int num_ranks = static_cast<int>(host_of_rank.size());
+  std::vector<std::vector<int>> ranks_of_host;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const auto host = static_cast<size_t>(host_of_rank[static_cast<size_t>(rank)]);
+    if (host >= ranks_of_host.size()) ranks_of_host.resize(host + 1);
+    ranks_of_host[host].push_back(rank);
+  }
+  std::vector<LinkSpeed> pairs;
+  const auto add = [&](int a, int b) { pairs.push_back({std::min(a, b), std::max(a, b)}); };
+  for (int a = 0; num_ranks <= kMostRanksOfAllPairs && a < num_ranks; ++a) {
+    for (int b = a + 1; b < num_ranks; ++b) add(a, b);
+  }
+  if (num_ranks <= kMostRanksOfAllPairs) return pairs;
+  for (size_t a = 0; a < ranks_of_host.size(); ++a) {
+    const std::vector<int>& here = ranks_of_host[a];
+    for (size_t i = 0; i + 1 < here.size(); ++i) add(here[i], here[i + 1]);
+    for (size_t b = a + 1; b < ranks_of_host.size(); ++b) {  // each host's ranks take turns
+      const std::vector<int>& there = ranks_of_host[b];
+      add(here[b % here.size()], there[a % there.size()]);
+    }
+  }
+  return pairs;
+}
+
+double wall_clock() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The answer holds the clocks of the moment between the question and its arrival.
+ClockDifference asked_clock(const Link& link) {
+  ClockDifference difference{link.peer, 0, 0, std::numeric_limits<double>::infinity()};
+  const at::Tensor clocks = at::zeros({2}, at::kDouble);
+  double* const values = clocks.data_ptr<double>();
+  for (int question = 0; question < kQuestions; ++question) {
+    const double wall = wall_clock(), begin = now_seconds();
+    link.move(P2p::Kind::Send, clocks);
+    link.move(P2p::Kind::Recv, clocks);
+    const double half = (now_seconds() - begin) / 2;
+    if (half < difference.within_seconds) {
+      difference = {link.peer, values[0] - (wall + half), values[1] - (begin + half), half};
+    }
+  }
+  return difference;
+}
+
+void answer_clock(const Link& link) {
+  const at::Tensor clocks = at::zeros({2}, at::kDouble);
+  for (int question = 0; question < kQuestions; ++question) {
+    link.move(P2p::Kind::Recv, clocks);
+    clocks.data_ptr<double>()[0] = wall_clock();
+    clocks.data_ptr<double>()[1] = now_seconds();
+    link.move(P2p::Kind::Send, clocks);
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host_of_rank) {
+  const auto host = [&](int rank) { return host_of_rank[static_cast<size_t>(rank)]; };
+  std::vector<std::vector<LinkSpeed>> rounds;
+  for (const LinkSpeed& pair : pairs_by_rank(host_of_rank)) {
+    const auto busy = [&](const LinkSpeed& other) {
+      const std::array<int, 2> taken{host(other.first), host(other.second)};
+      return std::ranges::count(taken, host(pair.first)) + std::ranges::count(taken, host(pair.second)) > 0;
+    };
+    auto round = std::ranges::find_if(rounds, [&](const auto& pairs) { return std::ranges::none_of(pairs, busy); });
+    if (round == rounds.end()) round = rounds.insert(round, std::vector<LinkSpeed>());
+    round->push_back(pair);
+  }
+  return rounds;
+}
+
+std::vector<LinkSpeed> measured_links(Communicator& world, const std::vector<int>& host_of_rank) {
+  const at::Tensor buffer = at::zeros({kLarge / 4});
+  std::vector<LinkSpeed> mine;
+  for (const auto& pairs : rounds_of_pairs(host_of_rank)) {
+    for (const LinkSpeed& pair : pairs) {
+      if (pair.first == world.rank()) {
+        mine.push_back(measured_link({world, pair.second, Turn::Begins}, buffer));
+        mine.back().first = pair.first;
+        mine.back().second = pair.second;
+      } else if (pair.second == world.rank()) {
+        measured_link({world, pair.first, Turn::Answers}, buffer);
+      }
+    }
+    world.barrier().wait_host();
+  }
+  return mine;
+}
+
+std::vector<SumSpeed> measured_sums(Communicator& world) {
+  constexpr std::array<int64_t, 4> kSizes{8, 64 << 10, 1 << 20, 16 << 20};
+  const at::Tensor buffer = at::zeros({kSizes.back() / 4});
+  std::vector<SumSpeed> sums;
+  for (const int64_t bytes : kSizes) {
+    if (!sums.empty() && sums.back().seconds > kShortSum) break;
+    const at::Tensor tensor = buffer.narrow(0, 0, bytes / 4);
+    seconds_of_sums(world, tensor, 1);
+    const double once = largest_of_all(world, seconds_of_sums(world, tensor, 1));
+    const int count = repeats(once, kSumBudget);
+    sums.push_back({bytes, largest_of_all(world, seconds_of_sums(world, tensor, count)) / count});
+  }
+  return sums;
+}
+
+std::vector<ClockDifference> measured_clocks(Communicator& world, const std::vector<int>& host_of_rank) {
+  std::vector<ClockDifference> found;
+  for (int rank = 1; rank < world.size(); ++rank) {
+    const auto at = host_of_rank.begin() + rank;
+    if (std::find(host_of_rank.begin(), at, *at) != at) continue;
+    if (world.rank() == 0) found.push_back(asked_clock({world, rank, Turn::Begins}));
+    if (world.rank() == rank) answer_clock({world, 0, Turn::Answers});
+  }
+  return found;
+}
+
+}  // namespace braid

@@ -1,0 +1,153 @@
+// The ranks' part, which runs in their processes, and the judging of what they bring home.
+#include "braid/train/measure_job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/train/peak_probe.h"
+
+namespace braid {
+namespace {
+
+constexpr double kMuchSlower = 10;         // times the median
+constexpr double kClocksApart = 1;         // seconds
+constexpr int64_t kOpenFilesOfAny = 256;   // beside connections
+constexpr int64_t kConnectionsOfPair = 2;  // of a rank, for each other rank
+
+struct MeasuredRank {
+  std::vector<LinkSpeed> links;
+  std::vector<SumSpeed> sums;
+  std::vector<ClockDifference> clocks;
+  HostSpeed host;
+};
+template <class Pack>
+void members(Pack& pack, MeasuredRank& rank) {
+  pack(rank.links, rank.sums, rank.clocks, rank.host);
+}
+
+MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
+  MeasuredRank rank;
+  rank.links = measured_links(world, host_of_rank);
+  rank.sums = measured_sums(world);
+  rank.clocks = measured_clocks(world, host_of_rank);
+  const auto host = world.split(host_of_rank[static_cast<size_t>(world.rank())], world.rank(), "host");
+  rank.host.copy_bytes_per_second = measured_copy(*host);
+  rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
+  rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
+  if (host->rank() == 0) rank.host.disk = measured_disk(folder);
+  host->barrier().wait_host();  // nobody works beside the disk
+  return rank;
+}
+
+double middle_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string link_text(const MeasuredJob& job, const LinkSpeed& link) {
+  return cat(job.place(link.first), " and ", job.place(link.second), ": ", fixed(1e6 * link.latency_seconds, 1),
+             " us, ", fixed(link.bytes_per_second / 1e9, 2), " GB/s");
+}
+
+void note_slow_links(const MeasuredJob& job, LinkSpan span, std::vector<std::string>& notes) {
+  const LinkSummary all = summary(job, span);
+  for (const LinkSpeed& link : job.speed.links) {
+    if (job.one_host(link) != (span == LinkSpan::OneHost)) continue;
+    if (link.latency_seconds < kMuchSlower * all.latency_seconds &&
+        link.bytes_per_second * kMuchSlower > all.bytes_per_second) {
+      continue;
+    }
+    notes.push_back(cat(link_text(job, link), ": ten times slower than the median of ", all.count, " pairs (",
+                        fixed(1e6 * all.latency_seconds, 1), " us, ", fixed(all.bytes_per_second / 1e9, 2), " GB/s)"));
+  }
+}
+
+void note_host(const MeasuredJob& job, size_t number, std::vector<std::string>& notes) {
+  const JobHost& host = job.hosts[number];
+  const std::string& name = host.facts.host;
+  const auto num_ranks = static_cast<int64_t>(job.host_of_rank.size());
+  const int64_t open_files = kOpenFilesOfAny + kConnectionsOfPair * num_ranks;
+  if (host.facts.open_files >= 0 && host.facts.open_files < open_files) {
+    notes.push_back(cat(name, ": a process may open ", host.facts.open_files, " files, and a rank of ", num_ranks,
+                        " may need ", open_files, ": ulimit -n ", open_files));
+  }
+  if (host.num_ranks > host.facts.cores) {
+    notes.push_back(
+        cat(name, ": ", host.num_ranks, " ranks share ", host.facts.cores, " cores, and wait for each other"));
+  }
+  const std::string& fault = job.speed.hosts[number].disk.fault;
+  if (!fault.empty()) notes.push_back(cat(name, ": the disk was not measured: ", fault));
+}
+
+void note_versions(const MeasuredJob& job, std::vector<std::string>& notes) {
+  const auto differs = [&](const JobHost& host) { return host.version != job.hosts[0].version; };
+  if (std::ranges::none_of(job.hosts, differs)) return;
+  std::vector<std::string> versions;
+  for (const JobHost& host : job.hosts) versions.push_back(cat(host.facts.host, " has ", host.version));
+  notes.push_back("versions differ, with which no run begins: " + joined(versions, "; "));
+}
+
+}  // namespace
+
+JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder) {
+  const auto ranks = values_by_rank(start, static_cast<int>(host_of_rank.size()),
+                                    [&](Communicator& world) { return measured_rank(world, host_of_rank, folder); },
+                                    {.threads_per_rank = 1, .signals = SignalsTo::Caller});
+  JobSpeed speed;
+  speed.sums = ranks[0].sums;
+  speed.clocks = ranks[0].clocks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    speed.links.insert(speed.links.end(), ranks[rank].links.begin(), ranks[rank].links.end());
+    const auto host = static_cast<size_t>(host_of_rank[rank]);
+    const bool first_of_host =
+        std::ranges::find(host_of_rank, host_of_rank[rank]) == host_of_rank.begin() + static_cast<int64_t>(rank);
+    if (host >= speed.hosts.size()) speed.hosts.resize(host + 1);
+    if (first_of_host) speed.hosts[host] = ranks[rank].host;
+  }
+  std::ranges::sort(speed.links, {}, [](const LinkSpeed& link) { return std::pair(link.first, link.second); });
+  return speed;
+}
+
+bool MeasuredJob::one_host(const LinkSpeed& link) const {
+  return host_of_rank[static_cast<size_t>(link.first)] == host_of_rank[static_cast<size_t>(link.second)];
+}
+
+std::string MeasuredJob::place(int rank) const {
+  return cat("rank ", rank, " on ", hosts[static_cast<size_t>(host_of_rank[static_cast<size_t>(rank)])].facts.host);
+}
+
+LinkSummary summary(const MeasuredJob& job, LinkSpan span) {
+  LinkSummary all;
+  std::vector<double> latencies, rates;
+  for (const LinkSpeed& link : job.speed.links) {
+    if (job.one_host(link) != (span == LinkSpan::OneHost)) continue;
+    if (all.count++ == 0 || link.bytes_per_second < all.slowest.bytes_per_second) all.slowest = link;
+    latencies.push_back(link.latency_seconds);
+    rates.push_back(link.bytes_per_second);
+  }
+  if (all.count == 0) return all;
+  all.latency_seconds = middle_of(latencies);
+  all.bytes_per_second = middle_of(rates);
+  return all;
+}
+
+std::vector<std::string> job_notes(const MeasuredJob& job) {
+  std::vector<std::string> notes;
+  for (size_t number = 0; number < job.hosts.size(); ++number) note_host(job, number, notes);
+  note_versions(job, notes);
+  note_slow_links(job, LinkSpan::OneHost, notes);
+  note_slow_links(job, LinkSpan::AcrossHosts, notes);
+  for (const ClockDifference& clock : job.speed.clocks) {
+    if (std::abs(clock.wall_seconds) < kClocksApart) continue;
+    notes.push_back(cat(
+        "the clock of ", job.hosts[static_cast<size_t>(job.host_of_rank[static_cast<size_t>(clock.rank)])].facts.host,
+        " is ", fixed(std::abs(clock.wall_seconds), 1), " s ", clock.wall_seconds > 0 ? "ahead of" : "behind",
+        " that of ", job.hosts[0].facts.host, ": times in files of the two do not compare"));
+  }
+  return notes;
+}
+
+}  // namespace braid

@@ -1,0 +1,167 @@
+// What is held is told first, so that nothing is read that only one rank has.
+#include "braid/train/replica_check.h"
+
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+
+#include "braid/base/digest.h"
+#include "braid/base/text.h"
+#include "braid/train/saved_tensors.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kKinds = 4;  // as many as CopyOf has, or more
+
+using CopyKey = std::pair<int64_t, int64_t>;  // param and what; box
+struct RankDigest {
+  int rank;
+  int64_t digest;
+};
+using Copies = std::map<CopyKey, std::vector<RankDigest>>;
+
+void add_index(Digest& digest, const Index& numbers) { digest.add(std::as_bytes(std::span(numbers))); }
+
+uint64_t box_of(const std::string& name, const Placement& placement) {
+  Digest digest(DigestKind::Xxh3);
+  add_sized(digest, name);
+  add_index(digest, placement.local_shape);
+  for (const Piece& piece : placement.pieces) {
+    for (const Index* numbers : {&piece.global.begin, &piece.global.end, &piece.local_begin})
+      add_index(digest, *numbers);
+  }
+  return digest.value();
+}
+
+CopyKey key_of(const HeldCopy& held) {
+  return {held.param * kKinds + static_cast<int64_t>(held.what), static_cast<int64_t>(held.box)};
+}
+
+int64_t digest_of_values(const HeldCopy& held) {
+  const at::Tensor host = held.values.cpu().contiguous();
+  const auto* const bytes = static_cast<const std::byte*>(host.const_data_ptr());
+  return static_cast<int64_t>(digest_of(DigestKind::Xxh3, std::span(bytes, host.nbytes())));
+}
+
+int64_t largest_of(int64_t mine, Communicator& world) {
+  const at::Tensor value = at::full({1}, mine, at::kLong);
+  world.all_reduce(value, ReduceOp::Max).wait_host();
+  return value.item<int64_t>();
+}
+
+// Every rank's numbers, `width` for each of at most `most` things; -1 where a rank has fewer.
+class Gathered {
+ public:
+  Gathered(int64_t most, int64_t width, Communicator& world)
+      : all_(at::full({world.size(), most, width}, -1, at::kLong)), own_(all_[world.rank()]), world_(world) {}
+  int64_t& own(int64_t thing, int64_t place) { return own_.mutable_data_ptr<int64_t>()[thing * own_.size(1) + place]; }
+  void gather() { world_.all_gather(all_, own_).wait_host(); }
+  int64_t of(int rank, int64_t thing, int64_t place) const {
+    return all_.const_data_ptr<int64_t>()[(rank * all_.size(1) + thing) * all_.size(2) + place];
+  }
+
+ private:
+  at::Tensor all_, own_;
+  Communicator& world_;
+};
+
+Copies told_copies(const Gathered& keys, const Gathered* digests, int num_ranks, int64_t most) {
+  Copies copies;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (int64_t i = 0; i < most && keys.of(rank, i, 0) >= 0; ++i) {
+      copies[{keys.of(rank, i, 0), keys.of(rank, i, 1)}].push_back({rank, digests ? digests->of(rank, i, 0) : 0});
+    }
+  }
+  return copies;
+}
+
+// Those whose digest fewer than half have; all of them where no digest has more than half.
+std::vector<RankDigest> odd_ones(const std::vector<RankDigest>& copies) {
+  const auto is_odd = [&](const RankDigest& one) {
+    return 2 * std::ranges::count(copies, one.digest, &RankDigest::digest) <= std::ssize(copies);
+  };
+  std::vector<RankDigest> odd;
+  std::ranges::copy_if(copies, std::back_inserter(odd), is_odd);
+  return odd;
+}
+
+std::string ranks_text(const std::vector<RankDigest>& ranks) {
+  std::vector<std::string> names;
+  for (const RankDigest& each : ranks) names.push_back(cat(each.rank));
+  return cat(names.size() == 1 ? "rank " : "ranks ", joined(names));
+}
+
+std::string kind_text(CopyOf what) {
+  switch (what) {
+    case CopyOf::Weights:
+      return "weights";
+    case CopyOf::Masters:
+      return "master weights";
+    case CopyOf::State:
+      break;
+  }
+  return "optimizer state";
+}
+
+std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies, const ParamOrder& order) {
+  const std::string what = cat("the ", kind_text(static_cast<CopyOf>(key.first % kKinds)), " of ",
+                               order[static_cast<size_t>(key.first / kKinds)]);
+  const auto odd = odd_ones(copies);
+  if (odd.size() == copies.size()) {
+    return cat("the copies of ", what, " on ", ranks_text(copies), " differ, and no majority says which are right");
+  }
+  return cat(ranks_text(odd), ": the copy of ", what, " differs from that of most of ", ranks_text(copies));
+}
+
+}  // namespace
+
+std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas) {
+  const ParamStore& store = model.params();
+  std::unordered_map<std::string, int64_t> places;
+  for (const std::string& name : model.order()) places.emplace(name, places.size());
+  std::vector<HeldCopy> held;
+  const bool whole = !store.shards_parameters();
+  for (const Parameter& param : store.params()) {
+    if (!whole) break;
+    held.push_back({places.at(param.name), CopyOf::Weights, box_of(param.name, param.placement), param.data.detach()});
+  }
+  const bool weights_are_masters = whole && store.flat_master().is_same(store.flat_data());
+  const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
+  for (const PlacedTensor& placed : saved) {
+    const size_t slash = placed.name.rfind('/');
+    const bool master = slash == std::string::npos;
+    const auto place = places.find(master ? placed.name : placed.name.substr(slash + 1));
+    if (place == places.end() || (master && weights_are_masters)) continue;
+    const CopyOf what = master ? CopyOf::Masters : CopyOf::State;
+    held.push_back({place->second, what, box_of(placed.name, placed.placement), placed.local.detach()});
+  }
+  return held;
+}
+
+std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const ParamOrder& order) {
+  if (world.size() == 1) return "";
+  const int64_t most = largest_of(std::ssize(held), world);
+  Gathered keys(most, 2, world), digests(most, 1, world);
+  for (int64_t i = 0; i < std::ssize(held); ++i) {
+    std::tie(keys.own(i, 0), keys.own(i, 1)) = key_of(held[static_cast<size_t>(i)]);
+  }
+  keys.gather();
+  const Copies told = told_copies(keys, nullptr, world.size(), most);
+  for (int64_t i = 0; i < std::ssize(held); ++i) {
+    const HeldCopy& one = held[static_cast<size_t>(i)];
+    if (told.at(key_of(one)).size() > 1) digests.own(i, 0) = digest_of_values(one);
+  }
+  digests.gather();
+  for (const auto& [key, copies] : told_copies(keys, &digests, world.size(), most)) {
+    const auto differs = [&](const RankDigest& one) { return one.digest != copies.front().digest; };
+    if (std::ranges::any_of(copies, differs)) return fault_text(key, copies, order);
+  }
+  return "";
+}
+
+}  // namespace braid

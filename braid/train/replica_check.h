@@ -1,0 +1,38 @@
+// Whether ranks that hold copies of the same parameters and optimizer states still hold the same: a bit that flipped in
+// one replica's memory spreads into all others' gradients without a sound. It compares and names; what becomes of the
+// run is the caller's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/optim/optimizer.h"
+#include "braid/sync/replica_life.h"
+#include "braid/train/rank_model.h"
+
+namespace braid {
+
+enum class CopyOf { Weights, Masters, State };
+
+// Something that this rank holds and another may hold too: those of equal `param`, `what` and `box` are copies.
+struct HeldCopy {
+  int64_t param = 0;  // place in the ParamOrder
+  CopyOf what = CopyOf::Weights;
+  uint64_t box = 0;  // digest of its name and Placement
+  at::Tensor values;
+};
+
+// Weights, and of masters and states what this rank owns: as Placements and shards say, so whether copies lie along the
+// data axis, on tensor ranks, in mirrored stages or at both ends of a tied embedding. Valid as long as the parts. Where
+// replicas have states of their own (ReplicaLife::own_prefix) those have names of their own.
+std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas);
+
+// Which copies differ, the first in model order: where most are alike, whose are not; else all ranks that hold one.
+// Empty where all copies are alike, bit for bit. Reads each of what others hold too once, and gathers three numbers
+// for each of `held`. The same on all ranks. Collective over `world`.
+std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const ParamOrder& order);
+
+}  // namespace braid

@@ -1,0 +1,60 @@
+// A host that is made up: its files below a folder.
+#include "braid/base/host_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "braid/base/host.h"
+#include "tests/support/scratch_folder.h"
+
+namespace braid::host_facts_test {
+namespace {
+
+class HostFactsOf : public ScratchFolder {
+ protected:
+  void say(const std::string& name, const std::string& content) {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    write(path(name), content);
+  }
+};
+
+TEST_F(HostFactsOf, what_the_system_says_in_its_files) {
+  say("proc/cpuinfo", "processor\t: 0\nmodel name\t: Abacus 9000\n");
+  say("proc/meminfo", "MemTotal:        8000 kB\nMemFree: 1 kB\nMemAvailable:    6000 kB\n");
+  say("sys/class/net/lo/speed", "-1\n");
+  HostFacts facts = host_facts(folder_);
+  EXPECT_EQ(facts.processor, "Abacus 9000");
+  EXPECT_EQ(facts.memory_bytes, 8000 * 1024);
+  EXPECT_EQ(facts.free_memory_bytes, 6000 * 1024);
+  EXPECT_EQ(facts.shared_memory_bytes, 0);
+  const auto loopback = std::ranges::find(facts.interfaces, "lo", &HostInterface::name);
+  ASSERT_NE(loopback, facts.interfaces.end());
+  EXPECT_EQ(loopback->megabits_per_second, 0);
+  EXPECT_NE(std::ranges::find(loopback->addresses, "127.0.0.1"), loopback->addresses.end());
+  say("sys/class/net/lo/speed", "25000\n");
+  say("sys/fs/cgroup/memory.max", "max\n");
+  facts = host_facts(folder_);
+  EXPECT_EQ(std::ranges::find(facts.interfaces, "lo", &HostInterface::name)->megabits_per_second, 25000);
+  EXPECT_EQ(facts.memory_bytes, 8000 * 1024);
+  say("sys/fs/cgroup/memory.max", "4096000\n");
+  EXPECT_EQ(host_facts(folder_).memory_bytes, 4096000);
+}
+
+TEST_F(HostFactsOf, this_host) {
+  const HostFacts facts = host_facts();
+  EXPECT_EQ(facts.host, host_name());
+  EXPECT_EQ(facts.cores, num_cores());
+  EXPECT_GT(facts.memory_bytes, 0);
+  EXPECT_GT(facts.open_files, 0);
+}
+
+TEST_F(HostFactsOf, what_it_does_not_say) {
+  const HostFacts facts = host_facts(folder_);
+  EXPECT_EQ(facts.processor, "");
+  EXPECT_EQ(facts.memory_bytes, 0);
+}
+
+}  // namespace
+}  // namespace braid::host_facts_test

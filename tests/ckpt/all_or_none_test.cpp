@@ -1,0 +1,58 @@
+// What ranks hear of each other's errors.
+#include "braid/ckpt/all_or_none.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/comm/local/run_ranks.h"
+
+namespace braid::all_or_none_test {
+namespace {
+
+TEST(AllOrNone, ReturnsWhereNobodyThrew) {
+  run_ranks(3, [](Communicator& world) {
+    int calls = 0;
+    all_or_none([&] { ++calls; }, world);
+    EXPECT_EQ(calls, 1);
+  });
+}
+
+TEST(AllOrNone, ThrowsTheProblemsOfAllOnAll) {
+  const Problem everywhere{"a", "1", "is wrong", "2", "run.toml:3"}, own{"b", "\xff", "is not text", "", ""};
+  run_ranks(3, [&](Communicator& world) {
+    try {
+      all_or_none(
+          [&] {
+            if (world.rank() == 1) throw ConfigError({everywhere, own});
+            if (world.rank() == 2) throw ConfigError({everywhere});
+          },
+          world);
+      ADD_FAILURE() << "rank " << world.rank() << " went on";
+    } catch (const ConfigError& error) {
+      ASSERT_EQ(error.problems().size(), 2u);
+      EXPECT_EQ(error.problems()[0], everywhere);
+      EXPECT_EQ(error.problems()[1].rule, own.rule);
+    }
+  });
+}
+
+TEST(AllOrNone, ThrowsTheIoErrorOfTheLowestRankBeforeAnyProblem) {
+  run_ranks(4, [](Communicator& world) {
+    try {
+      all_or_none(
+          [&] {
+            if (world.rank() == 0) throw ConfigError({{"a", "", "is wrong", ""}});
+            if (world.rank() > 1) throw IoError("file", world.rank(), "is broken");
+          },
+          world);
+      ADD_FAILURE() << "rank " << world.rank() << " went on";
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.path(), "file");
+      EXPECT_EQ(error.offset(), 2);
+      EXPECT_EQ(error.why(), "is broken");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace braid::all_or_none_test

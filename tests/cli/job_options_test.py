@@ -1,0 +1,99 @@
+"""What a command says of its job, by words and by the variables of launchers: whatever does not fit together is told at once,
+with exit code 2, before anybody is waited for."""
+import os
+import pathlib
+import tempfile
+import unittest
+
+from braid_binary import braid
+
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "TORCHELASTIC_RESTART_COUNT": "0"}
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+            "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+BY_HAND = ["--nodes", "2", "--node", "0", "--root", "127.0.0.1:9"]
+LAUNCHERS = ("TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
+
+
+def braid_in(variables, *words):
+    """`braid WORDS` where these are the only variables of a launcher."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    return braid(*words, env=kept | variables)
+
+
+class JobOptions(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def refused(self, lines, variables, *words):
+        done = braid_in(variables, "doctor", *words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.splitlines(), lines)
+
+    def test_words_that_belong_together(self):
+        rule = "must be given with the other two of --nodes, --node and --root"
+        self.refused([f"--node: {rule}", f"--root: {rule}"], {}, "--nodes", "2")
+        self.refused([f"--nodes: {rule}"], {}, "--node", "0", "--root", "127.0.0.1:9")
+        self.refused(["--node = 2: must be less than --nodes (2); nearest valid is 1"], {}, "--nodes", "2", "--node", "2",
+                     "--root", "127.0.0.1:9")
+        self.refused(["--nodes = 0: Value 0 not in range 1 to 100000"], {}, "--nodes", "0")
+
+    def test_training_is_told_the_same(self):
+        (self.path / "run.toml").write_text('[data]\npaths = ["run.toml"]\n[model]\nwidth = 16\nheads = 2\n')
+        done = braid_in({}, "train", str(self.path / "run.toml"), f'data.paths=["{self.path}/run.toml"]', "--nodes", "2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--root: must be given with the other two", done.stderr)
+
+    def test_words_against_a_launcher(self):
+        self.refused(["--node = 1: must not be given: torchrun says it",
+                      "--nodes = 3: must be what torchrun says; nearest valid is 2"], TORCHRUN, "--nodes", "3", "--node", "1")
+        self.refused(["--nodes = 2: must be what Open MPI says; nearest valid is 4",
+                      "--root: must be given: Open MPI names no address of its first host"], OPEN_MPI, "--nodes", "2")
+        self.refused(["--nodes: must be given: Kubernetes does not say it"], {"JOB_COMPLETION_INDEX": "0"})
+
+    def test_variables_that_contradict_each_other(self):
+        said = "says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset the variables of one"
+        self.refused([f"OMPI_COMM_WORLD_RANK = 1: {said}"], TORCHRUN | OPEN_MPI)
+        without = {name: value for name, value in TORCHRUN.items() if name != "WORLD_SIZE"}
+        self.refused(["WORLD_SIZE: is not set, though TORCHELASTIC_RUN_ID says that torchrun started this"], without)
+        self.refused(["RANK = 2: must be less than WORLD_SIZE (2)"], TORCHRUN | {"RANK": "2"})
+        self.refused(["OMPI_COMM_WORLD_LOCAL_RANK = x: must be a number, 0 or more"],
+                     OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_RANK": "x"})
+
+    def test_tokens(self):
+        rule = "must be 64 hexadecimal digits (what it is set to is not shown)"
+        for secret in ("", "f" * 63, "g" * 64):
+            self.refused([f"BRAID_TOKEN: {rule}"], {"BRAID_TOKEN": secret}, *BY_HAND)
+        file = self.path / "token"
+        self.assertEqual(braid("token", "--out", str(file)).returncode, 0)
+        file.chmod(0o640)
+        self.refused([f"--token-file = {file}: may be read or written by others: chmod 600 {file}"], {}, *BY_HAND,
+                     "--token-file", str(file))
+        file.chmod(0o600)
+        file.write_text("secret")
+        self.refused([f"--token-file = {file}: does not hold 64 hexadecimal digits, and nothing else"], {}, *BY_HAND,
+                     "--token-file", str(file))
+        self.refused([f"--token-file = {file}2: cannot be read: No such file or directory"], {}, *BY_HAND, "--token-file",
+                     f"{file}2")
+
+    def test_addresses(self):
+        for address in ("127.0.0.1", ":9"):
+            done = braid_in({}, "doctor", *BY_HAND[:-1], address)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, rf"^--root = {address}: must be [^\n]*\n$")
+        done = braid_in({}, "doctor", *BY_HAND[:-1], "192.0.2.1:29500")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"^--root = 192.0.2.1:29500: is reached by other hosts, so the job needs a token [^\n]*\n$")
+
+    def test_a_launcher_of_one_process_is_none(self):
+        for alone in (TORCHRUN | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"},
+                      OPEN_MPI | {name: "01"[name.endswith("SIZE")] for name in OPEN_MPI}):
+            done = braid_in(alone, "doctor", "--ranks", "2", "--out", "/proc")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("\npairs     1 in a host: ", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

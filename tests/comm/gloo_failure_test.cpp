@@ -1,0 +1,255 @@
+// Ways in which ranks over Gloo fail: at odds, late, gone, aborted. Everybody learns the same first failure,
+// and nobody hangs.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <random>
+
+#include "tests/comm/gloo_ranks.h"
+#include "tests/comm/values.h"
+
+namespace braid::comm_tests::gloo_failure_test {
+namespace {
+
+using Body = std::function<void(Communicator&)>;
+
+at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
+
+Work message(Communicator& group, P2p::Kind kind, int peer, const at::Tensor& tensor, int tag = 9) {
+  const P2p one{kind, tensor, peer, tag};
+  return group.batch({&one, 1});
+}
+
+CommFailure failure_of(int num_ranks, const Body& body, const GlooRanks& options = {}) {
+  try {
+    run_gloo_ranks(num_ranks, body, options);
+  } catch (const CommError& error) {
+    return error.failure();
+  }
+  ADD_FAILURE() << "no CommError";
+  return {};
+}
+
+TEST(GlooMismatch, names_both_ranks_and_what_they_called) {
+  struct {
+    std::function<Work(Communicator&)> call;
+    const char* text;
+  } odd[] = {
+      {[](Communicator& g) { return g.all_reduce(floats(100001), ReduceOp::Sum); }, "all_reduce(Float[100001], sum)"},
+      {[](Communicator& g) { return g.all_reduce(floats(11), ReduceOp::Sum); }, "all_reduce(Float[11], sum)"},
+      {[](Communicator& g) { return g.all_reduce(floats(100000), ReduceOp::Max); }, "all_reduce(Float[100000], max)"},
+      {[](Communicator& g) { return g.all_reduce(floats(100000).to(at::kDouble), ReduceOp::Sum); },
+       "all_reduce(Double[100000], sum)"},
+      {[](Communicator& g) { return g.broadcast(floats(100000), 1); }, "broadcast(Float[100000], root 1)"},
+      {[](Communicator& g) { return g.all_gather(floats(30), floats(10)); }, "all_gather(chunks of Float[10])"},
+      {[](Communicator& g) { return g.barrier(); }, "barrier()"},
+  };
+  for (const auto sums : {GlooSumOrder::Tree, GlooSumOrder::Engine}) {
+    for (const auto& [call, text] : odd) {
+      const CommFailure failure =
+          failure_of(3,
+                     [&](Communicator& world) {
+                       world.barrier().wait_host();
+                       Work work = world.rank() == 1 ? call(world) : world.all_reduce(floats(100000), ReduceOp::Sum);
+                       work.wait_host();
+                     },
+                     {.sums = sums});
+      const std::string usual = "all_reduce(Float[100000], sum)", by_odd = cat("called ", text, " where rank ");
+      EXPECT_TRUE(failure.rank == 1 ? failure.why.starts_with(by_odd) && failure.why.ends_with("called " + usual)
+                                    : failure.why == cat("called ", usual, " where rank 1 called ", text))
+          << failure.rank << ": " << failure.why;
+    }
+  }
+}
+
+TEST(GlooMismatch, names_the_roots) {
+  const CommFailure failure =
+      failure_of(2, [](Communicator& world) { world.broadcast(floats(9), world.rank()).wait_host(); });
+  EXPECT_TRUE(failure.why.find("called broadcast(Float[9], root 1)") != std::string::npos) << failure.why;
+  EXPECT_TRUE(failure.why.find("called broadcast(Float[9], root 0)") != std::string::npos) << failure.why;
+}
+
+TEST(GlooMismatch, messages_of_different_size_or_type_whoever_comes_first) {
+  for (const int first : {0, 1}) {
+    for (const int64_t count : {8, 100000}) {
+      const CommFailure failure = failure_of(2, [=](Communicator& world) {
+        const auto kind = world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv;
+        if (world.rank() != first) world.barrier().wait_host();
+        Work work = message(world, kind, 1 - world.rank(), world.rank() == 0 ? floats(count) : empty<double>(count));
+        if (world.rank() == first) world.barrier().wait_host();
+        work.wait_host();
+        world.barrier().wait_host();
+      });
+      EXPECT_EQ(failure.why, cat("receives Double[", count, "] where rank 0 sends Float[", count, "]"));
+    }
+  }
+}
+
+TEST(GlooRefused, tensors_that_make_no_sense) {
+  const CommFailure failure = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 1) world.all_reduce(floats(12).view({3, 4}).t(), ReduceOp::Sum);
+    world.barrier().wait_host();
+  });
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.why, "all_reduce: the tensor is not contiguous");
+}
+
+TEST(GlooDeadline, names_who_is_missing) {
+  std::barrier over(3);
+  const auto body = [&](Communicator& world) {
+    if (world.rank() == 0) {
+      Work first = world.barrier();
+      EXPECT_THROW(world.all_reduce(floats(5), ReduceOp::Sum).wait_host(), CommError);  // the barrier is to blame
+    }
+    over.arrive_and_wait();
+  };
+  const CommFailure failure = failure_of(3, body, {.deadline_seconds = 0.4});
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.why, "did not arrive at barrier #0 on world within 0.4 s (missing: rank 1, 2)");
+}
+
+TEST(GlooDeadline, of_a_message_names_the_peer) {
+  for (const auto kind : {P2p::Kind::Send, P2p::Kind::Recv}) {
+    std::barrier over(2);
+    const CommFailure failure =
+        failure_of(2,
+                   [&](Communicator& world) {
+                     if (world.rank() == 0) {
+                       EXPECT_THROW(message(world, kind, 1, floats(100000)).wait_host(), CommError);
+                     }
+                     over.arrive_and_wait();
+                   },
+                   {.deadline_seconds = 0.4});
+    EXPECT_EQ(failure.rank, 1);
+    EXPECT_TRUE(failure.why.starts_with("did not arrive at transfer ")) << failure.why;
+    EXPECT_TRUE(failure.why.ends_with("within 0.4 s (missing: rank 1)")) << failure.why;
+  }
+}
+
+TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
+  LocalStore store;
+  OneFate fate;
+  HostQueue queue;
+  try {
+    make_gloo_world({.rank = 1, .size = 3, .store = &store, .fate = &fate, .deadline_seconds = 0.1}, queue);
+    FAIL() << "nothing was thrown";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.failure().rank, 0);
+    EXPECT_EQ(error.failure().why, "did not arrive at the start of Gloo on world within 0.1 s (missing: rank 0, 2)");
+  }
+}
+
+TEST(GlooStart, says_where_it_cannot_listen) {
+  LocalStore store;
+  OneFate fate;
+  HostQueue queue;
+  try {
+    make_gloo_world({.rank = 0, .size = 2, .store = &store, .fate = &fate, .address = "192.0.2.1"}, queue);
+    FAIL() << "nothing was thrown";
+  } catch (const CommError& error) {
+    EXPECT_TRUE(error.failure().why.starts_with("cannot listen on 192.0.2.1: ")) << error.failure().why;
+  }
+}
+
+TEST(GlooEnds, a_rank_that_leaves_early_is_named_at_once) {
+  const CommFailure collective = failure_of(3, [](Communicator& world) {
+    if (world.rank() != 2) world.all_reduce(floats(10), ReduceOp::Sum).wait_host();
+  });
+  EXPECT_EQ(collective.rank, 2);
+  EXPECT_EQ(collective.why, "has ended without joining all_reduce #0 on world");
+  const CommFailure received = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 1) message(world, P2p::Kind::Recv, 0, floats(2)).wait_host();
+  });
+  EXPECT_EQ(received.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+  const CommFailure sent = failure_of(2, [](Communicator& world) {
+    if (world.rank() == 0) message(world, P2p::Kind::Send, 1, floats(10 << 20)).wait_host();
+  });
+  EXPECT_EQ(sent.rank, 1);
+  EXPECT_EQ(sent.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
+}
+
+// Far more than windows hold: the rank that left has to carry on.
+TEST(GlooEnds, what_an_ended_rank_issued_still_completes) {
+  run_gloo_ranks(3, [](Communicator& world) {
+    constexpr int64_t kCount = 8 << 20;
+    const at::Tensor sum = floats(kCount).fill_(world.rank() + 1), sent = floats(kCount).fill_(7);
+    Work reduced = world.all_reduce(sum, ReduceOp::Sum);
+    if (world.rank() == 2) {
+      message(world, P2p::Kind::Send, 0, sent);
+      return;
+    }
+    reduced.wait_host();
+    EXPECT_EQ(sum.const_data_ptr<float>()[kCount - 1], 6);
+    if (world.rank() == 1) return;
+    message(world, P2p::Kind::Recv, 2, sent.zero_()).wait_host();
+    EXPECT_EQ(sent.const_data_ptr<float>()[kCount - 1], 7);
+  });
+}
+
+TEST(GlooEnds, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
+  run_gloo_ranks(3, [](Communicator& world) {
+    const int next = (world.rank() + 1) % 3;
+    message(world, P2p::Kind::Send, next, floats(1 << 20), world.rank());
+    message(world, P2p::Kind::Recv, next, floats(1), 100);
+    message(world, P2p::Kind::Recv, world.rank(), floats(1), 101);
+    world.barrier().wait_host();  // behind the messages, which have come by then
+    if (world.rank() == 0) world.all_reduce(floats(1 << 20), ReduceOp::Sum);
+  });
+}
+
+TEST(GlooAbort, poisons_every_group_of_the_world_and_stays) {
+  std::atomic<int> told = 0;
+  std::barrier all(4);
+  const auto body = [&](Communicator& world) {
+    auto pair = world.split(world.rank() / 2, 0, "pair");
+    Work done_before = pair->barrier();
+    done_before.wait_host();
+    all.arrive_and_wait();  // not the world's barrier, which fails
+    if (world.rank() == 3) pair->abort("out of paper");
+    for (int i = 0; i < 3; ++i) {
+      try {
+        for (;;) (world.rank() == 2 ? world : *pair).barrier().wait_host();
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.failure().rank, 3);
+        EXPECT_EQ(error.failure().why, "out of paper");
+        ++told;
+      }
+    }
+    EXPECT_THROW(done_before.wait_host(), CommError);
+    EXPECT_TRUE(world.barrier().done());
+    EXPECT_THROW(world.split(0, 0, "late"), CommError);
+  };
+  const CommFailure failure = failure_of(4, body);
+  EXPECT_EQ(failure.why, "out of paper");
+  EXPECT_EQ(told, 12);
+}
+
+// After wait_host() has thrown, a rank may do what it likes with its tensors.
+TEST(GlooAbort, no_peer_touches_a_tensor_whose_wait_has_thrown) {
+  for (int seed = 0; seed < (full_run() ? 40 : 6); ++seed) {
+    std::barrier all(3);  // not the world's, which fails
+    const auto body = [&](Communicator& world) {
+      std::mt19937 draw(seed * 3 + world.rank());
+      const at::Tensor tensor = floats(1000000).fill_(1);
+      all.arrive_and_wait();
+      Work work = world.all_reduce(tensor, ReduceOp::Sum);
+      for (unsigned i = draw() % 20000; world.rank() == 2 && i > 0; --i) (void)work.done();
+      if (world.rank() == 2) world.abort("now");
+      try {
+        for (;;) {
+          work.wait_host();
+          world.barrier().wait_host();
+        }
+      } catch (const CommError&) {
+      }
+      tensor.fill_(7);
+      all.arrive_and_wait();
+      EXPECT_TRUE(holds<float>(tensor, [](int64_t) { return 7.0f; }));
+    };
+    EXPECT_EQ(failure_of(3, body, {.sums = seed % 2 ? GlooSumOrder::Engine : GlooSumOrder::Tree}).why, "now");
+  }
+}
+
+}  // namespace
+}  // namespace braid::comm_tests::gloo_failure_test

@@ -1,0 +1,150 @@
+// Who may join, and what those who may not are told.
+#include "braid/control/join_job.h"
+
+#include <fstream>
+
+#include "tests/control/nodes_of_a_job.h"
+
+namespace braid::join_job_test {
+namespace {
+
+std::string error_of(const JoinOptions& options) {
+  try {
+    join_job(options);
+  } catch (const ConfigError& error) {
+    return cat("config: ", error.what());
+  } catch (const RunError& error) {
+    return cat("run: ", error.what());
+  }
+  return "";
+}
+
+TEST(JoinJob, all_nodes_have_the_table) {
+  NodesOfAJob job(job_options(3));
+  for (int node = 0; node < 3; ++node) {
+    EXPECT_EQ(job[node].node(), node);
+    ASSERT_EQ(job[node].nodes().size(), 3u);
+    for (int other = 0; other < 3; ++other) {
+      EXPECT_EQ(job[node].nodes()[other].host, cat("h", other));
+      EXPECT_EQ(job[node].nodes()[other].num_ranks, 1 + other);
+      EXPECT_EQ(job[node].nodes()[other].note, cat("note ", other));
+    }
+  }
+}
+
+TEST(JoinJob, without_a_token_on_loopback) {
+  auto all = job_options(2);
+  for (auto& options : all) options.token.reset();
+  NodesOfAJob job(all);
+  job[1].say("here");
+  job.advance_until([&] { return job.num_heard(0) == 1; });
+}
+
+TEST(JoinJob, without_a_token_nowhere_else) {
+  auto options = job_options(2);
+  for (int node = 0; node < 2; ++node) {
+    options[node].token.reset();
+    options[node].join_seconds = 0.2;
+    options[node].root.host = "192.0.2.1";
+    EXPECT_TRUE(holds(error_of(options[node]), {"config: --root = 192.0.2.1:", "--token-file"}));
+  }
+}
+
+TEST(JoinJob, node_zero_listens_on_one_interface_of_its_own) {
+  auto options = job_options(2)[0];
+  options.join_seconds = 0.2;
+  for (const char* host : {"0.0.0.0", "::", "::ffff:0.0.0.0"}) {
+    options.root.host = host;
+    EXPECT_TRUE(holds(error_of(options), {"stands for all interfaces"})) << host;
+  }
+  options.root.host = "192.0.2.1";
+  EXPECT_TRUE(holds(error_of(options), {"config: ", "no address of this host"}));
+}
+
+TEST(JoinJob, the_port_is_another_jobs) {
+  auto options = job_options(2);
+  options[0].join_seconds = 0.5;
+  NodesOfAJob job(options);
+  EXPECT_TRUE(holds(error_of(options[0]), {"config: ", "another program listens there"}));
+}
+
+// All listeners of this machine with the port, as the system prints them.
+TEST(JoinJob, nobody_listens_elsewhere) {
+  const auto options = job_options(2);
+  NodesOfAJob job(options);
+  std::ostringstream port;
+  port << ':' << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << options[0].root.port;
+  std::vector<std::string> places;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    for (std::string line, number, local, remote, state; std::getline(file, line);) {
+      std::istringstream(line) >> number >> local >> remote >> state;
+      if (local.ends_with(port.str()) && state == "0A") places.push_back(local.substr(0, local.find(':')));
+    }
+  }
+  EXPECT_EQ(places, std::vector<std::string>{"0100007F"});
+}
+
+TEST(JoinJob, another_token_or_job_is_refused_on_both_sides) {
+  auto all = job_options(3);
+  for (auto& options : all) options.join_seconds = 0.5;
+  all[1].token = token_of_text("test", std::string(64, 'b'));
+  all[2].job = "other";
+  const auto errors = join_each(all).errors;
+  EXPECT_TRUE(holds(
+      errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token or the job is another", "127.0.0.1"}));
+  for (int node : {1, 2}) {
+    EXPECT_TRUE(
+        holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token or the job is another"}));
+    EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
+  }
+}
+
+TEST(JoinJob, another_attempt_does_not_meet) {
+  auto all = job_options(2);
+  for (auto& options : all) options.join_seconds = 0.5;
+  all[1].attempt = 1;
+  const auto errors = join_each(all).errors;
+  EXPECT_TRUE(holds(errors[0], {"node 1 did not come within 0.5 s", "attempt"}));
+  EXPECT_TRUE(holds(errors[1], {"node 1 did not reach node 0", "attempt"}));
+}
+
+TEST(JoinJob, nobody_listens) {
+  auto options = job_options(2)[1];
+  options.join_seconds = 0.2;
+  EXPECT_TRUE(holds(error_of(options), {"run: node 1 did not reach node 0 at 127.0.0.1:", "within 0.2 s", "refused"}));
+}
+
+TEST(JoinJob, all_hear_all_that_is_wrong) {
+  auto all = job_options(5);
+  for (auto& options : all) options.join_seconds = 1;
+  all[1].digest = "another";
+  all[2].engines = "gloo 3";
+  all[3].node = 1;
+  all[4].num_nodes = 7;
+  const auto errors = join_each(all).errors;
+  for (const auto& error : errors) EXPECT_EQ(error, errors[0]);
+  for (const char* part :
+       {"node 1 on h1: another configuration", "node 2 on h2: has gloo 3, node 0 ", "node 1 is there twice: h1 and h3",
+        "node 4 on h4: is one of 7 nodes, node 0 one of 5", "node 3 did not come within 1"}) {
+    EXPECT_TRUE(holds(errors[0], {part}));
+  }
+}
+
+TEST(JoinJob, who_comes_late_is_told) {
+  auto all = job_options(2);
+  NodesOfAJob job(all);
+  std::string error;
+  std::atomic<bool> told = false;
+  std::jthread late([&] {
+    error = error_of(all[1]);
+    told = true;
+  });
+  job.advance_until([&] { return told.load(); });
+  late.join();
+  EXPECT_EQ(error, "config: node 1 on h1: came when the job had begun");
+  EXPECT_EQ(job.num_heard(0), 0u);
+}
+
+}  // namespace
+}  // namespace braid::join_job_test

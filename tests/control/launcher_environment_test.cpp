@@ -1,0 +1,145 @@
+// What each launcher sets, as it was found in processes that it started, and what cannot be.
+#include "braid/control/launcher_environment.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::launcher_environment_test {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::string number(std::optional<int> value) { return value ? cat(*value) : "-"; }
+
+// "torchrun rank 1/4 local 1/2 root h0:29501 attempt 2"
+std::string text(const LauncherEnvironment& found) {
+  if (found.starter == Starter::Hand) return "by hand";
+  return cat(found.name, found.unit == StartedUnit::Rank ? " rank " : " node ", number(found.index), "/",
+             number(found.size), " local ", number(found.local_index), "/", number(found.local_size), " root ",
+             found.root ? text(*found.root) : "-", " attempt ", found.attempt);
+}
+
+const Variables kTorchrun{
+    {"TORCHELASTIC_RUN_ID", "none"},    {"RANK", "1"},       {"WORLD_SIZE", "4"},   {"LOCAL_RANK", "1"},
+    {"LOCAL_WORLD_SIZE", "2"},          {"GROUP_RANK", "0"}, {"MASTER_ADDR", "h0"}, {"MASTER_PORT", "29500"},
+    {"TORCHELASTIC_RESTART_COUNT", "2"}};
+const Variables kOpenMpi{{"OMPI_COMM_WORLD_RANK", "3"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kHydra{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}};
+const Variables kSrun{{"SLURM_PROCID", "4"},
+                      {"SLURM_NTASKS", "7"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_NODEID", "2"},
+                      {"SLURM_STEP_NODELIST", "n[03-05,9],k1"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}};
+const Variables kTrainer{{"PET_NNODES", "2"},
+                         {"PET_NODE_RANK", "1"},
+                         {"PET_NPROC_PER_NODE", "8"},
+                         {"PET_MASTER_ADDR", "train-node-0-0.train"},
+                         {"PET_MASTER_PORT", "29400"}};
+const Variables kKubernetes{{"JOB_COMPLETION_INDEX", "1"}};
+
+Variables both(Variables a, const Variables& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+Variables with(Variables variables, const std::string& name, const std::string& value) {
+  variables[name] = value;
+  return variables;
+}
+Variables without(Variables variables, const std::string& name) {
+  variables.erase(name);
+  return variables;
+}
+
+TEST(LauncherEnvironment, each_launcher) {
+  struct Case {
+    Variables variables;
+    std::string host, expected;
+  };
+  const std::vector<Case> cases{
+      {{}, "h", "by hand"},
+      {{{"HOME", "/root"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, "h", "by hand"},  // in sbatch's script
+      {kTorchrun, "h", "torchrun rank 1/4 local 1/2 root h0:29501 attempt 2"},
+      {kOpenMpi, "h", "Open MPI rank 3/4 local 1/2 root - attempt 0"},
+      {kHydra, "h", "hydra rank 0/2 local 0/1 root - attempt 0"},
+      {kSrun, "h", "srun rank 4/7 local 0/2 root n03:0 attempt 0"},
+      {with(kSrun, "SLURM_RESTART_COUNT", "3"), "h", "srun rank 4/7 local 0/2 root n03:0 attempt 3"},
+      {with(with(kSrun, "SLURM_NODEID", "3"), "SLURM_STEP_NODELIST", "r[1-2]n[04,7-9]x,y"), "h",
+       "srun rank 4/7 local 0/1 root r1n04x:0 attempt 0"},
+      {with(kSrun, "SLURM_STEP_NODELIST", "solo"), "h", "srun rank 4/7 local 0/2 root solo:0 attempt 0"},
+      {with(with(kSrun, "PMI_RANK", "4"), "PMI_SIZE", "7"), "h", "srun rank 4/7 local 0/2 root n03:0 attempt 0"},
+      {kTrainer, "h", "Kubeflow Trainer node 1/2 local -/8 root train-node-0-0.train:29400 attempt 0"},
+      {without(kTrainer, "PET_NPROC_PER_NODE"), "h",
+       "Kubeflow Trainer node 1/2 local -/- root train-node-0-0.train:29400 attempt 0"},
+      {kKubernetes, "job-1.service.default.svc",
+       "Kubernetes node 1/- local -/- root job-0.service.default.svc:0 attempt 0"},
+      {kKubernetes, "job-1", "Kubernetes node 1/- local -/- root - attempt 0"},
+      {kKubernetes, "job-2.service", "Kubernetes node 1/- local -/- root - attempt 0"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(text(read_launcher_environment(one.variables, one.host)), one.expected);
+  }
+}
+
+TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
+  const std::vector<std::pair<Variables, Starter>> cases{
+      {both(kTorchrun, kSrun), Starter::Torchrun},    {both(kOpenMpi, kSrun), Starter::OpenMpi},
+      {both(kHydra, kKubernetes), Starter::Hydra},    {both(kTrainer, kKubernetes), Starter::KubeflowTrainer},
+      {both(kTorchrun, kTrainer), Starter::Torchrun}, {both(kSrun, kKubernetes), Starter::Srun}};
+  for (const auto& [variables, starter] : cases) {
+    EXPECT_EQ(read_launcher_environment(variables, "h").starter, starter);
+  }
+}
+
+TEST(LauncherEnvironment, contradictions_are_named) {
+  const std::vector<std::pair<Variables, std::string>> cases{
+      {both(kTorchrun, kOpenMpi),
+       "OMPI_COMM_WORLD_RANK = 3: says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset "
+       "the "
+       "variables of one"},
+      {without(kTorchrun, "WORLD_SIZE"),
+       "WORLD_SIZE: is not set, though TORCHELASTIC_RUN_ID says that torchrun started this"},
+      {with(kTorchrun, "RANK", "4"), "RANK = 4: must be less than WORLD_SIZE (4)"},
+      {with(kTorchrun, "RANK", "-1"), "RANK = -1: must be a number, 0 or more"},
+      {with(with(kTorchrun, "RANK", "x"), "LOCAL_RANK", "2"),
+       "RANK = x: must be a number, 0 or more\nLOCAL_RANK = 2: must be less than LOCAL_WORLD_SIZE (2)"},
+      {with(kTorchrun, "MASTER_PORT", "65535"), "MASTER_PORT = 65535: leaves no port for node 0"},
+      {without(kSrun, "SLURM_PROCID"),
+       "SLURM_PROCID: is not set, though SLURM_STEP_NODELIST says that srun started this"},
+      {with(kSrun, "SLURM_NODEID", "4"), "SLURM_STEP_TASKS_PER_NODE = 2(x3),1: has no entry of node 4"},
+      {with(kSrun, "SLURM_LOCALID", "2"), "SLURM_LOCALID = 2: must be less than SLURM_STEP_TASKS_PER_NODE (2)"},
+      {with(kTrainer, "PET_NODE_RANK", "2"), "PET_NODE_RANK = 2: must be less than PET_NNODES (2)"},
+      {{{"JOB_COMPLETION_INDEX", ""}}, "JOB_COMPLETION_INDEX: must be a number, 0 or more"},
+  };
+  for (const auto& [variables, expected] : cases) {
+    try {
+      read_launcher_environment(variables, "h");
+      ADD_FAILURE() << "not refused: " << expected;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.what(), expected);
+    }
+  }
+}
+
+// Whatever they hold, reading them ends with an answer or a ConfigError.
+TEST(LauncherEnvironment, lists_of_slurm_in_any_state) {
+  const std::string list = "r[1-2]n[04,7-9]x,2(x3),1(x)(x,[,],";
+  for (size_t begin = 0; begin < list.size(); ++begin) {
+    for (size_t end = begin; end <= list.size(); ++end) {
+      const auto part = list.substr(begin, end - begin);
+      try {
+        read_launcher_environment(with(with(kSrun, "SLURM_STEP_NODELIST", part), "SLURM_STEP_TASKS_PER_NODE", part),
+                                  "h");
+      } catch (const ConfigError&) {
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::launcher_environment_test

@@ -1,0 +1,143 @@
+// Several nodes of one job in one process, on loopback: joined by threads, then driven together by one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/control/join_job.h"
+#include "braid/control/socket.h"
+
+namespace braid {
+
+inline SocketAddress loopback_at(int port) { return resolve({"127.0.0.1", port}).found.front(); }
+
+// Of 127.0.0.1, that nobody listens on.
+inline int free_port() {
+  const Socket listener = Socket::listening("test", loopback_at(0));
+  SocketAddress bound;
+  bound.length = sizeof bound.storage;
+  getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length);
+  return parse_job_address("test", text(bound)).port;
+}
+
+inline const std::string kTestToken(64, 'a');
+
+// Who is lost is found by other means than silence, unless a test shortens it.
+inline std::vector<JoinOptions> job_options(int num_nodes) {
+  std::vector<JoinOptions> all(static_cast<size_t>(num_nodes));
+  const int port = free_port();
+  for (int node = 0; node < num_nodes; ++node) {
+    JoinOptions& options = all[node];
+    options.node = node;
+    options.num_nodes = num_nodes;
+    options.root = {"127.0.0.1", port};
+    options.token = token_of_text("test", kTestToken);
+    options.self = {cat("h", node), 1 + node, cat("note ", node)};
+    options.heartbeat_seconds = 60;
+  }
+  return all;
+}
+
+// What each node got: its control, or the error's text.
+struct JoinedNodes {
+  std::vector<std::unique_ptr<JobControl>> controls;
+  std::vector<std::string> errors;
+};
+
+inline JoinedNodes join_each(const std::vector<JoinOptions>& all) {
+  JoinedNodes joined{std::vector<std::unique_ptr<JobControl>>(all.size()), std::vector<std::string>(all.size())};
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < all.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        joined.controls[i] = join_job(all[i]);
+      } catch (const std::exception& error) {
+        joined.errors[i] = error.what();
+      }
+    });
+  }
+  return threads.clear(), std::move(joined);
+}
+
+// Whether `text` holds each of `parts`.
+inline testing::AssertionResult holds(const std::string& text, const std::vector<std::string>& parts) {
+  for (const auto& part : parts) {
+    if (text.find(part) == std::string::npos)
+      return testing::AssertionFailure() << "no \"" << part << "\" in: " << text;
+  }
+  return testing::AssertionSuccess();
+}
+
+class NodesOfAJob {
+ public:
+  explicit NodesOfAJob(const std::vector<JoinOptions>& all) : heard(all.size()), held_(all.size()) {
+    JoinedNodes joined = join_each(all);
+    for (const auto& error : joined.errors) {
+      if (!error.empty()) throw std::runtime_error(error);
+    }
+    controls_ = std::move(joined.controls);
+  }
+
+  JobControl& operator[](int node) { return *controls_[node]; }
+  // It is driven no more, as a process that is stopped; and again.
+  void hold(int node) { held_[node] = true; }
+  void release(int node) { held_[node] = false; }
+  void destroy(int node) { controls_[node].reset(); }
+  std::unique_ptr<JobControl> take(int node) { return std::move(controls_[node]); }
+
+  void advance() {
+    std::vector<pollfd> watched;
+    int milliseconds = 20;
+    for (size_t node = 0; node < controls_.size(); ++node) {
+      if (!controls_[node] || held_[node]) continue;
+      milliseconds = std::min(milliseconds, controls_[node]->watch(watched));
+    }
+    poll(watched.data(), watched.size(), milliseconds);
+    for (size_t node = 0; node < controls_.size(); ++node) {
+      if (!controls_[node] || held_[node]) continue;
+      for (JobEvent& event : controls_[node]->advance()) heard[node].push_back(std::move(event));
+    }
+  }
+  // Until something is so, for which there is a minute.
+  void advance_until(const std::function<bool()>& so) {
+    const double until = now_seconds() + 60;
+    while (!so() && now_seconds() < until) advance();
+    EXPECT_TRUE(so()) << "did not happen";
+  }
+  void advance_for(double seconds) {
+    const double until = now_seconds() + seconds;
+    while (now_seconds() < until) advance();
+  }
+
+  // "said 1 word", "lost 2 was silent ...", in the order in which the node heard it.
+  std::vector<std::string> words(int node, JobEvent::Kind kind) const {
+    std::vector<std::string> words;
+    for (const JobEvent& event : heard[node]) {
+      if (event.kind == kind) words.push_back(cat(event.node, " ", event.bytes));
+    }
+    return words;
+  }
+  // Of the only one that it heard of.
+  std::string loss(int node) const {
+    const auto losses = words(node, JobEvent::Kind::Lost);
+    return losses.size() == 1 ? losses[0] : cat(losses.size(), " losses");
+  }
+  size_t num_heard(int node) const { return heard[node].size(); }
+
+  std::vector<std::vector<JobEvent>> heard;
+
+ private:
+  std::vector<std::unique_ptr<JobControl>> controls_;
+  std::vector<bool> held_;
+};
+
+}  // namespace braid

@@ -1,0 +1,174 @@
+// Strangers at the door of a job: silent, slow, talkative, many. They take at most 64 places and nobody's time.
+#include "braid/control/stranger_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <fstream>
+#include <random>
+
+#include "tests/control/nodes_of_a_job.h"
+#include "tests/support/sampled.h"
+
+namespace braid::stranger_gate_test {
+namespace {
+
+const JobKeys& keys() {
+  static const JobKeys keys(token_of_text("test", kTestToken), "braid", 0);
+  return keys;
+}
+
+Socket dial(int port) {
+  Socket socket = Socket::connecting(loopback_at(port));
+  pollfd wanted{socket.descriptor(), POLLOUT, 0};
+  poll(&wanted, 1, 10'000);
+  return socket;
+}
+
+// `count` bytes, or those that came before the connection was closed.
+std::string receive(Socket& socket, size_t count) {
+  std::string bytes;
+  const double until = now_seconds() + 10;
+  while (bytes.size() < count && now_seconds() < until) {
+    std::array<char, 256> part;
+    const Moved moved = socket.receive(std::span(part).first(std::min(part.size(), count - bytes.size())));
+    bytes.append(part.data(), moved.bytes);
+    if (!moved.closed.empty()) break;
+    if (moved.bytes == 0) poll(nullptr, 0, 1);
+  }
+  return bytes;
+}
+
+struct OpenGate {
+  int port = free_port();
+  StrangerGate gate{Socket::listening("test", loopback_at(port)), keys()};
+};
+
+TEST(StrangerGate, who_knows_the_answer_is_let_in) {
+  OpenGate open;
+  Socket node = dial(open.port);
+  EXPECT_TRUE(open.gate.advance().empty());
+  EXPECT_EQ(open.gate.num_pending(), 1u);
+  GateBytes nonce;
+  const std::string sent = receive(node, nonce.size());
+  ASSERT_EQ(sent.size(), nonce.size());
+  std::ranges::copy(sent, nonce.begin());
+  const GateBytes answer = keys().gate_answer(nonce);
+  node.send(std::span(answer).first(31));
+  EXPECT_TRUE(open.gate.advance().empty());
+  node.send(std::span(answer).subspan(31));
+  EXPECT_EQ(open.gate.advance().size(), 1u);
+  EXPECT_EQ(open.gate.num_pending(), 0u);
+  EXPECT_EQ(receive(node, 1), std::string(1, kGateOpen));
+}
+
+// Neither an answer to another nonce, nor one of another job, nor one that is a bit off.
+TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
+  OpenGate open;
+  const JobKeys others(token_of_text("test", kTestToken), "another", 0);
+  for (int kind = 0; kind < 3; ++kind) {
+    Socket stranger = dial(open.port);
+    open.gate.advance();
+    GateBytes nonce{};
+    const std::string sent = receive(stranger, nonce.size());
+    if (kind > 0) std::ranges::copy(sent, nonce.begin());
+    GateBytes answer = kind == 1 ? others.gate_answer(nonce) : keys().gate_answer(nonce);
+    if (kind == 2) answer[31] ^= 1;
+    stranger.send(answer);
+    EXPECT_TRUE(open.gate.advance().empty());
+    EXPECT_EQ(receive(stranger, 100), std::string(1, kGateShut));
+    EXPECT_EQ(open.gate.num_refused(), kind + 1);
+  }
+  EXPECT_TRUE(holds(open.gate.last_refused(), {"127.0.0.1:"}));
+}
+
+TEST(StrangerGate, the_silent_have_64_places_and_not_for_long) {
+  OpenGate open;
+  std::vector<Socket> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(dial(open.port));
+  open.gate.advance();
+  open.gate.advance();
+  EXPECT_EQ(open.gate.num_pending(), StrangerGate::kMostPending);
+  const double until = now_seconds() + StrangerGate::kAnswerSeconds - 1;  // those behind do not wait so long
+  char byte = 0;
+  while (silent[99].receive({&byte, 1}).bytes == 0 && now_seconds() < until) {
+    poll(nullptr, 0, 5);
+    open.gate.advance();
+    EXPECT_LE(open.gate.num_pending(), StrangerGate::kMostPending);
+  }
+  EXPECT_EQ(receive(silent[99], 31).size(), 31u);
+  EXPECT_EQ(receive(silent[0], 33).size(), 32u);  // and closed
+}
+
+// One of several ways to be a stranger.
+void bother(Socket& socket, int kind, std::mt19937& dice) {
+  std::string bytes;
+  if (kind == 1) bytes.assign(16, 'h');       // half an answer
+  if (kind == 2) bytes.assign(3, '\xff');     // one byte after the other, below
+  if (kind == 3) bytes.assign(4096, '\xff');  // lengths that no frame has
+  if (kind == 4) bytes = "GET / HTTP/1.1\r\nHost: braid\r\n\r\n";
+  if (kind == 5) {
+    for (int i = 0; i < 64; ++i) bytes += static_cast<char>(dice());
+  }
+  socket.send(bytes);
+}
+
+// They come as fast as they can, at most 150 at a time.
+void come(int port, int count, std::atomic<bool>& done) {
+  std::mt19937 dice(7);
+  std::deque<Socket> there;
+  for (int i = 0; i < count; ++i) {
+    there.push_back(dial(port));
+    bother(there.back(), i % 6, dice);
+    for (Socket& slow : there) slow.send({"x", 1});
+    if (there.size() > 150) there.pop_front();
+  }
+  done = true;
+}
+
+size_t resident_bytes() {
+  size_t whole = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> whole >> resident;
+  return resident * 4096;
+}
+
+TEST(StrangerGate, three_nodes_beat_while_strangers_come) {
+  auto all = job_options(3);
+  for (auto& options : all) options.heartbeat_seconds = 1;
+  NodesOfAJob job(all);
+  std::atomic<bool> done = false;
+  const size_t before = resident_bytes();
+  std::jthread strangers([&] { come(all[0].root.port, full_run() ? 10'000 : 300, done); });
+  int said = 0;
+  while (!done) {
+    job[said % 3].say(cat(said));
+    ++said;
+    job.advance();
+  }
+  strangers.join();
+  const auto heard_all = [&](int node) { return job.words(node, JobEvent::Kind::Said).size() == size_t(said); };
+  job.advance_until([&] { return heard_all(0) && heard_all(1) && heard_all(2); });
+  for (int node = 0; node < 3; ++node) EXPECT_TRUE(job.words(node, JobEvent::Kind::Lost).empty());
+  EXPECT_LT(resident_bytes(), before + (size_t{32} << 20));
+}
+
+// A node comes though all places are taken by the silent.
+TEST(StrangerGate, nodes_come_through_a_crowd) {
+  auto all = job_options(2);
+  std::atomic<bool> done = false;
+  std::jthread crowd([&] {
+    std::vector<Socket> silent;
+    while (!done) {
+      silent.push_back(dial(all[0].root.port));
+      if (silent.size() > 200) silent.erase(silent.begin());
+      poll(nullptr, 0, 1);
+    }
+  });
+  const JoinedNodes joined = join_each(all);
+  done = true;
+  EXPECT_EQ(joined.errors, std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace braid::stranger_gate_test

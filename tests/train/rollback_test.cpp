@@ -1,0 +1,150 @@
+// A run that goes back after a spike: to its newest checkpoint, on past the samples since, a bounded number of times.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/train/run.h"
+#include "braid/train/run_data.h"
+#include "braid/train/trainer.h"
+#include "tests/support/text_folder.h"
+
+namespace braid::rollback_test {
+namespace {
+
+struct Step {
+  double loss;
+  uint64_t samples;
+  bool operator==(const Step&) const = default;
+};
+
+// What counts, as an observer must keep it.
+class Listener final : public RunObserver {
+ public:
+  void on_start(const RunStart& start) override { spec = start.spec; }
+  void on_step(const StepReport& report) override {
+    EXPECT_EQ(report.step, static_cast<int64_t>(steps.size()) + 1);
+    steps.push_back({report.loss, report.sample_hash});
+  }
+  void on_evaluation(const Evaluation&) override {}
+  void on_checkpoint(int64_t step, const std::string&) override { saved.push_back(step); }
+  void on_rollback(int64_t step, const std::string& why) override {
+    EXPECT_EQ(step, saved.empty() ? 0 : saved.back()) << why;
+    batch += static_cast<int64_t>(steps.size()) + 1 - step;  // of the steps since, and the spike's own
+    EXPECT_NE(why.find(cat("and on from batch ", step + batch + 1, " of the data")), why.npos) << why;
+    steps.resize(static_cast<size_t>(step));
+    back_to.push_back(step);
+  }
+
+  RunSpec spec;
+  std::vector<Step> steps;
+  std::vector<int64_t> saved, back_to;
+  int64_t batch = 0;  // so many were passed over
+};
+
+class Rollback : public TextFolder {
+ protected:
+  // With a rate that hardly learns, so that losses are above their mean by more than the threshold now and then.
+  RunSpec spec(const std::string& out) const {
+    RunSpec spec;
+    spec.model = {.layers = 2, .heads = 2, .width = 16, .context = 16};
+    spec.data.paths = {path("text")};
+    spec.train = {.steps = 40, .batch = 4, .microbatch = 2, .eval_sequences = 4, .save_every = 4};
+    spec.optimizer.lr = 1e-4;
+    spec.train.on_spike = OnSpike::Rollback;
+    spec.train.spike_threshold = 0.8;
+    spec.train.out = path(out);
+    return spec;
+  }
+  static RunEnd run(const RunSpec& spec, Listener& listener) {
+    std::filesystem::create_directories(spec.train.out);
+    return run_training(spec, listener, {[] { return false; }});
+  }
+
+  // By hand: a trainer that goes on from `checkpoint` (empty: from the beginning) at `batch`.
+  static std::vector<Step> steps_after(const RunSpec& spec, const std::string& checkpoint, int64_t batch) {
+    const RunData data(spec.data, "");
+    const Corpus corpus = data.corpus(spec);
+    std::vector<Step> steps;
+    run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+      at::get_num_threads();
+      at::set_num_threads(1);
+      Trainer trainer(spec, corpus, world);
+      if (!checkpoint.empty()) trainer.load(checkpoint);
+      trainer.go_on_at(batch);
+      while (trainer.num_steps() < spec.train.steps) {
+        const StepReport report = trainer.step();
+        if (!report.spike.empty()) return;
+        if (world.rank() == 0) steps.push_back({report.loss, report.sample_hash});
+      }
+    });
+    return steps;
+  }
+};
+
+TEST_F(Rollback, GoesBackToTheNewestCheckpointAndOnBehindTheSamplesSince) {
+  for (const int pipe : {1, 2}) {
+    SCOPED_TRACE(pipe);
+    RunSpec given = spec(cat("run", pipe));
+    given.mesh.pipe = pipe;
+    given.train.threads = 1;
+    Listener listener;
+    run(given, listener);
+    EXPECT_EQ(listener.steps.size(), 40u);
+    ASSERT_FALSE(listener.back_to.empty()) << "no spike: another threshold is needed";
+    const int64_t from = listener.back_to.back();
+    ASSERT_GT(from, 0);
+    const auto steps = steps_after(listener.spec, cat(given.train.out, "/step-", from), from + listener.batch);
+    EXPECT_EQ(steps, std::vector<Step>(listener.steps.begin() + from, listener.steps.end()));
+    RunSpec straight = listener.spec;  // a run that sees all samples
+    straight.train.steps += static_cast<int>(listener.batch);
+    straight.train.spike_threshold = 0;
+    const auto all = steps_after(straight, "", 0);
+    for (size_t step = static_cast<size_t>(from); step < listener.steps.size(); ++step) {
+      EXPECT_EQ(listener.steps[step].samples, all[step + static_cast<size_t>(listener.batch)].samples) << step;
+    }
+  }
+}
+
+std::string error_of(const RunSpec& spec, Listener& listener) {
+  std::filesystem::create_directories(spec.train.out);
+  try {
+    run_training(spec, listener, {[] { return false; }});
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Without a rate to learn by, a loss is above its mean at every second step.
+TEST_F(Rollback, ThreeTimesToOneCheckpointAreEnough) {
+  for (const int save_every : {0, 16}) {
+    SCOPED_TRACE(save_every);
+    RunSpec given = spec(cat("run", save_every));
+    given.train.spike_threshold = 1e-9;
+    given.train.save_every = save_every;
+    Listener listener;
+    const std::string error = error_of(given, listener);
+    const std::string place = save_every == 0 ? "the beginning" : given.train.out + "/step-16";
+    EXPECT_NE(error.find(cat("; the run has gone back to ", place, " 3 times")), error.npos) << error;
+    EXPECT_EQ(listener.back_to, std::vector<int64_t>(3, save_every == 0 ? 0 : 16));
+  }
+}
+
+// Also one that is written while training goes on.
+TEST_F(Rollback, WaitsForACheckpointThatIsUnderWay) {
+  RunSpec waits = spec("waits"), behind = spec("behind");
+  behind.checkpoint.async = true;
+  Listener of_waits, of_behind;
+  run(waits, of_waits);
+  run(behind, of_behind);
+  EXPECT_EQ(of_behind.back_to, of_waits.back_to);
+  EXPECT_EQ(of_behind.steps, of_waits.steps);
+}
+
+}  // namespace
+}  // namespace braid::rollback_test
