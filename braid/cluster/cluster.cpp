@@ -1,0 +1,17 @@
+#include "braid/cluster/cluster.h"
+
+namespace braid {
+
+int Cluster::num_nodes() const {
+  int all = 0;
+  for (const DeviceGroup& group : devices) all += group.nodes;
+  return all;
+}
+
+int64_t Cluster::num_devices() const {
+  int64_t all = 0;
+  for (const DeviceGroup& group : devices) all += group.num_devices();
+  return all;
+}
+
+}  // namespace braid

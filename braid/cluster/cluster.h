@@ -1,0 +1,80 @@
+// The devices that a run may have: what they do in a second, what they hold, what links them, how often they fail.
+// Plain numbers; who measured them and how a file says them (cluster_file.h) is not known here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/spec/train_spec.h"
+
+namespace braid {
+
+// The share of a device's peak that a matrix product of `flops` operations reaches.
+struct ProductShare {
+  DType type = DType::Float32;
+  double flops = 0;
+  double share = 1;
+
+  bool operator==(const ProductShare&) const = default;
+};
+
+struct PeakRate {
+  DType type = DType::Float32;
+  double flops = 0;  // a second
+
+  bool operator==(const PeakRate&) const = default;
+};
+
+// Devices of one kind, the same number on each of its nodes.
+struct DeviceGroup {
+  std::string name;
+  int per_node = 1;
+  int nodes = 1;
+  double memory_bytes = 0;             // of each device
+  double memory_bytes_per_second = 0;  // to and from its memory
+  std::vector<PeakRate> peaks;
+  std::vector<ProductShare> shares;  // in order of type, then flops; none: all products reach the peak
+  bool shared_cores = false;         // threads or processes that share their node's cores
+
+  int64_t num_devices() const { return int64_t{per_node} * nodes; }
+  bool operator==(const DeviceGroup&) const = default;
+};
+
+// What one message costs: `latency_seconds` + bytes / `bytes_per_second`, one way, for each device by itself.
+struct Link {
+  double bytes_per_second = 0;
+  double latency_seconds = 0;
+
+  bool operator==(const Link&) const = default;
+};
+
+// Of a node; 0: there is none.
+struct Disk {
+  double read_bytes_per_second = 0;
+  double write_bytes_per_second = 0;
+
+  bool operator==(const Disk&) const = default;
+};
+
+struct Failures {
+  double mtbf_seconds_per_device = 0;  // 0: none fails
+  double restart_seconds = 0;
+
+  bool operator==(const Failures&) const = default;
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<DeviceGroup> devices;  // at least one; nodes of the first kind come first
+  Link node;                         // between devices of a node
+  Link network;                      // between nodes
+  Disk disk;
+  Failures failures;
+
+  int num_nodes() const;
+  int64_t num_devices() const;
+  bool operator==(const Cluster&) const = default;
+};
+
+}  // namespace braid

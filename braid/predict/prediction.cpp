@@ -1,0 +1,13 @@
+#include "braid/predict/prediction.h"
+
+#include <algorithm>
+
+namespace braid {
+
+double StepSeconds::total() const { return compute + tensor + context + pipeline + data + optimizer; }
+
+bool Prediction::fits() const {
+  return std::ranges::all_of(memory, [&](const RankMemory& rank) { return rank.total() <= memory_bytes; });
+}
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// What is foreseen of a run on a cluster. Times are estimates unless they are said to be bounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "braid/predict/rank_memory.h"
+
+namespace braid {
+
+// Where a step's seconds go, on the rank that the step waits for: what is not hidden behind computation. Their sum is
+// the step.
+struct StepSeconds {
+  double compute = 0;   // forward, backward, recomputation
+  double tensor = 0;    // exchanges of tensor and sequence ranks
+  double context = 0;   // exchanges of context and expert ranks
+  double pipeline = 0;  // bubbles and transfers
+  double data = 0;      // exchanges of gradients and sharded parameters
+  double optimizer = 0;
+
+  double total() const;
+  bool operator==(const StepSeconds&) const = default;
+};
+
+struct Prediction {
+  StepSeconds seconds;
+  double bound_step_seconds = 0;  // a lower bound: no layout on these devices takes less
+  double bubble = 0;              // idle share of the pipeline, as Summary::bubble_fraction
+  double tokens_per_second_per_device = 0;
+  double mfu = 0;                  // operations of the model alone over what the devices could do
+  std::vector<RankMemory> memory;  // of each pipeline rank; its other axes hold the same
+  int64_t memory_bytes = 0;        // of a device that has the least
+  double goodput = 1;              // share of the time that makes steps which count, failures considered
+
+  double step_seconds() const { return seconds.total(); }
+  bool fits() const;
+};
+
+}  // namespace braid

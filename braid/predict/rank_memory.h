@@ -1,0 +1,20 @@
+// What a rank is predicted to hold at its fullest, by category.
+#pragma once
+
+#include <cstdint>
+
+namespace braid {
+
+// Bytes, at the moment of the step at which their sum is largest.
+struct RankMemory {
+  int64_t parameters = 0;  // weights as the model computes with them
+  int64_t gradients = 0;
+  int64_t moments = 0;        // all that the optimizer keeps, float32 masters of narrow weights included
+  int64_t activations = 0;    // saved for backward, and what the largest block works with
+  int64_t communication = 0;  // buckets, tensors on their way between stages
+
+  int64_t total() const;
+  bool operator==(const RankMemory&) const = default;
+};
+
+}  // namespace braid
