@@ -6,7 +6,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/train/peak_probe.h"
 
 namespace braid {
 namespace {
@@ -36,6 +35,8 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.host.copy_bytes_per_second = measured_copy(*host);
   rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
+  rank.host.float32_products = measured_products(at::kFloat, at::kCPU, *host);
+  rank.host.bfloat16_products = measured_products(at::kBFloat16, at::kCPU, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
   return rank;

@@ -9,6 +9,7 @@
 #include "braid/launch/launcher.h"
 #include "braid/train/host_probe.h"
 #include "braid/train/link_probe.h"
+#include "braid/train/peak_probe.h"
 
 namespace braid {
 
@@ -16,11 +17,13 @@ namespace braid {
 struct HostSpeed {
   double copy_bytes_per_second = 0;  // measured_copy()
   double float32_flops = 0, bfloat16_flops = 0;
+  std::vector<ProductSpeed> float32_products, bfloat16_products;
   DiskSpeed disk;
 };
 template <class Pack>
 void members(Pack& pack, HostSpeed& speed) {
-  pack(speed.copy_bytes_per_second, speed.float32_flops, speed.bfloat16_flops, speed.disk);
+  pack(speed.copy_bytes_per_second, speed.float32_flops, speed.bfloat16_flops, speed.float32_products,
+       speed.bfloat16_products, speed.disk);
 }
 
 struct JobSpeed {

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "braid/comm/communicator.h"
 
 namespace braid {
@@ -25,6 +27,20 @@ struct PeakFlops {
 // takes the best of a few on each. Sizes grow until a product is long enough to time; all in all about a tenth of a
 // second. Draws no random numbers, and its matrices count to no rank's memory on the CPU. Collective.
 PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world);
+
+// What products of one size reach.
+struct ProductSpeed {
+  double flops = 0;  // of one product
+  double flops_per_second = 0;
+};
+template <class Pack>
+void members(Pack& pack, ProductSpeed& speed) {
+  pack(speed.flops, speed.flops_per_second);
+}
+
+// The same for square products from small to large, each size for some hundredths of a second: the mean of products
+// and ranks, since a step has no best of several. Collective.
+std::vector<ProductSpeed> measured_products(at::ScalarType dtype, at::Device device, Communicator& world);
 
 // Steps with fewer floating-point operations per rank are over before a measurement would be.
 inline constexpr double kFewestFlopsWorthMeasuring = 1e9;

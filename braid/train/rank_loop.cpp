@@ -77,10 +77,11 @@ RunEnd RankLoop::ended(bool interrupted) {
   RunEnd end;
   end.interrupted = interrupted;
   // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
-  if (checkpoints_.saved_step() != trainer_.num_steps()) save();
+  if (!checkpoints_.is_saved(trainer_.num_steps())) save();
   checkpoints_.finish();  // first: whatever fails later, the weights are there
-  end.checkpoint = checkpoint_folder(train_.out, checkpoints_.saved_step());
-  if (!interrupted) end.evaluation = evaluate();
+  end.checkpoint = checkpoint_folder(train_.out, trainer_.num_steps());
+  if (!interrupted && evaluation_.step != trainer_.num_steps()) evaluate();
+  if (!interrupted) end.evaluation = evaluation_;
   end.num_steps = trainer_.num_steps();
   end.timeline = trainer_.timeline();
   return end;
@@ -189,18 +190,16 @@ bool RankLoop::evaluation_is_known() {
 }
 
 // Only rank 0's has nats per byte.
-Evaluation RankLoop::evaluate() {
+void RankLoop::evaluate() {
   doing(cat("evaluation after step ", trainer_.num_steps()));
   compare_replicas();
-  Evaluation evaluation{trainer_.num_steps(), trainer_.evaluate()};
-  evaluated_step_ = evaluation.step;
-  if (std::isnan(evaluation.loss)) return evaluation;
-  checkpoints_.heard(evaluation.step, evaluation.loss);
+  evaluation_ = {trainer_.num_steps(), trainer_.evaluate()};
+  if (std::isnan(evaluation_.loss)) return;
+  checkpoints_.heard(evaluation_.step, evaluation_.loss);
   tell([&] {
-    evaluation.loss_per_byte = evaluation.loss / shared_.evaluated.bytes_per_token();
-    shared_.observer.on_evaluation(evaluation);
+    evaluation_.loss_per_byte = evaluation_.loss / shared_.evaluated.bytes_per_token();
+    shared_.observer.on_evaluation(evaluation_);
   });
-  return evaluation;
 }
 
 // They have made equally many steps, whenever that was.
@@ -217,7 +216,7 @@ void RankLoop::compare_replicas() {
 void RankLoop::save() {
   const int64_t step = trainer_.num_steps();
   if (RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
-  trainer_.owes_evaluation = evaluated_step_ != step && is_evaluated(step);
+  trainer_.owes_evaluation = evaluation_.step != step && is_evaluated(step);
   checkpoints_.save();
   wishes_to_save_ = false;
 }

@@ -66,7 +66,7 @@ class RankLoop {
   bool worth_measuring_peak() const;
   bool is_evaluated(int64_t step) const;
   bool evaluation_is_known();
-  Evaluation evaluate();
+  void evaluate();
   void compare_replicas();
   void check_replicas();
   void save();
@@ -77,7 +77,7 @@ class RankLoop {
   Trainer& trainer_;
   Communicator& world_;
   RunCheckpoints checkpoints_;
-  int64_t evaluated_step_ = -1;  // of the last evaluation
+  Evaluation evaluation_{-1};    // the last; none yet
   bool wishes_to_save_ = false;  // and has said so
   bool told_of_graphs_ = false;
   bool owes_check_ = false;  // of replicas, which were apart when it was due

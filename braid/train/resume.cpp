@@ -238,10 +238,9 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
   add_problem_of_tokenizer(run, info, found, directory);
   add_problem_of_data(run, info, found, directory);
   add_problems_of_replicas(spec, info, found, directory);
-  if (spec.train.steps <= info.step) {
+  if (spec.train.steps < info.step) {
     found.push_back({"train.steps", cat(spec.train.steps),
-                     cat("must be more than the ", info.step, " steps that ", directory, " has done"),
-                     cat(info.step + 1)});
+                     cat("must be at least the ", info.step, " steps that ", directory, " has done"), cat(info.step)});
   }
   return found;
 }

@@ -4,6 +4,8 @@
 #include <ATen/ops/full.h>
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "braid/base/clock.h"
@@ -24,6 +26,12 @@ RunCheckpoints::RunCheckpoints(const RunStart& start, Trainer& trainer, Communic
 
 void RunCheckpoints::begin() {
   if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.heard_evaluations();
+}
+
+bool RunCheckpoints::is_saved(int64_t step) const {
+  std::error_code unknown;
+  return saved_step_ == step ||
+         std::filesystem::equivalent(spec_.train.resume, checkpoint_folder(spec_.train.out, step), unknown);
 }
 
 void RunCheckpoints::make_room() {

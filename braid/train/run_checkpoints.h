@@ -40,6 +40,8 @@ class RunCheckpoints {
   // Validation losses, by which the best checkpoints stay.
   void heard(int64_t step, double loss) { losses_[step] = loss; }
 
+  // Whether the run's folder has, or is about to have, what the trainer was after `step`: begun here, or gone on from.
+  bool is_saved(int64_t step) const;
   // Of the last that was begun; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   double saved_at() const { return saved_at_; }  // in now_seconds(); when this was made, where there is none

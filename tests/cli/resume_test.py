@@ -152,6 +152,21 @@ class Data(Resume):
                       self.refused(resume, "data.paths=[elsewhere/tokens, elsewhere/tokens]"))
 
 
+class AllSteps(Resume):
+    def test_a_run_that_has_made_them_ends_again_without_another(self):
+        files = {path: path.read_bytes() for path in (self.path / "run").glob("step-*/*")}
+        before = self.metrics("run")
+        self.assertIn("resumed at step 6", self.train("train.resume=latest"))
+        self.assertEqual(files, {path: path.read_bytes() for path in (self.path / "run").glob("step-*/*")})
+        made = self.metrics("run")[len(before):]
+        self.assertEqual([line["kind"] for line in made], ["run", "evaluation"])
+        self.assertEqual(made[-1], before[-1])
+
+    def test_elsewhere_it_leaves_what_it_has(self):
+        self.train("train.resume=run/step-6", "train.out=copy")
+        self.assertEqual(*((self.path / out / "step-6/model.safetensors").read_bytes() for out in ("run", "copy")))
+
+
 class LearningRate(Resume):
     def test_a_longer_run_keeps_the_curve_and_stays_at_its_lowest(self):
         rates = self.steps("learning_rate")

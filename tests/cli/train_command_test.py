@@ -105,12 +105,12 @@ class Train(TinyRun):
     def test_another_model_or_order_is_refused_with_every_difference(self):
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
         done = self.braid("train", "run.toml", "train.resume=run/step-6", "model.heads=4", "train.seed=2",
-                          "train.batch=8", "train.out=next")
+                          "train.batch=8", "train.steps=5", "train.out=next")
         self.assertEqual(done.returncode, 2)
         for line in ["model.heads = 4: must be as in run/step-6; nearest valid is 2",
                      "train.seed = 2: must be as in run/step-6; nearest valid is 1",
                      "train.batch = 8: must be as in run/step-6; nearest valid is 4",
-                     "train.steps = 6: must be more than the 6 steps that run/step-6 has done; nearest valid is 7"]:
+                     "train.steps = 5: must be at least the 6 steps that run/step-6 has done; nearest valid is 6"]:
             self.assertIn(line, done.stderr)
 
     def test_servers_with_another_optimizer_are_refused(self):

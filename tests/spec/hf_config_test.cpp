@@ -166,6 +166,8 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
       complaint(replaced(kGpt2, "\"n_ctx\"", "\"scale_attn_by_inverse_layer_idx\": true, \"n_ctx\"")),
       "c: scale_attn_by_inverse_layer_idx = true: must be false, since braid computes nothing else; nearest valid "
       "is false");
+  EXPECT_EQ(complaint(replaced(kGpt2, "\"n_ctx\"", "\"quantization_config\": {\"bits\": 4}, \"n_ctx\"")),
+            "c: quantization_config = {\"bits\":4}: must not be there: braid reads weights of no such kind");
 }
 
 TEST(HfConfig, WhatIsNoConfigIsSaidSo) {

@@ -1,0 +1,24 @@
+// A product of two square matrices that is timed. On CPUs its memory is its own, past the accounting allocator: a
+// measurement must not show up in the peaks of the run.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace braid {
+
+class SquareProduct {
+ public:
+  SquareProduct(int64_t size, at::ScalarType dtype, at::Device device);
+
+  // Of one product. The first one also sets up kernels and touches pages.
+  double seconds();
+  // Floating-point operations, a multiply-add being two.
+  double flops() const;
+
+ private:
+  at::Tensor a_, b_, out_;
+};
+
+}  // namespace braid
