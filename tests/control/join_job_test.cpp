@@ -3,6 +3,9 @@
 
 #include <fstream>
 
+#include "braid/control/join_steps.h"
+#include "braid/control/stranger_gate.h"
+#include "braid/control/tls_line.h"
 #include "tests/control/nodes_of_a_job.h"
 
 namespace braid::join_job_test {
@@ -129,6 +132,41 @@ TEST(JoinJob, all_hear_all_that_is_wrong) {
         "node 4 on h4: is one of 7 nodes, node 0 one of 5", "node 3 did not come within 1"}) {
     EXPECT_TRUE(holds(errors[0], {part}));
   }
+}
+
+// Up to its hello.
+std::unique_ptr<TlsLine> said_hello(const JoinOptions& options, const TlsContext& context, const JobKeys& keys) {
+  Socket socket = dial(options.root.port);
+  while (!socket.fault().empty()) {
+    poll(nullptr, 0, 10);
+    socket = dial(options.root.port);
+  }
+  GateBytes nonce{};
+  std::ranges::copy(receive(socket, nonce.size()), nonce.begin());
+  socket.send(keys.gate_answer(nonce));
+  EXPECT_EQ(receive(socket, 1), std::string(1, kGateOpen));
+  auto line = std::make_unique<TlsLine>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
+  line->send(framed_message(hello_of(options)));
+  return line;
+}
+
+// Who hears nothing for five seconds takes it for dead.
+TEST(JoinJob, node_zero_beats_while_it_waits_for_others) {
+  auto all = job_options(3);
+  for (auto& options : all) options.heartbeat_seconds = 0.6;
+  std::jthread root([&] { join_job(all[0]); });
+  const JobKeys keys(*all[1].token, all[1].job, 0);
+  const TlsContext context(keys);
+  const auto line = said_hello(all[1], context, keys);
+  int beats = 0;
+  for (const double until = now_seconds() + 20; beats < 3 && now_seconds() < until; poll(nullptr, 0, 5)) {
+    line->advance();
+    while (const auto bytes = line->next_message()) {
+      beats += std::holds_alternative<JobBeat>(parse_job_message(*bytes).value_or(JobTable{}));
+    }
+  }
+  EXPECT_EQ(beats, 3);
+  std::jthread last([&] { join_job(all[2]); });
 }
 
 TEST(JoinJob, who_comes_late_is_told) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,27 @@ inline int free_port() {
   bound.length = sizeof bound.storage;
   getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length);
   return parse_job_address("test", text(bound)).port;
+}
+
+inline Socket dial(int port) {
+  Socket socket = Socket::connecting(loopback_at(port));
+  pollfd wanted{socket.descriptor(), POLLOUT, 0};
+  poll(&wanted, 1, 10'000);
+  return socket;
+}
+
+// `count` bytes, or those that came before the connection was closed.
+inline std::string receive(Socket& socket, size_t count) {
+  std::string bytes;
+  const double until = now_seconds() + 10;
+  while (bytes.size() < count && now_seconds() < until) {
+    std::array<char, 256> part;
+    const Moved moved = socket.receive(std::span(part).first(std::min(part.size(), count - bytes.size())));
+    bytes.append(part.data(), moved.bytes);
+    if (!moved.closed.empty()) break;
+    if (moved.bytes == 0) poll(nullptr, 0, 1);
+  }
+  return bytes;
 }
 
 inline const std::string kTestToken(64, 'a');
