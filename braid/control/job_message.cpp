@@ -107,7 +107,7 @@ void hello_members(Wire& wire, Hello& hello) {
   if constexpr (Wire::kReads) {
     if (hello.protocol != kJobProtocol) return wire.skip_rest();
   }
-  wire(hello.node, hello.num_nodes, hello.boot_id, hello.engines, hello.digest, hello.self);
+  wire(hello.node, hello.num_nodes, hello.boot_id, hello.engines, hello.settings, hello.self);
 }
 
 template <class Wire, class Message>

@@ -46,7 +46,8 @@ void wait_or_give_up(const JoinOptions& options, double deadline, const std::str
 }
 
 JobHello hello_of(const JoinOptions& options) {
-  return {kJobProtocol, options.node, options.num_nodes, own_boot_id(), options.engines, options.digest, options.self};
+  return {kJobProtocol,    options.node,     options.num_nodes, own_boot_id(),
+          options.engines, options.settings, options.self};
 }
 
 std::unique_ptr<JobControl> join_job(const JoinOptions& options) {

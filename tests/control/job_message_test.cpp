@@ -14,7 +14,7 @@ namespace {
 
 std::vector<JobMessage> one_of_each() {
   const JobNode node{"h1", 3, std::string("n\0te", 4)};
-  return {JobHello{kJobProtocol, 1, 4, "boot", "gloo 2", "digest", node},
+  return {JobHello{kJobProtocol, 1, 4, "boot", "gloo 2", {"a = 1", "b = 2"}, node},
           JobTable{{node, {"h2", 1, ""}}},
           JobRefusal{{"one", "two"}},
           JobWord{"word"},

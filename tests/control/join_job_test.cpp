@@ -121,15 +121,16 @@ TEST(JoinJob, nobody_listens) {
 TEST(JoinJob, all_hear_all_that_is_wrong) {
   auto all = job_options(5);
   for (auto& options : all) options.join_seconds = 1;
-  all[1].digest = "another";
+  for (auto& options : all) options.settings = {"a = 1", "b = 2", "c = 3"};
+  all[1].settings = {"a = 1", "b = 4", "d = 5"};
   all[2].engines = "gloo 3";
   all[3].node = 1;
   all[4].num_nodes = 7;
   const auto errors = join_each(all).errors;
   for (const auto& error : errors) EXPECT_EQ(error, errors[0]);
-  for (const char* part :
-       {"node 1 on h1: another configuration", "node 2 on h2: has gloo 3, node 0 ", "node 1 is there twice: h1 and h3",
-        "node 4 on h4: is one of 7 nodes, node 0 one of 5", "node 3 did not come within 1"}) {
+  for (const char* part : {"node 1 on h1: has b = 4, d = 5; node 0 b = 2, c = 3", "node 2 on h2: has gloo 3, node 0 ",
+                           "node 1 is there twice: h1 and h3", "node 4 on h4: is one of 7 nodes, node 0 one of 5",
+                           "node 3 did not come within 1"}) {
     EXPECT_TRUE(holds(errors[0], {part}));
   }
 }

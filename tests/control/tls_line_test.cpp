@@ -103,7 +103,7 @@ class ForgedNode {
     socket.receive({&verdict, 1});
     EXPECT_EQ(verdict, kGateOpen);
     line_ = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Client, kMost);
-    line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", "", options.self}));
+    line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", {}, options.self}));
   }
 
   TlsLine& line() { return *line_; }
