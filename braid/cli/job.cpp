@@ -153,7 +153,7 @@ Job::Job(const JobPlace& place, const JobOptions& options, const JobWork& work)
         join.root = parse_job_address("--root", place.root);
         join.token = token_of(options);
         join.attempt = place.attempt;
-        join.self = {host_name(), work.ranks_here, ""};
+        join.self = {host_name(), work.ranks_here};
         join.engines = work.engines;
         join.settings = work.settings;
         join.join_seconds = kJoinSeconds;

@@ -39,7 +39,7 @@ class MessageWriter {
     add(uint8_t{value.has_value()});
     if (value) add(*value);
   }
-  void add(const JobNode& node) { (*this)(node.host, node.num_ranks, node.note); }
+  void add(const JobNode& node) { (*this)(node.host, node.num_ranks); }
 
   std::string bytes_;
 };
@@ -94,7 +94,7 @@ class MessageReader {
     whole_ = whole_ && there <= 1;
     if (there == 1) add(value.emplace());
   }
-  void add(JobNode& node) { (*this)(node.host, node.num_ranks, node.note); }
+  void add(JobNode& node) { (*this)(node.host, node.num_ranks); }
 
   std::string_view left_;
   bool whole_ = true;

@@ -30,7 +30,6 @@ TEST(JoinJob, all_nodes_have_the_table) {
     for (int other = 0; other < 3; ++other) {
       EXPECT_EQ(job[node].nodes()[other].host, cat("h", other));
       EXPECT_EQ(job[node].nodes()[other].num_ranks, 1 + other);
-      EXPECT_EQ(job[node].nodes()[other].note, cat("note ", other));
     }
   }
 }
@@ -88,17 +87,16 @@ TEST(JoinJob, nobody_listens_elsewhere) {
   EXPECT_EQ(places, std::vector<std::string>{"0100007F"});
 }
 
-TEST(JoinJob, another_token_or_job_is_refused_on_both_sides) {
+TEST(JoinJob, another_token_is_refused_on_both_sides) {
   auto all = job_options(3);
   for (auto& options : all) options.join_seconds = 0.5;
   all[1].token = token_of_text("test", std::string(64, 'b'));
-  all[2].job = "other";
+  all[2].token = token_of_text("test", std::string(64, 'c'));
   const auto errors = join_each(all).errors;
-  EXPECT_TRUE(holds(
-      errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token or the job is another", "127.0.0.1"}));
+  EXPECT_TRUE(
+      holds(errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token is another", "127.0.0.1"}));
   for (int node : {1, 2}) {
-    EXPECT_TRUE(
-        holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token or the job is another"}));
+    EXPECT_TRUE(holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token is another"}));
     EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
   }
 }
@@ -156,7 +154,7 @@ TEST(JoinJob, node_zero_beats_while_it_waits_for_others) {
   auto all = job_options(3);
   for (auto& options : all) options.heartbeat_seconds = 0.6;
   std::jthread root([&] { join_job(all[0]); });
-  const JobKeys keys(*all[1].token, all[1].job, 0);
+  const JobKeys keys(*all[1].token, 0);
   const TlsContext context(keys);
   const auto line = said_hello(all[1], context, keys);
   int beats = 0;

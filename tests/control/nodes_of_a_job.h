@@ -63,7 +63,7 @@ inline std::vector<JoinOptions> job_options(int num_nodes) {
     options.num_nodes = num_nodes;
     options.root = {"127.0.0.1", port};
     options.token = token_of_text("test", kTestToken);
-    options.self = {cat("h", node), 1 + node, cat("note ", node)};
+    options.self = {cat("h", node), 1 + node};
     options.heartbeat_seconds = 60;
   }
   return all;

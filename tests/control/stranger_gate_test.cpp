@@ -15,7 +15,7 @@ namespace braid::stranger_gate_test {
 namespace {
 
 const JobKeys& keys() {
-  static const JobKeys keys(token_of_text("test", kTestToken), "braid", 0);
+  static const JobKeys keys(token_of_text("test", kTestToken), 0);
   return keys;
 }
 
@@ -45,7 +45,7 @@ TEST(StrangerGate, who_knows_the_answer_is_let_in) {
 // Neither an answer to another nonce, nor one of another job, nor one that is a bit off.
 TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
   OpenGate open;
-  const JobKeys others(token_of_text("test", kTestToken), "another", 0);
+  const JobKeys others(token_of_text("test", std::string(64, 'b')), 0);
   for (int kind = 0; kind < 3; ++kind) {
     Socket stranger = dial(open.port);
     open.gate.advance();

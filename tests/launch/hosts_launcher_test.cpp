@@ -161,7 +161,7 @@ TEST(HostsLauncher, one_launch_follows_another) {
 }
 
 TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
-  const auto solo = make_solo_job({"here", 1, ""});
+  const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   rounds.say({"early"});

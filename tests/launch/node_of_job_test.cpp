@@ -13,7 +13,7 @@ namespace {
 
 // Ranks of a host that is ready long before another ask again and again.
 TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
-  const auto solo = make_solo_job({"here", 1, ""});
+  const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   RankBoard board(1);
