@@ -109,7 +109,7 @@ int doctor_command(const Words& words) {
     return 0;
   }
   if (place.one_rank_each) work.ranks_here = 1;
-  work.configuration = "braid doctor";
+  work.settings = {"command = doctor"};
   work.engines = "";  // that versions differ is something to find out
   work.sums = GlooSumOrder::Engine;
   Job job(place, request.job, work);

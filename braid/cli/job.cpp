@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
@@ -102,12 +101,6 @@ std::string own_address(const JobAddress& root) {
   return name;
 }
 
-std::string digest_of(const std::string& text) {
-  Digest digest(DigestKind::Xxh3);
-  digest.add(std::as_bytes(std::span(text)));
-  return braid::text(digest.named());
-}
-
 }  // namespace
 
 void add_job_options(CLI::App& app, JobOptions& options) {
@@ -160,9 +153,9 @@ Job::Job(const JobPlace& place, const JobOptions& options, const JobWork& work)
         join.root = parse_job_address("--root", place.root);
         join.token = token_of(options);
         join.attempt = place.attempt;
-        join.self = {host_name(), work.ranks_here, ""};
+        join.self = {host_name(), work.ranks_here};
         join.engines = work.engines;
-        join.digest = digest_of(work.configuration);
+        join.settings = work.settings;
         join.join_seconds = kJoinSeconds;
         join.heartbeat_seconds = work.heartbeat_seconds;
         auto control = join_job(join);

@@ -41,7 +41,7 @@ std::string engines_text();
 struct JobWork {
   int ranks_here = 1;                    // that this node starts
   std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
-  std::string configuration;             // what must be equal on all nodes
+  std::vector<std::string> settings;     // "train.steps = 50": what must be equal on all nodes
   std::string engines = engines_text();  // these too
   double heartbeat_seconds = 3;
   GlooSumOrder sums = GlooSumOrder::Tree;

@@ -8,7 +8,6 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 
 namespace braid {
@@ -75,7 +74,7 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   RunSpec equal = spec;
   equal.train.resume = "";  // node 0 says what the run goes on from
   equal.train.overwrite = false;
-  work.configuration = to_toml(equal);
+  work.settings = settings(equal);
   work.heartbeat_seconds = spec.run.heartbeat_seconds;
   if (spec.train.reduction == Reduction::Fast) work.sums = GlooSumOrder::Engine;
   return work;

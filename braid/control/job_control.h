@@ -18,7 +18,6 @@ namespace braid {
 struct JobNode {
   std::string host;   // its name, as it calls itself
   int num_ranks = 1;  // that it starts
-  std::string note;   // what the launch of this node wants the others to know
 };
 
 struct JobEvent {

@@ -18,6 +18,7 @@ namespace braid {
 namespace {
 
 constexpr std::string_view kSalt = "braid job control 1";
+constexpr const char* kName = "braid";
 
 OSSL_PARAM bytes_parameter(const char* name, std::string_view bytes) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
@@ -39,14 +40,13 @@ Secret derived(const Secret& from, std::string_view info) {
 
 }  // namespace
 
-JobKeys::JobKeys(const JobToken& token, std::string job, int attempt)
-    : job_(std::move(job)),
-      identity_(cat("braid attempt ", attempt)),
+JobKeys::JobKeys(const JobToken& token, int attempt)
+    : identity_(cat("braid attempt ", attempt)),
       gate_(derived(token.secret, "gate")),
-      tls_(derived(token.secret, cat("tls ", attempt, " ", job_))) {}
+      tls_(derived(token.secret, cat("tls ", attempt, " ", kName))) {}
 
 GateBytes JobKeys::gate_answer(const GateBytes& nonce) const {
-  const std::string bytes = std::string(nonce.begin(), nonce.end()) + job_;
+  const std::string bytes = std::string(nonce.begin(), nonce.end()) + kName;
   GateBytes answer;
   unsigned int length = 0;
   HMAC(EVP_sha256(), gate_.bytes.data(), static_cast<int>(gate_.bytes.size()),

@@ -14,10 +14,10 @@ using GateBytes = std::array<char, 32>;
 
 class JobKeys {
  public:
-  // Both by HKDF (RFC 5869) with SHA-256: the gate's from the token, that of TLS from token, job and attempt.
-  JobKeys(const JobToken& token, std::string job, int attempt);
+  // Both by HKDF (RFC 5869) with SHA-256: the gate's from the token, that of TLS from token and attempt.
+  JobKeys(const JobToken& token, int attempt);
 
-  // HMAC-SHA-256 over nonce and job.
+  // HMAC-SHA-256 over the nonce and the name of the protocol.
   GateBytes gate_answer(const GateBytes& nonce) const;
   // Random bytes; false where the system has none.
   static bool draw(GateBytes& nonce);
@@ -29,7 +29,7 @@ class JobKeys {
   const std::string& identity() const { return identity_; }
 
  private:
-  std::string job_, identity_;
+  std::string identity_;
   Secret gate_, tls_;
 };
 

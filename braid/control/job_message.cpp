@@ -39,7 +39,7 @@ class MessageWriter {
     add(uint8_t{value.has_value()});
     if (value) add(*value);
   }
-  void add(const JobNode& node) { (*this)(node.host, node.num_ranks, node.note); }
+  void add(const JobNode& node) { (*this)(node.host, node.num_ranks); }
 
   std::string bytes_;
 };
@@ -94,7 +94,7 @@ class MessageReader {
     whole_ = whole_ && there <= 1;
     if (there == 1) add(value.emplace());
   }
-  void add(JobNode& node) { (*this)(node.host, node.num_ranks, node.note); }
+  void add(JobNode& node) { (*this)(node.host, node.num_ranks); }
 
   std::string_view left_;
   bool whole_ = true;
@@ -107,7 +107,7 @@ void hello_members(Wire& wire, Hello& hello) {
   if constexpr (Wire::kReads) {
     if (hello.protocol != kJobProtocol) return wire.skip_rest();
   }
-  wire(hello.node, hello.num_nodes, hello.boot_id, hello.engines, hello.digest, hello.self);
+  wire(hello.node, hello.num_nodes, hello.boot_id, hello.engines, hello.settings, hello.self);
 }
 
 template <class Wire, class Message>

@@ -14,16 +14,16 @@
 
 namespace braid {
 
-constexpr uint32_t kJobProtocol = 1;
+constexpr uint32_t kJobProtocol = 2;
 
 // A node to node 0, first of all. Of one that speaks another protocol, only that is known.
 struct JobHello {
   uint32_t protocol = kJobProtocol;
   int node = 0;
   int num_nodes = 1;
-  std::string boot_id;  // of the machine's system: the same for all containers on it
-  std::string engines;  // with their versions, as they are compared
-  std::string digest;   // of the configuration, as it is compared
+  std::string boot_id;                // of the machine's system: the same for all containers on it
+  std::string engines;                // with their versions, as they are compared
+  std::vector<std::string> settings;  // as they are compared, "train.steps = 50"
   JobNode self;
 };
 // Node 0 to all: they are complete.

@@ -11,6 +11,12 @@ namespace {
 
 std::string who(const JobHello& hello) { return cat("node ", hello.node, " on ", hello.self.host); }
 
+// The settings of one that the other does not have.
+std::string without(std::vector<std::string> settings, const std::vector<std::string>& others) {
+  std::erase_if(settings, [&](const std::string& one) { return std::ranges::find(others, one) != others.end(); });
+  return settings.empty() ? "nothing else" : joined(settings);
+}
+
 void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<std::string>& faults) {
   const JobHello& hello = heard.hello;
   if (hello.protocol != root.protocol) {
@@ -26,7 +32,10 @@ void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<s
   if (hello.engines != root.engines) {
     faults.push_back(cat(who(hello), ": has ", hello.engines, ", node 0 ", root.engines));
   }
-  if (hello.digest != root.digest) faults.push_back(cat(who(hello), ": another configuration"));
+  if (hello.settings != root.settings) {
+    faults.push_back(cat(who(hello), ": has ", without(hello.settings, root.settings), "; node 0 ",
+                         without(root.settings, hello.settings)));
+  }
 }
 
 // "h1 and h4", "h1 twice and h4", "on h1"

@@ -30,9 +30,9 @@ std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
     if (is_wildcard(address)) {
       fault = "stands for all interfaces of a host; node 0 listens on one";
     } else if (!options.token && !is_loopback(address)) {
-      fault = cat("is reached by other hosts, so the job needs a token (", options.token_key, ")");
+      fault = cat("is reached by other hosts, so the job needs a token (", kTokenKey, ")");
     }
-    if (!fault.empty()) throw ConfigError({{options.root_key, text(options.root), fault, ""}});
+    if (!fault.empty()) throw ConfigError({{kRootKey, text(options.root), fault, ""}});
   }
   return resolved.found;
 }
@@ -46,14 +46,15 @@ void wait_or_give_up(const JoinOptions& options, double deadline, const std::str
 }
 
 JobHello hello_of(const JoinOptions& options) {
-  return {kJobProtocol, options.node, options.num_nodes, own_boot_id(), options.engines, options.digest, options.self};
+  return {kJobProtocol,    options.node,     options.num_nodes, own_boot_id(),
+          options.engines, options.settings, options.self};
 }
 
 std::unique_ptr<JobControl> join_job(const JoinOptions& options) {
   check(0 <= options.node && options.node < options.num_nodes, "a node's number is less than the number of nodes");
   check(options.heartbeat_seconds > 0, "a heartbeat takes time");
   if (options.num_nodes == 1) return make_solo_job(options.self);
-  const JobKeys keys(options.token.value_or(JobToken{}), options.job, options.attempt);
+  const JobKeys keys(options.token.value_or(JobToken{}), options.attempt);
   return options.node == 0 ? join_as_root(options, keys) : join_as_member(options, keys);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
@@ -16,21 +17,19 @@ struct JoinOptions {
   int node = 0, num_nodes = 1;
   JobAddress root;                // of node 0, which listens there and nowhere else
   std::optional<JobToken> token;  // none: the job stays on this host, whose other users may join it
-  std::string job = "braid";      // its name, and which attempt of it this is: only equal ones meet
-  int attempt = 0;
+  int attempt = 0;                // of the job: only equal ones meet
   JobNode self;
   std::string engines;                           // their names and versions, which must be equal on all nodes
-  std::string digest;                            // of the configuration, which must be equal too
+  std::vector<std::string> settings;             // which must be equal too, "train.steps = 50", in the same order
   double join_seconds = 60;                      // after which who has not come is missing
   double heartbeat_seconds = 3;                  // after which who is silent is lost; equal on all nodes
   size_t most_queued_bytes = size_t{256} << 20;  // who lets more than that wait for it is lost
-  std::string root_key = "--root", token_key = "--token-file";  // how errors name the address and the token
 };
 
 // Blocks until all nodes have come. Throws ConfigError, on every node that has come, with everything that is wrong with
-// any of them: numbers that are there twice or not at all, other configurations, engines, numbers of nodes. Also where
-// the address is not node 0's to listen on, where without a token it is none of loopback, and on a node whose token or
-// job is another. Throws RunError where node 0 is not reached in time.
+// any of them: numbers that are there twice or not at all, other settings, engines, numbers of nodes. Also where
+// the address is not node 0's to listen on, where without a token it is none of loopback, and on a node whose token
+// is another. Throws RunError where node 0 is not reached in time.
 //
 // Progress and losses are as job_control.h says. When node 0 is lost, all others hear that and nothing more. A node
 // that is counted as lost though it lives hears of its own loss, if it can be reached, and nothing more. The destructor

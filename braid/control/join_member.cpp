@@ -85,10 +85,9 @@ void MemberJoin::pass_gate(Socket& socket) const {
   char verdict = kGateShut;
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
-  throw ConfigError({{options_.token_key, "",
-                      cat("node ", options_.node, " is refused: the token or the job is another than node 0's at ",
-                          text(options_.root)),
-                      ""}});
+  throw ConfigError(
+      {{kTokenKey, "",
+        cat("node ", options_.node, " is refused: the token is another than node 0's at ", text(options_.root)), ""}});
 }
 
 void MemberJoin::receive(Socket& socket, std::span<char> into) const {

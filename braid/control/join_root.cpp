@@ -49,10 +49,9 @@ StrangerGate RootJoin::gate(const JobKeys& keys) const {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
-        if (Socket listener = Socket::listening(options_.root_key, address)) return {std::move(listener), keys};
+        if (Socket listener = Socket::listening(kRootKey, address)) return {std::move(listener), keys};
       }
-      throw ConfigError(
-          {{options_.root_key, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
+      throw ConfigError({{kRootKey, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
     } catch (const NotYet& why) {
       wait_or_give_up(options_, deadline_, why.what());
     }
@@ -125,8 +124,8 @@ void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& m
     std::string sentence = missing_sentence(missing, now_seconds() - begin_);
     const StrangerGate& gate = reception_->gate();
     if (gate.num_refused() > 0) {
-      sentence += cat("; ", gate.num_refused(), " refused: the token or the job is another (the last from ",
-                      gate.last_refused(), ")");
+      sentence +=
+          cat("; ", gate.num_refused(), " refused: the token is another (the last from ", gate.last_refused(), ")");
     }
     if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
     faults.push_back(sentence);

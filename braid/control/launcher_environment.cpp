@@ -22,22 +22,22 @@ struct LauncherRow {
   int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
   StartedUnit unit;
   // Names of variables; null: the launcher does not say.
-  const char *index, *size, *local_index, *local_size, *host, *port, *attempt;
+  const char *index, *size, *local_size, *host, *port, *attempt;
 };
 
 constexpr LauncherRow kLaunchers[] = {
-    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
+    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
     {Starter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedUnit::Rank, "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr},
-    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS", nullptr, nullptr, nullptr},
-    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS",
-     "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT"},
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr},
+    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
+     nullptr, nullptr, nullptr},
+    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS", nullptr,
+     nullptr, nullptr, "SLURM_RESTART_COUNT"},
     {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
-     nullptr, nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr},
+     nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr},
     {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 3, StartedUnit::Node, "JOB_COMPLETION_INDEX",
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+     nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 std::optional<int> whole_number(const std::string& text) {
@@ -150,7 +150,6 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   LauncherEnvironment found{row.starter, row.name, row.unit};
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);
-  found.local_index = reader.number(row.local_index);
   found.local_size = reader.number(row.local_size);
   found.attempt = reader.number_if_set(row.attempt).value_or(0);
   if (row.host != nullptr) read_root(reader, row, found);
@@ -158,8 +157,6 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   if (row.starter == Starter::KubeflowTrainer) found.local_size = reader.number_if_set("PET_NPROC_PER_NODE");
   if (row.starter == Starter::KubernetesJob) found.root = first_pod(full_host_name, found.index);
   reader.below(row.index, found.index, row.size, found.size);
-  const char* local_size = row.local_size != nullptr ? row.local_size : "SLURM_STEP_TASKS_PER_NODE";
-  reader.below(row.local_index, found.local_index, local_size, found.local_size);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
   return found;
 }

@@ -13,13 +13,13 @@ namespace braid {
 enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, KubernetesJob };
 enum class StartedUnit { Rank, Node };  // what each process is
 
-// `index`, `size`: of the unit; the local ones count the ranks of this node. What the launcher does not say is nothing.
+// `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
   Starter starter = Starter::Hand;
   std::string name;  // "torchrun"; empty for Hand
   StartedUnit unit = StartedUnit::Node;
   std::optional<int> index, size;  // index < size
-  std::optional<int> local_index, local_size;
+  std::optional<int> local_size;   // ranks of this node
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;
 };

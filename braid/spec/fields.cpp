@@ -180,6 +180,12 @@ std::string value_text(const Field& field, const RunSpec& spec) {
                     field.slot);
 }
 
+Strings settings(const RunSpec& spec) {
+  Strings all;
+  for (const Field& field : fields()) all.push_back(cat(field.key, " = ", value_text(field, spec)));
+  return all;
+}
+
 std::optional<Problem> broken_rule(const Field& field, int64_t value) {
   const auto* range = std::get_if<IntRange>(&field.rule);
   if (!range || (value >= range->min && value <= range->max)) return {};

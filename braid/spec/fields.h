@@ -90,6 +90,9 @@ std::string rule_text(const Rule& rule);
 // The field's value in `spec`, as TOML.
 std::string value_text(const Field& field, const RunSpec& spec);
 
+// Every key with its value, "train.steps = 50", in the order of fields().
+Strings settings(const RunSpec& spec);
+
 // A value as TOML. Strings come in quotes, with control characters escaped; doubles read back exactly.
 std::string toml_text(int64_t value);
 std::string toml_text(uint64_t value);

@@ -10,6 +10,9 @@
 namespace braid {
 namespace {
 
+// Without the sign that a NaN has too.
+std::string number_text(double value) { return std::isnan(value) ? "nan" : cat(value); }
+
 double log_of(double norm) { return std::log(std::max(norm, std::numeric_limits<double>::min())); }
 
 }  // namespace
@@ -25,7 +28,7 @@ double RunningSpread::deviations(double value) const { return (value - mean) / s
 
 std::string SpikeWatch::spike(double loss, double grad_norm) const {
   if (!std::isfinite(loss) || !std::isfinite(grad_norm)) {
-    return cat("loss ", loss, ", gradient norm ", grad_norm, ": not finite");
+    return cat("loss ", number_text(loss), ", gradient norm ", number_text(grad_norm), ": not finite");
   }
   if (threshold_ == 0 || loss_.count < kFewest) return "";
   const auto text = [](const std::string& what, double deviations, double mean) {

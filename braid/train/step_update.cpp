@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -98,19 +99,18 @@ std::string where_loss_is_not_finite(const StepNumbers& numbers, const StepParts
   return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");
 }
 
-// Collective.
-[[noreturn]] void stop(const StepNumbers& numbers, const StepParts& parts, const StepReport& report) {
+std::string sentences_of(std::vector<std::string> sentences) {
+  std::erase(sentences, "");
+  return joined(sentences, "; ");
+}
+
+[[noreturn]] void stop(const StepParts& parts, const StepReport& report) {
   std::vector<std::string> sentences = {report.spike};
-  if (!Judged{report.loss, norm_of_all(numbers, parts)}.finite()) {
-    sentences.push_back(where_loss_is_not_finite(numbers, parts));
-    sentences.push_back(where_not_finite(parts.model));
-  }
   if (parts.on_spike == OnSpike::Skip) {
     sentences.push_back(cat("the ", SpikeWatch::kMostSkips, " steps before it were skipped"));
   }
   sentences.push_back(cat("the parameters are those of step ", report.step - 1));
-  std::erase(sentences, "");
-  throw RunError(cat("step ", report.step, ": ", joined(sentences, "; ")));
+  throw RunError(cat("step ", report.step, ": ", sentences_of(std::move(sentences))));
 }
 
 }  // namespace
@@ -124,9 +124,13 @@ void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& repo
   report.spike = parts.spikes.spike(judged.loss, judged.norm);
   const StepOutcome outcome = outcome_of(judged, report.spike, parts);
   make_update(parts, outcome, {report.learning_rate, clip_scale(numbers.grad_norm, parts.clip_norm) / scale});
-  if (outcome == StepOutcome::Stop) stop(numbers, parts, report);
-  if (outcome == StepOutcome::GoBack) return;
   if (outcome == StepOutcome::Overflow) report.spike.clear();
+  if (!report.spike.empty() && !judged.finite()) {
+    report.spike =
+        sentences_of({report.spike, where_loss_is_not_finite(numbers, parts), where_not_finite(parts.model)});
+  }
+  if (outcome == StepOutcome::Stop) stop(parts, report);
+  if (outcome == StepOutcome::GoBack) return;
   if (outcome == StepOutcome::Update) parts.spikes.updated(judged.loss, judged.norm);
   if (outcome == StepOutcome::Skip) parts.spikes.skipped();
   report.skipped = outcome != StepOutcome::Update;

@@ -29,8 +29,8 @@ struct StepParts {
 };
 
 // The gradients are final. Tells all ranks `own`, updates with report.learning_rate, moves the loss scale on, and adds
-// to `report`, which names the step, what all ranks told. A spike is one for all ranks, with nothing updated: it throws
-// RunError, which says where what is not finite was; or is in the report, which leaves it to the caller to go on or
+// to `report`, which names the step, what all ranks told. A spike is one for all ranks, with nothing updated, and says
+// where what is not finite was: it throws RunError, or is in the report, which leaves it to the caller to go on or
 // back. Throws RunError too when float16 gradients overflow at the smallest scale. Collective.
 void finish_step(const StepParts& parts, const OwnNumbers& own, StepReport& report);
 

@@ -59,8 +59,8 @@ class JobOptions(unittest.TestCase):
         without = {name: value for name, value in TORCHRUN.items() if name != "WORLD_SIZE"}
         self.refused(["WORLD_SIZE: is not set, though TORCHELASTIC_RUN_ID says that torchrun started this"], without)
         self.refused(["RANK = 2: must be less than WORLD_SIZE (2)"], TORCHRUN | {"RANK": "2"})
-        self.refused(["OMPI_COMM_WORLD_LOCAL_RANK = x: must be a number, 0 or more"],
-                     OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_RANK": "x"})
+        self.refused(["OMPI_COMM_WORLD_LOCAL_SIZE = x: must be a number, 0 or more"],
+                     OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "x"})
 
     def test_tokens(self):
         rule = "must be 64 hexadecimal digits (what it is set to is not shown)"

@@ -141,6 +141,27 @@ class ProcessRanks(TinyRun):
         self.assertIn("restart 1 of 3, from the beginning", said)
         self.assertEqual(len(self.losses()), 40)
 
+    def test_a_rank_that_dies_before_the_run_has_begun_leaves_nothing_of_an_earlier_run_to_go_on_from(self):
+        self.trained()
+        words = ["model.width=256", "model.layers=8", "train.overwrite=true", PROCESSES]  # takes a while to begin
+        process = self.started(*words)
+        while not ranks_of(process):
+            self.assertIsNone(process.poll())
+        os.kill(ranks_of(process)[0], signal.SIGKILL)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, told)
+        restarted, removed = said.index("restart 1 of 3, from the beginning"), said.index("removed what an earlier run")
+        self.assertLess(restarted, removed, "it was killed too late")
+
+    def test_a_rank_whose_reader_pauses_does_not_hang(self):
+        process = self.started("mesh.data=2", "train.steps=300", "train.save_every=0", "train.eval_every=0", PROCESSES,
+                               "run.progress_seconds=0.2", "run.max_restarts=0")
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        self.line_of(process, "step 1/")
+        time.sleep(4)  # twice as long as it would take to be found hung, at two looks
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, told)
+
     def test_a_rank_that_hangs_is_named_killed_and_survived(self):
         process = self.started("mesh.data=2", "train.steps=30", "train.save_every=2", PROCESSES,
                                "run.progress_seconds=1")

@@ -17,7 +17,7 @@ std::vector<JoinOptions> with_heartbeat(double seconds, int num_nodes) {
 }
 
 TEST(SoloJob, hears_itself) {
-  const auto job = make_solo_job({"here", 4, ""});
+  const auto job = make_solo_job({"here", 4});
   EXPECT_EQ(job->nodes().front().num_ranks, 4);
   job->say("word");
   job->report_progress("7");

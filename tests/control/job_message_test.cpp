@@ -13,9 +13,9 @@ namespace braid::job_message_test {
 namespace {
 
 std::vector<JobMessage> one_of_each() {
-  const JobNode node{"h1", 3, std::string("n\0te", 4)};
-  return {JobHello{kJobProtocol, 1, 4, "boot", "gloo 2", "digest", node},
-          JobTable{{node, {"h2", 1, ""}}},
+  const JobNode node{std::string("h\0st", 4), 3};
+  return {JobHello{kJobProtocol, 1, 4, "boot", "gloo 2", {"a = 1", "b = 2"}, node},
+          JobTable{{node, {"h2", 1}}},
           JobRefusal{{"one", "two"}},
           JobWord{"word"},
           JobSaid{2, "word"},
@@ -40,7 +40,7 @@ TEST(JobMessage, there_and_back) {
     EXPECT_EQ(bytes_of(*back), bytes_of(message));
   }
   const auto hello = std::get<JobHello>(*parse_job_message(bytes_of(one_of_each()[0])));
-  EXPECT_EQ(hello.self.note, std::string("n\0te", 4));
+  EXPECT_EQ(hello.self.host, std::string("h\0st", 4));
   EXPECT_EQ(hello.num_nodes, 4);
 }
 

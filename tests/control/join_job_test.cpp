@@ -3,6 +3,9 @@
 
 #include <fstream>
 
+#include "braid/control/join_steps.h"
+#include "braid/control/stranger_gate.h"
+#include "braid/control/tls_line.h"
 #include "tests/control/nodes_of_a_job.h"
 
 namespace braid::join_job_test {
@@ -27,7 +30,6 @@ TEST(JoinJob, all_nodes_have_the_table) {
     for (int other = 0; other < 3; ++other) {
       EXPECT_EQ(job[node].nodes()[other].host, cat("h", other));
       EXPECT_EQ(job[node].nodes()[other].num_ranks, 1 + other);
-      EXPECT_EQ(job[node].nodes()[other].note, cat("note ", other));
     }
   }
 }
@@ -85,17 +87,16 @@ TEST(JoinJob, nobody_listens_elsewhere) {
   EXPECT_EQ(places, std::vector<std::string>{"0100007F"});
 }
 
-TEST(JoinJob, another_token_or_job_is_refused_on_both_sides) {
+TEST(JoinJob, another_token_is_refused_on_both_sides) {
   auto all = job_options(3);
   for (auto& options : all) options.join_seconds = 0.5;
   all[1].token = token_of_text("test", std::string(64, 'b'));
-  all[2].job = "other";
+  all[2].token = token_of_text("test", std::string(64, 'c'));
   const auto errors = join_each(all).errors;
-  EXPECT_TRUE(holds(
-      errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token or the job is another", "127.0.0.1"}));
+  EXPECT_TRUE(
+      holds(errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token is another", "127.0.0.1"}));
   for (int node : {1, 2}) {
-    EXPECT_TRUE(
-        holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token or the job is another"}));
+    EXPECT_TRUE(holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token is another"}));
     EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
   }
 }
@@ -118,17 +119,53 @@ TEST(JoinJob, nobody_listens) {
 TEST(JoinJob, all_hear_all_that_is_wrong) {
   auto all = job_options(5);
   for (auto& options : all) options.join_seconds = 1;
-  all[1].digest = "another";
+  for (auto& options : all) options.settings = {"a = 1", "b = 2", "c = 3"};
+  all[1].settings = {"a = 1", "b = 4", "d = 5"};
   all[2].engines = "gloo 3";
   all[3].node = 1;
   all[4].num_nodes = 7;
   const auto errors = join_each(all).errors;
   for (const auto& error : errors) EXPECT_EQ(error, errors[0]);
-  for (const char* part :
-       {"node 1 on h1: another configuration", "node 2 on h2: has gloo 3, node 0 ", "node 1 is there twice: h1 and h3",
-        "node 4 on h4: is one of 7 nodes, node 0 one of 5", "node 3 did not come within 1"}) {
+  for (const char* part : {"node 1 on h1: has b = 4, d = 5; node 0 b = 2, c = 3", "node 2 on h2: has gloo 3, node 0 ",
+                           "node 1 is there twice: h1 and h3", "node 4 on h4: is one of 7 nodes, node 0 one of 5",
+                           "node 3 did not come within 1"}) {
     EXPECT_TRUE(holds(errors[0], {part}));
   }
+}
+
+// Up to its hello.
+std::unique_ptr<TlsLine> said_hello(const JoinOptions& options, const TlsContext& context, const JobKeys& keys) {
+  Socket socket = dial(options.root.port);
+  while (!socket.fault().empty()) {
+    poll(nullptr, 0, 10);
+    socket = dial(options.root.port);
+  }
+  GateBytes nonce{};
+  std::ranges::copy(receive(socket, nonce.size()), nonce.begin());
+  socket.send(keys.gate_answer(nonce));
+  EXPECT_EQ(receive(socket, 1), std::string(1, kGateOpen));
+  auto line = std::make_unique<TlsLine>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
+  line->send(framed_message(hello_of(options)));
+  return line;
+}
+
+// Who hears nothing for five seconds takes it for dead.
+TEST(JoinJob, node_zero_beats_while_it_waits_for_others) {
+  auto all = job_options(3);
+  for (auto& options : all) options.heartbeat_seconds = 0.6;
+  std::jthread root([&] { join_job(all[0]); });
+  const JobKeys keys(*all[1].token, 0);
+  const TlsContext context(keys);
+  const auto line = said_hello(all[1], context, keys);
+  int beats = 0;
+  for (const double until = now_seconds() + 20; beats < 3 && now_seconds() < until; poll(nullptr, 0, 5)) {
+    line->advance();
+    while (const auto bytes = line->next_message()) {
+      beats += std::holds_alternative<JobBeat>(parse_job_message(*bytes).value_or(JobTable{}));
+    }
+  }
+  EXPECT_EQ(beats, 3);
+  std::jthread last([&] { join_job(all[2]); });
 }
 
 TEST(JoinJob, who_comes_late_is_told) {

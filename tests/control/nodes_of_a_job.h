@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,27 @@ inline int free_port() {
   return parse_job_address("test", text(bound)).port;
 }
 
+inline Socket dial(int port) {
+  Socket socket = Socket::connecting(loopback_at(port));
+  pollfd wanted{socket.descriptor(), POLLOUT, 0};
+  poll(&wanted, 1, 10'000);
+  return socket;
+}
+
+// `count` bytes, or those that came before the connection was closed.
+inline std::string receive(Socket& socket, size_t count) {
+  std::string bytes;
+  const double until = now_seconds() + 10;
+  while (bytes.size() < count && now_seconds() < until) {
+    std::array<char, 256> part;
+    const Moved moved = socket.receive(std::span(part).first(std::min(part.size(), count - bytes.size())));
+    bytes.append(part.data(), moved.bytes);
+    if (!moved.closed.empty()) break;
+    if (moved.bytes == 0) poll(nullptr, 0, 1);
+  }
+  return bytes;
+}
+
 inline const std::string kTestToken(64, 'a');
 
 // Who is lost is found by other means than silence, unless a test shortens it.
@@ -41,7 +63,7 @@ inline std::vector<JoinOptions> job_options(int num_nodes) {
     options.num_nodes = num_nodes;
     options.root = {"127.0.0.1", port};
     options.token = token_of_text("test", kTestToken);
-    options.self = {cat("h", node), 1 + node, cat("note ", node)};
+    options.self = {cat("h", node), 1 + node};
     options.heartbeat_seconds = 60;
   }
   return all;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMost = size_t{16} << 20;
 
-JobKeys keys(int attempt) { return {token_of_text("test", kTestToken), "braid", attempt}; }
+JobKeys keys(int attempt) { return {token_of_text("test", kTestToken), attempt}; }
 
 std::pair<Socket, Socket> connected_sockets() {
   int ends[2];
@@ -59,7 +59,7 @@ TEST(TlsLine, another_attempts_key_opens_nothing) {
 // The same name of the key, but another key.
 TEST(TlsLine, a_forged_key_opens_nothing) {
   auto [a, b] = connected_sockets();
-  const TlsContext context(keys(0)), other({token_of_text("test", std::string(64, 'b')), "braid", 0});
+  const TlsContext context(keys(0)), other({token_of_text("test", std::string(64, 'b')), 0});
   TlsLine server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
   for (int round = 0; round < 10; ++round) {
     client.advance();
@@ -103,7 +103,7 @@ class ForgedNode {
     socket.receive({&verdict, 1});
     EXPECT_EQ(verdict, kGateOpen);
     line_ = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Client, kMost);
-    line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", "", options.self}));
+    line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", {}, options.self}));
   }
 
   TlsLine& line() { return *line_; }

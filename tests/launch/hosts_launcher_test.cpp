@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "braid/control/join_job.h"
+#include "braid/launch/node_of_job.h"
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
@@ -127,6 +128,28 @@ TEST(HostsLauncher, a_node_that_dies_is_named_on_the_others) {
   }
 }
 
+TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {
+  std::vector<JoinOptions> all = job_options(2);
+  for (JoinOptions& join : all) join.self.num_ranks = 1;
+  const auto node = [&](Communicator& place) -> std::string {
+    const auto control = join_job(all[static_cast<size_t>(place.rank())]);
+    JobRounds rounds(*control);
+    if (place.rank() == 1) {
+      say_refused(rounds, "no such text");
+      control->advance();
+      return "";
+    }
+    try {
+      HostsLauncher(rounds, {{0, 1}, "127.0.0.1"}).run(2, sum_of_ranks, {.threads_per_rank = 1, .grace_seconds = 1});
+    } catch (const CommError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  const std::string told = values_by_rank(ProcessLauncher(), 2, node, {.threads_per_rank = 1})[0];
+  EXPECT_TRUE(told.ends_with("node 1 on h1: no such text")) << told;
+}
+
 TEST(HostsLauncher, one_launch_follows_another) {
   const auto twice = [](Communicator& place) {
     const auto control = join_job(job_options(1)[0]);
@@ -138,7 +161,7 @@ TEST(HostsLauncher, one_launch_follows_another) {
 }
 
 TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
-  const auto solo = make_solo_job({"here", 1, ""});
+  const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   rounds.say({"early"});

@@ -141,7 +141,7 @@ TEST_P(Spikes, SkipIsARunWithoutThatUpdate) {
   });
   EXPECT_EQ(skipped.losses, left_out.losses);
   EXPECT_EQ(skipped.samples, left_out.samples);
-  EXPECT_NE(skipped.spikes[2].find("not finite"), std::string::npos);
+  EXPECT_NE(skipped.spikes[2].find(": not finite; gradients of blocks.1."), std::string::npos) << skipped.spikes[2];
   skipped.spikes[2].clear();
   EXPECT_EQ(skipped.spikes, left_out.spikes);
 }
@@ -163,7 +163,9 @@ TEST_P(Spikes, RollbackLeavesStepWeightsAndSamplesToTheCaller) {
     trainer.step();
     const at::Tensor good = weights(trainer);
     const StepReport report = trainer.step();
-    EXPECT_NE(report.spike, "");
+    const std::string where = cat(" (layer blocks.1, ", first_stage(trainer), ") are not finite");
+    EXPECT_NE(report.spike.find("; gradients of blocks.1."), std::string::npos) << report.spike;
+    EXPECT_TRUE(report.spike.ends_with(where)) << report.spike;
     EXPECT_FALSE(report.skipped);
     EXPECT_EQ(trainer.num_steps(), 2);
     EXPECT_EQ(trainer.next_batch(), 2);

@@ -43,6 +43,11 @@ TEST(RunningSpread, ConstantValuesLeaveRoomForSomeDifference) {
   EXPECT_NEAR(spread.deviations(2 + 3 * RunningSpread::kLeast), 3, 1e-9);
 }
 
+TEST(SpikeWatch, WhatIsNotFiniteIsSaidWithoutTheSignOfANan) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(SpikeWatch(0).spike(std::copysign(kNan, -1), kInfinity), "loss nan, gradient norm inf: not finite");
+}
+
 TEST(SpikeWatch, WhatIsNotFiniteIsASpikeAtAnyTime) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   for (const SpikeWatch& watch : {SpikeWatch(0), watched(4, 50)}) {

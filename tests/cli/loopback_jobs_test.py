@@ -1,0 +1,73 @@
+"""Two commands of one job on one host, as a user or torchrun starts them: what all nodes hear of a refusal and a signal, and
+what a later attempt goes on from. Hosts that are apart: tests/hosts."""
+import os
+import shlex
+import signal
+import socket
+import unittest
+
+from job_options_test import LAUNCHERS, TORCHRUN
+from tiny_run import ENDLESS, TinyRun
+
+MESH = "mesh.data=2"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class LoopbackJobs(TinyRun):
+    def by_hand(self, *words):
+        """Both nodes of a job."""
+        root = f"127.0.0.1:{free_port()}"
+        return [self.started(MESH, *words, "--nodes", "2", "--node", str(node), "--root", root) for node in range(2)]
+
+    def by_torchrun(self, run_id, attempt, *words):
+        """As the agent of that run starts them, which this program is."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+        said = TORCHRUN | {"TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_RESTART_COUNT": str(attempt),
+                           "MASTER_PORT": str(free_port() - 1)}
+        return [self.started(MESH, *words, env=kept | said | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+                for rank in range(2)]
+
+    def ended(self, nodes, code):
+        """What each has said on standard output and standard error."""
+        told = [node.communicate(timeout=120) for node in nodes]
+        self.assertEqual([node.returncode for node in nodes], [code, code], told)
+        return told
+
+    def test_a_later_attempt_goes_on_from_what_its_own_run_has_left_and_no_other(self):
+        self.ended(self.by_torchrun("first", 0), 0)
+        told = self.ended(self.by_torchrun("first", 1, "train.steps=9"), 0)
+        self.assertIn("resumed at step 6 from ", told[0][0])
+        for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
+            self.assertIn('train.out = "run": holds an earlier run', why)
+        self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
+
+    def test_what_node_0_refuses_is_told_on_the_others(self):
+        (self.path / "run").write_text("a file")
+        told = self.ended(self.by_hand(), 2)
+        rule = 'train.out = "run": must be a folder that can be made: '
+        self.assertIn(rule, told[0][1])
+        self.assertIn(f"node 0 on {socket.gethostname()}: {rule}", told[1][1])
+
+    def test_sigusr1_to_a_node_saves_once_and_an_end_says_how_every_host_goes_on(self):
+        nodes = self.by_hand(*ENDLESS)
+        self.line_of(nodes[0], "step 1/")
+        nodes[1].send_signal(signal.SIGUSR1)
+        self.wait_for(nodes[0], self.checkpoints)
+        saved = max(line.get("step", 0) for line in self.metrics())
+        self.line_of(nodes[0], f"step {saved + 20}/")
+        self.assertEqual(len(self.checkpoints()), 1)
+        nodes[1].send_signal(signal.SIGTERM)
+        said = self.ended(nodes, 143)[0][0]
+        self.assertIn("every host takes it up with its own --node", said)
+        words = shlex.split(said.splitlines()[-1])
+        start = words.index("--nodes")
+        self.assertEqual(words[start:start + 5], ["--nodes", "2", "--node", "0", "--root"])
+
+
+if __name__ == "__main__":
+    unittest.main()
