@@ -141,6 +141,14 @@ std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits) { return problems(spec, limits, {}); }
 
+bool has_problems(const RunSpec& spec, const HostLimits& limits) {
+  const View at{spec, limits};
+  const auto is_broken = [&](const Field& field) { return broken_rule(field, spec).has_value(); };
+  if (std::ranges::any_of(fields(), is_broken)) return true;
+  if (!std::ranges::all_of(cross_rules(), [&](const CrossRule& rule) { return rule.holds(at); })) return true;
+  return !refused_pairs(features(spec), spec).empty();
+}
+
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread) {
   std::vector<Problem> found;
   auto& faulty = unread;

@@ -25,7 +25,10 @@ struct HostLimits {
 // breaks as few other rules as can be; of two equally near it is the smaller.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
 
-// The same for a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
+// Whether there are any, for whoever asks about many specs: nothing nearest is looked for.
+bool has_problems(const RunSpec& spec, const HostLimits& limits);
+
+// problems() of a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread);
 
 // A problem for each refused pair among the features `on`, but for those with a key of `faulty`: at the key of its
