@@ -112,7 +112,8 @@ int doctor_command(const Words& words) {
   work.settings = {"command = doctor"};
   work.engines = "";  // that versions differ is something to find out
   work.sums = GlooSumOrder::Engine;
-  Job job(place, request.job, work);
+  work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << what << std::endl; };
+  Job job(place, work);
   const MeasuredJob measured = on_hosts(request, place, job);
   if (job.leads()) show(request, measured);
   return 0;

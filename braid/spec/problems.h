@@ -14,8 +14,9 @@ namespace braid {
 
 // What the machine at hand can carry.
 struct HostLimits {
-  int max_ranks = 64;  // that may be started on one host
-  int num_hosts = 1;   // of the run
+  int max_ranks = 64;     // that may be started on one host
+  int num_hosts = 1;      // of the run
+  int ranks_started = 0;  // by a launcher, each a command of its own; 0: commands start their ranks
 
   int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
 };
