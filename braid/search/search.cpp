@@ -13,6 +13,7 @@
 namespace braid {
 namespace {
 
+// What is proposed runs: it is judged as if it were about to.
 constexpr HostLimits kAnyHosts{std::numeric_limits<int>::max()};
 
 // Of ranks that hold too much, what their stages compute again.

@@ -62,6 +62,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
     {Feature::Expert, "expert parallelism", "mesh.expert", [](const RunSpec& spec) { return spec.mesh.expert > 1; }},
     {Feature::Tensor, "tensor parallelism", "mesh.tensor", [](const RunSpec& spec) { return spec.mesh.tensor > 1; }},
+    {Feature::SequenceParallel, "sequence parallelism", "mesh.sequence_parallel",
+     [](const RunSpec& spec) { return spec.mesh.sequence_parallel; }},
     {Feature::Reproducible, "reproducible reduction", "train.reduction",
      [](const RunSpec& spec) { return spec.train.reduction == Reduction::Reproducible; }},
     {Feature::Nodes, "nodes", "mesh.ranks_per_node", [](const RunSpec& spec) { return spec.mesh.ranks_per_node > 0; }},
@@ -99,6 +101,10 @@ const FeatureRow& row(Feature feature) {
 
 }  // namespace
 
+bool refused(Verdict verdict, Purpose purpose) {
+  return verdict == Verdict::Refused || (verdict == Verdict::NotBuilt && purpose == Purpose::Train);
+}
+
 std::string text(Feature feature) { return row(feature).text; }
 std::string key(Feature feature) { return row(feature).key; }
 
@@ -134,8 +140,9 @@ const std::vector<Combination>& combinations() {
   using enum Feature;
   using enum Verdict;
   static const std::vector<Combination> kTable = {
-      {Context, Context, Refused, "context parallelism is not built yet"},
+      {Context, Context, NotBuilt, "context parallelism is not built yet"},
       {Expert, Expert, Refused, "expert parallelism is not built yet"},
+      {SequenceParallel, SequenceParallel, NotBuilt, "sequence parallelism is not built yet"},
       {LocalUpdates, Data, ChangesSemantics,
        "replicas train apart, each clipping by its own norm, and average their weights every sync.period steps"},
       {LocalUpdates, AsynchronousPipeline, Refused, "its stages update at different times, so no step ends a period"},

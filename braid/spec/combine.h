@@ -31,6 +31,7 @@ enum class Feature {
   Context,               // mesh.context > 1
   Expert,                // mesh.expert > 1
   Tensor,                // mesh.tensor > 1
+  SequenceParallel,      // mesh.sequence_parallel
   Reproducible,          // train.reduction "reproducible"
   Nodes,                 // mesh.ranks_per_node > 0
   Compression,           // sync.compression is not "none"
@@ -47,7 +48,11 @@ enum class Feature {
 };
 inline constexpr int kNumFeatures = static_cast<int>(Feature::UserPipeline) + 1;
 
-enum class Verdict { Supported, Refused, ChangesSemantics };
+// NotBuilt: nobody trains that way as yet, but it may be planned.
+enum class Verdict { Supported, Refused, NotBuilt, ChangesSemantics };
+// What a run is judged for.
+enum class Purpose { Train, Plan };
+bool refused(Verdict verdict, Purpose purpose = Purpose::Train);
 
 struct Combination {
   Feature a, b;  // equal: the feature by itself

@@ -71,6 +71,21 @@ std::vector<CrossRule> mesh_rules() {
        [](const View& at) {
          return cat("must divide the ", ffn_width(at.spec.model), " features of the feed-forward branch");
        }},
+      {{"mesh.sequence_parallel", "mesh.tensor"},
+       [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },
+       [](const View&) { return std::string("must be false when mesh.tensor is 1: there is nobody to share with"); }},
+      {{"mesh.context", "model.context"},
+       [](const View& at) { return at.spec.model.context % at.spec.mesh.context == 0; },
+       [](const View& at) { return cat("must divide model.context (", at.spec.model.context, ")"); }},
+      {{"mesh.tensor", "mesh.sequence_parallel", "mesh.context", "model.context"},
+       [](const View& at) {
+         const auto& mesh = at.spec.mesh;
+         return !mesh.sequence_parallel || at.spec.model.context / mesh.context % mesh.tensor == 0;
+       },
+       [](const View& at) {
+         return cat("must divide the ", at.spec.model.context / at.spec.mesh.context,
+                    " tokens of a sequence that a rank has, which sequence parallelism shares");
+       }},
       {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
          return traits_of(at.spec.model.family).positions == PositionKind::Learned || at.spec.model.head_width > 0 ||

@@ -67,7 +67,7 @@ std::string combinations_markdown() {
       "| features | verdict | why |\n|---|---|---|\n";
   for (const auto& pair : combinations()) {
     const std::string names = pair.a == pair.b ? text(pair.a) : text(pair.a) + " and " + text(pair.b);
-    const char* verdict = pair.verdict == Verdict::Refused ? "refused" : "changes semantics";
+    const char* verdict = pair.verdict == Verdict::ChangesSemantics ? "changes semantics" : "refused";
     all += cat("| ", names, " | ", verdict, " | ", pair.why, " |\n");
   }
   return all;

@@ -92,6 +92,9 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::context>("mesh.context", axis, "Ranks that share a sequence; 1 for now."),
       mesh<&MeshSpec::expert>("mesh.expert", axis, "Ranks that share the experts; 1 for now."),
       mesh<&MeshSpec::tensor>("mesh.tensor", axis, "Ranks that share each matrix; divides model.heads."),
+      mesh<&MeshSpec::sequence_parallel>(
+          "mesh.sequence_parallel", Anything{},
+          "Whether tensor ranks share the tokens of norms and residuals; false for now."),
       mesh<&MeshSpec::ranks_per_node>("mesh.ranks_per_node", at_least(0),
                                       "Neighbouring ranks with fast links between them, which sums over replicas use "
                                       "first; 0: all ranks."),

@@ -11,7 +11,8 @@ struct MeshSpec {
   int context = 1;
   int expert = 1;
   int tensor = 1;
-  int ranks_per_node = 0;  // neighbours with fast links between them; 0: all
+  bool sequence_parallel = false;  // tensor ranks share the tokens where they do not share features
+  int ranks_per_node = 0;          // neighbours with fast links between them; 0: all
 
   bool operator==(const MeshSpec&) const = default;
 };

@@ -104,7 +104,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
   for (const char* off_by_default : {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best",
-                                     "checkpoint.host_gib", "run.ranks", "run.placement"}) {
+                                     "checkpoint.host_gib", "run.ranks", "run.placement", "mesh.sequence_parallel"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }
   if (key == "memory.recompute") {
@@ -124,12 +124,12 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
 }  // namespace
 
 std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
-                                   const std::set<std::string>& faulty) {
+                                   const std::set<std::string>& faulty, Purpose purpose) {
   std::vector<Problem> found;
   for (size_t i = 0; i < on.size(); ++i) {
     for (size_t j = 0; j <= i; ++j) {
       const auto pair = combination(on[j], on[i]);
-      if (pair.verdict != Verdict::Refused || faulty.contains(key(pair.a)) || faulty.contains(key(pair.b))) continue;
+      if (!refused(pair.verdict, purpose) || faulty.contains(key(pair.a)) || faulty.contains(key(pair.b))) continue;
       const Field& field = *find_field(key(pair.a));
       const std::string off = value_text(field, RunSpec());
       const std::string with = pair.a == pair.b ? "" : cat(" with ", text(pair.b));
@@ -143,15 +143,21 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits) { r
 
 bool has_problems(const RunSpec& spec, const HostLimits& limits) {
   const View at{spec, limits};
-  const auto is_broken = [&](const Field& field) { return broken_rule(field, spec).has_value(); };
-  if (std::ranges::any_of(fields(), is_broken)) return true;
-  if (!std::ranges::all_of(cross_rules(), [&](const CrossRule& rule) { return rule.holds(at); })) return true;
-  return !refused_pairs(features(spec), spec).empty();
+  const std::string unjudged = limits.purpose == Purpose::Plan ? "data.paths" : "";
+  const auto is_broken = [&](const Field& field) {
+    return field.key != unjudged && broken_rule(field, spec).has_value();
+  };
+  const auto holds = [&](const CrossRule& rule) {
+    return std::ranges::find(rule.keys, unjudged) != rule.keys.end() || rule.holds(at);
+  };
+  if (std::ranges::any_of(fields(), is_broken) || !std::ranges::all_of(cross_rules(), holds)) return true;
+  return !refused_pairs(features(spec), spec, {}, limits.purpose).empty();
 }
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread) {
   std::vector<Problem> found;
   auto& faulty = unread;
+  if (limits.purpose == Purpose::Plan) faulty.insert("data.paths");
   for (const auto& field : fields()) {
     if (faulty.contains(field.key)) continue;
     if (auto problem = broken_rule(field, spec)) {
@@ -171,7 +177,8 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
     const std::string& key = rule->keys[0];
     found.push_back({key, value_text(*find_field(key), spec), rule->text(at), nearest_value(*rule, at, rules)});
   }
-  for (Problem& problem : refused_pairs(features(spec), spec, faulty)) found.push_back(std::move(problem));
+  for (Problem& problem : refused_pairs(features(spec), spec, faulty, limits.purpose))
+    found.push_back(std::move(problem));
   return found;
 }
 

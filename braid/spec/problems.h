@@ -14,9 +14,10 @@ namespace braid {
 
 // What the machine at hand can carry.
 struct HostLimits {
-  int max_ranks = 64;     // that may be started on one host
-  int num_hosts = 1;      // of the run
-  int ranks_started = 0;  // by a launcher, each a command of its own; 0: commands start their ranks
+  int max_ranks = 64;                // that may be started on one host
+  int num_hosts = 1;                 // of the run
+  int ranks_started = 0;             // by a launcher, each a command of its own; 0: commands start their ranks
+  Purpose purpose = Purpose::Train;  // what is planned needs no data.paths
 
   int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
 };
@@ -36,6 +37,6 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
 // row's first feature, whose value in `spec` is shown and whose nearest value is the default, off. What features a run
 // or a program has on, its caller says.
 std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
-                                   const std::set<std::string>& faulty = {});
+                                   const std::set<std::string>& faulty = {}, Purpose purpose = Purpose::Train);
 
 }  // namespace braid

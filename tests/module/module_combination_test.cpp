@@ -125,7 +125,7 @@ const std::vector<Switch> kSwitches = {
 
 // There is no option for them: modules say themselves what of this they are.
 const std::vector<Feature> kNotOffered = {
-    DocumentAttention, LossScaling, SelectiveRecompute, Context,     Expert, Tensor,
+    DocumentAttention, LossScaling, SelectiveRecompute, Context,     Expert, Tensor, SequenceParallel,
     Reproducible,      Nodes,       RatesByName,        ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
@@ -134,7 +134,7 @@ std::vector<std::string> reasons(const std::vector<Feature>& on) {
   for (size_t i = 0; i < on.size(); ++i) {
     for (size_t j = 0; j <= i; ++j) {
       const Combination pair = combination(on[i], on[j]);
-      if (pair.verdict == Verdict::Refused) all.push_back(pair.why);
+      if (refused(pair.verdict)) all.push_back(pair.why);
     }
   }
   return all;

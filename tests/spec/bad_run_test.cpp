@@ -210,6 +210,10 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
       {"",
        {"mesh.expert=8"},
        "mesh.expert = 8: must be 1, since expert parallelism is not built yet; nearest valid is 1"},
+      {"",
+       {"mesh.tensor=2", "mesh.sequence_parallel=true"},
+       "mesh.sequence_parallel = true: must be false, since sequence parallelism is not built yet; nearest valid is "
+       "false"},
   });
 }
 

@@ -129,6 +129,19 @@ TEST(Legal, RanksAreCountedAlongAllAxes) {
   EXPECT_EQ(of_data->nearest, "2");
 }
 
+TEST(Legal, WhatIsNotBuiltYetMayBePlannedWithoutData) {
+  RunSpec spec;
+  spec.mesh.tensor = 2;
+  spec.mesh.context = 4;
+  spec.mesh.sequence_parallel = true;
+  EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 0u);
+  EXPECT_EQ(problems(spec).size(), 3u);  // two features, and no data
+  spec.mesh.context = 3;                 // does not divide the 256 tokens
+  EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 1u);
+  spec.mesh.context = spec.mesh.tensor = 1;  // and sequence parallelism is among tensor ranks
+  EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 1u);
+}
+
 TEST(Legal, TheDefaultsWithDataAre) {
   RunSpec spec;
   EXPECT_EQ(problems(spec).size(), 1u);

@@ -1,0 +1,79 @@
+// The table, term by term.
+#include "braid/predict/activation_memory.h"
+
+#include <algorithm>
+
+#include "braid/predict/block_work.h"
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+namespace {
+
+struct BlockBytes {
+  double linear = 0;  // 34 n h
+  double scores = 0;  // 5 a s n
+  double input = 0;   // 2 n h
+  double one_score = 0;
+  double activation = 0;  // 16 n h / t
+};
+
+BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
+  const ModelSpec& model = spec.model;
+  const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor, h = model.width;
+  const double q = static_cast<double>(model.heads) * head_width(model);
+  const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
+  const bool gated = traits_of(model.family).feed_forward == FeedForward::Gated;
+  const double whole = spec.mesh.sequence_parallel ? t : 1;
+  BlockBytes bytes;
+  bytes.input = e * n * h / whole;
+  bytes.activation = e * n * (gated ? 3 : 2) * ffn_width(model) / t;
+  bytes.linear = n * (4 * e + 2) * h / whole + e * n * (2 * q + 2 * kv) / t + bytes.activation;
+  const double scores = n * model.context * model.heads / t;
+  bytes.one_score = e * scores;
+  bytes.scores = (2 * e + 1) * scores;
+  return bytes;
+}
+
+}  // namespace
+
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute) {
+  const BlockBytes bytes = block_bytes(spec, layout);
+  switch (recompute.keeps) {
+    case Recompute::Keeps::Everything:
+      return bytes.linear + bytes.scores;
+    case Recompute::Keeps::Selected:
+      return bytes.linear;
+    case Recompute::Keeps::SegmentInputs:
+      return bytes.input / recompute.blocks;
+  }
+  return 0;
+}
+
+double pending_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute) {
+  if (recompute.keeps == Recompute::Keeps::SegmentInputs) return block_bytes(spec, layout).linear * 32 / 34;
+  return block_bytes(spec, layout).linear * 32 / 34;
+}
+
+double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor, h = spec.model.width;
+  const double whole = spec.mesh.sequence_parallel ? t : 1;
+  double bytes = 0;
+  if (load.embedding) bytes += n * h / whole;
+  if (load.head) bytes += 2 * e * n * h / whole + 4 * n * static_cast<double>(layout.vocab) / t;
+  return bytes;
+}
+
+double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const BlockBytes bytes = block_bytes(spec, layout);
+  double most = load.blocks > 0 ? std::max(2 * bytes.one_score, bytes.activation) + 2 * bytes.input : 0;
+  if (load.recompute.keeps == Recompute::Keeps::SegmentInputs && load.blocks > 0) {
+    most += std::min<double>(load.recompute.blocks, load.blocks) * (bytes.linear + bytes.scores);
+  } else if (load.recompute.keeps == Recompute::Keeps::Selected && load.blocks > 0) {
+    most += bytes.scores;
+  }
+  const double t = layout.tensor;
+  if (load.head) most = std::max(most, 6 * layout.tokens * static_cast<double>(layout.vocab) / t);
+  return most;
+}
+
+}  // namespace braid

@@ -1,0 +1,30 @@
+// Activations that Megatron-LM's blocks save, by Korthikanti et al., "Reducing Activation Recomputation in Large
+// Transformer Models" (2022), section 4, generalised to other head counts and feed-forward branches.
+#pragma once
+
+#include "braid/predict/run_layout.h"
+
+namespace braid {
+
+// Of one block and one microbatch on a rank, with n = s b tokens, table 2 there (h, a, t as in block_work.h), 16-bit:
+//
+//   none                         n h (10 + 24/t + 5 a s / (h t))     sequence parallel: n h (34/t + 5 a s / (h t))
+//   selective                    n h (10 + 24/t)                                        n h 34/t
+//   full                         2 n h                                                  2 n h / t
+//
+// 10 n h are the inputs of the two norms (4), of the two branches (4) and the masks of two dropouts (2); 24 n h
+// queries, keys and values (6), the attention's output (2), before and after the activation (16).
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
+
+// Of those the weight-gradient pass alone needs: 32 n h of 34 n h + 5 a s n (Qi et al. 2023, table 1).
+double pending_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
+
+// Beside the blocks: the first stage keeps the mask of the embedding's dropout, n h; the last the inputs of its norm
+// and of the product, 4 n h, and logits in float32, 4 n V / t (section 4.3).
+double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+
+// What a backward pass of the stage works with and frees again: gradients of the scores, twice, or of both sides of the
+// activation; gradients of logits; a segment's activations where they are made again.
+double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+
+}  // namespace braid

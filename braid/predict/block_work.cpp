@@ -1,0 +1,145 @@
+// Counting what a block does. The counts are for each kernel that Megatron-LM's or braid's block runs.
+#include "braid/predict/block_work.h"
+
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+namespace {
+
+constexpr double kFloat = 4;  // bytes; gradients of weights and the loss are computed in float32
+
+// The sizes of block_work.h.
+struct Sizes {
+  double n, e, t, h, q, kv, f, s;
+  double whole;  // share of what all tensor ranks do alike
+  double drop;   // 1 with dropout, else 0
+  bool gated, rotary;
+
+  Sizes(const RunSpec& spec, const RunLayout& layout)
+      : n(layout.tokens),
+        e(element_bytes(spec.train.dtype)),
+        t(layout.tensor),
+        h(spec.model.width),
+        q(static_cast<double>(spec.model.heads) * head_width(spec.model)),
+        kv(static_cast<double>(num_kv_heads(spec.model)) * head_width(spec.model)),
+        f(ffn_width(spec.model)),
+        s(spec.model.context),
+        whole(spec.mesh.sequence_parallel ? 1 / t : 1),
+        drop(spec.model.dropout > 0 ? 1 : 0),
+        gated(traits_of(spec.model.family).feed_forward == FeedForward::Gated),
+        rotary(traits_of(spec.model.family).positions == PositionKind::Rotary) {}
+};
+
+// x (n x in) times a weight (in x out), for each of the three passes.
+void add_linear(PartWork& work, const Sizes& z, double in, double out) {
+  const double flops = 2 * z.n * in * out;
+  const Product product{flops, z.e * (z.n * in + in * out + z.n * out)};
+  work.forward.add(product);
+  work.input_grad.add(product);
+  work.weight_grad.add({flops, z.e * (z.n * in + z.n * out) + 2 * kFloat * in * out});
+}
+
+void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
+  const double scores = z.n * z.s * heads / z.t;
+  const Product product{2 * z.n * z.s * z.q / z.t, z.e * (scores + 2 * z.n * z.q / z.t)};
+  const double forward_bytes = scores * (2 * z.e + z.drop * (2 * z.e + 1));
+  for (PassWork* pass : {&work.forward, &work.selected}) {
+    pass->add(product);
+    pass->add(product);
+    pass->streamed_bytes += forward_bytes;
+  }
+  // Both products of a pair write or read scores; as one of twice the size.
+  for (int i = 0; i < 2; ++i) work.input_grad.add({2 * product.flops, 2 * product.bytes});
+  work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
+}
+
+void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
+  const double bytes = z.e * z.n * (2 * z.q + 2 * z.kv) / z.t;
+  const double flops = 4 * z.n * seen * z.q / z.t;
+  work.forward.add({flops, bytes});
+  work.selected.add({flops, bytes});
+  work.input_grad.add({2.5 * flops, 2 * bytes});
+}
+
+void add_streams(PartWork& work, const Sizes& z) {
+  const double heads_gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
+  const double norms = z.whole * 4 * z.h;
+  const double activation = (z.gated ? 3 : 2) * z.f / z.t;
+  const double masks = z.whole * z.drop * 2 * z.h;
+  work.forward.streamed_bytes += z.n * (z.e * (norms + z.whole * 6 * z.h + activation + heads_gathered / z.t) + masks);
+  const double biases = z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / z.t + z.whole * 2 * z.h;
+  work.input_grad.streamed_bytes +=
+      z.n * (z.e * (z.whole * (12 + 4 * z.drop) * z.h + (z.gated ? 5 : 3) * z.f / z.t + heads_gathered / z.t + biases) +
+             masks);
+}
+
+// Two sums over the tensor ranks each way (Narayanan et al. 2021, section 3.2), and keys and values of the others.
+void add_exchanges(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  for (PassWork* pass : {&work.forward, &work.input_grad}) {
+    pass->reduced_bytes = z.e * z.n * z.h;
+    pass->num_reductions = layout.tensor > 1 ? 2 : 0;
+  }
+  if (layout.context == 1) return;
+  work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
+  work.forward.num_gathers = 1;
+  work.input_grad.num_gathers = 2;
+}
+
+}  // namespace
+
+double element_bytes(DType type) {
+  switch (type) {
+    case DType::Float64:
+      return 8;
+    case DType::Float32:
+      return 4;
+    case DType::BFloat16:
+    case DType::Float16:
+      return 2;
+  }
+  return 4;
+}
+
+PartWork block_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  add_linear(work, z, z.h, (z.q + 2 * z.kv) / z.t);
+  add_linear(work, z, z.q / z.t, z.h);
+  add_linear(work, z, z.h, (z.gated ? 2 : 1) * z.f / z.t);
+  add_linear(work, z, z.f / z.t, z.h);
+  if (formulas == FormulaSet::Megatron) {
+    add_stored_attention(work, z, spec.model.heads);
+  } else {
+    add_fused_attention(work, z, mean_tokens_seen(spec.model));
+    // The outputs of norms and of the activation are made again too (spec/recompute.h).
+    work.selected.streamed_bytes += z.n * z.e * (z.whole * 4 * z.h + (z.gated ? 3 : 2) * z.f / z.t);
+  }
+  add_streams(work, z);
+  add_exchanges(work, z, layout);
+  return work;
+}
+
+PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  work.forward.streamed_bytes = z.n * z.h * (2 * z.e + z.drop * (2 * z.e + 1));
+  work.forward.reduced_bytes = z.e * z.n * z.h;
+  work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
+  work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
+  return work;
+}
+
+PartWork head_work(const RunSpec& spec, const RunLayout& layout) {
+  const Sizes z(spec, layout);
+  const double vocab = static_cast<double>(layout.vocab) / z.t;
+  PartWork work;
+  add_linear(work, z, z.h, vocab);
+  // Logits are read, and written as float32 exponentials, which are read for the loss and made gradients.
+  work.forward.streamed_bytes = z.n * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
+  work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
+  work.input_grad.reduced_bytes = z.e * z.n * z.h;
+  work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  return work;
+}
+
+}  // namespace braid

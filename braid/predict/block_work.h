@@ -1,0 +1,51 @@
+// What the parts of a model ask of one rank for one microbatch: products, passes over memory, exchanges. It knows no
+// rates.
+//
+// n tokens of the rank, e bytes of an element, t tensor ranks, h width, q = heads x head width, kv likewise of the
+// keys, f the feed-forward branch's features. Products on the way forward: queries, keys and values h x (q + 2 kv) / t,
+// output q/t x h, up h x f/t (gated: twice), down f/t x h; each again for the gradient of its input, and of its weight,
+// which is added in float32. Attention, in the set Megatron: scores and weighted values, 2 n s q / t operations each,
+// with n s heads / t scores in memory (Korthikanti et al. 2022, section 4.1), twice that in backward; in the set Braid
+// one pass over the tokens seen, and five products for two in backward (Dao et al., "FlashAttention", 2022).
+//
+// Passes over memory, elements read and written for each token: a norm 2h forward and 3h backward, a sum with the
+// residual 3h and 3h, dropout's mask a byte, the activation 2f (gated 3f) and 3f (5f), heads gathered 2q each way,
+// rotary positions 2 (q + kv) each way, gradients of biases what they sum; softmax and its dropout, where scores are in
+// memory, 2 + 2 each score forward, 3 + 2 backward. With sequence parallelism norms, residuals and their dropout are
+// shared by the tensor ranks.
+#pragma once
+
+#include <array>
+
+#include "braid/predict/device_rates.h"
+#include "braid/predict/run_layout.h"
+
+namespace braid {
+
+struct PassWork {
+  std::array<Product, 6> products = {};
+  int num_products = 0;
+  double streamed_bytes = 0;
+  double reduced_bytes = 0;  // by an all-reduce of tensor ranks, or as a gather and a scattered sum: as long
+  int num_reductions = 0;    // all alike
+  double context_bytes = 0;  // gathered from context ranks
+  int num_gathers = 0;
+
+  void add(const Product& product) { products[num_products++] = product; }
+};
+
+// The passes of one part of the model.
+struct PartWork {
+  PassWork forward, input_grad, weight_grad;
+  PassWork selected;  // what selective recompute makes again
+};
+
+PartWork block_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
+PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
+// The last norm, the product with the vocabulary and the cross-entropy.
+PartWork head_work(const RunSpec& spec, const RunLayout& layout);
+
+// Bytes of an element of weights and activations.
+double element_bytes(DType type);
+
+}  // namespace braid

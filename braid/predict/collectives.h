@@ -1,0 +1,38 @@
+// What exchanges between ranks take, by the alpha-beta model: a latency for each message of a chain, and bytes over the
+// rate of the slowest link. It knows no axes.
+#pragma once
+
+#include "braid/cluster/cluster.h"
+
+namespace braid {
+
+// Ranks that exchange something, the same number of them on each node that has any.
+struct RankGroup {
+  int size = 1;
+  int per_node = 1;
+
+  bool across_nodes() const { return size > per_node; }
+};
+
+// The links of a group. Within a node every device has the node's link; a ring across nodes enters each of them through
+// as many network links as members are there, since as many rings turn at once (NCCL's).
+class GroupLinks {
+ public:
+  GroupLinks(const Cluster& cluster, RankGroup group);
+
+  // Of `bytes` on every rank. Ring: 2 (n-1) messages, 2 (n-1)/n of the bytes; tree: 2 log2(n) messages, 2 x the bytes;
+  // the faster of the two (Thakur et al., "Optimization of Collective Communication Operations in MPICH", 2005).
+  double all_reduce_seconds(double bytes) const;
+  // Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every rank after the gather, or before the sum.
+  double all_gather_seconds(double bytes) const;
+  double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
+  // One message to a neighbour, over the slowest link that lies between two of them.
+  double send_seconds(double bytes) const;
+
+ private:
+  int size_;
+  double rate_, latency_;  // of a ring
+  double link_rate_;       // of one pair
+};
+
+}  // namespace braid

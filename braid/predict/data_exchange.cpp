@@ -1,0 +1,89 @@
+// Volumes over links, less what computation hides.
+#include "braid/predict/data_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace braid {
+namespace {
+
+struct Exchange {
+  GroupLinks links;
+  double weight_bytes = 0, gradient_bytes = 0;
+  double forward = 0, backward = 0;  // seconds of one microbatch's passes
+  double last_share = 1;             // of the bucket that nothing hides
+  int microbatches = 1;
+  bool overlaps = false;
+
+  double gather() const { return links.all_gather_seconds(weight_bytes); }
+  double scatter() const { return links.reduce_scatter_seconds(gradient_bytes); }
+  // `seconds` behind `cover`.
+  double exposed(double seconds, double cover) const {
+    if (!overlaps) return seconds;
+    return std::max(seconds - (1 - last_share) * cover, last_share * seconds);
+  }
+};
+
+double step_seconds(const Exchange& x, int zero) {
+  switch (zero) {
+    case 0:
+      return x.exposed(x.links.all_reduce_seconds(x.gradient_bytes), x.backward);
+    case 1:
+      return x.exposed(x.scatter(), x.backward) + x.gather();
+    case 2:
+      return x.microbatches * x.exposed(x.scatter(), x.backward) + x.gather();
+    default:
+      return x.microbatches * (x.exposed(x.gather(), x.forward) + x.exposed(x.gather() + x.scatter(), x.backward));
+  }
+}
+
+// Bytes of a gradient's element on the wire.
+double wire_bytes(const RunSpec& spec, double gradient) {
+  const CompressionKind kind = spec.sync.compression;
+  if (kind == CompressionKind::BFloat16 || kind == CompressionKind::Float16) return std::min(gradient, 2.0);
+  return kind == CompressionKind::EightBit ? 1 : gradient;
+}
+
+bool overlaps(const RunSpec& spec, FormulaSet formulas) {
+  return spec.sync.zero == 3 || (formulas == FormulaSet::Braid && spec.sync.overlap != OverlapChoice::Off);
+}
+
+// Copies of groups that shard are summed once more, over as many ranks as there are groups.
+double copies_seconds(const RunLayout& layout, const Cluster& cluster, double shard_bytes, int shards) {
+  const int copies = layout.gradient_group.size / std::max(shards, 1);
+  if (copies <= 1) return 0;
+  const int near = std::max(layout.gradient_group.per_node / shards, 1);
+  return GroupLinks(cluster, {copies, near}).all_reduce_seconds(shard_bytes);
+}
+
+}  // namespace
+
+double data_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
+                    FormulaSet formulas) {
+  if (layout.gradient_group.size <= 1) return 0;
+  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
+  const int zero = spec.sync.zero, shards = zero > 0 ? num_shards(spec, layout) : layout.gradient_group.size;
+  const RankGroup group{shards, std::min(shards, layout.gradient_group.per_node)};
+  Exchange x{GroupLinks(cluster, group)};
+  x.weight_bytes = share.parameters * bytes.weights;
+  x.gradient_bytes = share.parameters * wire_bytes(spec, bytes.gradients);
+  x.forward = share.passes.forward.total();
+  x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
+  x.last_share = 1 / std::max(share.blocks, 1.0);
+  x.microbatches = layout.microbatches;
+  x.overlaps = overlaps(spec, formulas);
+  const double copies = zero > 0 ? copies_seconds(layout, cluster, x.gradient_bytes / shards, shards) : 0;
+  return (step_seconds(x, zero) + copies) / std::max(spec.sync.period, 1);
+}
+
+double optimizer_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
+                         FormulaSet formulas) {
+  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
+  const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
+  const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
+  const RankGroup all{layout.num_ranks(), std::min(layout.num_ranks(), cluster.devices.front().per_node)};
+  return DeviceRates(cluster.devices.front(), spec.train.dtype).stream_seconds(streamed) +
+         GroupLinks(cluster, all).all_reduce_seconds(sizeof(float));
+}
+
+}  // namespace braid

@@ -1,0 +1,42 @@
+// How fast one device computes. It knows no model.
+#pragma once
+
+#include <vector>
+
+#include "braid/cluster/cluster.h"
+
+namespace braid {
+
+// A matrix product, or a batch of them: its operations (a multiply-add is two), and what it moves to and from memory.
+struct Product {
+  double flops = 0;
+  double bytes = 0;
+};
+
+class DeviceRates {
+ public:
+  // Of the products of one type. A group without a peak of that type: its float32 peak, and none of that: 1e12 (what
+  // a cluster file is refused for).
+  DeviceRates(const DeviceGroup& group, DType type);
+
+  // The roofline: max(flops / (peak x share), bytes / memory rate). The share is linear in the logarithm of flops
+  // between the rows of the group, and that of the nearest row outside of them; 1 without rows.
+  double seconds(const Product& product) const;
+  // Passes over memory that compute next to nothing.
+  double stream_seconds(double bytes) const { return bytes / memory_rate_; }
+
+  double peak() const { return peak_; }  // flops a second
+  double best_rate() const;              // of the best row: no product is faster
+  double share(double flops) const;
+
+ private:
+  struct Row {
+    double log_flops = 0;
+    double share = 1;
+  };
+  double peak_ = 0;
+  double memory_rate_ = 0;
+  std::vector<Row> rows_;
+};
+
+}  // namespace braid

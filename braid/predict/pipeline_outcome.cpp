@@ -1,0 +1,79 @@
+// Playing a schedule, or saying what it would come to.
+#include "braid/predict/pipeline_outcome.h"
+
+#include <algorithm>
+
+#include "braid/predict/pipeline_estimate.h"
+#include "braid/sim/simulate.h"
+
+namespace braid {
+namespace {
+
+// In place of each other, by rank: what a rank's program holds while it runs, in order.
+double most_held(const Program& program, const std::vector<HeldBytes>& held) {
+  double now = 0, most = 0;
+  for (const Action& action : program) {
+    const HeldBytes& stage = held[action.stage];
+    switch (action.op) {
+      case Op::Forward:
+        now += stage.activation;
+        break;
+      case Op::FullBackward:
+        now -= stage.activation;
+        break;
+      case Op::InputGrad:
+        now += stage.pending - stage.activation;
+        break;
+      case Op::WeightGrad:
+        now -= stage.pending;
+        break;
+      default:
+        break;
+    }
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+// With the mean stage's times and sizes, which the searched schedules read.
+ScheduleRequest filled(const PipelineQuestion& question) {
+  ScheduleRequest request = question.request;
+  const auto count = static_cast<double>(question.stages.size());
+  request.forward = request.input_grad = request.weight_grad = request.activation = request.pending = 0;
+  for (size_t i = 0; i < question.stages.size(); ++i) {
+    request.forward += question.stages[i].forward / count;
+    request.input_grad += question.stages[i].input_grad / count;
+    request.weight_grad += question.stages[i].weight_grad / count;
+    request.activation += question.held[i].activation / count;
+    request.pending += question.held[i].pending / count;
+  }
+  request.transfer = question.transfer;
+  return request;
+}
+
+PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule& schedule) {
+  CostModel cost;
+  cost.transfer = question.transfer;
+  cost.stages = question.stages;
+  const Timeline timeline = simulate(schedule, cost);
+  PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
+  if (question.end == StepEnd::PostValidated) {
+    outcome.seconds = 0;
+    for (const auto& spans : timeline.ranks) {
+      outcome.seconds = std::max(outcome.seconds, spans.back().end - spans.front().begin);
+    }
+  }
+  for (const Program& program : schedule.programs) outcome.held_bytes.push_back(most_held(program, question.held));
+  return outcome;
+}
+
+}  // namespace
+
+PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail) {
+  const ScheduleTraits& traits = *find_schedule(question.schedule);
+  const int64_t actions = int64_t{3} * static_cast<int64_t>(question.stages.size()) * question.request.microbatches;
+  if (detail == PipelineDetail::Estimated || actions > kMostActions) return estimated_outcome(question, traits);
+  return played_outcome(question, make_schedule(question.schedule, filled(question)));
+}
+
+}  // namespace braid

@@ -1,0 +1,58 @@
+// How long a pipeline takes for a step, and what its ranks hold meanwhile. It knows stages by their times and sizes
+// alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/schedule/generators.h"
+#include "braid/sim/cost_model.h"
+
+namespace braid {
+
+// Played: the schedule is made and simulated, unless it has more than kMostActions actions. Estimated: closed forms of
+// the schedules' papers, in microseconds:
+//
+//   S seconds of a microbatch on all stages, R on the busiest rank, c of a transfer; p ranks, m microbatches, v stages
+//   of a rank; F, I, W of the mean stage
+//   one at a time   m (S + 2 (p-1) c)                        naive
+//   flushed         S + 2 (p-1) c + (m-1) P                  gpipe, 1f1b, pipedream, pipedream-2bw
+//     P, the period: the longest of each rank's seconds and, but for gpipe, of the ways there and back from rank i,
+//     over the p-i microbatches that may be under way on it
+//   in chunks       m R + (S - R) / v + (3p-2) c             interleaved, looped-bfs (Narayanan et al. 2021, 2.2)
+//   zero bubble     m R + (p-1) (F + I - W + 2 c)            zb-h1, zb-1p (Qi et al. 2023, table 1)
+//                   m R + (p-1) max(0, F + I - 2 W), and (p-1) (F + c) before the last rank begins    zb-h2, zb-2p
+//   others          m R + the bubble of their papers at equal times (tests/sim/closed_forms_test.cpp)
+enum class PipelineDetail { Estimated, Played };
+inline constexpr int64_t kMostActions = 400'000;
+
+// Flush: the next step begins when every rank has ended. PostValidated: each rank begins it when it has ended itself,
+// so that a step takes the longest span of a rank (Qi et al. 2023, section 4). Estimates are within a rank's span then.
+enum class StepEnd { Flush, PostValidated };
+
+// Of one stage and microbatch.
+struct HeldBytes {
+  double activation = 0;  // from its forward to the input-gradient pass
+  double pending = 0;     // from there to the weight-gradient pass, where these are apart
+};
+
+struct PipelineQuestion {
+  std::string schedule;            // a name of schedule/generators.h
+  ScheduleRequest request;         // ranks, microbatches, chunks, group; the times are filled in from the stages
+  std::vector<StageTimes> stages;  // one for each
+  std::vector<HeldBytes> held;     // one for each
+  double transfer = 0;
+  StepEnd end = StepEnd::Flush;
+};
+
+struct PipelineOutcome {
+  double seconds = 0;
+  double busiest_seconds = 0;      // of the rank that computes longest
+  std::vector<double> held_bytes;  // of each rank, at its fullest
+};
+
+// `question` is one that schedule_problems() has nothing against.
+PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail);
+
+}  // namespace braid

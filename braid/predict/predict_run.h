@@ -1,0 +1,40 @@
+// The model behind `braid plan`: what a step of a run would take and hold on a cluster. Nothing runs and no file is
+// read. Times come from rooflines (device_rates.h, block_work.h), exchanges from the alpha-beta model (collectives.h),
+// the pipeline from the simulator or closed forms (pipeline_outcome.h), memory from formulas (activation_memory.h,
+// model_states.h).
+//
+// Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
+// once, ranks of unequal speed by chance, reading data. Ranks of a cluster of several kinds of devices are as fast as
+// the slowest kind.
+//
+// Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have N / R cores
+// each, rounded down, where there are enough. Where there are not, a rank has a core while it computes, and no step is
+// shorter than the work of all R over N cores: who idles in a bubble leaves its core to the others.
+#pragma once
+
+#include "braid/cluster/cluster.h"
+#include "braid/predict/formula_set.h"
+#include "braid/predict/pipeline_outcome.h"
+#include "braid/predict/prediction.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct PredictOptions {
+  FormulaSet formulas = FormulaSet::Braid;
+  PipelineDetail pipeline = PipelineDetail::Played;
+};
+
+// Why a run cannot be predicted on a cluster, beside problems() of the run for Purpose::Plan: more ranks than devices,
+// a schedule that is a file, a vocabulary that nobody knows.
+std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster);
+
+// `spec` has neither kind of problems.
+Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
+
+// Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
+// set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,
+// section 6.3).
+double model_flops_of_token(const ModelSpec& model, FormulaSet formulas);
+
+}  // namespace braid

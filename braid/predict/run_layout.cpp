@@ -1,0 +1,87 @@
+// Axes laid out on nodes.
+#include "braid/predict/run_layout.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid {
+namespace {
+
+constexpr Axis kBraidOrder[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
+constexpr Axis kMegatronOrder[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipe};
+
+int size_of(const MeshSpec& mesh, Axis axis) {
+  switch (axis) {
+    case Axis::Pipe:
+      return mesh.pipe;
+    case Axis::Data:
+      return mesh.data;
+    case Axis::Context:
+      return mesh.context;
+    case Axis::Expert:
+      return mesh.expert;
+    case Axis::Tensor:
+      return mesh.tensor;
+  }
+  throw InternalError("an axis without a size");
+}
+
+// The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
+RankGroup group_of(const MeshSpec& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
+  RankGroup group;
+  int64_t stride = 1;
+  for (const Axis axis : formulas == FormulaSet::Braid ? kBraidOrder : kMegatronOrder) {
+    const int size = size_of(mesh, axis);
+    if (axes.has(axis)) {
+      const int64_t near = std::max<int64_t>(node_size / stride, 1);
+      group.size *= size;
+      group.per_node *= static_cast<int>(std::min<int64_t>(size, near));
+    }
+    stride *= size;
+  }
+  return group;
+}
+
+std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
+  RunSpec cut = spec;
+  if (cut.pipeline.partition == "measured") cut.pipeline.partition = "even";
+  const std::vector<int> first_unit = stage_units(cut, num_stages);
+  const int head = num_units(spec.model.layers) - 1;
+  const bool one_policy = spec.memory.recompute.find(',') == std::string::npos;
+  const Recompute first = stage_recompute(spec.memory, 0);
+  std::vector<StageLoad> loads(num_stages);
+  for (int stage = 0; stage < num_stages; ++stage) {
+    StageLoad& load = loads[stage];
+    const int begin = first_unit[stage], end = first_unit[stage + 1];
+    load.blocks = (std::min(end, head) - std::max(begin, 1)) / 2.0;
+    load.embedding = begin == 0;
+    load.head = end > head;
+    load.recompute = one_policy ? first : stage_recompute(spec.memory, stage);
+  }
+  return loads;
+}
+
+}  // namespace
+
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  const MeshSpec& mesh = spec.mesh;
+  RunLayout layout{mesh.pipe, mesh.data, mesh.context, mesh.expert, mesh.tensor};
+  layout.chunks = std::max(chunks_per_rank(spec.pipeline), 1);
+  layout.microbatches = spec.train.batch / (spec.train.microbatch * mesh.data);
+  layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
+  layout.vocab = padded_vocab(spec.model, mesh.tensor);
+  layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
+  const int node_size = cluster.devices.front().per_node;
+  const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
+  layout.tensor_group = group({Axis::Tensor});
+  layout.context_group = group({Axis::Context});
+  layout.pipe_group = group({Axis::Pipe});
+  layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
+  return layout;
+}
+
+}  // namespace braid

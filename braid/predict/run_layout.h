@@ -1,0 +1,41 @@
+// A run's ranks on a cluster: sizes of the axes, which groups share a node, microbatches, what each stage holds.
+#pragma once
+
+#include <vector>
+
+#include "braid/cluster/cluster.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/predict/collectives.h"
+#include "braid/predict/formula_set.h"
+#include "braid/spec/recompute.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// The part of the model that a pipeline stage holds.
+struct StageLoad {
+  double blocks = 0;
+  bool embedding = false;
+  bool head = false;
+  Recompute recompute;
+};
+
+struct RunLayout {
+  int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
+  int chunks = 1;        // stages of a pipeline rank
+  int microbatches = 1;  // of a rank in a step
+  double tokens = 0;     // of a microbatch on one rank
+  int64_t vocab = 0;     // padded
+  std::vector<StageLoad> stages;
+
+  RankGroup tensor_group, context_group, pipe_group;
+  RankGroup gradient_group;  // holds copies of a parameter: data x context x expert
+
+  int num_ranks() const { return pipe * data * context * expert * tensor; }
+};
+
+// Neighbours, from inner to outer: tensor, context, pipe, expert, data in braid's mesh (mesh/device_mesh.h); tensor,
+// context, expert, data, pipe in Megatron-LM's. `spec` has no problems for a plan, and its vocabulary is resolved.
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+}  // namespace braid

@@ -1,0 +1,75 @@
+// Work over rates, part by part. Exchanges of tensor and context ranks hide behind nothing.
+#include "braid/predict/stage_passes.h"
+
+#include "braid/predict/block_work.h"
+
+namespace braid {
+namespace {
+
+struct Rates {
+  DeviceRates device;
+  GroupLinks tensor, context;
+
+  PassSeconds seconds(const PassWork& work) const {
+    PassSeconds pass;
+    for (int i = 0; i < work.num_products; ++i) pass.compute += device.seconds(work.products[i]);
+    pass.compute += device.stream_seconds(work.streamed_bytes);
+    if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
+    if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
+    return pass;
+  }
+
+  StagePasses passes(const PartWork& work) const {
+    return {seconds(work.forward), seconds(work.input_grad), seconds(work.weight_grad)};
+  }
+};
+
+void add(StagePasses& stage, double times, const StagePasses& part) {
+  stage.forward += times * part.forward;
+  stage.input_grad += times * part.input_grad;
+  stage.weight_grad += times * part.weight_grad;
+}
+
+}  // namespace
+
+PassSeconds& PassSeconds::operator+=(const PassSeconds& other) {
+  compute += other.compute;
+  tensor += other.tensor;
+  context += other.context;
+  return *this;
+}
+
+PassSeconds operator*(double times, const PassSeconds& pass) {
+  return {times * pass.compute, times * pass.tensor, times * pass.context};
+}
+
+PassSeconds StagePasses::all() const {
+  PassSeconds sum = forward;
+  sum += input_grad;
+  sum += weight_grad;
+  return sum;
+}
+
+std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
+                                      FormulaSet formulas) {
+  const Rates rates{
+      {cluster.devices.front(), spec.train.dtype}, {cluster, layout.tensor_group}, {cluster, layout.context_group}};
+  const PartWork block = block_work(spec, layout, formulas);
+  const StagePasses of_block = rates.passes(block);
+  const PassSeconds selected = rates.seconds(block.selected);
+  const StagePasses of_embedding = rates.passes(embedding_work(spec, layout));
+  const StagePasses of_head = rates.passes(head_work(spec, layout));
+  std::vector<StagePasses> stages(layout.stages.size());
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageLoad& load = layout.stages[i];
+    add(stages[i], load.blocks, of_block);
+    if (load.embedding) add(stages[i], 1, of_embedding);
+    if (load.head) add(stages[i], 1, of_head);
+    const auto keeps = load.recompute.keeps;
+    if (keeps == Recompute::Keeps::Selected) stages[i].input_grad += load.blocks * selected;
+    if (keeps == Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.blocks * of_block.forward;
+  }
+  return stages;
+}
+
+}  // namespace braid

@@ -1,0 +1,33 @@
+// How long the passes of each pipeline stage take for one microbatch.
+#pragma once
+
+#include <vector>
+
+#include "braid/cluster/cluster.h"
+#include "braid/predict/run_layout.h"
+
+namespace braid {
+
+// Seconds of a pass, by what they are for.
+struct PassSeconds {
+  double compute = 0;
+  double tensor = 0;
+  double context = 0;
+
+  double total() const { return compute + tensor + context; }
+  PassSeconds& operator+=(const PassSeconds& other);
+};
+PassSeconds operator*(double times, const PassSeconds& pass);
+
+// Of one stage. What is made again for backward is part of the input-gradient pass.
+struct StagePasses {
+  PassSeconds forward, input_grad, weight_grad;
+
+  PassSeconds all() const;
+};
+
+// One for each stage of the layout, on a device of `group`.
+std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
+                                      FormulaSet formulas);
+
+}  // namespace braid
