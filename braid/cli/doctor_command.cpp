@@ -7,7 +7,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
-#include "braid/cli/cluster_file.h"
+#include "braid/cli/measured_cluster.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/doctor_report.h"
 #include "braid/cli/job.h"
@@ -76,7 +76,7 @@ MeasuredJob on_hosts(const DoctorRequest& request, const JobPlace& place, Job& j
 
 void show(const DoctorRequest& request, const MeasuredJob& job) {
   std::cout << (request.as_json ? doctor_json(job) : doctor_text(job)) << std::flush;
-  if (!request.cluster.empty()) write_file(request.cluster, cluster_file_text(job));
+  if (!request.cluster.empty()) write_file(request.cluster, measured_cluster_text(job));
 }
 
 void refuse_no_folder(const std::string& folder) {
@@ -112,7 +112,8 @@ int doctor_command(const Words& words) {
   work.settings = {"command = doctor"};
   work.engines = "";  // that versions differ is something to find out
   work.sums = GlooSumOrder::Engine;
-  Job job(place, request.job, work);
+  work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << what << std::endl; };
+  Job job(place, work);
   const MeasuredJob measured = on_hosts(request, place, job);
   if (job.leads()) show(request, measured);
   return 0;

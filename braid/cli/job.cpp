@@ -1,8 +1,6 @@
 // Words, variables and what they must agree on.
 #include "braid/cli/job.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
+#include "braid/cli/collected_problems.h"
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
 
@@ -22,6 +21,7 @@ namespace {
 
 constexpr const char* kTokenVariable = "BRAID_TOKEN";
 constexpr double kJoinSeconds = 300;
+constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pods do
 // Where a launcher has started all ranks on one host and named no port, they find each other at one that follows from
 // their common parent.
 constexpr int kFirstPort = 20000, kNumPorts = 20000;
@@ -50,15 +50,13 @@ std::string root_on_one_host(const LauncherEnvironment& started) {
   return one_host ? cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts) : "";
 }
 
-JobPlace place_by_hand(const JobOptions& options) {
-  std::vector<Problem> problems;
+JobPlace place_by_hand(const JobOptions& options, std::vector<Problem>& problems) {
   const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
   if (!any && !options.token_file.empty()) {
     problems.push_back(
         {"--token-file", options.token_file, "must come with --nodes, --node and --root, or a launcher"});
   }
-  if (!any && problems.empty()) return {};
-  if (!any) throw ConfigError(std::move(problems));
+  if (!any) return {};
   const auto need = [&](bool there, const char* option) {
     if (!there) problems.push_back({option, "", "must be given with the other two of --nodes, --node and --root"});
   };
@@ -69,55 +67,11 @@ JobPlace place_by_hand(const JobOptions& options) {
     problems.push_back(
         {"--node", cat(options.node), cat("must be less than --nodes (", options.nodes, ")"), cat(options.nodes - 1)});
   }
-  if (!problems.empty()) throw ConfigError(std::move(problems));
   return {options.node, options.nodes, options.root};
 }
 
-std::optional<JobToken> token_of(const JobOptions& options) {
-  if (!options.token_file.empty()) {
-    return token_of_file({"--token-file", options.token_file, options.token_file});
-  }
-  const char* const text = std::getenv(kTokenVariable);
-  if (!text) return std::nullopt;
-  return token_of_text(kTokenVariable, text);
-}
-
-// As the other hosts reach this one: the address from which it would speak to `root`.
-std::string own_address(const JobAddress& root) {
-  const ResolvedAddress resolved = resolve(root);
-  if (resolved.found.empty()) {
-    throw ConfigError({{"--root", text(root), cat("must be a host that is known here: ", resolved.fault), ""}});
-  }
-  const SocketAddress& to = resolved.found.front();
-  const int descriptor = ::socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  SocketAddress own;
-  own.length = sizeof own.storage;
-  const bool known = ::connect(descriptor, to.get(), to.length) == 0 &&
-                     ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own.storage), &own.length) == 0;
-  ::close(descriptor);
-  if (!known) throw ConfigError({{"--root", text(root), "must be a host that can be reached from here", ""}});
-  char name[NI_MAXHOST];
-  ::getnameinfo(own.get(), own.length, name, sizeof name, nullptr, 0, NI_NUMERICHOST);
-  return name;
-}
-
-}  // namespace
-
-void add_job_options(CLI::App& app, JobOptions& options) {
-  app.add_option("--nodes", options.nodes, "hosts that run this command together, each with its --node")
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--node", options.node, "which of them this is, from 0")->check(CLI::Range(0, 99999));
-  app.add_option("--root", options.root, "where node 0 listens, as HOST:PORT, an address of its own");
-  app.add_option("--token-file", options.token_file,
-                 "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN");
-}
-
-JobPlace job_place(const JobOptions& options) {
-  char domain_name[256] = {};
-  gethostname(domain_name, sizeof domain_name - 1);
-  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
-  if (started.starter == Starter::Hand) return place_by_hand(options);
-  std::vector<Problem> problems;
+JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions& options,
+                           std::vector<Problem>& problems) {
   if (options.node >= 0) {
     problems.push_back({"--node", cat(options.node), cat("must not be given: ", started.name, " says it")});
   }
@@ -141,22 +95,58 @@ JobPlace job_place(const JobOptions& options) {
   if (place.root.empty() && place.num_nodes > 1) {
     problems.push_back({"--root", "", cat("must be given: ", started.name, " names no address of its first host")});
   }
-  if (!problems.empty()) throw ConfigError(std::move(problems));
   return place;
 }
 
-Job::Job(const JobPlace& place, const JobOptions& options, const JobWork& work)
+std::optional<JobToken> token_of(const JobOptions& options) {
+  if (!options.token_file.empty()) {
+    return token_of_file({"--token-file", options.token_file, options.token_file});
+  }
+  const char* const text = std::getenv(kTokenVariable);
+  if (!text) return std::nullopt;
+  return token_of_text(kTokenVariable, text);
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& app, JobOptions& options) {
+  app.add_option("--nodes", options.nodes, "hosts that run this command together, each with its --node")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--node", options.node, "which of them this is, from 0")->check(CLI::Range(0, 99999));
+  app.add_option("--root", options.root, "where node 0 listens, as HOST:PORT, an address of its own");
+  app.add_option("--token-file", options.token_file,
+                 "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN");
+}
+
+JobPlace job_place(const JobOptions& options) {
+  char domain_name[256] = {};
+  gethostname(domain_name, sizeof domain_name - 1);
+  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
+  std::vector<Problem> problems;
+  JobPlace place = started.starter == Starter::Hand ? place_by_hand(options, problems)
+                                                    : place_by_launcher(started, options, problems);
+  if (!place.root.empty()) {
+    collect_problems(problems, [&] { place.address = parse_job_address("--root", place.root); });
+  }
+  if (place.num_nodes > 1) collect_problems(problems, [&] { place.token = token_of(options); });
+  throw_problems(std::move(problems));
+  return place;
+}
+
+Job::Job(const JobPlace& place, const JobWork& work)
     : control_([&] {
         JoinOptions join;
         join.node = place.node;
         join.num_nodes = place.num_nodes;
-        join.root = parse_job_address("--root", place.root);
-        join.token = token_of(options);
+        join.root = place.address;
+        join.token = place.token;
         join.attempt = place.attempt;
         join.self = {host_name(), work.ranks_here};
         join.engines = work.engines;
         join.settings = work.settings;
         join.join_seconds = kJoinSeconds;
+        join.name_seconds = place.launcher.empty() ? kNameSeconds : kJoinSeconds;
+        join.on_wait = work.on_wait;
         join.heartbeat_seconds = work.heartbeat_seconds;
         auto control = join_job(join);
         control->quiet(kPreparationSeconds);
@@ -164,8 +154,7 @@ Job::Job(const JobPlace& place, const JobOptions& options, const JobWork& work)
       }()),
       rounds_(*control_),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
-      launcher_(rounds_, {node_of_rank_, own_address(parse_job_address("--root", place.root)), work.sums,
-                          work.heartbeat_seconds}) {}
+      launcher_(rounds_, {node_of_rank_, own_address("--root", place.address), work.sums, work.heartbeat_seconds}) {}
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
 

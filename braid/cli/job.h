@@ -3,11 +3,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
+#include "braid/control/job_token.h"
 #include "braid/launch/hosts_launcher.h"
 #include "braid/launch/job_rounds.h"
 
@@ -26,12 +30,15 @@ void add_job_options(CLI::App& app, JobOptions& options);
 struct JobPlace {
   int node = 0, num_nodes = 1;
   std::string root;
+  JobAddress address;  // the same
+  std::optional<JobToken> token;
   std::string launcher;  // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
   std::string job;  // which job of the launcher this is an attempt of; empty: nobody says
 };
-// Throws ConfigError with every contradiction and everything that is missing.
+// Throws ConfigError with every contradiction, everything that is missing, an address that is none and a token that
+// cannot be had.
 JobPlace job_place(const JobOptions& options);
 
 // The engines of this program with their versions.
@@ -45,12 +52,13 @@ struct JobWork {
   std::string engines = engines_text();  // these too
   double heartbeat_seconds = 3;
   GlooSumOrder sums = GlooSumOrder::Tree;
+  std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };
 
 class Job {
  public:
   // Joins the other nodes: blocks until all are there. Throws as join_job().
-  Job(const JobPlace& place, const JobOptions& options, const JobWork& work);
+  Job(const JobPlace& place, const JobWork& work);
 
   bool leads() const { return rounds_.node() == 0; }
   JobRounds& rounds() { return rounds_; }

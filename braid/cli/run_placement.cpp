@@ -2,51 +2,14 @@
 #include "braid/cli/run_placement.h"
 
 #include <algorithm>
-#include <set>
-#include <sstream>
 
-#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/rank_hosts.h"
 
 namespace braid {
 namespace {
-
-// run.placement as a list; empty where it is "blocks". Throws ConfigError.
-std::vector<int> given_nodes(const RunSpec& spec, int num_nodes) {
-  if (spec.run.placement == "blocks") return {};
-  const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
-  std::vector<int> nodes;
-  std::istringstream words(spec.run.placement);
-  for (std::string word; std::getline(words, word, ',');) {
-    const bool digits =
-        !word.empty() && word.size() < 6 && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-    nodes.push_back(digits ? std::stoi(word) : -1);
-  }
-  const bool fits = static_cast<int>(nodes.size()) == num_ranks &&
-                    std::ranges::all_of(nodes, [&](int node) { return node >= 0 && node < num_nodes; }) &&
-                    nodes[0] == 0 && std::set<int>(nodes.begin(), nodes.end()).size() == static_cast<size_t>(num_nodes);
-  const std::string rule =
-      cat("must be \"blocks\" or a list of ", num_ranks,
-          " hosts, one for each rank: 0 for the first, and each of 0 to ", num_nodes - 1, " at least once");
-  if (!fits)
-    throw ConfigError({{"run.placement", toml_text(spec.run.placement), rule, toml_text(std::string("blocks"))}});
-  return nodes;
-}
-
-// How many ranks this node starts.
-int ranks_here(const JobPlace& place, const RunSpec& spec, const std::vector<int>& given) {
-  const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
-  if (!given.empty()) return static_cast<int>(std::ranges::count(given, place.node));
-  if (num_ranks % place.num_nodes == 0 && (!place.one_rank_each || num_ranks == place.num_nodes)) {
-    return num_ranks / place.num_nodes;
-  }
-  const std::string what = place.one_rank_each
-                               ? cat("the ", place.num_nodes, " ranks that ", place.launcher, " started")
-                               : cat("a multiple of the number of hosts (", place.num_nodes, ")");
-  throw ConfigError({{"mesh", "", cat("has ", num_ranks, " ranks, which must be ", what), ""}});
-}
 
 // Axes along which neighbours are on another host, or all on the same.
 std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& node_of_rank, bool across) {
@@ -69,8 +32,13 @@ std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& node_of_rank
 
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   JobWork work;
-  work.node_of_rank = given_nodes(spec, place.num_nodes);
-  work.ranks_here = ranks_here(place, spec, work.node_of_rank);
+  const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
+  if (spec.run.placement == kPlacedInBlocks) {
+    work.ranks_here = num_ranks / place.num_nodes;
+  } else {
+    work.node_of_rank = listed_hosts(spec.run.placement, num_ranks, place.num_nodes);
+    work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
+  }
   RunSpec equal = spec;
   equal.train.resume = "";  // node 0 says what the run goes on from
   equal.train.overwrite = false;

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What a run of `spec` brings to its job. Throws ConfigError where the mesh or run.placement do not fit the nodes.
+// What a run of `spec`, whose placement and mesh fit the nodes (parse_run), brings to its job.
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec);
 
 // "h0 has rank 0, 1; h1 has rank 2, 3; inside a host tensor; across hosts data".

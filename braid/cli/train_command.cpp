@@ -9,6 +9,7 @@
 #include "braid/base/utf8.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/collected_problems.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/job.h"
 #include "braid/cli/named_checkpoint.h"
@@ -207,10 +208,11 @@ void refuse_on_hosts(const RunSpec& spec) {
 int train_on_hosts(const Start& start, RunSpec spec) {
   spec.run.ranks = RanksAs::Processes;
   refuse_on_hosts(spec);
-  const JobWork work = work_of_run(start.place, spec);
+  JobWork work = work_of_run(start.place, spec);
+  work.on_wait = [](const std::string& what) { std::cout << "waits for " << what << std::endl; };
   StopSignals signals;
   std::cout << "waits for all " << start.place.num_nodes << " nodes at " << start.place.root << std::endl;
-  Job job(start.place, start.options, work);
+  Job job(start.place, work);
   if (!job.leads()) return take_part(spec, signals, job);
   return train(start, spec, signals, &job);
 }
@@ -228,10 +230,16 @@ int train_command(const Words& words) {
   app.footer(config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
-  start.place = job_place(start.options);
-  ParseOptions options(host_limits(start.place.num_nodes));
+  std::vector<Problem> problems;
+  start.place.num_nodes = std::max(start.options.nodes, 1);  // to judge the run by, should the rest be wrong
+  collect_problems(problems, [&] { start.place = job_place(start.options); });
+  HostLimits limits = host_limits(start.place.num_nodes);
+  if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
+  ParseOptions options(limits);
   options.model_of_checkpoint = model_of_initial_checkpoint;
-  RunSpec spec = read_run(request.path, request.overrides, options);
+  RunSpec spec;
+  collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
+  throw_problems(std::move(problems));
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);

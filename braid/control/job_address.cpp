@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -97,6 +98,22 @@ ResolvedAddress resolve(const JobAddress& address) {
   ::freeaddrinfo(first);
   if (resolved.found.empty()) resolved.fault = cat(address.host, " has no address of IPv4 or IPv6");
   return resolved;
+}
+
+std::string own_address(const std::string& key, const JobAddress& other) {
+  const ResolvedAddress resolved = resolve(other);
+  if (resolved.found.empty()) throw ConfigError({{key, text(other), resolved.fault, ""}});
+  const SocketAddress& to = resolved.found.front();
+  const int descriptor = ::socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  SocketAddress own;
+  own.length = sizeof own.storage;
+  const bool known = ::connect(descriptor, to.get(), to.length) == 0 &&
+                     ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own.storage), &own.length) == 0;
+  ::close(descriptor);
+  if (!known) throw ConfigError({{key, text(other), "must be a host that can be reached from here", ""}});
+  char name[NI_MAXHOST];
+  ::getnameinfo(own.get(), own.length, name, sizeof name, nullptr, 0, NI_NUMERICHOST);
+  return name;
 }
 
 }  // namespace braid

@@ -41,5 +41,8 @@ struct ResolvedAddress {
 };
 // Asks the system, which may ask the network and take its time.
 ResolvedAddress resolve(const JobAddress& address);
+// As other hosts reach this one: the numeric address, without a port, from which it would speak to `other`. Throws
+// ConfigError about `key`, which has named that.
+std::string own_address(const std::string& key, const JobAddress& other);
 
 }  // namespace braid

@@ -84,11 +84,14 @@ std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& oth
   return missing;
 }
 
-std::string missing_sentence(const std::vector<int>& missing, double seconds) {
+std::string nodes_text(const std::vector<int>& nodes) {
   std::vector<std::string> numbers;
-  for (int node : missing) numbers.push_back(cat(node));
-  return cat(numbers.size() == 1 ? "node " : "nodes ", joined(numbers), " did not come within ",
-             fixed(seconds, seconds < 10 ? 1 : 0), " s");
+  for (int node : nodes) numbers.push_back(cat(node));
+  return cat(numbers.size() == 1 ? "node " : "nodes ", joined(numbers));
+}
+
+std::string missing_sentence(const std::vector<int>& missing, double seconds) {
+  return cat(nodes_text(missing), " did not come within ", fixed(seconds, seconds < 10 ? 1 : 0), " s");
 }
 
 }  // namespace braid

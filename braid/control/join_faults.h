@@ -18,6 +18,8 @@ struct HeardHello {
 std::vector<std::string> join_faults(const JobHello& root, const std::vector<HeardHello>& others);
 // The numbers of those who have not come.
 std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& others);
+// "nodes 3, 5", of which there is one or more.
+std::string nodes_text(const std::vector<int>& nodes);
 // "nodes 3, 5 did not come within 60 s". `missing` is not empty.
 std::string missing_sentence(const std::vector<int>& missing, double seconds);
 

@@ -24,7 +24,7 @@ std::string own_boot_id() {
 
 std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
   const ResolvedAddress resolved = resolve(options.root);
-  if (resolved.found.empty()) throw NotYet(resolved.fault);
+  if (resolved.found.empty()) throw UnknownHost(resolved.fault);
   for (const SocketAddress& address : resolved.found) {
     std::string fault;
     if (is_wildcard(address)) {
@@ -37,12 +37,32 @@ std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
   return resolved.found;
 }
 
-void wait_or_give_up(const JoinOptions& options, double deadline, const std::string& why) {
-  if (now_seconds() > deadline) {
-    throw RunError(cat("node ", options.node, " did not reach node 0 at ", text(options.root), " within ",
-                       exact(options.join_seconds), " s: ", why));
+JoinWait::JoinWait(const JoinOptions& options)
+    : options_(options), begin_(now_seconds()), say_at_(begin_ + options.on_wait_seconds) {}
+
+double JoinWait::waited() const { return now_seconds() - begin_; }
+
+void JoinWait::say(const std::string& what) {
+  if (now_seconds() < say_at_) return;
+  say_at_ = now_seconds() + options_.on_wait_seconds;
+  options_.on_wait(what);
+}
+
+void JoinWait::for_node_0(const std::string& why) {
+  if (now_seconds() > deadline()) {
+    throw RunError(cat("node ", options_.node, " did not reach node 0 at ", text(options_.root), " within ",
+                       exact(options_.join_seconds), " s: ", why));
   }
+  unnamed_since_ = -1;
+  say(cat("node 0: ", why));
   ::poll(nullptr, 0, kRetryMilliseconds);
+}
+
+void JoinWait::for_name(const std::string& why) {
+  const double since = unnamed_since_ < 0 ? now_seconds() : unnamed_since_;
+  if (now_seconds() - since > options_.name_seconds) throw ConfigError({{kRootKey, text(options_.root), why, ""}});
+  for_node_0(why);
+  unnamed_since_ = since;
 }
 
 JobHello hello_of(const JoinOptions& options) {

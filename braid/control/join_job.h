@@ -2,6 +2,7 @@
 // does not know what started them (launcher_environment.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,17 +20,21 @@ struct JoinOptions {
   std::optional<JobToken> token;  // none: the job stays on this host, whose other users may join it
   int attempt = 0;                // of the job: only equal ones meet
   JobNode self;
-  std::string engines;                           // their names and versions, which must be equal on all nodes
-  std::vector<std::string> settings;             // which must be equal too, "train.steps = 50", in the same order
-  double join_seconds = 60;                      // after which who has not come is missing
+  std::string engines;                // their names and versions, which must be equal on all nodes
+  std::vector<std::string> settings;  // which must be equal too, "train.steps = 50", in the same order
+  double join_seconds = 60;           // after which who has not come is missing
+  double name_seconds = 30;           // after which a host that nobody knows by name is refused
+  // Is told now and then, and first after so many seconds, what is waited for: "node 1", "node 0: ... does not answer".
+  std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
+  double on_wait_seconds = 10;
   double heartbeat_seconds = 3;                  // after which who is silent is lost; equal on all nodes
   size_t most_queued_bytes = size_t{256} << 20;  // who lets more than that wait for it is lost
 };
 
 // Blocks until all nodes have come. Throws ConfigError, on every node that has come, with everything that is wrong with
 // any of them: numbers that are there twice or not at all, other settings, engines, numbers of nodes. Also where
-// the address is not node 0's to listen on, where without a token it is none of loopback, and on a node whose token
-// is another. Throws RunError where node 0 is not reached in time.
+// the name of its host is not known, the address is not node 0's to listen on, where without a token it is none of
+// loopback, and on a node whose token is another. Throws RunError where node 0 is not reached in time.
 //
 // Progress and losses are as job_control.h says. When node 0 is lost, all others hear that and nothing more. A node
 // that is counted as lost though it lives hears of its own loss, if it can be reached, and nothing more. The destructor

@@ -20,7 +20,7 @@ bool ready(pollfd wanted, double until) { return ::poll(&wanted, 1, milliseconds
 class MemberJoin {
  public:
   MemberJoin(const JoinOptions& options, const JobKeys& keys)
-      : options_(options), keys_(keys), context_(std::make_unique<TlsContext>(keys)) {}
+      : options_(options), keys_(keys), wait_(options), context_(std::make_unique<TlsContext>(keys)) {}
   std::unique_ptr<JobControl> run();
 
  private:
@@ -30,10 +30,11 @@ class MemberJoin {
   Socket connect();
   void pass_gate(Socket& socket) const;
   void receive(Socket& socket, std::span<char> into) const;
-  std::vector<JobNode> table(TlsLine& line) const;
+  std::vector<JobNode> table(TlsLine& line);
 
   const JoinOptions& options_;
   const JobKeys& keys_;
+  JoinWait wait_;
   std::unique_ptr<TlsContext> context_;
   size_t num_dialed_ = 0;
   Place came_to_ = Place::Nowhere, furthest_ = Place::Nowhere;
@@ -41,14 +42,15 @@ class MemberJoin {
 };
 
 std::unique_ptr<JobControl> MemberJoin::run() {
-  const double deadline = now_seconds() + options_.join_seconds;
   for (;;) {
     try {
       return attempt();
+    } catch (const UnknownHost& why) {
+      wait_.for_name(why.what());
     } catch (const NotYet& why) {
       if (came_to_ >= furthest_) why_ = why.what();
       furthest_ = std::max(furthest_, came_to_);
-      wait_or_give_up(options_, deadline, why_);
+      wait_.for_node_0(why_);
     }
   }
 }
@@ -101,7 +103,7 @@ void MemberJoin::receive(Socket& socket, std::span<char> into) const {
 }
 
 // Until it comes, node 0 beats.
-std::vector<JobNode> MemberJoin::table(TlsLine& line) const {
+std::vector<JobNode> MemberJoin::table(TlsLine& line) {
   double until = now_seconds() + kStepSeconds;
   for (;;) {
     line.advance();
@@ -118,7 +120,8 @@ std::vector<JobNode> MemberJoin::table(TlsLine& line) const {
     if (!line.fault().empty()) throw NotYet(cat("node 0 ", line.fault(), hint));
     if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
     if (now_seconds() > until) throw NotYet(cat("node 0 is silent", hint));
-    ready(line.wanted(), until);
+    wait_.say("the other nodes");
+    ready(line.wanted(), std::min(until, wait_.due()));
   }
 }
 

@@ -21,8 +21,8 @@ class RootJoin {
   std::unique_ptr<JobControl> run();
 
  private:
-  StrangerGate gate(const JobKeys& keys) const;
-  void wait();
+  StrangerGate gate(const JobKeys& keys);
+  void wait_for_news();
   void beat();
   std::vector<HeardHello> heard() const;
   std::unique_ptr<JobControl> start();
@@ -30,7 +30,7 @@ class RootJoin {
 
   const JoinOptions& options_;
   const JobHello hello_;
-  const double begin_ = now_seconds();
+  JoinWait wait_;
   double deadline_;
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
@@ -40,27 +40,28 @@ class RootJoin {
 RootJoin::RootJoin(const JoinOptions& options, const JobKeys& keys)
     : options_(options),
       hello_(hello_of(options)),
-      deadline_(begin_ + options.join_seconds),
+      wait_(options),
+      deadline_(wait_.deadline()),
       heartbeat_(options.heartbeat_seconds),
       context_(std::make_unique<TlsContext>(keys)),
       reception_(std::make_unique<Reception>(gate(keys), *context_, options.most_queued_bytes)) {}
 
-StrangerGate RootJoin::gate(const JobKeys& keys) const {
+StrangerGate RootJoin::gate(const JobKeys& keys) {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
         if (Socket listener = Socket::listening(kRootKey, address)) return {std::move(listener), keys};
       }
       throw ConfigError({{kRootKey, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
-    } catch (const NotYet& why) {
-      wait_or_give_up(options_, deadline_, why.what());
+    } catch (const UnknownHost& why) {
+      wait_.for_name(why.what());
     }
   }
 }
 
 std::unique_ptr<JobControl> RootJoin::run() {
   for (;;) {
-    wait();
+    wait_for_news();
     reception_->advance();
     beat();
     const auto others = heard();
@@ -69,13 +70,14 @@ std::unique_ptr<JobControl> RootJoin::run() {
     if (faults.empty() && missing.empty()) return start();
     if (!faults.empty()) deadline_ = std::min(deadline_, now_seconds() + kFaultGraceSeconds);
     if (missing.empty() || now_seconds() > deadline_) refuse(faults, missing);
+    wait_.say(nodes_text(missing));
   }
 }
 
-void RootJoin::wait() {
+void RootJoin::wait_for_news() {
   std::vector<pollfd> watched;
   reception_->watch(watched);
-  const double due = std::min({heartbeat_.due(), reception_->due(), deadline_});
+  const double due = std::min({heartbeat_.due(), reception_->due(), deadline_, wait_.due()});
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
@@ -121,7 +123,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
 
 void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
   if (!missing.empty()) {
-    std::string sentence = missing_sentence(missing, now_seconds() - begin_);
+    std::string sentence = missing_sentence(missing, wait_.waited());
     const StrangerGate& gate = reception_->gate();
     if (gate.num_refused() > 0) {
       sentence +=

@@ -19,11 +19,35 @@ struct NotYet : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Of node 0. Throws NotYet where the name is not known, ConfigError where it is all interfaces, or not loopback though
-// there is no token.
+struct UnknownHost : NotYet {
+  using NotYet::NotYet;
+};
+
+// How long a node waits for the others, and what it says meanwhile.
+class JoinWait {
+ public:
+  // `options` outlives this.
+  explicit JoinWait(const JoinOptions& options);
+
+  double deadline() const { return begin_ + options_.join_seconds; }  // seconds of the clock
+  double due() const { return say_at_; }                              // at which to say it again
+  double waited() const;
+  // Says what is waited for, where it is time.
+  void say(const std::string& what);
+  // Says it where it is time, and waits a little. Throws RunError with `why` once the time has passed.
+  void for_node_0(const std::string& why);
+  // The same for a host's name that is not known; throws ConfigError once that has been so for too long.
+  void for_name(const std::string& why);
+
+ private:
+  const JoinOptions& options_;
+  const double begin_;
+  double say_at_, unnamed_since_ = -1;
+};
+
+// Of node 0. Throws UnknownHost where the name is not known, ConfigError where it is all interfaces, or not loopback
+// though there is no token.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
-// Waits a little, or throws RunError with `why` once `deadline`, in seconds of the clock, has passed.
-void wait_or_give_up(const JoinOptions& options, double deadline, const std::string& why);
 JobHello hello_of(const JoinOptions& options);
 
 std::unique_ptr<JobControl> join_as_root(const JoinOptions& options, const JobKeys& keys);

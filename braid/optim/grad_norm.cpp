@@ -8,7 +8,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -85,11 +84,16 @@ class HostSquares {
 
 }  // namespace
 
+ParamPlaces places_of(const ParamOrder& order) {
+  ParamPlaces places;
+  for (const std::string& name : order) places.emplace(name, places.size());
+  return places;
+}
+
 GradNormExchange::GradNormExchange(const ParamStore& store, const ParamOrder& order,
                                    const std::function<bool(const Parameter&)>& counts, NormGroups groups)
     : rank_(groups.model.rank()) {
-  std::unordered_map<std::string_view, int64_t> places;
-  for (const std::string& name : order) places.emplace(name, places.size());
+  const ParamPlaces places = places_of(order);
   check(places.size() == order.size(), "the order names each parameter once");
 
   squares_ = at::zeros({groups.model.size(), static_cast<int64_t>(order.size())}, at::kDouble);

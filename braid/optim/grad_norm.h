@@ -6,6 +6,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "braid/comm/communicator.h"
@@ -15,6 +17,10 @@ namespace braid {
 
 // The parameters of the whole model in one fixed order: entry names of the norm vector. Equal on every rank.
 using ParamOrder = std::vector<std::string>;
+
+// By name the place in an order.
+using ParamPlaces = std::unordered_map<std::string_view, int64_t>;
+ParamPlaces places_of(const ParamOrder& order);  // which outlives them
 
 // Squares are summed in float64 over fixed blocks of ParamStore::kAlign elements in parameter order, each element once
 // over `groups.model`: copies along its axes and the second place of a tied parameter do not count. Bitwise the same

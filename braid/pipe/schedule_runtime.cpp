@@ -14,27 +14,6 @@ namespace {
 
 bool receives(Op op) { return op == Op::RecvForward || op == Op::RecvBackward; }
 
-std::string name_of(Op op) {
-  switch (op) {
-    case Op::Forward:
-      return "forward";
-    case Op::FullBackward:
-      return "backward";
-    case Op::InputGrad:
-      return "input gradients";
-    case Op::WeightGrad:
-      return "weight gradients";
-    case Op::ReduceGrad:
-      return "reduction of gradients";
-    case Op::Recompute:
-      return "recompute";
-    case Op::Update:
-      return "update";
-    default:
-      return text(op);
-  }
-}
-
 // The receive that brings what a compute action reads.
 Action source_of(const Action& action) {
   return {action.op == Op::Forward ? Op::RecvForward : Op::RecvBackward, action.stage, action.micro};
@@ -79,18 +58,9 @@ std::vector<Span> ScheduleRuntime::run_step() {
 // For people: "recv activations of microbatch 5 from rank 2 of pipe".
 std::string ScheduleRuntime::words(const Action& action) const {
   const std::string of_micro = action.micro < 0 ? "" : cat(" of microbatch ", action.micro);
-  switch (action.op) {
-    case Op::SendForward:
-      return cat("send activations", of_micro, " to rank ", peer_of(action), " of ", pipe_.name());
-    case Op::RecvForward:
-      return cat("recv activations", of_micro, " from rank ", peer_of(action), " of ", pipe_.name());
-    case Op::SendBackward:
-      return cat("send gradients", of_micro, " to rank ", peer_of(action), " of ", pipe_.name());
-    case Op::RecvBackward:
-      return cat("recv gradients", of_micro, " from rank ", peer_of(action), " of ", pipe_.name());
-    default:
-      return cat(name_of(action.op), of_micro, " on stage ", action.stage);
-  }
+  if (!communicates(action.op)) return cat(words_of(action.op), of_micro, " on stage ", action.stage);
+  return cat(words_of(action.op), of_micro, receives(action.op) ? " from" : " to", " rank ", peer_of(action), " of ",
+             pipe_.name());
 }
 
 void ScheduleRuntime::execute(const Action& action) {

@@ -17,7 +17,6 @@ namespace {
 using Json = nlohmann::json;
 
 struct Look {
-  const char* name;
   const char* category;
   const char* colour;  // of chrome://tracing's palette; Perfetto takes its own from the name
 };
@@ -25,33 +24,22 @@ struct Look {
 Look look(Op op) {
   switch (op) {
     case Op::Forward:
-      return {"forward", "compute", "thread_state_running"};
+      return {"compute", "thread_state_running"};
     case Op::FullBackward:
-      return {"backward", "compute", "rail_response"};
+      return {"compute", "rail_response"};
     case Op::InputGrad:
-      return {"input gradient", "compute", "rail_idle"};
+      return {"compute", "rail_idle"};
     case Op::WeightGrad:
-      return {"weight gradient", "compute", "rail_animation"};
-    case Op::SendForward:
-      return {"send activation", "transfer", "grey"};
-    case Op::RecvForward:
-      return {"receive activation", "transfer", "grey"};
-    case Op::SendBackward:
-      return {"send gradient", "transfer", "grey"};
-    case Op::RecvBackward:
-      return {"receive gradient", "transfer", "grey"};
+      return {"compute", "rail_animation"};
     case Op::ReduceGrad:
-      return {"reduce gradients", "reduction", "yellow"};
-    case Op::Unshard:
-      return {"gather parameters", "transfer", "grey"};
-    case Op::Reshard:
-      return {"free parameters", "transfer", "grey"};
+      return {"reduction", "yellow"};
     case Op::Recompute:
-      return {"recompute", "compute", "thread_state_runnable"};
+      return {"compute", "thread_state_runnable"};
     case Op::Update:
-      return {"update", "optimizer", "olive"};
+      return {"optimizer", "olive"};
+    default:
+      return {"transfer", "grey"};
   }
-  return {"", "", ""};
 }
 
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -122,8 +110,7 @@ class Process {
   }
 
   static std::string named(const Action& action) {
-    const char* name = look(action.op).name;
-    return action.micro < 0 ? std::string(name) : cat(name, " ", action.micro);
+    return action.micro < 0 ? std::string(words_of(action.op)) : cat(words_of(action.op), " ", action.micro);
   }
 
   const NamedTimeline& named_;

@@ -14,21 +14,29 @@ namespace {
 
 struct OpName {
   Op op;
-  std::string_view name;
+  std::string_view name, words;
 };
 
 constexpr OpName kOpNames[] = {
-    {Op::Forward, "F"},           {Op::FullBackward, "B"},      {Op::InputGrad, "I"},
-    {Op::WeightGrad, "W"},        {Op::SendForward, "SEND_F"},  {Op::RecvForward, "RECV_F"},
-    {Op::SendBackward, "SEND_B"}, {Op::RecvBackward, "RECV_B"}, {Op::ReduceGrad, "REDUCE_GRAD"},
-    {Op::Unshard, "UNSHARD"},     {Op::Reshard, "RESHARD"},     {Op::Recompute, "RECOMPUTE"},
-    {Op::Update, "UPDATE"},
+    {Op::Forward, "F", "forward"},
+    {Op::FullBackward, "B", "backward"},
+    {Op::InputGrad, "I", "input gradient"},
+    {Op::WeightGrad, "W", "weight gradient"},
+    {Op::SendForward, "SEND_F", "send activations"},
+    {Op::RecvForward, "RECV_F", "recv activations"},
+    {Op::SendBackward, "SEND_B", "send gradients"},
+    {Op::RecvBackward, "RECV_B", "recv gradients"},
+    {Op::ReduceGrad, "REDUCE_GRAD", "reduce gradients"},
+    {Op::Unshard, "UNSHARD", "gather parameters"},
+    {Op::Reshard, "RESHARD", "free parameters"},
+    {Op::Recompute, "RECOMPUTE", "recompute"},
+    {Op::Update, "UPDATE", "update"},
 };
 
-std::string_view name_of(Op op) {
+const OpName& known(Op op) {
   const OpName& known = kOpNames[static_cast<size_t>(op)];
   check(known.op == op, "the names of ops are in their order");
-  return known.name;
+  return known;
 }
 
 constexpr std::string_view kDigits = "0123456789";
@@ -56,12 +64,13 @@ bool of_whole_stage(Op op) { return op == Op::ReduceGrad || op == Op::Unshard ||
 
 bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
 
-std::string text(Op op) { return std::string(name_of(op)); }
+std::string text(Op op) { return std::string(known(op).name); }
+std::string_view words_of(Op op) { return known(op).words; }
 
 void append_text(std::string& words, const Action& action) {
   char word[40];
   char* end = std::to_chars(word, std::end(word), action.stage).ptr;
-  const std::string_view name = name_of(action.op);
+  const std::string_view name = known(action.op).name;
   end = std::copy(name.begin(), name.end(), end);
   if (!of_whole_stage(action.op)) end = std::to_chars(end, std::end(word), action.micro).ptr;
   words.append(word, end);

@@ -230,6 +230,7 @@ const std::vector<CrossRule>& cross_rules() {
     for (auto& rule : memory_rules()) all.push_back(std::move(rule));
     for (auto& rule : train_rules()) all.push_back(std::move(rule));
     for (auto& rule : supervision_rules()) all.push_back(std::move(rule));
+    for (auto& rule : placement_rules()) all.push_back(std::move(rule));
     for (auto& rule : checkpoint_rules()) all.push_back(std::move(rule));
     for (auto& rule : launch_rules()) all.push_back(std::move(rule));
     return all;

@@ -37,6 +37,8 @@ std::vector<CrossRule> sync_rules();
 std::vector<CrossRule> memory_rules();
 // And about spikes and copies that are compared.
 std::vector<CrossRule> supervision_rules();
+// And about ranks on hosts.
+std::vector<CrossRule> placement_rules();
 // And about checkpoints, written and gone on from.
 std::vector<CrossRule> checkpoint_rules();
 

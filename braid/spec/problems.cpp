@@ -104,7 +104,7 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
   for (const char* off_by_default : {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best",
-                                     "checkpoint.host_gib", "run.ranks", "mesh.sequence_parallel"}) {
+                                     "checkpoint.host_gib", "run.ranks", "run.placement", "mesh.sequence_parallel"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }
   if (key == "memory.recompute") {
@@ -140,6 +140,19 @@ std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec
 }
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits) { return problems(spec, limits, {}); }
+
+bool has_problems(const RunSpec& spec, const HostLimits& limits) {
+  const View at{spec, limits};
+  const std::string unjudged = limits.purpose == Purpose::Plan ? "data.paths" : "";
+  const auto is_broken = [&](const Field& field) {
+    return field.key != unjudged && broken_rule(field, spec).has_value();
+  };
+  const auto holds = [&](const CrossRule& rule) {
+    return std::ranges::find(rule.keys, unjudged) != rule.keys.end() || rule.holds(at);
+  };
+  if (std::ranges::any_of(fields(), is_broken) || !std::ranges::all_of(cross_rules(), holds)) return true;
+  return !refused_pairs(features(spec), spec, {}, limits.purpose).empty();
+}
 
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread) {
   std::vector<Problem> found;

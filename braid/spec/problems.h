@@ -16,6 +16,7 @@ namespace braid {
 struct HostLimits {
   int max_ranks = 64;                // that may be started on one host
   int num_hosts = 1;                 // of the run
+  int ranks_started = 0;             // by a launcher, each a command of its own; 0: commands start their ranks
   Purpose purpose = Purpose::Train;  // what is planned needs no data.paths
 
   int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
@@ -26,7 +27,10 @@ struct HostLimits {
 // breaks as few other rules as can be; of two equally near it is the smaller.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
 
-// The same for a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
+// Whether there are any, for whoever asks about many specs: nothing nearest is looked for.
+bool has_problems(const RunSpec& spec, const HostLimits& limits);
+
+// problems() of a spec of which some keys could not be read: rules that involve a key of `unread` are left out.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread);
 
 // A problem for each refused pair among the features `on`, but for those with a key of `faulty`: at the key of its

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 #include <vector>
 
 #include "braid/base/text.h"
@@ -39,8 +38,7 @@ bool finite_gradient(const ParamStore& store, const Parameter& param) {
 
 // Places in model order: of weights 0 .. n - 1, of gradients n .. 2 n - 1 from the last parameter to the first.
 int64_t worst_of(RankModel& model) {
-  std::unordered_map<std::string_view, int64_t> places;
-  for (const std::string& name : model.order()) places.emplace(name, places.size());
+  const ParamPlaces places = places_of(model.order());
   const auto num_params = static_cast<int64_t>(places.size());
   const ParamStore& store = model.params();
   int64_t worst = kNowhere;

@@ -7,7 +7,6 @@
 #include <map>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
@@ -122,8 +121,7 @@ std::string fault_text(const CopyKey& key, const std::vector<RankDigest>& copies
 
 std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas) {
   const ParamStore& store = model.params();
-  std::unordered_map<std::string, int64_t> places;
-  for (const std::string& name : model.order()) places.emplace(name, places.size());
+  const ParamPlaces places = places_of(model.order());
   std::vector<HeldCopy> held;
   const bool whole = !store.shards_parameters();
   for (const Parameter& param : store.params()) {
@@ -133,9 +131,10 @@ std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, Replic
   const bool weights_are_masters = whole && store.flat_master().is_same(store.flat_data());
   const auto saved = tensors_to_save(saved_tensors(store, optimizer, replicas), replicas.own_prefix());
   for (const PlacedTensor& placed : saved) {
-    const size_t slash = placed.name.rfind('/');
-    const bool master = slash == std::string::npos;
-    const auto place = places.find(master ? placed.name : placed.name.substr(slash + 1));
+    const std::string_view name = placed.name;
+    const size_t slash = name.rfind('/');
+    const bool master = slash == std::string_view::npos;
+    const auto place = places.find(master ? name : name.substr(slash + 1));
     if (place == places.end() || (master && weights_are_masters)) continue;
     const CopyOf what = master ? CopyOf::Masters : CopyOf::State;
     held.push_back({place->second, what, box_of(placed.name, placed.placement), placed.local.detach()});

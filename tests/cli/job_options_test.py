@@ -2,6 +2,7 @@
 with exit code 2, before anybody is waited for."""
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -45,6 +46,15 @@ class JobOptions(unittest.TestCase):
         done = braid_in({}, "train", str(self.path / "run.toml"), f'data.paths=["{self.path}/run.toml"]', "--nodes", "2")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--root: must be given with the other two", done.stderr)
+
+    def test_what_is_wrong_with_job_and_run_is_said_together(self):
+        (self.path / "run.toml").write_text('[data]\npaths = ["run.toml"]\n[model]\nwidth = 16\nheads = 3\n')
+        done = braid_in({"BRAID_TOKEN": "secret"}, "train", str(self.path / "run.toml"), 'run.placement="0,0"', "mesh.data=2",
+                        "train.batch=4", "train.microbatch=1", *BY_HAND[:-1], "h0")
+        self.assertEqual(done.returncode, 2)
+        for start in ("--root = h0: must be HOST:PORT", "BRAID_TOKEN: must be 64", "model.heads = 3: ",
+                      'run.placement = "0,0": must be "blocks" or a list of 2 hosts'):
+            self.assertIn("\n" + start, "\n" + re.sub("(?m)^[^ ]*run.toml:[0-9]*: ", "", done.stderr))
 
     def test_words_against_a_launcher(self):
         self.refused(["--node = 1: must not be given: torchrun says it",

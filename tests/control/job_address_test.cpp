@@ -42,6 +42,11 @@ TEST(JobAddress, loopback_and_all_interfaces) {
   EXPECT_EQ(text(first("127.0.0.1")), "127.0.0.1:80");
 }
 
+TEST(JobAddress, of_this_host_as_others_reach_it) {
+  EXPECT_EQ(own_address("--root", {"127.0.0.1", 80}), "127.0.0.1");
+  EXPECT_THROW(own_address("--root", {"no host has this name", 80}), ConfigError);
+}
+
 TEST(JobAddress, a_host_that_there_is_not) {
   const auto resolved = resolve({"no host has this name", 80});
   EXPECT_TRUE(resolved.found.empty());

@@ -2,6 +2,7 @@
 #include "braid/control/join_job.h"
 
 #include <fstream>
+#include <set>
 
 #include "braid/control/join_steps.h"
 #include "braid/control/stranger_gate.h"
@@ -114,6 +115,31 @@ TEST(JoinJob, nobody_listens) {
   auto options = job_options(2)[1];
   options.join_seconds = 0.2;
   EXPECT_TRUE(holds(error_of(options), {"run: node 1 did not reach node 0 at 127.0.0.1:", "within 0.2 s", "refused"}));
+}
+
+TEST(JoinJob, a_host_that_nobody_knows_is_refused_soon) {
+  auto all = job_options(2);
+  for (auto& options : all) {
+    options.root.host = "no-such-host.invalid";  // RFC 2606: no name ends so
+    options.name_seconds = 0.2;
+    EXPECT_TRUE(
+        holds(error_of(options), {"config: --root = no-such-host.invalid:", ": no-such-host.invalid is no known"}));
+  }
+}
+
+TEST(JoinJob, what_is_waited_for_is_said) {
+  auto all = job_options(3);
+  std::vector<std::set<std::string>> said(3);
+  for (int node = 0; node < 3; ++node) {
+    all[node].join_seconds = 1;
+    all[node].on_wait_seconds = 0.05;
+    all[node].on_wait = [&, node](const std::string& what) { said[node].insert(what); };
+  }
+  error_of(all[1]);
+  EXPECT_TRUE(holds(said[1].empty() ? "" : *said[1].begin(), {"node 0: 127.0.0.1:", "refused"}));
+  join_each({all[0], all[1]});
+  EXPECT_TRUE(said[0].contains("node 2"));
+  EXPECT_TRUE(said[1].contains("the other nodes"));
 }
 
 TEST(JoinJob, all_hear_all_that_is_wrong) {

@@ -27,7 +27,7 @@ TEST(ChromeTrace, Text) {
 {"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
 {"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"rank 0"}},
 {"ph":"X","name":"forward 0","cat":"compute","cname":"thread_state_running","pid":0,"tid":0,"ts":0.000,"dur":1500.000,"args":{"action":"0F0","stage":0,"microbatch":0}},
-{"ph":"X","name":"send activation 0","cat":"transfer","cname":"grey","pid":0,"tid":0,"ts":1500.000,"dur":100.000,"args":{"action":"0SEND_F0","stage":0,"microbatch":0}},
+{"ph":"X","name":"send activations 0","cat":"transfer","cname":"grey","pid":0,"tid":0,"ts":1500.000,"dur":100.000,"args":{"action":"0SEND_F0","stage":0,"microbatch":0}},
 {"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"rank 1"}},
 {"ph":"X","name":"forward 0","cat":"compute","cname":"thread_state_running","pid":0,"tid":1,"ts":1600.000,"dur":400.000,"args":{"action":"1F0","stage":1,"microbatch":0}},
 {"ph":"X","name":"reduce gradients","cat":"reduction","cname":"yellow","pid":0,"tid":1,"ts":2000.000,"dur":0.050,"args":{"action":"1REDUCE_GRAD","stage":1,"microbatch":-1}}

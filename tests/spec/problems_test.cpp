@@ -83,6 +83,7 @@ TEST(Nearest, FollowedToTheEndIsALegalRun) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     RunSpec spec = random_run(seed);
     auto left = problems(spec, {32});
+    EXPECT_EQ(has_problems(spec, {32}), !left.empty()) << seed;
     for (int repairs = 0; !left.empty() && repairs < 40; ++repairs) {
       const auto next = std::find_if(left.begin(), left.end(), [](const Problem& p) { return !p.nearest.empty(); });
       ASSERT_NE(next, left.end()) << text(left[0]);
@@ -90,6 +91,7 @@ TEST(Nearest, FollowedToTheEndIsALegalRun) {
       left = problems(spec, {32});
     }
     EXPECT_TRUE(left.empty()) << "seed " << seed << ": " << (left.empty() ? "" : text(left[0]));
+    EXPECT_FALSE(has_problems(spec, {32})) << seed;
   }
 }
 

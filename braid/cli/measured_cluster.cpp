@@ -1,0 +1,97 @@
+// Kinds of devices, and the least of each.
+#include "braid/cli/measured_cluster.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "braid/base/text.h"
+#include "braid/cluster/cluster_file.h"
+
+namespace braid {
+namespace {
+
+// Hosts that a planner need not tell apart.
+struct MeasuredKind {
+  std::string processor;
+  int per_node = 0;
+  std::vector<size_t> hosts;
+};
+
+std::vector<MeasuredKind> measured_kinds(const MeasuredJob& job) {
+  std::vector<MeasuredKind> all;
+  for (size_t number = 0; number < job.hosts.size(); ++number) {
+    const JobHost& host = job.hosts[number];
+    auto kind = std::ranges::find_if(all, [&](const MeasuredKind& known) {
+      return known.processor == host.facts.processor && known.per_node == host.num_ranks;
+    });
+    if (kind == all.end()) kind = all.insert(kind, {host.facts.processor, host.num_ranks, {}});
+    kind->hosts.push_back(number);
+  }
+  return all;
+}
+
+template <class Amount>
+double least(const std::vector<size_t>& hosts, const Amount& amount) {
+  double found = std::numeric_limits<double>::infinity();
+  for (const size_t host : hosts) found = std::min(found, static_cast<double>(amount(host)));
+  return found;
+}
+
+// All hosts measure products of the same sizes.
+void add_rates(DType type, std::vector<ProductSpeed> HostSpeed::*products, double HostSpeed::*peak,
+               const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
+  const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
+  const double flops = least(kind.hosts, [&](size_t host) { return speed(host).*peak; });
+  group.peaks.push_back({type, flops});
+  const std::vector<ProductSpeed>& first = speed(kind.hosts[0]).*products;
+  for (size_t row = 0; row < first.size(); ++row) {
+    const double reached =
+        least(kind.hosts, [&](size_t host) { return (speed(host).*products)[row].flops_per_second; });
+    group.shares.push_back({type, first[row].flops, std::min(1.0, reached / flops)});
+  }
+}
+
+DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
+  const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
+  DeviceGroup group;
+  group.name = kind.processor.empty() ? "core" : "core of " + kind.processor;
+  group.per_node = kind.per_node;
+  group.nodes = static_cast<int>(kind.hosts.size());
+  group.memory_bytes =
+      least(kind.hosts, [&](size_t host) { return job.hosts[host].facts.memory_bytes; }) / kind.per_node;
+  group.memory_bytes_per_second = least(kind.hosts, [&](size_t host) { return speed(host).copy_bytes_per_second; });
+  group.shared_cores = true;
+  add_rates(DType::Float32, &HostSpeed::float32_products, &HostSpeed::float32_flops, job, kind, group);
+  add_rates(DType::BFloat16, &HostSpeed::bfloat16_products, &HostSpeed::bfloat16_flops, job, kind, group);
+  return group;
+}
+
+Link measured_link(const LinkSummary& links) { return {links.bytes_per_second, links.latency_seconds}; }
+
+}  // namespace
+
+Cluster measured_cluster(const MeasuredJob& job) {
+  Cluster cluster;
+  std::vector<std::string> names;
+  std::vector<size_t> with_disk;
+  for (size_t host = 0; host < job.hosts.size(); ++host) {
+    names.push_back(job.hosts[host].facts.host);
+    if (job.speed.hosts[host].disk.fault.empty()) with_disk.push_back(host);
+  }
+  cluster.name = joined(names);
+  for (const MeasuredKind& kind : measured_kinds(job)) cluster.devices.push_back(measured_group(job, kind));
+  cluster.node = measured_link(summary(job, LinkSpan::OneHost));
+  cluster.network = measured_link(summary(job, LinkSpan::AcrossHosts));
+  if (with_disk.empty()) return cluster;
+  const auto disk = [&](size_t host) -> const DiskSpeed& { return job.speed.hosts[host].disk; };
+  cluster.disk = {least(with_disk, [&](size_t host) { return disk(host).read_bytes_per_second; }),
+                  least(with_disk, [&](size_t host) { return disk(host).write_bytes_per_second; })};
+  return cluster;
+}
+
+std::string measured_cluster_text(const MeasuredJob& job) {
+  return cat("# Measured by braid ", job.hosts[0].version, ". Rates in GB/s are 1e9 bytes.\n",
+             cluster_text(measured_cluster(job)));
+}
+
+}  // namespace braid

@@ -1,0 +1,17 @@
+// What braid doctor has found, as a cluster for whoever plans runs on such hosts.
+#pragma once
+
+#include "braid/cluster/cluster.h"
+#include "braid/train/measure_job.h"
+
+namespace braid {
+
+// Hosts like these: a device for each rank, all of a host's sharing its cores; a kind of devices for each processor and
+// number of ranks, with the least that any of its hosts has. What one host cannot tell (a network, failures) is not
+// there.
+Cluster measured_cluster(const MeasuredJob& job);
+
+// Its file, and what measured it.
+std::string measured_cluster_text(const MeasuredJob& job);
+
+}  // namespace braid

@@ -1,0 +1,248 @@
+// Table by table; a table's unit is changed where it is read.
+#include "braid/cluster/cluster_file.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "braid/base/checked_file.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/cluster/cluster_presets.h"
+#include "braid/cluster/table_reader.h"
+#include "braid/cluster/units.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+
+std::optional<DType> type_named(const std::string& name) {
+  const auto names = words(DType());
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return {};
+  return static_cast<DType>(found - names.begin());
+}
+
+// What others call them.
+std::string nearest_type(const std::string& name) {
+  for (const auto& [short_name, type] : {std::pair{"bf16", DType::BFloat16},
+                                         {"fp16", DType::Float16},
+                                         {"half", DType::Float16},
+                                         {"fp32", DType::Float32},
+                                         {"fp64", DType::Float64}}) {
+    if (name == short_name) return std::string(word(type));
+  }
+  const auto names = words(DType());
+  return nearest(name, {names.begin(), names.end()});
+}
+
+std::string types_text() {
+  std::vector<std::string> quoted;
+  for (const auto name : words(DType())) quoted.push_back(toml_text(std::string(name)));
+  return joined(quoted);
+}
+
+class Reading {
+ public:
+  Reading(const TomlTable& root, const std::string& origin, std::vector<Problem>& problems)
+      : root_(root, "", origin, problems), origin_(origin), problems_(problems) {}
+
+  Cluster cluster() {
+    root_.read("name", cluster_.name);
+    root_.read("nodes", 1, nodes_, Given::Optional);
+    read_devices();
+    read_link("node", "link_gbps", cluster_.node, most_per_node() > 1);
+    read_link("network", "gbps", cluster_.network, cluster_.num_nodes() > 1);
+    read_disk();
+    read_failures();
+    root_.refuse_unknown_keys();
+    return std::move(cluster_);
+  }
+
+ private:
+  TableReader reader(const TomlTable& table, const std::string& path) { return {table, path, origin_, problems_}; }
+
+  int most_per_node() const {
+    int most = 0;
+    for (const DeviceGroup& group : cluster_.devices) most = std::max(most, group.per_node);
+    return most;
+  }
+
+  void read_devices() {
+    const TomlList* list = root_.list("devices", Given::Needed);
+    if (!list) return;
+    if (list->empty()) return root_.refuse("devices", "must hold at least one kind of devices");
+    for (size_t number = 0; number < list->size(); ++number) {
+      const auto* table = (*list)[number].as<TomlTable>();
+      if (!table) return root_.refuse("devices", "must be tables, written [[devices]]");
+      cluster_.devices.push_back(device(*table, cat("devices[", number, "]"), list->size() == 1));
+    }
+    const int all = cluster_.num_nodes();
+    if (root_.has("nodes") && nodes_ != all) {
+      root_.refuse("nodes", cat("must be the ", all, " nodes of all devices"), cat(all));
+    }
+  }
+
+  DeviceGroup device(const TomlTable& table, const std::string& path, bool alone) {
+    TableReader keys = reader(table, path);
+    DeviceGroup group;
+    keys.read("name", group.name);
+    keys.read("per_node", 1, group.per_node);
+    group.nodes = nodes_;
+    keys.read("nodes", 1, group.nodes, alone ? Given::Optional : Given::Needed);
+    keys.read("memory_gib", {}, kGib, group.memory_bytes);
+    keys.read("memory_gbps", {}, kGiga, group.memory_bytes_per_second);
+    keys.read("shared_cores", group.shared_cores);
+    if (const TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
+      read_peaks(reader(*peaks, keys.path_of("peak_tflops")), *peaks, group);
+    }
+    if (const TomlList* rows = keys.list("efficiency", Given::Optional)) read_shares(*rows, keys, group);
+    keys.refuse_unknown_keys();
+    return group;
+  }
+
+  void read_peaks(TableReader keys, const TomlTable& table, DeviceGroup& group) {
+    if (table.empty()) keys.refuse("", cat("must hold the peak of one type at least, of ", types_text()));
+    for (const auto name : words(DType())) {
+      double flops = 0;
+      keys.read(std::string(name).c_str(), {}, kTera, flops, Given::Optional);
+      if (flops > 0) group.peaks.push_back({*type_named(std::string(name)), flops});
+    }
+    keys.refuse_unknown_keys(nearest_type);
+  }
+
+  void read_shares(const TomlList& rows, TableReader& of_device, DeviceGroup& group) {
+    for (size_t number = 0; number < rows.size(); ++number) {
+      const std::string path = cat("efficiency[", number, "]");
+      const auto* table = rows[number].as<TomlTable>();
+      if (!table) return of_device.refuse("efficiency", "must be tables of type, gflop and share");
+      TableReader keys = reader(*table, of_device.path_of(path));
+      ProductShare row;
+      std::string type;
+      keys.read("type", type);
+      keys.read("gflop", {}, kGiga, row.flops);
+      keys.read("share", {.most = 1}, 1, row.share);
+      keys.refuse_unknown_keys();
+      if (const auto known = type_named(type)) {
+        row.type = *known;
+      } else {
+        keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(type)));
+      }
+      const auto same = [&](const ProductShare& other) { return other.type == row.type && other.flops == row.flops; };
+      if (std::ranges::any_of(group.shares, same)) keys.refuse("gflop", "must be in one row of its type only");
+      group.shares.push_back(row);
+    }
+    std::ranges::sort(group.shares, {}, [](const ProductShare& row) { return std::pair(row.type, row.flops); });
+  }
+
+  void read_link(const char* name, const char* rate, Link& link, bool needed) {
+    const TomlTable* table = root_.table(name, Given::Optional);
+    if (!table && needed) {
+      root_.refuse(name, cat("must be given where there are several ", name[1] == 'o' ? "devices on a node" : "nodes"));
+    }
+    if (!table) return;
+    TableReader keys = reader(*table, name);
+    keys.read(rate, {}, kGiga, link.bytes_per_second);
+    keys.read("latency_us", {.lower = NumberRange::End::Closed}, kMicro, link.latency_seconds);
+    keys.refuse_unknown_keys();
+  }
+
+  void read_disk() {
+    const TomlTable* table = root_.table("disk", Given::Optional);
+    if (!table) return;
+    TableReader keys = reader(*table, "disk");
+    keys.read("read_gbps", {}, kGiga, cluster_.disk.read_bytes_per_second);
+    keys.read("write_gbps", {}, kGiga, cluster_.disk.write_bytes_per_second);
+    keys.refuse_unknown_keys();
+  }
+
+  void read_failures() {
+    const TomlTable* table = root_.table("failures", Given::Optional);
+    if (!table) return;
+    TableReader keys = reader(*table, "failures");
+    keys.read("mtbf_hours_per_device", {}, kHour, cluster_.failures.mtbf_seconds_per_device);
+    keys.read("restart_seconds", {.lower = NumberRange::End::Closed}, 1, cluster_.failures.restart_seconds);
+    keys.refuse_unknown_keys();
+  }
+
+  TableReader root_;
+  const std::string& origin_;
+  std::vector<Problem>& problems_;
+  Cluster cluster_;
+  int nodes_ = 1;
+};
+
+std::string in_unit(double value, double unit) { return exact(value / unit); }
+
+std::string device_text(const DeviceGroup& group) {
+  std::vector<std::string> peaks;
+  for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
+  std::string text = cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node,
+                         "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
+                         "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
+                         joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false", "\n");
+  if (group.shares.empty()) return text;
+  text += "efficiency = [\n";
+  for (const ProductShare& row : group.shares) {
+    text += cat("  { type = ", toml_text(std::string(word(row.type))), ", gflop = ", in_unit(row.flops, kGiga),
+                ", share = ", exact(row.share), " },\n");
+  }
+  return text + "]\n";
+}
+
+std::string link_text(const char* name, const char* rate, const Link& link) {
+  if (link.bytes_per_second == 0) return "";
+  return cat("\n[", name, "]\n", rate, " = ", in_unit(link.bytes_per_second, kGiga),
+             "\nlatency_us = ", in_unit(link.latency_seconds, kMicro), "\n");
+}
+
+}  // namespace
+
+Cluster parse_cluster(const std::string& text, const std::string& origin) {
+  TomlDocument document = toml_document(text, origin);
+  Cluster cluster;
+  if (document.problems.empty()) cluster = Reading(document.root, origin, document.problems).cluster();
+  if (!document.problems.empty()) throw ConfigError(std::move(document.problems));
+  return cluster;
+}
+
+std::string cluster_text(const Cluster& cluster) {
+  std::string text = cat("name = ", toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(), "\n");
+  for (const DeviceGroup& group : cluster.devices) text += device_text(group);
+  text += link_text("node", "link_gbps", cluster.node) + link_text("network", "gbps", cluster.network);
+  if (cluster.disk.read_bytes_per_second > 0) {
+    text += cat("\n[disk]\nread_gbps = ", in_unit(cluster.disk.read_bytes_per_second, kGiga),
+                "\nwrite_gbps = ", in_unit(cluster.disk.write_bytes_per_second, kGiga), "\n");
+  }
+  if (cluster.failures.mtbf_seconds_per_device > 0) {
+    text += cat("\n[failures]\nmtbf_hours_per_device = ", in_unit(cluster.failures.mtbf_seconds_per_device, kHour),
+                "\nrestart_seconds = ", exact(cluster.failures.restart_seconds), "\n");
+  }
+  return text;
+}
+
+Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
+  if (const auto preset = cluster_preset(name_or_path)) return *preset;
+  if (path_kind(name_or_path) == PathKind::File) {
+    return parse_cluster(file_content(name_or_path, kMostBytes), name_or_path);
+  }
+  const auto names = cluster_preset_names();
+  throw ConfigError(
+      {{key, toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
+}
+
+Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
+  const int was = cluster.num_nodes();
+  for (DeviceGroup& group : cluster.devices) {
+    const int64_t shared = int64_t{group.nodes} * num_nodes;
+    if (shared % was != 0) {
+      throw ConfigError({{key, cat(num_nodes), cat("must share out ", was, " nodes of several kinds as they are"),
+                          cat(was * std::max(1, num_nodes / was))}});
+    }
+    group.nodes = static_cast<int>(shared / was);
+  }
+  return cluster;
+}
+
+}  // namespace braid

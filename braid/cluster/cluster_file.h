@@ -1,0 +1,26 @@
+// A cluster as TOML (docs/cluster_file.md), read and written.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "braid/cluster/cluster.h"
+
+namespace braid {
+
+// Throws ConfigError with everything that is wrong: keys that are missing, unknown or break their rule, rates that the
+// numbers of nodes and devices call for. `origin` names the text.
+Cluster parse_cluster(const std::string& text, const std::string& origin);
+
+// parse_cluster() of it gives an equal cluster, but for the last digits of numbers.
+std::string cluster_text(const Cluster& cluster);
+
+// The preset of that name, or the file at that path. Throws ConfigError at `key` where it is neither, and as
+// parse_cluster().
+Cluster load_cluster(const std::string& name_or_path, const std::string& key);
+
+// With so many nodes, of the only kind; of several, as many of each as their shares are. `num_nodes` is at least 1.
+// Throws ConfigError at `key` where several kinds cannot be shared out so.
+Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key);
+
+}  // namespace braid

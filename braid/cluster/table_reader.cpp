@@ -1,0 +1,131 @@
+#include "braid/cluster/table_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "braid/base/text.h"
+#include "braid/spec/fields.h"
+
+namespace braid {
+namespace {
+
+std::optional<double> number(const TomlValue& value) {
+  if (const auto* real = value.as<double>()) return *real;
+  if (const auto* whole = value.as<int64_t>()) return static_cast<double>(*whole);
+  return {};
+}
+
+std::string rule_of(const NumberRange& range) {
+  const bool open = range.lower == NumberRange::End::Open;
+  const std::string most = range.most >= 1e18 ? "" : cat(" and at most ", exact(range.most));
+  return cat("must be a number ", open ? "more than " : "of at least ", exact(range.least), most);
+}
+
+bool is_in(const NumberRange& range, double value) {
+  const bool above = range.lower == NumberRange::End::Open ? value > range.least : value >= range.least;
+  return std::isfinite(value) && above && value <= range.most;
+}
+
+std::string nearest_in(const NumberRange& range, double value) {
+  if (value > range.most) return toml_text(range.most);
+  if (value < range.least && range.lower == NumberRange::End::Closed) return toml_text(range.least);
+  return "";
+}
+
+}  // namespace
+
+TableReader::TableReader(const TomlTable& table, std::string path, const std::string& origin,
+                         std::vector<Problem>& problems)
+    : table_(table), path_(std::move(path)), origin_(origin), problems_(problems) {}
+
+const TomlValue* TableReader::look(const std::string& key) const {
+  const auto found = std::ranges::find(table_, key, [](const auto& entry) { return entry.first; });
+  return found == table_.end() ? nullptr : &found->second;
+}
+
+bool TableReader::has(const char* key) const { return look(key) != nullptr; }
+
+std::string TableReader::path_of(const std::string& key) const {
+  return path_.empty() || key.empty() ? path_ + key : cat(path_, ".", key);
+}
+
+const TomlValue* TableReader::find(const char* key, Given given) {
+  known_.emplace_back(key);
+  const TomlValue* value = look(key);
+  if (!value && given == Given::Needed) refuse(key, "must be given");
+  return value;
+}
+
+void TableReader::refuse(const std::string& key, const std::string& rule, const std::string& nearest) {
+  const TomlValue* value = look(key);
+  const std::string place = value && value->line > 0 ? cat(origin_, ":", value->line) : origin_;
+  problems_.push_back({path_of(key), value ? value->written : "", rule, nearest, place});
+}
+
+void TableReader::read(const char* key, const NumberRange& range, double unit, double& to, Given given) {
+  const TomlValue* value = find(key, given);
+  if (!value) return;
+  const std::optional<double> written = number(*value);
+  if (written && is_in(range, *written)) {
+    to = *written * unit;
+  } else {
+    refuse(key, rule_of(range), written ? nearest_in(range, *written) : "");
+  }
+}
+
+void TableReader::read(const char* key, int least, int& to, Given given) {
+  const TomlValue* value = find(key, given);
+  if (!value) return;
+  const auto* whole = value->as<int64_t>();
+  const bool fits = whole && *whole >= least && *whole <= std::numeric_limits<int>::max();
+  if (!fits)
+    return refuse(key, cat("must be an integer of at least ", least), whole && *whole < least ? cat(least) : "");
+  to = static_cast<int>(*whole);
+}
+
+void TableReader::read(const char* key, std::string& to) {
+  const TomlValue* value = find(key, Given::Optional);
+  if (!value) return;
+  if (const auto* words = value->as<std::string>()) {
+    to = *words;
+  } else {
+    refuse(key, "must be a string");
+  }
+}
+
+void TableReader::read(const char* key, bool& to) {
+  const TomlValue* value = find(key, Given::Optional);
+  if (!value) return;
+  if (const auto* truth = value->as<bool>()) {
+    to = *truth;
+  } else {
+    refuse(key, "must be true or false");
+  }
+}
+
+const TomlTable* TableReader::table(const char* key, Given given) {
+  const TomlValue* value = find(key, given);
+  if (!value) return nullptr;
+  const auto* found = value->as<TomlTable>();
+  if (!found) refuse(key, "must be a table");
+  return found;
+}
+
+const TomlList* TableReader::list(const char* key, Given given) {
+  const TomlValue* value = find(key, given);
+  if (!value) return nullptr;
+  const auto* found = value->as<TomlList>();
+  if (!found) refuse(key, "must be a list");
+  return found;
+}
+
+void TableReader::refuse_unknown_keys(std::string (*meant)(const std::string& key)) {
+  for (const auto& [key, value] : table_) {
+    if (std::ranges::find(known_, key) != known_.end()) continue;
+    refuse(key, "is not a known key", meant ? meant(key) : nearest(key, known_));
+  }
+}
+
+}  // namespace braid

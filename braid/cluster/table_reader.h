@@ -1,0 +1,53 @@
+// Reads one table of a cluster file key by key, and remembers all that is wrong: values that break their rule, keys
+// that are missing or that nobody knows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/spec/toml_document.h"
+
+namespace braid {
+
+struct NumberRange {
+  double least = 0, most = 1e18;
+  // What is below `least` starts behind it: 0 itself is no rate.
+  enum class End { Closed, Open } lower = End::Open;
+};
+
+enum class Given { Needed, Optional };
+
+class TableReader {
+ public:
+  // `path` names the table in messages, "devices[0]"; empty: the whole file. Both outlive this.
+  TableReader(const TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
+
+  // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
+  void read(const char* key, const NumberRange& range, double unit, double& to, Given given = Given::Needed);
+  void read(const char* key, int least, int& to, Given given = Given::Needed);
+  void read(const char* key, std::string& to);
+  void read(const char* key, bool& to);
+  // Null where it is missing or, with a problem, no such thing.
+  const TomlTable* table(const char* key, Given given);
+  const TomlList* list(const char* key, Given given);
+
+  bool has(const char* key) const;
+  // At a key of the table, or at the table itself where `key` is empty.
+  void refuse(const std::string& key, const std::string& rule, const std::string& nearest = "");
+  std::string path_of(const std::string& key) const;
+  // Last: keys that were never asked for. `meant` says which known key one stands for; null: the most alike.
+  void refuse_unknown_keys(std::string (*meant)(const std::string& key) = nullptr);
+
+ private:
+  const TomlValue* find(const char* key, Given given);
+  const TomlValue* look(const std::string& key) const;
+
+  const TomlTable& table_;
+  const std::string path_;
+  const std::string& origin_;
+  std::vector<Problem>& problems_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace braid

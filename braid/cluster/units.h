@@ -1,0 +1,10 @@
+// What cluster files and tables count in.
+#pragma once
+
+namespace braid {
+
+inline constexpr double kGib = 1 << 30;  // bytes
+inline constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6;
+inline constexpr double kHour = 3600;  // seconds
+
+}  // namespace braid

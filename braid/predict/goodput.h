@@ -1,0 +1,36 @@
+// What failures cost a run: the share of its time that makes steps which count.
+#pragma once
+
+#include <cstdint>
+
+namespace braid {
+
+// Seconds. Failures come at random, with the same rate at all times, while saving and restarting too.
+struct FailureModel {
+  double mean_between = 0;  // failures of anything in the run; 0: nothing fails
+  double stall = 0;         // that steps wait for a save
+  double restart = 0;       // from a failure to the first step after it
+};
+
+// Of `num_devices` that fail one every `mtbf_per_device` each.
+double mean_between_failures(double mtbf_per_device, int64_t num_devices);
+
+// With a save after every `interval` seconds of steps: interval over the time that an interval takes on average,
+// M e^(R/M) (e^((interval + stall)/M) - 1) with M between failures and R of restarting. Exact for such failures. Daly,
+// "A higher order estimate of the optimum checkpoint interval for restart dumps" (FGCS 2006), section 3, equation 13. A
+// run that saves nothing has no interval.
+double goodput(const FailureModel& model, double interval);
+
+// The interval of the best goodput, to first order: sqrt(2 stall M). Young, "A first order approximation to the optimum
+// checkpoint interval" (CACM 1974).
+double young_interval(const FailureModel& model);
+
+// The same to higher order, for stall < 2 M: sqrt(2 stall M) (1 + sqrt(stall/2M)/3 + (stall/2M)/9) - stall, else M.
+// Daly (2006), equation 37. Infinite where nothing fails.
+double daly_interval(const FailureModel& model);
+
+// The share of time in which no more than `spares` of the nodes are being repaired, so that the run need not wait:
+// nodes under repair are Poisson distributed, with as many on average as fail while one is repaired.
+double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds);
+
+}  // namespace braid

@@ -1,0 +1,33 @@
+// One way of sharing a run out over devices, in a few numbers: what a search varies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/schedule/generators.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct LayoutPoint {
+  int pipe = 1, data = 1, tensor = 1;
+  int microbatch = 1;
+  const ScheduleTraits* schedule = nullptr;
+  int chunks = 0;  // 0: the schedule's own number
+  int zero = 0, zero_group = 0;
+  // As memory.recompute says it; empty: of each stage the least that keeps its rank within its memory.
+  std::string recompute = "none";
+
+  bool operator==(const LayoutPoint&) const = default;
+};
+
+// The run with this layout; recompute that is still to be chosen is "none".
+RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout);
+
+// The keys of a layout.
+const std::vector<std::string>& layout_keys();
+
+// "mesh.pipe=4" for each key of a layout in which `spec` differs from the run.
+std::vector<std::string> overrides(const RunSpec& run, const RunSpec& spec);
+
+}  // namespace braid

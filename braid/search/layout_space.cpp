@@ -1,0 +1,107 @@
+// Loops from the mesh inwards.
+#include "braid/search/layout_space.h"
+
+#include <algorithm>
+
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostChunks = 8;
+
+std::vector<int> divisors(int64_t number) {
+  std::vector<int> all;
+  for (int64_t d = 1; d * d <= number; ++d) {
+    if (number % d != 0) continue;
+    all.push_back(static_cast<int>(d));
+    if (d * d != number) all.push_back(static_cast<int>(number / d));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+class Space {
+ public:
+  explicit Space(const SpaceRequest& request) : request_(request), run_(request.run), given_(given(request.run)) {}
+
+  std::vector<LayoutPoint> all() {
+    const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
+    if (devices * run_.mesh.context * run_.mesh.expert != request_.num_devices) return {};
+    for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
+      if (run_.model.heads % tensor != 0 || num_kv_heads(run_.model) % tensor != 0) continue;
+      for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
+        const int64_t data = devices / tensor / pipe;
+        if (devices % (int64_t{tensor} * pipe) != 0 || run_.train.batch % data != 0) continue;
+        if (pipe > num_units(run_.model.layers)) continue;
+        add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
+      }
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  static LayoutPoint given(const RunSpec& run) {
+    return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch, nullptr,
+            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, run.memory.recompute};
+  }
+  bool pinned(const char* key) const { return request_.pinned.contains(key); }
+  template <class Value>
+  std::vector<Value> kept(const char* key, std::vector<Value> values, const Value& given) const {
+    return pinned(key) ? std::vector<Value>{given} : values;
+  }
+
+  void add_mesh(LayoutPoint layout) {
+    if (pinned("mesh.data") && layout.data != given_.data) return;
+    for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
+      layout.microbatch = microbatch;
+      for (const ScheduleTraits& traits : schedule_traits()) add_schedule(layout, traits);
+    }
+  }
+
+  void add_schedule(LayoutPoint layout, const ScheduleTraits& traits) {
+    const bool only = pinned("pipeline.schedule");
+    if (only ? traits.name != run_.pipeline.schedule : traits.asynchronous()) return;
+    if (!only && layout.pipe == 1 && traits.name != "1f1b") return;
+    layout.schedule = &traits;
+    std::vector<int> chunks{0};
+    if (traits.chunks == 0) {
+      chunks.clear();
+      for (int count = 2; count <= kMostChunks && count * layout.pipe <= num_units(run_.model.layers); ++count) {
+        chunks.push_back(count);
+      }
+    }
+    for (const int count : kept("pipeline.chunks", std::move(chunks), given_.chunks)) {
+      layout.chunks = count;
+      add_zero(layout);
+    }
+  }
+
+  void add_zero(LayoutPoint layout) {
+    for (const int zero : kept("sync.zero", layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0}, given_.zero)) {
+      layout.zero = zero;
+      std::vector<int> groups{0};
+      const int near = run_.mesh.ranks_per_node / std::max(1, layout.tensor);
+      if (zero > 0 && near > 1 && near < layout.data && layout.data % near == 0) groups.push_back(near);
+      for (const int group : kept("sync.zero_group", std::move(groups), given_.zero_group)) {
+        layout.zero_group = group;
+        for (const auto& policy :
+             kept("memory.recompute", std::vector<std::string>{"none", "", "selective", "full"}, given_.recompute)) {
+          layout.recompute = policy;
+          layouts_.push_back(layout);
+        }
+      }
+    }
+  }
+
+  const SpaceRequest& request_;
+  const RunSpec& run_;
+  const LayoutPoint given_;
+  std::vector<LayoutPoint> layouts_;
+};
+
+}  // namespace
+
+std::vector<LayoutPoint> layout_space(const SpaceRequest& request) { return Space(request).all(); }
+
+}  // namespace braid

@@ -1,0 +1,24 @@
+// Every layout of a run on so many devices that could be legal. What is legal in the end problems() says.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "braid/search/layout_point.h"
+
+namespace braid {
+
+struct SpaceRequest {
+  RunSpec run;
+  int64_t num_devices = 1;
+  std::set<std::string> pinned = {};  // keys of a layout that stay as the run has them
+};
+
+// Meshes of pipe x data x tensor ranks that take all devices, microbatches that divide a replica's part of the batch,
+// ZeRO's stages on all data ranks or on those of a node, schedules with two, three .. stages per rank where that is
+// open, and what is computed again. One rank of pipe has one schedule. In an order that is always the same.
+std::vector<LayoutPoint> layout_space(const SpaceRequest& request);
+
+}  // namespace braid

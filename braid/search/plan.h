@@ -1,0 +1,29 @@
+// What a search has found: the best layouts, each with what is foreseen of it and why it is among them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braid/predict/prediction.h"
+#include "braid/search/layout_point.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct PlannedLayout {
+  LayoutPoint layout;
+  RunSpec spec;  // the run with it
+  Prediction prediction;
+  std::vector<std::string> overrides;  // that make the run this one: "mesh.pipe=4"
+  std::string why;                     // sentences: beside its neighbours, and what limits it
+};
+
+struct Plan {
+  int64_t searched = 0;                // layouts that were looked at or proven to be no better
+  double seconds = 0;                  // of searching
+  std::vector<PlannedLayout> layouts;  // the best first
+  std::string shortage;  // where no layout fits: what is short, and the smallest cluster that would do. Else empty
+};
+
+}  // namespace braid

@@ -1,0 +1,123 @@
+// One thing is changed at a time.
+#include "braid/search/reasons.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kMostReasons = 3;
+
+struct Part {
+  const char* name;
+  double amount;
+};
+
+std::vector<Part> parts(const StepSeconds& seconds) {
+  return {{"compute", seconds.compute},   {"tensor", seconds.tensor}, {"context", seconds.context},
+          {"pipeline", seconds.pipeline}, {"data", seconds.data},     {"optimizer", seconds.optimizer}};
+}
+
+std::vector<Part> parts(const RankMemory& memory) {
+  const auto amount = [](int64_t bytes) { return static_cast<double>(bytes); };
+  return {{"parameters", amount(memory.parameters)},
+          {"gradients", amount(memory.gradients)},
+          {"moments", amount(memory.moments)},
+          {"activations", amount(memory.activations)},
+          {"communication", amount(memory.communication)}};
+}
+
+Part largest(const std::vector<Part>& all) { return *std::ranges::max_element(all, {}, &Part::amount); }
+
+std::vector<Part> growth(const StepSeconds& is, const StepSeconds& was) {
+  std::vector<Part> all = parts(is);
+  const std::vector<Part> before = parts(was);
+  for (size_t i = 0; i < all.size(); ++i) all[i].amount -= before[i].amount;
+  return all;
+}
+
+const RankMemory& fullest(const Prediction& prediction) {
+  return *std::ranges::max_element(prediction.memory, {}, &RankMemory::total);
+}
+
+// A thing that layouts differ in, as a sentence names it.
+struct Aspect {
+  const char* name;
+  std::string (*value)(const LayoutPoint& layout);
+  void (*copy)(const LayoutPoint& from, LayoutPoint& to);
+};
+constexpr Aspect kAspects[] = {
+    {"pipe", [](const LayoutPoint& l) { return cat(l.pipe); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.pipe = from.pipe, to.data = from.data; }},
+    {"tensor", [](const LayoutPoint& l) { return cat(l.tensor); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.tensor = from.tensor, to.data = from.data; }},
+    {"microbatch", [](const LayoutPoint& l) { return cat(l.microbatch); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.microbatch = from.microbatch; }},
+    {"schedule", [](const LayoutPoint& l) { return cat(l.schedule->name); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.schedule = from.schedule, to.chunks = from.chunks; }},
+    {"zero", [](const LayoutPoint& l) { return cat(l.zero); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.zero = from.zero, to.zero_group = from.zero_group; }},
+    {"recompute", [](const LayoutPoint& l) { return l.recompute; },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.recompute = from.recompute; }},
+};
+
+// Layouts that fit before those that do not, then by what they take or hold.
+bool better(const Prediction& a, const Prediction& b) {
+  if (a.fits() != b.fits()) return a.fits();
+  return a.fits() ? a.step_seconds() < b.step_seconds() : fullest(a).total() < fullest(b).total();
+}
+
+// The best of the space that differs from `from` in this alone.
+std::optional<PlannedLayout> best_other(const SearchRequest& request, const std::vector<LayoutPoint>& space,
+                                        const PlannedLayout& from, const Aspect& aspect, Foresight& foresight) {
+  std::optional<PlannedLayout> best;
+  for (const LayoutPoint& candidate : space) {
+    LayoutPoint same = candidate;
+    aspect.copy(from.layout, same);
+    if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
+    if (candidate.recompute.empty()) continue;
+    PlannedLayout other = planned_layout(request, candidate, foresight);
+    if (!best || better(other.prediction, best->prediction)) best = std::move(other);
+  }
+  return best;
+}
+
+std::string loss_text(const Prediction& is, const Prediction& other) {
+  if (!other.fits()) {
+    const RankMemory& rank = fullest(other);
+    return cat("would need ", fixed(std::ldexp(static_cast<double>(rank.total()), -30), 1), " GiB on rank ",
+               &rank - other.memory.data(), " of pipe, most of it ", largest(parts(rank)).name);
+  }
+  const double longer = other.step_seconds() / is.step_seconds() - 1;
+  return cat("would take ", fixed(100 * longer, 1), " % longer, most of it ",
+             largest(growth(other.seconds, is.seconds)).name);
+}
+
+std::string limit_text(const Prediction& prediction) {
+  std::vector<Part> all = parts(prediction.seconds);
+  all.erase(all.begin());  // what the step is for
+  const Part most = largest(all);
+  return cat(fixed(100 * most.amount / prediction.step_seconds(), 1), " % of the step goes to ", most.name);
+}
+
+}  // namespace
+
+std::string reasons(const SearchRequest& request, const PlannedLayout& layout, Foresight& foresight) {
+  const std::vector<LayoutPoint> space = layout_space(request.space);
+  std::vector<std::string> sentences;
+  for (const Aspect& aspect : kAspects) {
+    if (sentences.size() == kMostReasons) break;
+    const auto other = best_other(request, space, layout, aspect, foresight);
+    if (!other || better(other->prediction, layout.prediction)) continue;
+    sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ", aspect.value(other->layout),
+                            ", which ", loss_text(layout.prediction, other->prediction)));
+  }
+  if (!sentences.empty()) sentences.back() += ". ";
+  return joined(sentences, "; ") + limit_text(layout.prediction);
+}
+
+}  // namespace braid

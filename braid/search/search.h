@@ -1,0 +1,30 @@
+// The best layouts of a run on a cluster, found without looking at all of them.
+//
+// Layouts are taken in the order of a lower bound of their step. When the bound of the next one is above the step of
+// the worst that would be kept, all the rest are no better. The result is that of predicting every one.
+#pragma once
+
+#include "braid/search/foresight.h"
+#include "braid/search/layout_space.h"
+#include "braid/search/plan.h"
+
+namespace braid {
+
+struct SearchRequest {
+  SpaceRequest space;
+  int64_t memory_bytes = 0;  // of a device
+  int top = 5;
+};
+
+// The `top` layouts that fit, have no problems(), and take the shortest step; of equals the one that comes first in the
+// space. Without reasons (reasons.h).
+Plan search(const SearchRequest& request, Foresight& foresight);
+
+// The same by predicting every layout.
+Plan exhaustive_search(const SearchRequest& request, Foresight& foresight);
+
+// A layout as it is predicted and run: recompute that is still to be chosen is chosen stage by stage, from "none" to
+// "selective" to "full" where a rank is above its memory.
+PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& layout, Foresight& foresight);
+
+}  // namespace braid
