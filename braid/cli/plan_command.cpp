@@ -25,12 +25,15 @@ Plan fixed_plan(const PlanRequest& request) {
   return {1, 0, {std::move(layout)}, ""};
 }
 
-// What was found by closed forms is shown as the simulator has it.
+// What closed forms find is shown as the simulator has it, which may have another order.
+constexpr int kPlayedForEachShown = 4;
+
 void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
   for (PlannedLayout& layout : layouts) {
     layout.prediction = predict_run(layout.spec, request.cluster, {request.formulas, PipelineDetail::Played});
   }
   std::ranges::stable_sort(layouts, {}, [](const PlannedLayout& layout) { return layout.prediction.step_seconds(); });
+  if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
 Plan best_plan(const PlanRequest& request) {
@@ -38,6 +41,7 @@ Plan best_plan(const PlanRequest& request) {
   SearchRequest search_request{{request.run, request.cluster.num_devices(), request.pinned},
                                static_cast<int64_t>(request.cluster.devices.front().memory_bytes),
                                request.top};
+  search_request.top = kPlayedForEachShown * request.top;
   Plan plan = search(search_request, foresight);
   play(request, plan.layouts);
   if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());

@@ -6,6 +6,7 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/collected_problems.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cluster/cluster_file.h"
 #include "braid/cluster/cluster_presets.h"
@@ -36,24 +37,15 @@ class PlanReading {
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
     request_.formulas = given_.formulas == "megatron" ? FormulaSet::Megatron : FormulaSet::Braid;
     request_.top = given_.top;
-    attempt([&] { read_pins(); });
-    attempt([&] { read_cluster(); });
-    attempt([&] { read_the_run(); });
+    collect_problems(problems_, [&] { read_pins(); });
+    collect_problems(problems_, [&] { read_cluster(); });
+    collect_problems(problems_, [&] { read_the_run(); });
     if (problems_.empty()) judge_both();
-    if (!problems_.empty()) throw ConfigError(std::move(problems_));
+    throw_problems(std::move(problems_));
     return std::move(request_);
   }
 
  private:
-  template <class Step>
-  void attempt(const Step& step) {
-    try {
-      step();
-    } catch (const ConfigError& error) {
-      problems_.insert(problems_.end(), error.problems().begin(), error.problems().end());
-    }
-  }
-
   // "mesh.tensor=8" is an override as well, "mesh.tensor" keeps what the run says.
   void read_pins() {
     overrides_ = given_.overrides;
