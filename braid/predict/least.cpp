@@ -7,8 +7,9 @@
 namespace braid {
 namespace {
 
-// All of the model on one stage, whose blocks do again what the first stage of the run does.
+// All of the model on one stage. Where stages differ in what they compute again, nothing is.
 RunSpec on_one_stage(RunSpec spec) {
+  if (spec.memory.recompute.find(',') != std::string::npos) spec.memory.recompute = "none";
   spec.pipeline = {};
   spec.mesh.pipe = 1;
   return spec;
