@@ -81,9 +81,8 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
   const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
-  const RankGroup all{layout.num_ranks(), std::min(layout.num_ranks(), cluster.devices.front().per_node)};
   return DeviceRates(cluster.devices.front(), spec.train.dtype).stream_seconds(streamed) +
-         GroupLinks(cluster, all).all_reduce_seconds(sizeof(float));
+         GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
 }  // namespace braid

@@ -68,6 +68,14 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   return loads;
 }
 
+// A host has as many ranks that share its cores as come to it.
+int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
+  const DeviceGroup& first = cluster.devices.front();
+  if (!first.shared_cores) return first.per_node;
+  const int64_t nodes = std::max(cluster.num_nodes(), 1);
+  return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
+}
+
 // By the order of DeviceRates::best_rate(): the slowest kind that has a rank of pipeline rank `pipe`.
 size_t slowest_kind(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, int pipe) {
   const MeshSpec& mesh = spec.mesh;
@@ -106,8 +114,9 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
       layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
     }
   }
-  const int node_size = cluster.devices.front().per_node;
+  const int node_size = ranks_of_node(spec, cluster);
   const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
+  layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});
   layout.pipe_group = group({Axis::Pipe});

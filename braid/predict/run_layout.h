@@ -29,7 +29,7 @@ struct RunLayout {
   int64_t vocab = 0;     // padded
   std::vector<StageLoad> stages;
 
-  RankGroup tensor_group, context_group, pipe_group;
+  RankGroup all_ranks, tensor_group, context_group, pipe_group;
   RankGroup gradient_group;  // holds copies of a parameter: data x context x expert
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
