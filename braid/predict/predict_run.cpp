@@ -170,18 +170,6 @@ double peak_of_ranks(const RunSpec& spec, const Cluster& cluster) {
   return peak;
 }
 
-// A host whose ranks have several cores each is one of as many devices as ranks, each so many times as fast.
-Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks) {
-  DeviceGroup& group = cluster.devices.front();
-  const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  const int64_t ranks = (num_ranks + nodes - 1) / nodes;
-  const auto cores = static_cast<double>(std::max<int64_t>(group.per_node / ranks, 1));
-  for (PeakRate& peak : group.peaks) peak.flops *= cores;
-  group.memory_bytes_per_second *= cores;
-  group.memory_bytes *= cores;
-  return cluster;
-}
-
 Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
   Setting at{{spec, cluster, options.formulas}, *traits_of(spec.pipeline), {}, {}};
   at.passes = stage_passes(spec, at.layout, cluster, options.formulas);
@@ -196,6 +184,18 @@ Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const Pred
 }
 
 }  // namespace
+
+Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks) {
+  DeviceGroup& group = cluster.devices.front();
+  if (!group.shared_cores) return cluster;
+  const int64_t nodes = std::max(cluster.num_nodes(), 1);
+  const int64_t ranks = (num_ranks + nodes - 1) / nodes;
+  const auto cores = static_cast<double>(std::max<int64_t>(group.per_node / ranks, 1));
+  for (PeakRate& peak : group.peaks) peak.flops *= cores;
+  group.memory_bytes_per_second *= cores;
+  group.memory_bytes *= cores;
+  return cluster;
+}
 
 double model_flops_of_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
@@ -222,8 +222,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
   const DeviceGroup& first = cluster.devices.front();
-  const Cluster crowded = first.shared_cores ? with_cores_of_ranks(cluster, num_ranks(spec.mesh)) : Cluster();
-  const Cluster& seen = first.shared_cores ? crowded : cluster;
+  const Cluster seen = with_cores_of_ranks(cluster, num_ranks(spec.mesh));
   Prediction prediction = prediction_on(spec, seen, options);
   prediction.bound_step_seconds = bound_seconds(spec, cluster, options.formulas);
   const double peak = peak_of_ranks(spec, cluster);
