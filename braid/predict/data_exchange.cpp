@@ -58,8 +58,8 @@ double copies_seconds(const RunLayout& layout, const Cluster& cluster, double sh
 
 }  // namespace
 
-double data_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
-                    FormulaSet formulas) {
+double data_seconds(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout] = run;
   if (layout.gradient_group.size <= 1) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const int zero = spec.sync.zero, shards = zero > 0 ? num_shards(spec, layout) : layout.gradient_group.size;
@@ -76,14 +76,13 @@ double data_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster&
   return (step_seconds(x, zero) + copies) / std::max(spec.sync.period, 1);
 }
 
-double optimizer_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
-                         FormulaSet formulas) {
+double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout] = run;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
   const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
-  const RankGroup all{layout.num_ranks(), std::min(layout.num_ranks(), cluster.devices.front().per_node)};
   return DeviceRates(cluster.devices.front(), spec.train.dtype).stream_seconds(streamed) +
-         GroupLinks(cluster, all).all_reduce_seconds(sizeof(float));
+         GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
 }  // namespace braid

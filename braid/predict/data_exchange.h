@@ -16,16 +16,14 @@ struct RankShare {
   StagePasses passes;
 };
 
-// Elements of docs: an all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a
+// An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a
 // scattered sum for each microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7). Under the set
 // Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the last microbatch's backward
 // but for the last bucket, unless sync.overlap is off, and what is done for each microbatch behind its passes.
-double data_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
-                    FormulaSet formulas);
+double data_seconds(const PlannedRun& run, const RankShare& share);
 
 // Weights are written, gradients read three times (their norm, the update, the zeroing), states read and written; and
 // the norm is summed over all ranks. Ranks that shard update their part.
-double optimizer_seconds(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster, const RankShare& share,
-                         FormulaSet formulas);
+double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 }  // namespace braid

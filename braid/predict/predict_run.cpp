@@ -16,17 +16,15 @@
 namespace braid {
 namespace {
 
+double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
+
 // What the parts of a prediction look at.
-struct Setting {
-  const RunSpec& spec;
-  const Cluster& cluster;
-  PredictOptions options;
+struct Setting : PlannedRun {
   const ScheduleTraits& traits;
-  RunLayout layout;
   std::vector<StagePasses> passes;  // of stages
   std::vector<RankShare> shares;    // of pipeline ranks
 
-  bool megatron() const { return options.formulas == FormulaSet::Megatron; }
+  bool megatron() const { return formulas == FormulaSet::Megatron; }
 };
 
 std::vector<RankShare> rank_shares(const Setting& at) {
@@ -81,8 +79,8 @@ PipelineQuestion question_of(const Setting& at) {
         {stage.forward.total() + waited, stage.input_grad.total() + waited, stage.weight_grad.total()});
     const StageLoad& load = layout.stages[i];
     const double ends = end_bytes(at.spec, layout, load);
-    question.held.push_back({load.blocks * saved_bytes(at.spec, layout, load.recompute) + ends,
-                             load.blocks * pending_bytes(at.spec, layout, load.recompute)});
+    question.held.push_back({load.blocks * saved_bytes(at.spec, layout, load.recompute, at.formulas) + ends,
+                             load.blocks * pending_bytes(at.spec, layout)});
   }
   return question;
 }
@@ -116,29 +114,34 @@ StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
   }
   seconds.pipeline = pipeline - seconds.compute - seconds.tensor - seconds.context;
   for (const RankShare& share : at.shares) {
-    seconds.data = std::max(seconds.data, data_seconds(at.spec, at.layout, at.cluster, share, at.options.formulas));
-    seconds.optimizer =
-        std::max(seconds.optimizer,
-                 std::max(crowd, 1.0) * optimizer_seconds(at.spec, at.layout, at.cluster, share, at.options.formulas));
+    seconds.data = std::max(seconds.data, data_seconds(at, share));
+    seconds.optimizer = std::max(seconds.optimizer, std::max(crowd, 1.0) * optimizer_seconds(at, share));
   }
   return seconds;
 }
 
+// That an asynchronous pipeline keeps (Narayanan et al., "PipeDream", 2019; "PipeDream-2BW", 2021).
+int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
+  if (!traits.asynchronous()) return 1;
+  return traits.versions == VersionRule::DoubleBuffered ? 2 : pipe - rank;
+}
+
 std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outcome) {
   const RunLayout& layout = at.layout;
-  const StateBytes bytes = sharded(state_bytes(at.spec.train.dtype, at.spec.optimizer.kind, at.options.formulas),
+  const StateBytes bytes = sharded(state_bytes(at.spec.train.dtype, at.spec.optimizer.kind, at.formulas),
                                    at.spec.sync.zero, num_shards(at.spec, layout));
   std::vector<RankMemory> ranks(layout.pipe);
   std::vector<double> working(layout.pipe);
   for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
     double& most = working[rank_of_stage(at.traits, layout.pipe, static_cast<int>(stage))];
-    most = std::max(most, working_bytes(at.spec, layout, layout.stages[stage]));
+    most = std::max(most, working_bytes(at.spec, layout, layout.stages[stage], at.formulas));
   }
   const double tensor = element_bytes(at.spec.train.dtype) * layout.tokens * at.spec.model.width;
   for (int rank = 0; rank < layout.pipe; ++rank) {
     const RankShare& share = at.shares[rank];
     RankMemory& memory = ranks[rank];
-    memory.parameters = static_cast<int64_t>(share.parameters * bytes.weights);
+    const int versions = weight_versions(at.traits, layout.pipe, rank);
+    memory.parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
     memory.gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory.moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
     memory.activations = static_cast<int64_t>(outcome.held_bytes[rank] + working[rank]);
@@ -147,17 +150,28 @@ std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outc
   return ranks;
 }
 
-double bound_seconds(const Setting& at) {
+double bound_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   double rate = 0;
-  for (const DeviceGroup& group : at.cluster.devices) {
-    rate += static_cast<double>(group.num_devices()) * DeviceRates(group, at.spec.train.dtype).best_rate();
+  for (const DeviceGroup& group : cluster.devices) {
+    rate += static_cast<double>(group.num_devices()) * DeviceRates(group, spec.train.dtype).best_rate();
   }
-  const double tokens = static_cast<double>(at.spec.train.batch) * at.spec.model.context;
-  return tokens * model_flops_of_token(at.spec.model, at.options.formulas) / rate;
+  return tokens_of_step(spec) * model_flops_of_token(spec.model, formulas) / rate;
+}
+
+// Of the devices that have ranks, the first ones.
+double peak_of_ranks(const RunSpec& spec, const Cluster& cluster) {
+  int64_t left = num_ranks(spec.mesh);
+  double peak = 0;
+  for (const DeviceGroup& group : cluster.devices) {
+    const int64_t taken = group.shared_cores ? group.num_devices() : std::min(left, group.num_devices());
+    peak += static_cast<double>(taken) * DeviceRates(group, spec.train.dtype).peak();
+    left = std::max<int64_t>(left - taken, 0);
+  }
+  return peak;
 }
 
 Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
-  Setting at{spec, cluster, options, *traits_of(spec.pipeline), layout_of(spec, cluster, options.formulas), {}, {}};
+  Setting at{{spec, cluster, options.formulas}, *traits_of(spec.pipeline), {}, {}};
   at.passes = stage_passes(spec, at.layout, cluster, options.formulas);
   at.shares = rank_shares(at);
   const PipelineOutcome outcome = pipeline_outcome(question_of(at), options.pipeline);
@@ -165,8 +179,7 @@ Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const Pred
   prediction.seconds = seconds_of(at, outcome);
   prediction.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   prediction.memory = memory_of(at, outcome);
-  const double tokens = static_cast<double>(spec.train.batch) * spec.model.context;
-  prediction.tokens_per_second_per_device = tokens / prediction.step_seconds() / at.layout.num_ranks();
+  prediction.tokens_per_second_per_device = tokens_of_step(spec) / prediction.step_seconds() / at.layout.num_ranks();
   return prediction;
 }
 
@@ -211,12 +224,10 @@ Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const Predic
   const DeviceGroup& first = cluster.devices.front();
   const Cluster seen = with_cores_of_ranks(cluster, num_ranks(spec.mesh));
   Prediction prediction = prediction_on(spec, seen, options);
-  const Setting whole{spec, cluster, options, *traits_of(spec.pipeline), {}, {}, {}};
-  prediction.bound_step_seconds = bound_seconds(whole);
-  const double tokens = static_cast<double>(spec.train.batch) * spec.model.context;
-  const double peak = DeviceRates(first, spec.train.dtype).peak() *
-                      static_cast<double>(std::min<int64_t>(num_ranks(spec.mesh), cluster.num_devices()));
-  prediction.mfu = tokens * model_flops_of_token(spec.model, options.formulas) / prediction.step_seconds() / peak;
+  prediction.bound_step_seconds = bound_seconds(spec, cluster, options.formulas);
+  const double peak = peak_of_ranks(spec, cluster);
+  prediction.mfu =
+      tokens_of_step(spec) * model_flops_of_token(spec.model, options.formulas) / prediction.step_seconds() / peak;
   prediction.memory_bytes = static_cast<int64_t>(seen.devices.front().memory_bytes);
   for (const DeviceGroup& group : cluster.devices) {
     if (!group.shared_cores) {

@@ -4,8 +4,9 @@
 // model_states.h).
 //
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
-// once, ranks of unequal speed by chance, reading data. Ranks of a cluster of several kinds of devices are as fast as
-// the slowest kind.
+// once, ranks of unequal speed by chance, reading data. On a cluster of several kinds
+// of devices a pipeline rank is as fast as the slowest that has a copy of it; pipeline.partition may give stages in
+// proportion, while all replicas have the same batch. The optimizer's step is that of the first kind.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have N / R cores
 // each, rounded down, where there are enough. Where there are not, a rank has a core while it computes, and no step is

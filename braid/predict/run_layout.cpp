@@ -2,8 +2,11 @@
 #include "braid/predict/run_layout.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "braid/base/errors.h"
+#include "braid/predict/device_rates.h"
+#include "braid/predict/pipeline_estimate.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
@@ -65,6 +68,36 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   return loads;
 }
 
+// A host has as many ranks that share its cores as come to it.
+int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
+  const DeviceGroup& first = cluster.devices.front();
+  if (!first.shared_cores) return first.per_node;
+  const int64_t nodes = std::max(cluster.num_nodes(), 1);
+  return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
+}
+
+// By the order of DeviceRates::best_rate(): the slowest kind that has a rank of pipeline rank `pipe`.
+size_t slowest_kind(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, int pipe) {
+  const MeshSpec& mesh = spec.mesh;
+  const int64_t inner = int64_t{mesh.tensor} * mesh.context, all = num_ranks(mesh), copies = all / mesh.pipe / inner;
+  size_t slowest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  int64_t begin = 0;
+  for (size_t kind = 0; kind < cluster.devices.size(); ++kind) {
+    const int64_t end = begin + cluster.devices[kind].num_devices();
+    bool holds = false;
+    for (int64_t copy = 0; copy < copies && !holds; ++copy) {
+      const int64_t first =
+          formulas == FormulaSet::Braid ? (copy * mesh.pipe + pipe) * inner : (pipe * copies + copy) * inner;
+      holds = first < end && first + inner > begin;
+    }
+    const double rate = DeviceRates(cluster.devices[kind], spec.train.dtype).best_rate();
+    if (holds && rate < least) least = rate, slowest = kind;
+    begin = end;
+  }
+  return slowest;
+}
+
 }  // namespace
 
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
@@ -75,8 +108,15 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
-  const int node_size = cluster.devices.front().per_node;
+  if (cluster.devices.size() > 1) {
+    for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
+      const int rank = rank_of_stage(*traits_of(spec.pipeline), mesh.pipe, static_cast<int>(stage));
+      layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
+    }
+  }
+  const int node_size = ranks_of_node(spec, cluster);
   const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
+  layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});
   layout.pipe_group = group({Axis::Pipe});

@@ -18,6 +18,7 @@ struct StageLoad {
   bool embedding = false;
   bool head = false;
   Recompute recompute;
+  size_t devices = 0;  // the kind of the cluster that it runs on; of several the slowest
 };
 
 struct RunLayout {
@@ -28,7 +29,7 @@ struct RunLayout {
   int64_t vocab = 0;     // padded
   std::vector<StageLoad> stages;
 
-  RankGroup tensor_group, context_group, pipe_group;
+  RankGroup all_ranks, tensor_group, context_group, pipe_group;
   RankGroup gradient_group;  // holds copies of a parameter: data x context x expert
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
@@ -37,5 +38,16 @@ struct RunLayout {
 // Neighbours, from inner to outer: tensor, context, pipe, expert, data in braid's mesh (mesh/device_mesh.h); tensor,
 // context, expert, data, pipe in Megatron-LM's. `spec` has no problems for a plan, and its vocabulary is resolved.
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+// A run laid out on a cluster, both of which outlive it.
+struct PlannedRun {
+  const RunSpec& spec;
+  const Cluster& cluster;
+  FormulaSet formulas;
+  RunLayout layout;
+
+  PlannedRun(const RunSpec& the_spec, const Cluster& the_cluster, FormulaSet the_formulas)
+      : spec(the_spec), cluster(the_cluster), formulas(the_formulas), layout(layout_of(spec, cluster, formulas)) {}
+};
 
 }  // namespace braid

@@ -24,6 +24,12 @@ struct Rates {
   }
 };
 
+// Of the model's parts on one kind of devices.
+struct PartPasses {
+  StagePasses block, embedding, head;
+  PassSeconds selected;
+};
+
 void add(StagePasses& stage, double times, const StagePasses& part) {
   stage.forward += times * part.forward;
   stage.input_grad += times * part.input_grad;
@@ -52,22 +58,23 @@ PassSeconds StagePasses::all() const {
 
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas) {
-  const Rates rates{
-      {cluster.devices.front(), spec.train.dtype}, {cluster, layout.tensor_group}, {cluster, layout.context_group}};
   const PartWork block = block_work(spec, layout, formulas);
-  const StagePasses of_block = rates.passes(block);
-  const PassSeconds selected = rates.seconds(block.selected);
-  const StagePasses of_embedding = rates.passes(embedding_work(spec, layout));
-  const StagePasses of_head = rates.passes(head_work(spec, layout));
+  const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout);
+  std::vector<PartPasses> kinds;
+  for (const DeviceGroup& group : cluster.devices) {
+    const Rates rates{{group, spec.train.dtype}, {cluster, layout.tensor_group}, {cluster, layout.context_group}};
+    kinds.push_back({rates.passes(block), rates.passes(embedding), rates.passes(head), rates.seconds(block.selected)});
+  }
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
     const StageLoad& load = layout.stages[i];
-    add(stages[i], load.blocks, of_block);
-    if (load.embedding) add(stages[i], 1, of_embedding);
-    if (load.head) add(stages[i], 1, of_head);
+    const PartPasses& parts = kinds[load.devices];
+    add(stages[i], load.blocks, parts.block);
+    if (load.embedding) add(stages[i], 1, parts.embedding);
+    if (load.head) add(stages[i], 1, parts.head);
     const auto keeps = load.recompute.keeps;
-    if (keeps == Recompute::Keeps::Selected) stages[i].input_grad += load.blocks * selected;
-    if (keeps == Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.blocks * of_block.forward;
+    if (keeps == Recompute::Keeps::Selected) stages[i].input_grad += load.blocks * parts.selected;
+    if (keeps == Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.blocks * parts.block.forward;
   }
   return stages;
 }

@@ -26,7 +26,7 @@ struct StagePasses {
   PassSeconds all() const;
 };
 
-// One for each stage of the layout, on a device of `group`.
+// One for each stage of the layout, on the devices that it names.
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas);
 

@@ -20,6 +20,15 @@ std::string list_text(const std::vector<double>& blocks) {
   return joined(parts, ",");
 }
 
+std::vector<double> even_blocks(int layers, int num_stages) {
+  check(num_stages >= 1 && layers >= num_stages, "every stage has a block to hold");
+  std::vector<double> held(num_stages, layers / num_stages);
+  const int remainder = layers % num_stages;
+  // Stages 1, 2, ... num_stages - 2, then 0.
+  for (int i = 0; i < remainder; ++i) ++held[i + 1 < num_stages - 1 ? i + 1 : 0];
+  return held;
+}
+
 }  // namespace
 
 std::optional<std::vector<double>> partition_list(const std::string& text) {
@@ -35,19 +44,13 @@ std::optional<std::vector<double>> partition_list(const std::string& text) {
   return blocks;
 }
 
-std::string even_partition(int layers, int num_stages) {
-  check(num_stages >= 1 && layers >= num_stages, "every stage has a block to hold");
-  std::vector<double> held(num_stages, layers / num_stages);
-  const int remainder = layers % num_stages;
-  // Stages 1, 2, ... num_stages - 2, then 0.
-  for (int i = 0; i < remainder; ++i) ++held[i + 1 < num_stages - 1 ? i + 1 : 0];
-  return list_text(held);
-}
+std::string even_partition(int layers, int num_stages) { return list_text(even_blocks(layers, num_stages)); }
 
 std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
   const int layers = spec.model.layers;
   const std::string& given = spec.pipeline.partition;
-  const auto blocks = partition_list(given == "even" ? even_partition(layers, num_stages) : given);
+  const std::optional<std::vector<double>> blocks =
+      given == "even" ? even_blocks(layers, num_stages) : partition_list(given);
   check(blocks && static_cast<int>(blocks->size()) == num_stages, "the partition is known, with an entry per stage");
   std::vector<int> first_unit{0};
   double before = 0;

@@ -1,0 +1,33 @@
+// Rings and trees by hand: links of 100 bytes a second within a node and 10 across, 1 and 5 seconds of latency.
+#include "braid/predict/collectives.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::collectives_test {
+namespace {
+
+const Cluster kCluster{.node = {100, 1}, .network = {10, 5}};
+
+TEST(GroupLinks, InANode) {
+  const GroupLinks links(kCluster, {4, 4});
+  EXPECT_DOUBLE_EQ(links.all_gather_seconds(1000), 3 * (1 + 2.5));
+  EXPECT_DOUBLE_EQ(links.all_reduce_seconds(1000), 6 * (1 + 2.5));    // ring
+  EXPECT_DOUBLE_EQ(links.all_reduce_seconds(4), 2 * (2 * 1 + 0.04));  // tree
+  EXPECT_DOUBLE_EQ(links.send_seconds(1000), 11);
+}
+
+// Two of four on each node: two rings enter each node.
+TEST(GroupLinks, AcrossNodes) {
+  const GroupLinks links(kCluster, {4, 2});
+  EXPECT_DOUBLE_EQ(links.all_gather_seconds(1000), 3 * (5 + 250.0 / 20));
+  EXPECT_DOUBLE_EQ(links.send_seconds(1000), 105);
+}
+
+TEST(GroupLinks, OfOneRank) {
+  const GroupLinks links(kCluster, {1, 1});
+  EXPECT_EQ(links.all_reduce_seconds(1000), 0);
+  EXPECT_EQ(links.all_gather_seconds(1000), 0);
+}
+
+}  // namespace
+}  // namespace braid::collectives_test
