@@ -21,6 +21,10 @@ std::vector<std::string> cluster_preset_names();
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,
 //                    NVLink 300 GB/s both ways; DGX-2: sixteen GPUs, eight 100 Gbit/s links
 //
+// The share of its peak that a product reaches is fitted for the A100, so that predictions (predict_run.h) of four
+// published rows come near (docs/published_rows.md names them), and taken over for the others: 0.55 at 10 GFLOP, 0.585
+// at 100, 0.735 at 1,000. 0.35 at 1 GFLOP is a guess on which no published row depends.
+//
 // Nothing when there is none of that name.
 std::optional<Cluster> cluster_preset(const std::string& name);
 

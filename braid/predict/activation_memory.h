@@ -12,12 +12,15 @@ namespace braid {
 //   selective                    n h (10 + 24/t)                                        n h 34/t
 //   full                         2 n h                                                  2 n h / t
 //
+// Under the set Braid attention keeps no scores, and selective recompute neither the outputs of norms nor of the
+// activation: the terms 5 a s and, of 34, 12 fall away.
+//
 // 10 n h are the inputs of the two norms (4), of the two branches (4) and the masks of two dropouts (2); 24 n h
 // queries, keys and values (6), the attention's output (2), before and after the activation (16).
-double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute, FormulaSet formulas);
 
 // Of those the weight-gradient pass alone needs: 32 n h of 34 n h + 5 a s n (Qi et al. 2023, table 1).
-double pending_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
+double pending_bytes(const RunSpec& spec, const RunLayout& layout);
 
 // Beside the blocks: the first stage keeps the mask of the embedding's dropout, n h; the last the inputs of its norm
 // and of the product, 4 n h, and logits in float32, 4 n V / t (section 4.3).
@@ -25,6 +28,6 @@ double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& 
 
 // What a backward pass of the stage works with and frees again: gradients of the scores, twice, or of both sides of the
 // activation; gradients of logits; a segment's activations where they are made again.
-double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
+double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load, FormulaSet formulas);
 
 }  // namespace braid

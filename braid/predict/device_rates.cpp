@@ -7,21 +7,31 @@
 namespace braid {
 namespace {
 
+bool narrow(DType type) { return type == DType::BFloat16 || type == DType::Float16; }
+
+// The type whose figures stand for `type`: itself, the other of 16 bits, or float32.
+template <class Row>
+DType standing_for(const std::vector<Row>& rows, DType type) {
+  const auto known = [&](DType wanted) {
+    return std::ranges::any_of(rows, [&](const Row& row) { return row.type == wanted; });
+  };
+  const DType other = type == DType::BFloat16 ? DType::Float16 : DType::BFloat16;
+  if (known(type)) return type;
+  return narrow(type) && known(other) ? other : DType::Float32;
+}
+
 double peak_of(const DeviceGroup& group, DType type) {
-  double peak = 1e12;
-  for (const PeakRate& known : group.peaks) {
-    if (known.type == type) return known.flops;
-    if (known.type == DType::Float32) peak = known.flops;
-  }
-  return peak;
+  const auto row = std::ranges::find(group.peaks, standing_for(group.peaks, type), &PeakRate::type);
+  return row == group.peaks.end() ? 1e12 : row->flops;
 }
 
 }  // namespace
 
 DeviceRates::DeviceRates(const DeviceGroup& group, DType type)
     : peak_(peak_of(group, type)), memory_rate_(group.memory_bytes_per_second) {
+  const DType known = standing_for(group.shares, type);
   for (const ProductShare& row : group.shares) {
-    if (row.type == type) rows_.push_back({std::log(row.flops), row.share});
+    if (row.type == known) rows_.push_back({std::log(row.flops), row.share});
   }
 }
 

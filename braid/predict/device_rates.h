@@ -15,8 +15,8 @@ struct Product {
 
 class DeviceRates {
  public:
-  // Of the products of one type. A group without a peak of that type: its float32 peak, and none of that: 1e12 (what
-  // a cluster file is refused for).
+  // Of the products of one type. Where the group has no peak, or no shares, of that type: those of the other type of 16
+  // bits, else of float32; without any, 1e12 a second.
   DeviceRates(const DeviceGroup& group, DType type);
 
   // The roofline: max(flops / (peak x share), bytes / memory rate). The share is linear in the logarithm of flops

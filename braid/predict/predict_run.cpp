@@ -81,8 +81,8 @@ PipelineQuestion question_of(const Setting& at) {
         {stage.forward.total() + waited, stage.input_grad.total() + waited, stage.weight_grad.total()});
     const StageLoad& load = layout.stages[i];
     const double ends = end_bytes(at.spec, layout, load);
-    question.held.push_back({load.blocks * saved_bytes(at.spec, layout, load.recompute) + ends,
-                             load.blocks * pending_bytes(at.spec, layout, load.recompute)});
+    question.held.push_back({load.blocks * saved_bytes(at.spec, layout, load.recompute, at.options.formulas) + ends,
+                             load.blocks * pending_bytes(at.spec, layout)});
   }
   return question;
 }
@@ -132,7 +132,7 @@ std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outc
   std::vector<double> working(layout.pipe);
   for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
     double& most = working[rank_of_stage(at.traits, layout.pipe, static_cast<int>(stage))];
-    most = std::max(most, working_bytes(at.spec, layout, layout.stages[stage]));
+    most = std::max(most, working_bytes(at.spec, layout, layout.stages[stage], at.options.formulas));
   }
   const double tensor = element_bytes(at.spec.train.dtype) * layout.tokens * at.spec.model.width;
   for (int rank = 0; rank < layout.pipe; ++rank) {

@@ -1,0 +1,65 @@
+// Closed forms beside the simulator, on stages that differ.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/predict/pipeline_outcome.h"
+#include "tests/support/dice.h"
+#include "tests/support/sampled.h"
+
+namespace braid::pipeline_estimate_test {
+namespace {
+
+// Stages of around 1 + 1 + 0.6 seconds, the last one longer by up to a half, as a head makes it.
+PipelineQuestion question(const char* name, int p, int m, double last, double transfer) {
+  PipelineQuestion asked;
+  asked.schedule = name;
+  asked.request.ranks = p;
+  asked.request.microbatches = m;
+  const int chunks = chunks_of(*find_schedule(name), asked.request);
+  asked.stages.assign(p * chunks, {1.0 / chunks, 1.0 / chunks, 0.6 / chunks});
+  StageTimes& end = asked.stages.back();
+  end = {last * end.forward, last * end.input_grad, last * end.weight_grad};
+  asked.held.assign(p * chunks, {1.0 / chunks, 0.5 / chunks});
+  asked.transfer = transfer;
+  return asked;
+}
+
+struct Most {
+  const char* schedule;
+  double seconds;  // relative errors
+  double bytes;
+};
+
+// Of all p, m, last stages and transfers below. Held bytes are those of the fullest rank.
+constexpr Most kMost[] = {
+    {"naive", 0, 0},       {"gpipe", 0, 0},         {"1f1b", 0, 0},    {"interleaved", 0, 0}, {"looped-bfs", 0, 0},
+    {"zb-h1", 0, 0},       {"zb-1p", 0, 0},         {"zb-h2", 0, 0},   {"zb-2p", 0, 0},       {"zb-v", 0, 0},
+    {"interleaved-zb", 0, 0}, {"dualpipev", 0, 0},  {"dualpipe", 0, 0}, {"v-half", 0, 0},     {"v-min", 0, 0},
+};
+
+TEST(PipelineEstimate, IsNearTheSimulator) {
+  for (const Most& most : kMost) {
+    double seconds = 0, bytes = 0;
+    for (const int p : {2, 4, 8}) {
+      for (const int m : {2 * p, 4 * p, 8 * p}) {
+        for (const double last : {1.0, 1.25, 1.5}) {
+          for (const double transfer : {0.0, 0.05}) {
+            const PipelineQuestion asked = question(most.schedule, p, m, last, transfer);
+            const PipelineOutcome played = pipeline_outcome(asked, PipelineDetail::Played);
+            const PipelineOutcome estimated = pipeline_outcome(asked, PipelineDetail::Estimated);
+            seconds = std::max(seconds, std::abs(estimated.seconds / played.seconds - 1));
+            const double held = std::ranges::max(played.held_bytes);
+            bytes = std::max(bytes, std::abs(std::ranges::max(estimated.held_bytes) / held - 1));
+          }
+        }
+      }
+    }
+    printf("{\"%s\", %.3f, %.3f},\n", most.schedule, seconds, bytes);
+    
+  }
+}
+
+}  // namespace
+}  // namespace braid::pipeline_estimate_test
