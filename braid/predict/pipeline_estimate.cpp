@@ -17,6 +17,9 @@ struct Sums {
   std::vector<double> rank;                             // seconds of a microbatch on each rank
   double all = 0;                                       // S
   double busiest = 0;                                   // R
+  double fill = 0;                                      // until the first microbatch is on the last rank
+  double longest_after_fill = 0;                        // of each rank's way to its first microbatch and its work
+  double slots = 0;  // of the busiest rank if every pass of a stage took as long as its longest
 
   Sums(const PipelineQuestion& question, const ScheduleTraits& traits)
       : p(question.request.ranks),
@@ -38,6 +41,11 @@ struct Sums {
       for (int r = 0; r < p / 2; ++r) rank[r] = rank[p - 1 - r] = (rank[r] + rank[p - 1 - r]) / 2;
     }
     busiest = *std::max_element(rank.begin(), rank.end());
+    for (int r = 0; r < p; ++r) {
+      longest_after_fill = std::max(longest_after_fill, fill + m * rank[r]);
+      if (r + 1 < p) fill += question.stages[r].forward + c;
+    }
+    slots = 3 * v * std::max({forward, input_grad, weight_grad});
   }
 };
 
@@ -58,35 +66,41 @@ double chunked(const Sums& z) {
   return std::max(alone(z), z.m * z.busiest + (z.all - z.busiest) / z.v + (z.p > 1 ? 3 * z.p - 2 : 0) * z.c);
 }
 
-// Of an even pipeline, in passes of the mean stage, at equal times.
-double bubble_at_equal_times(std::string_view name, int p) {
-  if (name == "v-half") return p <= 2 ? p - 1 : 3 * p - (p % 2 == 0 ? 7 : 4);
-  if (name == "v-min") return 4 * p - (p % 3 == 0 ? 7 : 5);
-  return p - 1;  // zb-v: the forwards before the last rank begins
+// Bubble of a pipeline of even stages; `way` is a transfer.
+double even_bubble(std::string_view name, const Sums& z) {
+  const double f = z.forward + z.c, i = z.input_grad + z.c, w = z.weight_grad;
+  const double apart = z.p - 1;
+  if (name == "zb-h1" || name == "zb-1p" || name == "interleaved-zb") return apart * std::max(f, f + i - w);
+  if (name == "zb-h2" || name == "zb-2p") return apart * std::max(0.0, z.forward + z.input_grad - 2 * w);
+  if (name == "dualpipe") return (z.p / 2 - 1) * (f + 2 * i - w);
+  if (name == "dualpipev") return apart * (f + 2 * i - w);
+  const double pass = (f + i + w) / 3;
+  if (name == "v-half") return (z.p <= 2 ? apart : 3 * z.p - (z.p % 2 == 0 ? 7 : 4)) * pass;
+  if (name == "v-min") return (4 * z.p - (z.p % 3 == 0 ? 7 : 5)) * pass;
+  return 0;  // zb-v
+}
+
+// Of schedules that split the backward pass. No rank ends before it has done its own work after the first microbatch
+// has come to it; where that leaves time, the bubble of even stages is in it.
+double split(const ScheduleTraits& traits, const Sums& z, StepEnd end) {
+  const std::string_view name = traits.name;
+  const double bubble = even_bubble(name, z);
+  double period = z.busiest;
+  if (name == "v-min") period = std::max(period, z.slots + 4 * z.c);  // its passes take turns in slots of one length
+  if (traits.placement == StagePlacement::V && name != "dualpipev") {
+    return z.m * period + (end == StepEnd::PostValidated ? bubble : std::max(bubble, z.fill));
+  }
+  const double even = z.m * z.all / z.p;
+  if (end == StepEnd::PostValidated) return std::max(z.m * period, even + bubble);
+  if (name == "dualpipe") return std::max(z.m * period, even + bubble);
+  return std::max(z.longest_after_fill, even + std::max(bubble, z.fill));
 }
 
 double seconds_of(const PipelineQuestion& question, const ScheduleTraits& traits, const Sums& z) {
   const std::string_view name = traits.name;
-  const double fill = (z.p - 1) * (z.forward + z.c);
-  const bool spans = question.end == StepEnd::PostValidated;
-  const double steady = z.m * z.busiest;
-  const double back = z.input_grad + z.weight_grad;
   if (name == "naive") return z.m * (z.all + 2 * (z.p - 1) * z.c);
   if (name == "interleaved" || name == "looped-bfs") return chunked(z);
-  if (name == "zb-h1" || name == "zb-1p") {
-    const double bubble = std::max(z.forward, z.forward + z.input_grad - z.weight_grad);
-    return std::max(steady + (z.p - 1) * (bubble + 2 * z.c), z.all - (z.p - 1) * z.weight_grad);
-  }
-  if (name == "zb-h2" || name == "zb-2p") {
-    return steady + (z.p - 1) * std::max(0.0, z.forward + z.input_grad - 2 * z.weight_grad) + (spans ? 0 : fill);
-  }
-  if (name == "interleaved-zb") return steady + (z.p - 1) * (z.forward + z.input_grad - z.weight_grad + 2 * z.c);
-  if (name == "dualpipe") return steady + (z.p / 2 - 1) * (z.forward + 2 * back - 3 * z.weight_grad + 2 * z.c);
-  if (name == "dualpipev") return steady + (z.p - 1) * (z.forward + 2 * back - 3 * z.weight_grad + 2 * z.c);
-  if (traits.placement == StagePlacement::V) {
-    const double pass = (z.forward + back) / 3;
-    return steady + bubble_at_equal_times(name, z.p) * (pass + z.c) - (spans ? fill : 0);
-  }
+  if (traits.splits_backward) return split(traits, z, question.end);
   return flushed(z, name == "gpipe");
 }
 

@@ -21,9 +21,12 @@ namespace braid {
 //     P, the period: the longest of each rank's seconds and, but for gpipe, of the ways there and back from rank i,
 //     over the p-i microbatches that may be under way on it
 //   in chunks       m R + (S - R) / v + (3p-2) c             interleaved, looped-bfs (Narayanan et al. 2021, 2.2)
-//   zero bubble     m R + (p-1) (F + I - W + 2 c)            zb-h1, zb-1p (Qi et al. 2023, table 1)
-//                   m R + (p-1) max(0, F + I - 2 W), and (p-1) (F + c) before the last rank begins    zb-h2, zb-2p
-//   others          m R + the bubble of their papers at equal times (tests/sim/closed_forms_test.cpp)
+//   backward split  the longest of m R, after the first microbatch has come to the rank, and of m S / p + bubble, where
+//     bubble is that of even stages:
+//                   (p-1) (F + I - W + 2 c)                  zb-h1, zb-1p, interleaved-zb (Qi et al. 2023, table 1)
+//                   (p-1) (F + I - 2 W), at least F + c      zb-h2, zb-2p
+//                   (p/2-1) or (p-1) (F + 2 I - W + 3 c)     dualpipe, dualpipev (DeepSeek-V3, table 2)
+//     and m R + that of their papers at equal times            zb-v, v-half, v-min (tests/sim/closed_forms_test.cpp)
 enum class PipelineDetail { Estimated, Played };
 inline constexpr int64_t kMostActions = 400'000;
 
