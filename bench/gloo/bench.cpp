@@ -19,6 +19,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/gloo/gloo_engine.h"
 #include "braid/comm/gloo/gloo_world.h"
+#include "tests/support/folder_store.h"
 
 namespace {
 
@@ -27,34 +28,6 @@ using braid::now_seconds;
 constexpr int kRanks = 2;
 constexpr const char* kHead =
     "| tensor | tree, us | engine, us | Gloo alone, us | tree / Gloo | engine / Gloo |\n|---|---|---|---|---|---|\n";
-
-class FolderOfKeys final : public braid::KeyValueStore {
- public:
-  explicit FolderOfKeys(std::filesystem::path folder) : folder_(std::move(folder)) {}
-
-  void set(const std::string& key, const std::string& value) override {
-    const auto made = path(key + ".new");
-    std::ofstream(made, std::ios::binary) << value;
-    std::filesystem::rename(made, path(key));
-  }
-  std::optional<std::string> get(const std::string& key, double seconds) override {
-    const double end = now_seconds() + seconds;
-    while (!std::filesystem::exists(path(key))) {
-      if (now_seconds() >= end) return std::nullopt;
-      usleep(1000);
-    }
-    std::ifstream in(path(key), std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
-
- private:
-  std::filesystem::path path(std::string key) const {
-    std::replace(key.begin(), key.end(), '/', '_');
-    return folder_ / key;
-  }
-
-  const std::filesystem::path folder_;
-};
 
 // Nobody watches.
 class NoFate final : public braid::WorldFate {
@@ -104,7 +77,7 @@ std::vector<double> ratios(const Way& ours, const Way& theirs) {
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int rank = std::atoi(argv[2]);
-  FolderOfKeys store(argv[1]);
+  braid::FolderStore store(argv[1]);
   NoFate fate;
   braid::HostQueue queue;
   const auto world = [&](const char* prefix, braid::GlooSumOrder sums) {

@@ -144,7 +144,7 @@ class Reading {
     if (!table) return;
     TableReader keys = reader(*table, name);
     keys.read(rate, {}, kGiga, link.bytes_per_second);
-    keys.read("latency_us", {.lower = NumberRange::End::Closed}, kMicro, link.latency_seconds);
+    keys.read("latency_us", {.lower = ValueRange::End::Closed}, kMicro, link.latency_seconds);
     keys.refuse_unknown_keys();
   }
 
@@ -162,7 +162,7 @@ class Reading {
     if (!table) return;
     TableReader keys = reader(*table, "failures");
     keys.read("mtbf_hours_per_device", {}, kHour, cluster_.failures.mtbf_seconds_per_device);
-    keys.read("restart_seconds", {.lower = NumberRange::End::Closed}, 1, cluster_.failures.restart_seconds);
+    keys.read("restart_seconds", {.lower = ValueRange::End::Closed}, 1, cluster_.failures.restart_seconds);
     keys.refuse_unknown_keys();
   }
 

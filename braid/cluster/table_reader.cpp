@@ -17,20 +17,20 @@ std::optional<double> number(const TomlValue& value) {
   return {};
 }
 
-std::string rule_of(const NumberRange& range) {
-  const bool open = range.lower == NumberRange::End::Open;
+std::string rule_of(const ValueRange& range) {
+  const bool open = range.lower == ValueRange::End::Open;
   const std::string most = range.most >= 1e18 ? "" : cat(" and at most ", exact(range.most));
   return cat("must be a number ", open ? "more than " : "of at least ", exact(range.least), most);
 }
 
-bool is_in(const NumberRange& range, double value) {
-  const bool above = range.lower == NumberRange::End::Open ? value > range.least : value >= range.least;
+bool is_in(const ValueRange& range, double value) {
+  const bool above = range.lower == ValueRange::End::Open ? value > range.least : value >= range.least;
   return std::isfinite(value) && above && value <= range.most;
 }
 
-std::string nearest_in(const NumberRange& range, double value) {
+std::string nearest_in(const ValueRange& range, double value) {
   if (value > range.most) return toml_text(range.most);
-  if (value < range.least && range.lower == NumberRange::End::Closed) return toml_text(range.least);
+  if (value < range.least && range.lower == ValueRange::End::Closed) return toml_text(range.least);
   return "";
 }
 
@@ -64,7 +64,7 @@ void TableReader::refuse(const std::string& key, const std::string& rule, const 
   problems_.push_back({path_of(key), value ? value->written : "", rule, nearest, place});
 }
 
-void TableReader::read(const char* key, const NumberRange& range, double unit, double& to, Given given) {
+void TableReader::read(const char* key, const ValueRange& range, double unit, double& to, Given given) {
   const TomlValue* value = find(key, given);
   if (!value) return;
   const std::optional<double> written = number(*value);

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-struct NumberRange {
+struct ValueRange {
   double least = 0, most = 1e18;
   // What is below `least` starts behind it: 0 itself is no rate.
   enum class End { Closed, Open } lower = End::Open;
@@ -24,7 +24,7 @@ class TableReader {
   TableReader(const TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
 
   // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
-  void read(const char* key, const NumberRange& range, double unit, double& to, Given given = Given::Needed);
+  void read(const char* key, const ValueRange& range, double unit, double& to, Given given = Given::Needed);
   void read(const char* key, int least, int& to, Given given = Given::Needed);
   void read(const char* key, std::string& to);
   void read(const char* key, bool& to);

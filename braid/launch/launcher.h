@@ -1,6 +1,7 @@
 // Starting the ranks of a world: one function runs on each of them, and what it returns or throws comes home as a
-// value. How ranks start is the implementation's business: as threads of this process (comm/local/run_ranks.h) or as
-// processes of this host (process_ranks.h). Nobody may rely on what a rank changes in memory beyond its communicator.
+// value. How ranks start is the implementation's business: as threads of this process (comm/local/run_ranks.h), as
+// processes of this host (process_ranks.h) or of several (hosts_launcher.h). Nobody may rely on what a rank changes in
+// memory beyond its communicator.
 #pragma once
 
 #include <functional>

@@ -133,8 +133,10 @@ void NodeOfJob::take(Supervisor& supervisor, const Said& said) {
   }
 }
 
+// What one rank says of another may follow from the loss: its connection was closed, it did not come.
 void NodeOfJob::tell_of_loss() {
-  if (rounds_.lost_node() < 0 || failure_) return;
+  const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
+  if (rounds_.lost_node() < 0 || (failure_ && !in_doubt)) return;
   const auto first = std::ranges::find(node_of_rank_, rounds_.lost_node());
   failure_ = Failure{static_cast<int>(first - node_of_rank_.begin()), -1, rounds_.loss()};
   board_.fail(*failure_);

@@ -13,16 +13,13 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/control/frame.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_life.h"
 
 namespace braid {
 
-std::string framed(const Texts& texts) {
-  const std::string body = packed(texts);
-  const auto bytes = static_cast<uint32_t>(body.size());
-  return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + body;
-}
+std::string framed(const Texts& texts) { return *framed(std::string_view(packed(texts))); }
 
 std::optional<Texts> next_frame(const std::string& bytes, size_t& at) {
   uint32_t length = 0;

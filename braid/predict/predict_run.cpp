@@ -167,18 +167,6 @@ double bound_seconds(const Setting& at) {
   return tokens * model_flops_of_token(at.spec.model, at.options.formulas) / rate;
 }
 
-// A host whose ranks have several cores each is one of as many devices as ranks, each so many times as fast.
-Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks) {
-  DeviceGroup& group = cluster.devices.front();
-  const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  const int64_t ranks = (num_ranks + nodes - 1) / nodes;
-  const auto cores = static_cast<double>(std::max<int64_t>(group.per_node / ranks, 1));
-  for (PeakRate& peak : group.peaks) peak.flops *= cores;
-  group.memory_bytes_per_second *= cores;
-  group.memory_bytes *= cores;
-  return cluster;
-}
-
 Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
   Setting at{spec, cluster, options, *traits_of(spec.pipeline), layout_of(spec, cluster, options.formulas), {}, {}};
   at.passes = stage_passes(spec, at.layout, cluster, options.formulas);
@@ -194,6 +182,18 @@ Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const Pred
 }
 
 }  // namespace
+
+Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks) {
+  DeviceGroup& group = cluster.devices.front();
+  if (!group.shared_cores) return cluster;
+  const int64_t nodes = std::max(cluster.num_nodes(), 1);
+  const int64_t ranks = (num_ranks + nodes - 1) / nodes;
+  const auto cores = static_cast<double>(std::max<int64_t>(group.per_node / ranks, 1));
+  for (PeakRate& peak : group.peaks) peak.flops *= cores;
+  group.memory_bytes_per_second *= cores;
+  group.memory_bytes *= cores;
+  return cluster;
+}
 
 double model_flops_of_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
@@ -220,8 +220,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
   const DeviceGroup& first = cluster.devices.front();
-  const Cluster crowded = first.shared_cores ? with_cores_of_ranks(cluster, num_ranks(spec.mesh)) : Cluster();
-  const Cluster& seen = first.shared_cores ? crowded : cluster;
+  const Cluster seen = with_cores_of_ranks(cluster, num_ranks(spec.mesh));
   Prediction prediction = prediction_on(spec, seen, options);
   const Setting whole{spec, cluster, options, *traits_of(spec.pipeline), {}, {}, {}};
   prediction.bound_step_seconds = bound_seconds(whole);

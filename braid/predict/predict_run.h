@@ -32,6 +32,10 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 // `spec` has neither kind of problems.
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
 
+// The cluster as `num_ranks` ranks see it: a host of shared cores whose ranks have several each is one of as many
+// devices as ranks, each so many times as fast.
+Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks);
+
 // Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
 // set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,
 // section 6.3).

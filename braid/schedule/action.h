@@ -50,7 +50,7 @@ bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD
 bool communicates(Op op);    // the sends and receives between stages
 
 std::string text(Op op);
-std::string_view words_of(Op op);  // for people: "input gradient", "send activations"
+std::string_view words_of(Op op);                            // for people: "input gradient", "send activations"
 std::string text(const Action& action);                      // without its fusion, which takes two (program_text.h)
 void append_text(std::string& words, const Action& action);  // the same, at the end of `words`
 

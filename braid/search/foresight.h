@@ -13,9 +13,10 @@ class Foresight {
   virtual ~Foresight() = default;
 
   virtual Prediction predict(const RunSpec& spec) = 0;
-  // Bounds that cost next to nothing: never more than the step of predict(spec) takes, and never more than the fullest
-  // rank of it holds.
+  // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
+  // work (layout_point.h).
   virtual double least_seconds(const RunSpec& spec) = 0;
+  // Never more than the fullest rank of predict(spec) holds, whatever is computed again.
   virtual int64_t least_bytes(const RunSpec& spec) = 0;
 };
 

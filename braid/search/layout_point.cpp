@@ -5,6 +5,11 @@
 
 namespace braid {
 
+bool same_work(const LayoutPoint& a, const LayoutPoint& b) {
+  return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.microbatch == b.microbatch &&
+         a.recompute == b.recompute;
+}
+
 RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
   RunSpec spec = run;
   spec.mesh.pipe = layout.pipe;

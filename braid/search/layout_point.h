@@ -21,6 +21,9 @@ struct LayoutPoint {
   bool operator==(const LayoutPoint&) const = default;
 };
 
+// Whether both do the same products on as many ranks, whatever their schedules and what ZeRO shards.
+bool same_work(const LayoutPoint& a, const LayoutPoint& b);
+
 // The run with this layout; recompute that is still to be chosen is "none".
 RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout);
 

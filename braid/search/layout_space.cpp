@@ -33,7 +33,7 @@ class Space {
       for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
         const int64_t data = devices / tensor / pipe;
         if (devices % (int64_t{tensor} * pipe) != 0 || run_.train.batch % data != 0) continue;
-        if (pipe > num_units(run_.model.layers)) continue;
+        if (pipe > run_.model.layers) continue;  // an even cut gives each stage a block
         add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
       }
     }
@@ -55,7 +55,11 @@ class Space {
     if (pinned("mesh.data") && layout.data != given_.data) return;
     for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
       layout.microbatch = microbatch;
-      for (const ScheduleTraits& traits : schedule_traits()) add_schedule(layout, traits);
+      for (const auto& policy :
+           kept("memory.recompute", std::vector<std::string>{"none", "", "selective", "full"}, given_.recompute)) {
+        layout.recompute = policy;
+        for (const ScheduleTraits& traits : schedule_traits()) add_schedule(layout, traits);
+      }
     }
   }
 
@@ -63,11 +67,12 @@ class Space {
     const bool only = pinned("pipeline.schedule");
     if (only ? traits.name != run_.pipeline.schedule : traits.asynchronous()) return;
     if (!only && layout.pipe == 1 && traits.name != "1f1b") return;
+    if (std::max(1, traits.chunks) * layout.pipe > run_.model.layers) return;
     layout.schedule = &traits;
     std::vector<int> chunks{0};
     if (traits.chunks == 0) {
       chunks.clear();
-      for (int count = 2; count <= kMostChunks && count * layout.pipe <= num_units(run_.model.layers); ++count) {
+      for (int count = 2; count <= kMostChunks && count * layout.pipe <= run_.model.layers; ++count) {
         chunks.push_back(count);
       }
     }
@@ -85,11 +90,7 @@ class Space {
       if (zero > 0 && near > 1 && near < layout.data && layout.data % near == 0) groups.push_back(near);
       for (const int group : kept("sync.zero_group", std::move(groups), given_.zero_group)) {
         layout.zero_group = group;
-        for (const auto& policy :
-             kept("memory.recompute", std::vector<std::string>{"none", "", "selective", "full"}, given_.recompute)) {
-          layout.recompute = policy;
-          layouts_.push_back(layout);
-        }
+        layouts_.push_back(layout);
       }
     }
   }

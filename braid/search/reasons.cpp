@@ -61,7 +61,7 @@ constexpr Aspect kAspects[] = {
      [](const LayoutPoint& from, LayoutPoint& to) { to.schedule = from.schedule, to.chunks = from.chunks; }},
     {"zero", [](const LayoutPoint& l) { return cat(l.zero); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.zero = from.zero, to.zero_group = from.zero_group; }},
-    {"recompute", [](const LayoutPoint& l) { return l.recompute; },
+    {"recompute", [](const LayoutPoint& l) { return l.recompute.empty() ? "by stage" : l.recompute; },
      [](const LayoutPoint& from, LayoutPoint& to) { to.recompute = from.recompute; }},
 };
 
@@ -79,7 +79,6 @@ std::optional<PlannedLayout> best_other(const SearchRequest& request, const std:
     LayoutPoint same = candidate;
     aspect.copy(from.layout, same);
     if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
-    if (candidate.recompute.empty()) continue;
     PlannedLayout other = planned_layout(request, candidate, foresight);
     if (!best || better(other.prediction, best->prediction)) best = std::move(other);
   }

@@ -49,14 +49,20 @@ class Best {
     return kept_.size() < count_ ? std::numeric_limits<double>::infinity() : kept_.back().first.first;
   }
   void add(size_t place, PlannedLayout layout) {
+    // Recompute that was chosen may be what another layout has from the start.
+    const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
+    if (std::ranges::any_of(kept_, same)) return;
     const std::pair key{layout.prediction.step_seconds(), place};
     const auto at = std::ranges::upper_bound(kept_, key, {}, [](const auto& one) { return one.first; });
     kept_.emplace(at, key, std::move(layout));
     if (kept_.size() > count_) kept_.pop_back();
   }
-  std::vector<PlannedLayout> take() {
+  std::vector<PlannedLayout> take(const RunSpec& run) {
     std::vector<PlannedLayout> all;
-    for (auto& [key, layout] : kept_) all.push_back(std::move(layout));
+    for (auto& [key, layout] : kept_) {
+      layout.overrides = overrides(run, layout.spec);
+      all.push_back(std::move(layout));
+    }
     return all;
   }
 
@@ -66,18 +72,33 @@ class Best {
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
 
-bool may_fit(const SearchRequest& request, const LayoutPoint& layout, const RunSpec& spec, Foresight& foresight) {
-  RunSpec least = spec;
-  if (layout.recompute.empty()) least.memory.recompute = "full";
-  return foresight.least_bytes(least) <= request.memory_bytes;
-}
-
 void consider(const SearchRequest& request, const std::vector<LayoutPoint>& layouts, size_t place, Foresight& foresight,
               Best& best) {
-  const RunSpec spec = with_layout(request.space.run, layouts[place]);
+  RunSpec spec = with_layout(request.space.run, layouts[place]);
+  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
   if (has_problems(spec, kAnyHosts)) return;
   PlannedLayout layout = planned_layout(request, layouts[place], foresight);
-  if (layout.prediction.fits()) best.add(place, std::move(layout));
+  const bool is_good = layout.prediction.step_seconds() <= best.worst() && layout.prediction.fits();
+  if (is_good) best.add(place, std::move(layout));
+}
+
+// Layouts of the same work, [begin, end) of the space.
+struct WorkGroup {
+  double least_seconds = 0;
+  size_t begin = 0, end = 0;
+};
+
+std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::vector<LayoutPoint>& layouts,
+                                       Foresight& foresight) {
+  std::vector<WorkGroup> groups;
+  for (size_t place = 0; place < layouts.size(); ++place) {
+    if (groups.empty() || !same_work(layouts[groups.back().begin], layouts[place])) {
+      groups.push_back({foresight.least_seconds(with_layout(request.space.run, layouts[place])), place, place});
+    }
+    groups.back().end = place + 1;
+  }
+  std::ranges::stable_sort(groups, {}, &WorkGroup::least_seconds);
+  return groups;
 }
 
 }  // namespace
@@ -87,25 +108,21 @@ PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& la
   planned.spec = with_layout(request.space.run, layout);
   planned.prediction = foresight.predict(planned.spec);
   if (layout.recompute.empty()) choose_recompute(planned.spec, planned.prediction, foresight);
-  planned.overrides = overrides(request.space.run, planned.spec);
   return planned;
 }
 
 Plan search(const SearchRequest& request, Foresight& foresight) {
   const double begin = now_seconds();
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
-  std::vector<std::pair<double, size_t>> by_bound;
-  for (size_t place = 0; place < layouts.size(); ++place) {
-    by_bound.emplace_back(foresight.least_seconds(with_layout(request.space.run, layouts[place])), place);
-  }
-  std::ranges::sort(by_bound);
   Best best(static_cast<size_t>(request.top));
-  for (const auto& [bound, place] : by_bound) {
-    if (bound > best.worst()) break;
-    const RunSpec spec = with_layout(request.space.run, layouts[place]);
-    if (may_fit(request, layouts[place], spec, foresight)) consider(request, layouts, place, foresight, best);
+  for (const WorkGroup& group : groups_by_bound(request, layouts, foresight)) {
+    if (group.least_seconds > best.worst()) break;
+    for (size_t place = group.begin; place < group.end; ++place) {
+      const RunSpec spec = with_layout(request.space.run, layouts[place]);
+      if (foresight.least_bytes(spec) <= request.memory_bytes) consider(request, layouts, place, foresight, best);
+    }
   }
-  return {std::ssize(layouts), now_seconds() - begin, best.take(), ""};
+  return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
 }
 
 Plan exhaustive_search(const SearchRequest& request, Foresight& foresight) {
@@ -113,7 +130,7 @@ Plan exhaustive_search(const SearchRequest& request, Foresight& foresight) {
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
   Best best(static_cast<size_t>(request.top));
   for (size_t place = 0; place < layouts.size(); ++place) consider(request, layouts, place, foresight, best);
-  return {std::ssize(layouts), now_seconds() - begin, best.take(), ""};
+  return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
 }
 
 }  // namespace braid

@@ -199,9 +199,10 @@ std::vector<Field> checkpoint_fields() {
 
 std::vector<Field> run_fields() {
   return {
-      run<&LaunchSpec::ranks>("run.ranks", one_of<RanksAs>(),
-                              "What ranks are: \"threads\" of one process, or \"processes\" of this host, at most 64, "
-                              "forked before anything is computed; with the same bits."),
+      run<&LaunchSpec::ranks>(
+          "run.ranks", one_of<RanksAs>(),
+          "What ranks are: \"threads\" of one process, or \"processes\", at most 64 of a host, forked "
+          "before anything is computed; with the same bits. On several hosts: processes."),
       run<&LaunchSpec::max_restarts>("run.max_restarts", at_least(0),
                                      "How often a run whose ranks are processes goes on by itself, from its newest "
                                      "whole checkpoint, after a rank was killed or hangs."),

@@ -7,11 +7,11 @@
 
 namespace braid {
 
-// Threads of one process, or processes of one host.
+// Threads of one process, or processes of one host or of several.
 enum class RanksAs { Threads, Processes };
 constexpr auto words(RanksAs) { return std::to_array<std::string_view>({"threads", "processes"}); }
 
-inline constexpr int kMaxProcessRanks = 64;  // of one world
+inline constexpr int kMaxProcessRanks = 64;  // of one host
 
 struct LaunchSpec {
   RanksAs ranks = RanksAs::Threads;

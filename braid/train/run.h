@@ -102,7 +102,7 @@ struct RunControls {
   // Before the first step.
   std::function<void()> on_begin = [] {};
   const Launcher* launcher = nullptr;  // null: as run.ranks says
-  int num_hosts = 1;                   // that share the ranks evenly
+  int num_hosts = 1;                   // that the ranks are on
 };
 
 // Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the

@@ -53,6 +53,15 @@ class LoopbackJobs(TinyRun):
         self.assertIn(rule, told[0][1])
         self.assertIn(f"node 0 on {socket.gethostname()}: {rule}", told[1][1])
 
+    def test_a_signal_while_another_node_is_awaited_ends_at_once(self):
+        for node in range(2):
+            process = self.started(MESH, "--nodes", "2", "--node", str(node), "--root", f"127.0.0.1:{free_port()}")
+            self.line_of(process, "waits for all 2 nodes at ")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=60)[1],
+                             "braid: SIGINT before the first step: there was nothing to save\n")
+            self.assertEqual(process.returncode, 130)
+
     def test_sigusr1_to_a_node_saves_once_and_an_end_says_how_every_host_goes_on(self):
         nodes = self.by_hand(*ENDLESS)
         self.line_of(nodes[0], "step 1/")

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 
 #include "braid/base/clock.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
+#include "tests/support/folder_store.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_array.h"
 
@@ -21,35 +21,6 @@ namespace {
 using Body = std::function<void(Communicator&)>;
 
 at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
-
-// A store of files, for ranks that are processes.
-class FolderStore final : public KeyValueStore {
- public:
-  explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
-
-  void set(const std::string& key, const std::string& value) override {
-    const std::filesystem::path made = path(cat(key, ".", getpid())), place = path(key);
-    std::ofstream(made, std::ios::binary) << value;
-    std::filesystem::rename(made, place);
-  }
-  std::optional<std::string> get(const std::string& key, double seconds) override {
-    const double end = now_seconds() + seconds;
-    while (!std::filesystem::exists(path(key))) {
-      if (now_seconds() >= end) return std::nullopt;
-      usleep(1000);
-    }
-    std::ifstream in(path(key), std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
-
- private:
-  std::filesystem::path path(std::string key) const {
-    std::ranges::replace(key, '/', '_');
-    return folder_ / key;
-  }
-
-  const std::filesystem::path folder_;
-};
 
 // Knows of a death when somebody who watches says so.
 class WatchedFate final : public WorldFate {

@@ -91,6 +91,7 @@ class Faults(HostsTest):
                 self.lost(job, lambda: job.nodes[victim].send(signal.SIGSTOP), victim)
                 job.nodes[victim].send(signal.SIGCONT)
                 self.assertEqual(job.ended()[victim], 3, job.told())
+                self.assertRegex(job.nodes[victim].told.splitlines()[0], "node [01] on h[01] ")
                 self.expect_nothing_left()
                 self.expect_the_same_end(job, but=QUICK)
 

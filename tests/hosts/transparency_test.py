@@ -25,7 +25,7 @@ LAYOUTS = {
     "pipe 2 x tensor 2": (["mesh.pipe=2", "mesh.tensor=2"], 2),
     "pipe 2 x data 2 x tensor 2": (["mesh.pipe=2", "mesh.data=2", "mesh.tensor=2"], 4),
     "zero 1, pipe 2 x data 2": (["mesh.pipe=2", "mesh.data=2", "sync.zero=1", "train.microbatch=1"], 2),
-    "data 4, 3 on a host": (["mesh.data=4", "train.microbatch=1", 'run.placement="1,0,1,1"'], 2),
+    "data 4, 3 on a host": (["mesh.data=4", "train.microbatch=1", 'run.placement="0,1,1,1"'], 2),
 }
 STEPS = 24
 LARGER = ["model.width=64", "model.context=64", "train.eval_every=0", "train.eval_sequences=2",

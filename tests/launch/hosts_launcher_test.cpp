@@ -23,8 +23,8 @@ void members(Pack& pack, NodeEnd& end) {
 }
 
 // Runs `body` on the ranks of all nodes, of which node n starts ranks[n].
-std::vector<NodeEnd> run_on_hosts(const std::vector<int>& ranks, const Launcher::Body& body,
-                                  LaunchOptions launch = {}) {
+std::vector<NodeEnd> run_on_hosts(const std::vector<int>& ranks, const Launcher::Body& body, LaunchOptions launch = {},
+                                  double heartbeat_seconds = 3) {
   std::vector<JoinOptions> all = job_options(static_cast<int>(ranks.size()));
   launch.deadline_seconds = kDeadline;
   launch.grace_seconds = 1;
@@ -32,7 +32,7 @@ std::vector<NodeEnd> run_on_hosts(const std::vector<int>& ranks, const Launcher:
   const auto node = [&](Communicator& place) {
     alarm(kTooLongSeconds);
     JoinOptions& join = all[static_cast<size_t>(place.rank())];
-    join.heartbeat_seconds = 3;
+    join.heartbeat_seconds = heartbeat_seconds;
     join.self.num_ranks = ranks[static_cast<size_t>(place.rank())];
     const auto control = join_job(join);
     JobRounds rounds(*control);
@@ -126,6 +126,25 @@ TEST(HostsLauncher, a_node_that_dies_is_named_on_the_others) {
     EXPECT_THROW(run_process_ranks(3, node, {.threads_per_rank = 1}), CommError);
     for (int place = 0; place < 3; ++place) EXPECT_EQ(told[place], place == lost ? 0 : 1) << lost << " " << place;
   }
+}
+
+// Its ranks live on meanwhile, and see the others' connections close.
+TEST(HostsLauncher, a_node_that_was_stopped_blames_no_rank) {
+  const auto ends = run_on_hosts(
+      {1, 1},
+      [](Communicator& world) -> std::string {
+        world.barrier().wait_host();
+        if (world.rank() == 0) kill(getppid(), SIGSTOP);
+        try {
+          for (;;) world.barrier().wait_host();
+        } catch (const CommError&) {
+          if (world.rank() == 0) kill(getppid(), SIGCONT);
+          throw;
+        }
+      },
+      {}, 0.6);
+  EXPECT_NE(ends[0].error.find("rank 1: node 1 on h1 has closed its connection"), std::string::npos) << ends[0].error;
+  EXPECT_NE(ends[1].error.find("rank 0: node 0 on h0 was silent for 0."), std::string::npos) << ends[1].error;
 }
 
 TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {

@@ -8,6 +8,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
@@ -15,24 +16,27 @@
 namespace braid::launch_tests::shm_failure_test {
 namespace {
 
-using comm_tests::empty;
+using comm_tests::message;
 using Body = std::function<void(Communicator&)>;
 
-Work message(Communicator& group, P2p::Kind kind, int peer, const at::Tensor& tensor, int tag = 9) {
-  const P2p one{kind, tensor, peer, tag};
-  return group.batch({&one, 1});
-}
-
-CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadline) {
+// A failure is told long before the deadline.
+void run_in_time(int num_ranks, const Body& body, double deadline) {
   const double begin = now_seconds();
   try {
     run_forked(num_ranks, body, {.deadline_seconds = deadline});
-  } catch (const CommError& error) {
+  } catch (const CommError&) {
     EXPECT_LT(now_seconds() - begin, kSoon);
-    return error.failure();
+    throw;
   }
-  ADD_FAILURE() << "no CommError";
-  return {};
+}
+
+struct OnShm {
+  static constexpr int64_t kMore = 1 << 20;
+  static void run(int num_ranks, const Body& body) { run_in_time(num_ranks, body, kDeadline); }
+};
+
+CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadline) {
+  return comm_tests::failure_in([&] { run_in_time(num_ranks, body, deadline); });
 }
 
 // Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why. It does not die before the
@@ -120,29 +124,6 @@ TEST(Mismatch, names_both_ranks_and_what_they_called) {
       << failure.rank << ": " << failure.why;
 }
 
-TEST(Mismatch, messages_of_different_size_or_type_whoever_comes_first) {
-  for (int first : {0, 1}) {
-    const CommFailure failure = failure_of(2, [=](Communicator& world) {
-      const auto kind = world.rank() == 0 ? P2p::Kind::Send : P2p::Kind::Recv;
-      if (world.rank() != first) world.barrier().wait_host();
-      Work work = message(world, kind, 1 - world.rank(), world.rank() == 0 ? floats(8) : empty<double>(8));
-      if (world.rank() == first) world.barrier().wait_host();
-      work.wait_host();
-      world.barrier().wait_host();
-    });
-    EXPECT_EQ(failure.why, "receives Double[8] where rank 0 sends Float[8]");
-  }
-}
-
-TEST(Refused, tensors_that_make_no_sense) {
-  const CommFailure failure = failure_of(2, [](Communicator& world) {
-    if (world.rank() == 1) world.all_reduce(floats(12).view({3, 4}).t(), ReduceOp::Sum);
-    world.barrier().wait_host();
-  });
-  EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.why, "all_reduce: the tensor is not contiguous");
-}
-
 TEST(Deadline, names_who_is_missing) {
   SharedArray<int> over;
   const auto body = [&](Communicator& world) {
@@ -167,41 +148,6 @@ TEST(Deadline, of_a_message_names_the_peer) {
   EXPECT_NE(failure.why.find(cat("(missing: rank ", failure.rank, ")")), std::string::npos) << failure.why;
 }
 
-TEST(Ends, a_rank_that_leaves_early_is_named_at_once) {
-  const CommFailure collective = failure_of(3, [](Communicator& world) {
-    if (world.rank() != 2) world.all_reduce(floats(10), ReduceOp::Sum).wait_host();
-  });
-  EXPECT_EQ(collective.rank, 2);
-  EXPECT_EQ(collective.why, "has ended without joining all_reduce #0 on world");
-  const CommFailure received = failure_of(2, [](Communicator& world) {
-    if (world.rank() == 1) message(world, P2p::Kind::Recv, 0, floats(2)).wait_host();
-  });
-  EXPECT_EQ(received.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
-  const CommFailure sent = failure_of(2, [](Communicator& world) {
-    if (world.rank() == 0) message(world, P2p::Kind::Send, 1, floats(10 << 20)).wait_host();
-  });
-  EXPECT_EQ(sent.rank, 1);
-  EXPECT_EQ(sent.why, "has ended without joining transfer 0 -> 1 tag 9 on world");
-}
-
-// Far more than slots and rings hold: the rank that left has to carry on.
-TEST(Ends, what_an_ended_rank_issued_still_completes) {
-  run_forked(3, [](Communicator& world) {
-    const at::Tensor sum = floats(1 << 20).fill_(world.rank() + 1), sent = floats(1 << 20).fill_(7);
-    Work reduced = world.all_reduce(sum, ReduceOp::Sum);
-    if (world.rank() == 2) {
-      message(world, P2p::Kind::Send, 0, sent);
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    reduced.wait_host();
-    EXPECT_EQ(sum.const_data_ptr<float>()[(1 << 20) - 1], 6);
-    if (world.rank() == 1) return;
-    message(world, P2p::Kind::Recv, 2, sent.zero_()).wait_host();
-    EXPECT_EQ(sent.const_data_ptr<float>()[(1 << 20) - 1], 7);
-  });
-}
-
 TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
   run_forked(3, [](Communicator& world) {
     const int next = (world.rank() + 1) % 3;
@@ -211,32 +157,11 @@ TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
   });
 }
 
-TEST(Abort, poisons_every_group_of_the_world_and_stays) {
-  SharedArray<int> told, come;
-  const auto body = [&](Communicator& world) {
-    auto pair = world.split(world.rank() / 2, 0, "pair");
-    Work done_before = pair->barrier();
-    done_before.wait_host();
-    ++come[0];
-    while (come[0] < 4) std::this_thread::yield();  // not the world's barrier, which fails
-    if (world.rank() == 3) pair->abort("out of paper");
-    for (int i = 0; i < 3; ++i) {
-      try {
-        for (;;) (world.rank() == 2 ? world : *pair).barrier().wait_host();
-      } catch (const CommError& error) {
-        EXPECT_EQ(error.failure().rank, 3);
-        EXPECT_EQ(error.failure().why, "out of paper");
-        ++told[0];
-      }
-    }
-    EXPECT_THROW(done_before.wait_host(), CommError);
-    EXPECT_TRUE(world.barrier().done());
-    EXPECT_THROW(world.split(0, 0, "late"), CommError);
-  };
-  const CommFailure failure = failure_of(4, body);
-  EXPECT_EQ(failure.why, "out of paper");
-  EXPECT_EQ(told[0], 12);
-}
-
 }  // namespace
 }  // namespace braid::launch_tests::shm_failure_test
+
+namespace braid::comm_tests {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch_tests::shm_failure_test::OnShm);
+
+}  // namespace braid::comm_tests

@@ -23,11 +23,14 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/module/data_parallel.h"
 #include "braid/module/keyed_dropout.h"
+#include "tests/module/saved_models.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::module_checkpoint_test {
 namespace {
 
+using saved_models::expect_same;
+using saved_models::values;
 using torch::nn::Sequential;
 
 constexpr int kRows = 12;
@@ -68,22 +71,6 @@ class ModuleCheckpoints : public ScratchFolder {
       if (!saved.empty()) model.save(saved, optimizer);
     });
   }
-  // Of the checkpoint, put together.
-  std::map<std::string, at::Tensor> values(const std::string& directory) {
-    std::map<std::string, at::Tensor> all;
-    std::vector<PlacedTensor> tensors;
-    for (const auto& [name, tensor] : read_manifest(directory).tensors) {
-      all[name] = at::zeros(tensor.shape, scalar_type(tensor.type));
-      tensors.push_back({name, replicated(tensor.shape), all[name]});
-    }
-    load_checkpoint(directory, tensors);
-    return all;
-  }
-  void expect_same(const std::string& a, const std::string& b) {
-    const auto of_a = values(path(a)), of_b = values(path(b));
-    ASSERT_EQ(of_a.size(), of_b.size());
-    for (const auto& [name, tensor] : of_a) EXPECT_TRUE(tensor.equal(of_b.at(name))) << name;
-  }
 };
 
 TEST_F(ModuleCheckpoints, GoOnWithTheBitsOfTheTrainingThatWasNotInterrupted) {
@@ -93,7 +80,7 @@ TEST_F(ModuleCheckpoints, GoOnWithTheBitsOfTheTrainingThatWasNotInterrupted) {
     trained(2, zero, {0, 5}, "", path(name + "-whole"));
     trained(2, zero, {0, 3}, "", path(name + "-cut"));
     trained(2, zero, {3, 5}, path(name + "-cut"), path(name + "-rest"));
-    expect_same(name + "-rest", name + "-whole");
+    expect_same(path(name + "-rest"), path(name + "-whole"));
     EXPECT_EQ(read_checkpoint_info(path(name + "-rest")).step, 5);
   }
 }
@@ -104,9 +91,9 @@ TEST_F(ModuleCheckpoints, GoThroughOtherRanksAndWaysOfSharding) {
   trained(2, 3, {0, 3}, "", path("on-2"));
   trained(1, 0, {3, 3}, path("on-2"), path("on-1"));
   trained(3, 2, {3, 3}, path("on-1"), path("on-3"));
-  expect_same("on-3", "on-2");
+  expect_same(path("on-3"), path("on-2"));
   trained(2, 3, {3, 5}, path("on-3"), path("rest"));
-  expect_same("rest", "whole");
+  expect_same(path("rest"), path("whole"));
 }
 
 TEST_F(ModuleCheckpoints, HaveTorchsNames) {

@@ -24,21 +24,23 @@ class DrawnForesight final : public Foresight {
     prediction.seconds.compute = least_seconds(spec) * (1 + draw(spec, "noise") / 3);
     prediction.memory_bytes = memory_bytes_;
     for (int rank = 0; rank < spec.mesh.pipe; ++rank) {
-      const double share = 1 + draw(spec, cat("rank", rank)) / 2;
-      prediction.memory.push_back({.activations = static_cast<int64_t>(share * double(least_bytes(spec)))});
+      const double kept = spec.memory.recompute == "none" ? 50 : 0;
+      const double activations = kept + 50 * draw(spec, cat("rank", rank));
+      prediction.memory.push_back({.parameters = least_bytes(spec), .activations = static_cast<int64_t>(activations)});
     }
     return prediction;
   }
   double least_seconds(const RunSpec& spec) override {
-    RunSpec known = spec;
-    known.memory.recompute = "none";
-    return 1 + 4 * draw(known, "seconds");
+    RunSpec work = spec;
+    work.pipeline = {};
+    work.sync = {};
+    work.memory.recompute = "none";
+    return 1 + 4 * draw(work, "seconds");
   }
   int64_t least_bytes(const RunSpec& spec) override {
-    RunSpec known = spec;
-    known.memory.recompute = "none";
-    const bool less = spec.memory.recompute != "none";
-    return static_cast<int64_t>((less ? 50 : 100) * (1 + draw(known, "bytes")));
+    RunSpec states = spec;
+    states.memory.recompute = "none";
+    return static_cast<int64_t>(50 * (1 + draw(states, "bytes")));
   }
 
   int64_t num_predictions = 0;

@@ -136,7 +136,7 @@ TEST(Legal, WhatIsNotBuiltYetMayBePlannedWithoutData) {
   spec.mesh.sequence_parallel = true;
   EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 0u);
   EXPECT_EQ(problems(spec).size(), 3u);  // two features, and no data
-  spec.mesh.context = 7;  // does not divide the 256 tokens
+  spec.mesh.context = 7;                 // does not divide the 256 tokens
   EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 1u);
   spec.mesh.context = spec.mesh.tensor = 1;  // and sequence parallelism is among tensor ranks
   EXPECT_EQ(problems(spec, {.purpose = Purpose::Plan}).size(), 1u);

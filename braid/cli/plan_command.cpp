@@ -1,0 +1,66 @@
+// braid plan: what a run would take on a cluster, and which layout of it would take least.
+#include <algorithm>
+#include <iostream>
+
+#include "braid/cli/commands.h"
+#include "braid/cli/plan_output.h"
+#include "braid/cli/plan_request.h"
+#include "braid/predict/checkpoint_cost.h"
+#include "braid/search/cluster_foresight.h"
+#include "braid/search/reasons.h"
+#include "braid/search/shortage.h"
+
+namespace braid {
+namespace {
+
+void add_goodput(const Cluster& cluster, PlannedLayout& layout) {
+  const FailureModel model = failure_model(layout.spec, cluster);
+  layout.prediction.goodput = goodput(model, daly_interval(model));
+}
+
+Plan fixed_plan(const PlanRequest& request) {
+  PlannedLayout layout;
+  layout.spec = request.run;
+  layout.prediction = predict_run(request.run, request.cluster, {request.formulas, PipelineDetail::Played});
+  return {1, 0, {std::move(layout)}, ""};
+}
+
+// What closed forms find is shown as the simulator has it, which may have another order.
+constexpr int kPlayedForEachShown = 4;
+
+void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
+  for (PlannedLayout& layout : layouts) {
+    layout.prediction = predict_run(layout.spec, request.cluster, {request.formulas, PipelineDetail::Played});
+  }
+  std::ranges::stable_sort(layouts, {}, [](const PlannedLayout& layout) { return layout.prediction.step_seconds(); });
+  if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
+}
+
+Plan best_plan(const PlanRequest& request) {
+  ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
+  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.pinned},
+                               static_cast<int64_t>(request.cluster.devices.front().memory_bytes),
+                               request.top};
+  search_request.top = kPlayedForEachShown * request.top;
+  Plan plan = search(search_request, foresight);
+  play(request, plan.layouts);
+  if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
+  for (PlannedLayout& layout : plan.layouts) layout.why = reasons(search_request, layout, foresight);
+  return plan;
+}
+
+}  // namespace
+
+int plan_command(const Words& words) {
+  const std::optional<PlanRequest> request = plan_request(words);
+  if (!request) return 0;
+#ifdef BRAID_TORCH
+  if (!request->calibrate.empty()) return doctor_command({{"--cluster", request->calibrate}});
+#endif
+  Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
+  for (PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
+  std::cout << (request->output == PlanOutput::Json ? plan_json(plan) : plan_text(plan, request->cluster));
+  return 0;
+}
+
+}  // namespace braid

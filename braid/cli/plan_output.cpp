@@ -1,0 +1,170 @@
+// Rows of a table and members of an object.
+#include "braid/cli/plan_output.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "braid/base/text.h"
+#include "braid/cluster/units.h"
+#include "braid/report/markup.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double gib(int64_t bytes) { return static_cast<double>(bytes) / kGib; }
+
+const RankMemory& fullest(const Prediction& prediction) {
+  return *std::ranges::max_element(prediction.memory, {}, &RankMemory::total);
+}
+
+// The list of stages' policies is among the overrides.
+std::string recompute_text(const std::string& policies) {
+  return policies.find(',') == std::string::npos ? policies : "by stage";
+}
+
+struct PlanColumn {
+  const char* title;
+  std::string (*value)(const PlannedLayout&);
+};
+constexpr PlanColumn kPlanColumns[] = {
+    {"pipe", [](const PlannedLayout& l) { return cat(l.spec.mesh.pipe); }},
+    {"data", [](const PlannedLayout& l) { return cat(l.spec.mesh.data); }},
+    {"tensor", [](const PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
+    {"zero", [](const PlannedLayout& l) { return cat(l.spec.sync.zero); }},
+    {"schedule", [](const PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
+    {"chunks", [](const PlannedLayout& l) { return cat(chunks_per_rank(l.spec.pipeline)); }},
+    {"microbatch", [](const PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
+    {"recompute", [](const PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
+    {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
+    {"mfu", [](const PlannedLayout& l) { return percent(l.prediction.mfu); }},
+    {"bubble", [](const PlannedLayout& l) { return percent(l.prediction.bubble); }},
+    {"GiB", [](const PlannedLayout& l) { return fixed(gib(fullest(l.prediction).total()), 2); }},
+    {"tokens/s/device", [](const PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
+    {"goodput", [](const PlannedLayout& l) { return percent(l.prediction.goodput); }},
+};
+
+// Columns as wide as their widest word, to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string all;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) all += std::string(widths[i] - row[i].size() + (i ? 2 : 0), ' ') + row[i];
+    all += "\n";
+  }
+  return all;
+}
+
+std::string layouts_table(const std::vector<PlannedLayout>& layouts) {
+  std::vector<std::vector<std::string>> rows(1, {"#"});
+  for (const PlanColumn& column : kPlanColumns) rows[0].emplace_back(column.title);
+  for (size_t place = 0; place < layouts.size(); ++place) {
+    rows.push_back({cat(place + 1)});
+    for (const PlanColumn& column : kPlanColumns) rows.back().push_back(column.value(layouts[place]));
+  }
+  return table(rows);
+}
+
+std::string seconds_text(const StepSeconds& seconds) {
+  const std::pair<const char*, double> parts[] = {{"compute", seconds.compute}, {"tensor", seconds.tensor},
+                                                  {"context", seconds.context}, {"pipeline", seconds.pipeline},
+                                                  {"data", seconds.data},       {"optimizer", seconds.optimizer}};
+  std::vector<std::string> words;
+  for (const auto& [name, part] : parts) {
+    if (part > 0) words.push_back(cat(name, " ", short_number(part)));
+  }
+  return joined(words);
+}
+
+std::string memory_text(const Prediction& prediction) {
+  const RankMemory& rank = fullest(prediction);
+  return cat(fixed(gib(rank.total()), 2), " of ", fixed(gib(prediction.memory_bytes), 2), " GiB on the fullest rank (",
+             &rank - prediction.memory.data(), " of pipe): parameters ", fixed(gib(rank.parameters), 2), ", gradients ",
+             fixed(gib(rank.gradients), 2), ", moments ", fixed(gib(rank.moments), 2), ", activations ",
+             fixed(gib(rank.activations), 2), ", communication ", fixed(gib(rank.communication), 2));
+}
+
+std::string layout_text(size_t place, const PlannedLayout& layout) {
+  const Prediction& prediction = layout.prediction;
+  const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
+  std::string text = cat(place, ". ", joined(layout.overrides, " "), "\n");
+  text += cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
+              short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
+  text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
+  if (!layout.why.empty()) text += cat("   why:     ", layout.why, "\n");
+  return text;
+}
+
+Json memory_json(const Prediction& prediction) {
+  const RankMemory& rank = fullest(prediction);
+  Json by_rank = Json::array();
+  for (const RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
+  return {{"peak", gib(rank.total())},
+          {"by_rank", std::move(by_rank)},
+          {"parameters", gib(rank.parameters)},
+          {"gradients", gib(rank.gradients)},
+          {"moments", gib(rank.moments)},
+          {"activations", gib(rank.activations)},
+          {"communication", gib(rank.communication)}};
+}
+
+Json layout_json(const PlannedLayout& layout) {
+  const RunSpec& spec = layout.spec;
+  const Prediction& prediction = layout.prediction;
+  const StepSeconds& seconds = prediction.seconds;
+  Json json;
+  json["mesh"] = {{"pipe", spec.mesh.pipe},
+                  {"data", spec.mesh.data},
+                  {"tensor", spec.mesh.tensor},
+                  {"context", spec.mesh.context},
+                  {"expert", spec.mesh.expert}};
+  json["sequence_parallel"] = spec.mesh.sequence_parallel;
+  json["zero"] = spec.sync.zero;
+  json["zero_group"] = spec.sync.zero_group;
+  json["schedule"] = spec.pipeline.schedule;
+  json["chunks"] = chunks_per_rank(spec.pipeline);
+  json["microbatch"] = spec.train.microbatch;
+  json["recompute"] = spec.memory.recompute;
+  json["partition"] = spec.pipeline.partition;
+  json["overrides"] = layout.overrides;
+  json["step_seconds"] = prediction.step_seconds();
+  json["tokens_per_second_per_device"] = prediction.tokens_per_second_per_device;
+  json["mfu"] = prediction.mfu;
+  json["bubble"] = prediction.bubble;
+  json["bound_step_seconds"] = prediction.bound_step_seconds;
+  json["fits"] = prediction.fits();
+  json["memory_gib"] = memory_json(prediction);
+  json["seconds"] = {{"compute", seconds.compute},   {"tensor", seconds.tensor}, {"context", seconds.context},
+                     {"pipeline", seconds.pipeline}, {"data", seconds.data},     {"optimizer", seconds.optimizer}};
+  json["goodput"] = prediction.goodput;
+  json["why"] = layout.why;
+  return json;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, const Cluster& cluster) {
+  std::string text =
+      cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", grouped(cluster.num_devices()),
+          " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
+  if (!plan.shortage.empty()) text += plan.shortage + "\n";
+  if (plan.layouts.empty()) return text;
+  text += layouts_table(plan.layouts) + "\n";
+  for (size_t place = 0; place < plan.layouts.size(); ++place) text += layout_text(place + 1, plan.layouts[place]);
+  return text;
+}
+
+std::string plan_json(const Plan& plan) {
+  Json json{{"searched", plan.searched}, {"seconds", plan.seconds}, {"layouts", Json::array()}};
+  for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(layout_json(layout));
+  if (!plan.shortage.empty()) json["shortage"] = plan.shortage;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace braid

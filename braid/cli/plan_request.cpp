@@ -1,0 +1,120 @@
+// The options of braid plan. Faults of options, cluster and run come in one message.
+#include "braid/cli/plan_request.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "braid/base/text.h"
+#include "braid/cli/arguments.h"
+#include "braid/cli/collected_problems.h"
+#include "braid/cli/option_rules.h"
+#include "braid/cluster/cluster_file.h"
+#include "braid/cluster/cluster_presets.h"
+#include "braid/predict/predict_run.h"
+#include "braid/search/layout_point.h"
+#include "braid/spec/parse.h"
+#include "braid/tokenize/tokenizer.h"
+
+namespace braid {
+namespace {
+
+// The words as given.
+struct PlanOptions {
+  std::string file, cluster, calibrate, formulas = "braid";
+  std::vector<std::string> pins, overrides;
+  int nodes = 0, top = 5;
+  bool fixed = false, json = false;
+};
+
+constexpr HostLimits kAnyRanks{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
+
+class PlanReading {
+ public:
+  explicit PlanReading(const PlanOptions& given) : given_(given) {}
+
+  PlanRequest request() {
+    request_.what = given_.fixed ? PlanFor::Fixed : PlanFor::Best;
+    request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
+    request_.formulas = given_.formulas == "megatron" ? FormulaSet::Megatron : FormulaSet::Braid;
+    request_.top = given_.top;
+    collect_problems(problems_, [&] { read_pins(); });
+    collect_problems(problems_, [&] { read_cluster(); });
+    collect_problems(problems_, [&] { read_the_run(); });
+    if (problems_.empty()) judge_both();
+    throw_problems(std::move(problems_));
+    return std::move(request_);
+  }
+
+ private:
+  // "mesh.tensor=8" is an override as well, "mesh.tensor" keeps what the run says.
+  void read_pins() {
+    overrides_ = given_.overrides;
+    for (const std::string& pin : given_.pins) {
+      const std::string key = pin.substr(0, pin.find('='));
+      request_.pinned.insert(key);
+      if (key != pin) overrides_.push_back(pin);
+      if (std::ranges::find(layout_keys(), key) != layout_keys().end()) continue;
+      problems_.push_back(
+          {"--pin", key, "must be a key that a layout varies: " + joined(layout_keys()), nearest(key, layout_keys())});
+    }
+  }
+
+  void read_cluster() {
+    if (given_.cluster.empty()) {
+      throw ConfigError({{"--cluster", "", "must be given: a file, or one of " + joined(cluster_preset_names()), ""}});
+    }
+    request_.cluster = load_cluster(given_.cluster, "--cluster");
+    if (given_.nodes > 0) request_.cluster = with_nodes(request_.cluster, given_.nodes, "--nodes");
+  }
+
+  void read_the_run() {
+    if (given_.file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
+    request_.run = read_run(given_.file, overrides_, kAnyRanks);
+    const bool bytes = request_.run.data.tokenizer == "bytes";
+    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = make_tokenizer("bytes")->vocab();
+  }
+
+  void judge_both() {
+    auto found = prediction_problems(request_.run, request_.cluster);
+    const auto is_of_mesh = [](const Problem& problem) { return problem.key == "mesh.data"; };
+    if (request_.what == PlanFor::Best) std::erase_if(found, is_of_mesh);  // the mesh is what is looked for
+    problems_ = std::move(found);
+  }
+
+  const PlanOptions& given_;
+  PlanRequest request_;
+  std::vector<std::string> overrides_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+std::optional<PlanRequest> plan_request(const Words& words) {
+  CLI::App app(
+      "Foresees what a run takes and holds on a cluster, and finds the layouts that are fastest. Nothing runs. Words "
+      "after the file override its keys.",
+      "braid plan");
+  PlanOptions given;
+  app.add_option("FILE", given.file, "the run as TOML; its data need not be there");
+  app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
+  app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
+  app.add_flag("--fixed", given.fixed, "only the layout that the run names");
+  app.add_option("--top", given.top, "how many layouts are shown")->check(whole_number(1, 1000))->capture_default_str();
+  app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
+      ->allow_extra_args(false);
+  app.add_option("--as", given.formulas, "whose arithmetic: braid, or megatron as its papers measured it")
+      ->check(one_of({"braid", "megatron"}))
+      ->capture_default_str();
+  app.add_flag("--json", given.json, "as one JSON object");
+#ifdef BRAID_TORCH
+  app.add_option("--calibrate", given.calibrate, "measure this host into a cluster file, and plan nothing");
+#endif
+  add_overrides(app, given.overrides);
+  if (parse_words(app, words)) return std::nullopt;
+  if (given.calibrate.empty()) return PlanReading(given).request();
+  PlanRequest request;
+  request.calibrate = given.calibrate;
+  return request;
+}
+
+}  // namespace braid

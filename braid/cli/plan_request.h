@@ -1,0 +1,32 @@
+// What braid plan was asked for, read from its words. It does not plan.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "braid/cli/commands.h"
+#include "braid/cluster/cluster.h"
+#include "braid/predict/formula_set.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+enum class PlanFor { Best, Fixed };
+enum class PlanOutput { Text, Json };
+
+struct PlanRequest {
+  RunSpec run;  // its vocabulary is known
+  Cluster cluster;
+  PlanFor what = PlanFor::Best;
+  PlanOutput output = PlanOutput::Text;
+  FormulaSet formulas = FormulaSet::Braid;
+  int top = 5;
+  std::set<std::string> pinned;
+  std::string calibrate;  // file to write what this host has into, and nothing else; empty: none
+};
+
+// Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.
+std::optional<PlanRequest> plan_request(const Words& words);
+
+}  // namespace braid

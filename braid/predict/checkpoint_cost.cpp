@@ -1,0 +1,41 @@
+#include "braid/predict/checkpoint_cost.h"
+
+#include <algorithm>
+
+#include "braid/predict/model_states.h"
+
+namespace braid {
+namespace {
+
+// Of the whole model.
+double saved_model_bytes(const RunSpec& spec, const Cluster& cluster) {
+  RunSpec whole = spec;
+  whole.mesh = {};
+  whole.pipeline = {};
+  whole.sync = {};
+  if (spec.train.dtype != DType::Float64) whole.train.dtype = DType::Float32;
+  const RunLayout layout = layout_of(whole, cluster, FormulaSet::Braid);
+  const StateBytes bytes = state_bytes(whole.train.dtype, spec.optimizer.kind, FormulaSet::Braid);
+  return stage_parameters(whole, layout, layout.stages[0]) * (bytes.weights + bytes.optimizer);
+}
+
+}  // namespace
+
+FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
+  FailureModel model;
+  const int64_t ranks = num_ranks(spec.mesh);
+  const double mtbf = cluster.failures.mtbf_seconds_per_device;
+  if (mtbf > 0) model.mean_between = mean_between_failures(mtbf, ranks);
+  model.restart = cluster.failures.restart_seconds;
+  const DeviceGroup& devices = cluster.devices.front();
+  const double bytes = saved_model_bytes(spec, cluster);
+  const double nodes = std::max(1.0, static_cast<double>(ranks) / devices.per_node);
+  if (spec.checkpoint.async) {
+    model.stall = 2 * bytes / static_cast<double>(ranks) / devices.memory_bytes_per_second;  // read and written
+  } else if (cluster.disk.write_bytes_per_second > 0) {
+    model.stall = bytes / nodes / cluster.disk.write_bytes_per_second;
+  }
+  return model;
+}
+
+}  // namespace braid

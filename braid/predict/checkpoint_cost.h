@@ -1,0 +1,15 @@
+// What a run loses to failures on a cluster, and how often it should save.
+#pragma once
+
+#include "braid/cluster/cluster.h"
+#include "braid/predict/goodput.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Failures of any of the run's ranks, and the stall of a save: all nodes write their part of the masters and of what
+// the optimizer keeps, float32 (float64 in a run of that type), to their disks; with checkpoint.async a copy in memory.
+// No stall where the cluster has no disk.
+FailureModel failure_model(const RunSpec& spec, const Cluster& cluster);
+
+}  // namespace braid

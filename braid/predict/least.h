@@ -1,0 +1,20 @@
+// Bounds of a prediction that cost little, for whoever must choose among many layouts.
+#pragma once
+
+#include <cstdint>
+
+#include "braid/cluster/cluster.h"
+#include "braid/predict/formula_set.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Never more than predict_run() says of the step, whatever the schedule, ZeRO's stage and the cut of the model are: the
+// work of all stages shared out evenly over the ranks of pipe, and nobody ever waits.
+double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+// Never more than predict_run() says of the fullest rank: the states of all parameters shared out evenly, and nothing
+// else.
+int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+}  // namespace braid

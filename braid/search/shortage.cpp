@@ -1,0 +1,67 @@
+#include "braid/search/shortage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "braid/base/text.h"
+#include "braid/cluster/cluster_file.h"
+#include "braid/search/cluster_foresight.h"
+#include "braid/spec/problems.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostNodes = 1 << 16;
+
+std::string gib_text(int64_t bytes) { return fixed(std::ldexp(static_cast<double>(bytes), -30), 1) + " GiB"; }
+
+int64_t most_held(const Prediction& prediction) {
+  int64_t most = 0;
+  for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
+  return most;
+}
+
+// The legal layout that holds least: everything is computed again.
+std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& foresight) {
+  std::optional<PlannedLayout> best;
+  for (const LayoutPoint& point : layout_space(request.space)) {
+    if (point.recompute != "full" && !request.space.pinned.contains("memory.recompute")) continue;
+    const RunSpec spec = with_layout(request.space.run, point);
+    if (best && foresight.least_bytes(spec) >= most_held(best->prediction)) continue;
+    if (has_problems(spec, {.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan})) continue;
+    PlannedLayout layout = planned_layout(request, point, foresight);
+    if (!best || most_held(layout.prediction) < most_held(best->prediction)) best = std::move(layout);
+  }
+  return best;
+}
+
+std::string enough_nodes(SearchRequest request, const Cluster& cluster, const PredictOptions& options) {
+  for (int nodes = cluster.num_nodes() * 2; nodes <= kMostNodes; nodes *= 2) {
+    const Cluster larger = with_nodes(cluster, nodes, "--nodes");
+    request.space.num_devices = larger.num_devices();
+    ClusterForesight foresight(larger, options);
+    const auto layout = leanest(request, foresight);
+    if (layout && layout->prediction.fits()) return cat("; ", nodes, " nodes would do");
+  }
+  return cat("; no number of nodes up to ", kMostNodes, " would do");
+}
+
+}  // namespace
+
+std::string shortage(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options) {
+  ClusterForesight foresight(cluster, options);
+  const auto nearest = leanest(request, foresight);
+  if (!nearest) {
+    return cat("no mesh of this run takes all ", request.space.num_devices,
+               " devices: tensor ranks divide heads, and data ranks the batch of ", request.space.run.train.batch,
+               " sequences");
+  }
+  const std::vector<std::string> words = overrides(request.space.run, nearest->spec);
+  return cat("no layout fits into ", gib_text(request.memory_bytes), "; the leanest needs ",
+             gib_text(most_held(nearest->prediction)), " (", joined(words, " "), ")",
+             enough_nodes(request, cluster, options));
+}
+
+}  // namespace braid

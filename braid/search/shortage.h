@@ -1,0 +1,16 @@
+// Where no layout fits: what is short, and how many nodes would do.
+#pragma once
+
+#include <string>
+
+#include "braid/cluster/cluster.h"
+#include "braid/predict/predict_run.h"
+#include "braid/search/search.h"
+
+namespace braid {
+
+// In sentences: the layout that comes nearest, what of it is too much, and the smallest number of nodes, doubled until
+// there is one, on which some layout fits. Or that no mesh takes all devices, and why.
+std::string shortage(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options);
+
+}  // namespace braid

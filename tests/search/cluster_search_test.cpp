@@ -1,0 +1,106 @@
+// Searches of drawn runs on drawn clusters against an oracle that predicts every layout.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "braid/base/text.h"
+#include "braid/cluster/cluster_presets.h"
+#include "braid/cluster/units.h"
+#include "braid/search/cluster_foresight.h"
+#include "braid/search/search.h"
+
+namespace braid::cluster_search_test {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+  int among(std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; }
+  double between(double least, double most) { return std::uniform_real_distribution<double>(least, most)(random_); }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+struct Case {
+  Cluster cluster;
+  SearchRequest request;
+};
+
+Case drawn_case(uint64_t seed) {
+  Draw draw(seed);
+  Case drawn;
+  DeviceGroup group;
+  group.per_node = draw.among({1, 2, 4});
+  group.nodes = draw.among({1, 2});
+  group.memory_bytes = draw.between(0.02, 0.4) * kGib;
+  group.memory_bytes_per_second = draw.between(50, 2000) * kGiga;
+  group.peaks = {{DType::Float32, draw.between(1, 100) * kTera}};
+  group.shares = {{DType::Float32, 1e6, draw.between(0.05, 0.3)}, {DType::Float32, 1e9, draw.between(0.3, 0.9)}};
+  group.shared_cores = draw.among({0, 0, 1}) == 1;
+  drawn.cluster = {"drawn", {group}, {draw.between(5, 300) * kGiga, 3e-6}, {draw.between(0.1, 25) * kGiga, 1e-5},
+                   {},      {}};
+  RunSpec& run = drawn.request.space.run;
+  run.model.layers = draw.among({2, 4, 6, 12});
+  run.model.heads = draw.among({2, 4, 6, 12});
+  run.model.width = 64 * run.model.heads;
+  run.model.context = draw.among({64, 256});
+  run.model.vocab = draw.among({257, 8000});
+  run.train.batch = draw.among({4, 8, 16, 24});
+  run.data.paths = {"text"};
+  drawn.request.space.num_devices = drawn.cluster.num_devices();
+  drawn.request.memory_bytes = static_cast<int64_t>(group.memory_bytes);
+  return drawn;
+}
+
+std::vector<std::string> found(const Plan& plan) {
+  std::vector<std::string> all;
+  for (const PlannedLayout& layout : plan.layouts) {
+    all.push_back(joined(layout.overrides, " ") + " " + exact(layout.prediction.step_seconds()));
+  }
+  return all;
+}
+
+// Counts, and sees to it that bounds are bounds.
+class Watched final : public Foresight {
+ public:
+  explicit Watched(const Cluster& cluster) : foresight_(cluster, {FormulaSet::Braid, PipelineDetail::Estimated}) {}
+
+  Prediction predict(const RunSpec& spec) override {
+    ++num_predictions;
+    Prediction prediction = foresight_.predict(spec);
+    EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
+    int64_t most = 0;
+    for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
+    EXPECT_LE(least_bytes(spec), most);
+    EXPECT_LE(prediction.bound_step_seconds, prediction.step_seconds() * (1 + 1e-12));
+    return prediction;
+  }
+  double least_seconds(const RunSpec& spec) override { return foresight_.least_seconds(spec); }
+  int64_t least_bytes(const RunSpec& spec) override { return foresight_.least_bytes(spec); }
+
+  int64_t num_predictions = 0;
+
+ private:
+  ClusterForesight foresight_;
+};
+
+TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
+  int64_t predicted = 0, all = 0;
+  int with_some = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Case drawn = drawn_case(seed);
+    Watched foresight(drawn.cluster), oracle(drawn.cluster);
+    const Plan plan = search(drawn.request, foresight), wanted = exhaustive_search(drawn.request, oracle);
+    ASSERT_EQ(found(plan), found(wanted)) << seed;
+    with_some += wanted.layouts.empty() ? 0 : 1;
+    predicted += foresight.num_predictions;
+    all += oracle.num_predictions;
+  }
+  EXPECT_GT(with_some, 100);
+  EXPECT_LT(with_some, 200);
+  EXPECT_LT(predicted, 3 * all / 4);
+}
+
+}  // namespace
+}  // namespace braid::cluster_search_test
