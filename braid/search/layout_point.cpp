@@ -7,7 +7,7 @@ namespace braid {
 
 bool same_work(const LayoutPoint& a, const LayoutPoint& b) {
   return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.microbatch == b.microbatch &&
-         a.recompute == b.recompute;
+         a.recompute == b.recompute && a.partition == b.partition;
 }
 
 RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
@@ -18,6 +18,7 @@ RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
   spec.train.microbatch = layout.microbatch;
   spec.pipeline.schedule = layout.schedule->name;
   spec.pipeline.chunks = layout.chunks;
+  spec.pipeline.partition = layout.partition;
   spec.sync.zero = layout.zero;
   spec.sync.zero_group = layout.zero_group;
   spec.memory.recompute = layout.recompute.empty() ? "none" : layout.recompute;

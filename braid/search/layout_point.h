@@ -17,6 +17,7 @@ struct LayoutPoint {
   int zero = 0, zero_group = 0;
   // As memory.recompute says it; empty: of each stage the least that keeps its rank within its memory.
   std::string recompute = "none";
+  std::string partition = "even";
 
   bool operator==(const LayoutPoint&) const = default;
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "braid/spec/model_shape.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/recompute.h"
 
 namespace braid {
 namespace {
@@ -43,7 +45,7 @@ class Space {
  private:
   static LayoutPoint given(const RunSpec& run) {
     return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch, nullptr,
-            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, run.memory.recompute};
+            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, run.memory.recompute, run.pipeline.partition};
   }
   bool pinned(const char* key) const { return request_.pinned.contains(key); }
   template <class Value>
@@ -53,6 +55,7 @@ class Space {
 
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
+    if (pinned("pipeline.partition")) layout.partition = given_.partition;
     for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
       layout.microbatch = microbatch;
       for (const auto& policy :
@@ -78,8 +81,21 @@ class Space {
     }
     for (const int count : kept("pipeline.chunks", std::move(chunks), given_.chunks)) {
       layout.chunks = count;
-      add_zero(layout);
+      if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
     }
+  }
+
+  // Of its schedule, and of lists that have an entry for each stage.
+  bool is_possible(const LayoutPoint& layout, int chunks) const {
+    const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
+    const auto partition = partition_list(layout.partition);
+    const auto policies = recompute_entries({.recompute = layout.recompute});
+    if ((partition && partition->size() != stages) || (policies.size() > 1 && policies.size() != stages)) return false;
+    const ScheduleRequest asked{.ranks = layout.pipe,
+                                .microbatches = run_.train.batch / layout.data / layout.microbatch,
+                                .chunks = layout.chunks,
+                                .group = run_.pipeline.group};
+    return schedule_problems(layout.schedule->name, asked).empty();
   }
 
   void add_zero(LayoutPoint layout) {

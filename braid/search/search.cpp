@@ -72,14 +72,16 @@ class Best {
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
 
+bool is_legal(RunSpec spec) {
+  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
+  return !has_problems(spec, kAnyHosts);
+}
+
 void consider(const SearchRequest& request, const std::vector<LayoutPoint>& layouts, size_t place, Foresight& foresight,
               Best& best) {
-  RunSpec spec = with_layout(request.space.run, layouts[place]);
-  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
-  if (has_problems(spec, kAnyHosts)) return;
   PlannedLayout layout = planned_layout(request, layouts[place], foresight);
   const bool is_good = layout.prediction.step_seconds() <= best.worst() && layout.prediction.fits();
-  if (is_good) best.add(place, std::move(layout));
+  if (is_good && is_legal(layout.spec)) best.add(place, std::move(layout));
 }
 
 // Layouts of the same work, [begin, end) of the space.
