@@ -126,6 +126,12 @@ int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
   return traits.versions == VersionRule::DoubleBuffered ? 2 : pipe - rank;
 }
 
+// Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
+double gathered_bytes(const Setting& at, const RankShare& share) {
+  if (at.spec.sync.zero < 3 || share.blocks == 0) return 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(at.spec.train.dtype);
+}
+
 std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outcome) {
   const RunLayout& layout = at.layout;
   const StateBytes bytes = sharded(state_bytes(at.spec.train.dtype, at.spec.optimizer.kind, at.formulas),
@@ -145,7 +151,7 @@ std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outc
     memory.gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory.moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
     memory.activations = static_cast<int64_t>(outcome.held_bytes[rank] + working[rank]);
-    memory.communication = static_cast<int64_t>(layout.pipe > 1 ? 2 * tensor : 0);
+    memory.communication = static_cast<int64_t>((layout.pipe > 1 ? 2 * tensor : 0) + gathered_bytes(at, share));
   }
   return ranks;
 }
