@@ -117,6 +117,9 @@ StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
     seconds.data = std::max(seconds.data, data_seconds(at, share));
     seconds.optimizer = std::max(seconds.optimizer, std::max(crowd, 1.0) * optimizer_seconds(at, share));
   }
+  const bool mirrored = at.traits.placement == StagePlacement::Mirrored;  // each end has both weights
+  const int last_stage = static_cast<int>(at.passes.size()) - 1;
+  if (!mirrored) seconds.data += tied_seconds(at, rank_of_stage(at.traits, at.layout.pipe, last_stage));
   return seconds;
 }
 
