@@ -14,8 +14,8 @@ namespace braid {
 namespace {
 
 void add_goodput(const Cluster& cluster, PlannedLayout& layout) {
-  const FailureModel model = failure_model(layout.spec, cluster);
-  layout.prediction.goodput = goodput(model, daly_interval(model));
+  layout.failures = failure_model(layout.spec, cluster);
+  layout.prediction.goodput = goodput(layout.failures, daly_interval(layout.failures));
 }
 
 Plan fixed_plan(const PlanRequest& request) {

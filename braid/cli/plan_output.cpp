@@ -90,13 +90,39 @@ std::string memory_text(const Prediction& prediction) {
              fixed(gib(rank.activations), 2), ", communication ", fixed(gib(rank.communication), 2));
 }
 
-std::string layout_text(size_t place, const PlannedLayout& layout) {
+std::string hours(double seconds) { return short_number(seconds / kHour) + " h"; }
+
+// The fewest spare nodes with which the run does not wait for a repair in 99 of 100 hours.
+std::string spares_text(const Cluster& cluster) {
+  constexpr double kRepair = 24 * kHour, kEnough = 0.99;
+  const double of_node = cluster.failures.mtbf_seconds_per_device / cluster.devices.front().per_node;
+  const auto share = [&](int64_t spares) {
+    return share_without_waiting(of_node, cluster.num_nodes(), spares, kRepair);
+  };
+  int64_t spares = 0;
+  while (share(spares) < kEnough && spares < cluster.num_nodes()) ++spares;
+  return cat("; where a node's repair takes a day, no spare node lets it go on in ", percent(share(0)),
+             " of the time, ", spares, " in ", percent(share(spares)));
+}
+
+std::string failures_text(const PlannedLayout& layout, const Cluster& cluster) {
+  const FailureModel& failures = layout.failures;
+  if (failures.mean_between == 0) return "";
+  return cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ", hours(failures.mean_between),
+             " and a save every ", short_number(daly_interval(failures)), " s (Daly; Young ",
+             short_number(young_interval(failures)), "), ", short_number(failures.stall), " s each",
+             spares_text(cluster), "\n");
+}
+
+std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster& cluster) {
   const Prediction& prediction = layout.prediction;
   const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
-  std::string text = cat(place, ". ", joined(layout.overrides, " "), "\n");
+  const std::string words = layout.overrides.empty() ? "as the run says" : joined(layout.overrides, " ");
+  std::string text = cat(place, ". ", words, "\n");
   text += cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
               short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
+  text += failures_text(layout, cluster);
   if (!layout.why.empty()) text += cat("   why:     ", layout.why, "\n");
   return text;
 }
@@ -156,7 +182,8 @@ std::string plan_text(const Plan& plan, const Cluster& cluster) {
   if (!plan.shortage.empty()) text += plan.shortage + "\n";
   if (plan.layouts.empty()) return text;
   text += layouts_table(plan.layouts) + "\n";
-  for (size_t place = 0; place < plan.layouts.size(); ++place) text += layout_text(place + 1, plan.layouts[place]);
+  for (size_t place = 0; place < plan.layouts.size(); ++place)
+    text += layout_text(place + 1, plan.layouts[place], cluster);
   return text;
 }
 

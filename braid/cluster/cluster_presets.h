@@ -11,7 +11,8 @@ namespace braid {
 
 std::vector<std::string> cluster_preset_names();
 
-// One node of it (with_nodes()). Peaks, memories and links are those of data sheets:
+// One node of it (with_nodes()). Peaks, memories and links are those of data sheets, rates but for the part that is
+// reached:
 //
 //   dgx-a100-80gb    NVIDIA, "A100 Tensor Core GPU" data sheet (2022): 312 TFLOP/s in bfloat16, 19.5 in float32, 80 GB
 //   at
@@ -21,9 +22,10 @@ std::vector<std::string> cluster_preset_names();
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,
 //                    NVLink 300 GB/s both ways; DGX-2: sixteen GPUs, eight 100 Gbit/s links
 //
-// The share of its peak that a product reaches is fitted for the A100, so that predictions (predict_run.h) of four
-// published rows come near (docs/published_rows.md names them), and taken over for the others: 0.55 at 10 GFLOP, 0.585
-// at 100, 0.735 at 1,000. 0.35 at 1 GFLOP is a guess on which no published row depends.
+// Of those rates a run reaches a part: a product 0.7 of the peak at 10 and at 100 GFLOP, 0.78 at 1,000; memory 0.613,
+// links of the node 0.8, of the network 0.88. They are fitted for the A100, from where such parts commonly lie, so that
+// predictions (predict_run.h) of four published rows come near (docs/published_rows.md names them), and taken over for
+// the others. 0.35 at 1 GFLOP is a guess on which no published row depends.
 //
 // Nothing when there is none of that name.
 std::optional<Cluster> cluster_preset(const std::string& name);

@@ -47,14 +47,24 @@ std::vector<RankShare> rank_shares(const Setting& at) {
   return shares;
 }
 
-// One tensor between two stages. Megatron-LM sends a part of it from each tensor rank and gathers them in the node
-// (Narayanan et al. 2021, section 4.1); with sequence parallelism each has its part alone.
-double transfer_seconds(const Setting& at) {
-  if (at.layout.pipe == 1) return 0;
+// What Megatron-LM's host does around an exchange before its device computes again: the transfers of Qi et al. 2023,
+// table 9, less their bytes over the link.
+constexpr double kMegatronStallSeconds = 3e-4;
+
+// One tensor from the stage to the one behind it; stages of one node use its links. Megatron-LM sends a part of it from
+// each tensor rank and gathers them in the node (Narayanan et al. 2021, section 4.1); with sequence parallelism each
+// has its part alone.
+double transfer_seconds(const Setting& at, size_t stage) {
+  if (at.layout.pipe == 1 || stage + 1 >= at.passes.size()) return 0;
+  const int from = rank_of_stage(at.traits, at.layout.pipe, static_cast<int>(stage));
+  const int to = rank_of_stage(at.traits, at.layout.pipe, static_cast<int>(stage) + 1);
+  if (from == to) return 0;
+  const int near = at.layout.pipe_group.per_node;
+  const GroupLinks links(at.cluster, {2, from / near == to / near ? 2 : 1});
   const double bytes = element_bytes(at.spec.train.dtype) * at.layout.tokens * at.spec.model.width;
   const bool in_parts = at.megatron() || at.spec.mesh.sequence_parallel;
   const double sent =
-      GroupLinks(at.cluster, at.layout.pipe_group).send_seconds(in_parts ? bytes / at.layout.tensor : bytes);
+      links.send_seconds(in_parts ? bytes / at.layout.tensor : bytes) + (at.megatron() ? kMegatronStallSeconds : 0);
   if (!in_parts || at.spec.mesh.sequence_parallel) return sent;
   return sent + GroupLinks(at.cluster, at.layout.tensor_group).all_gather_seconds(bytes);
 }
@@ -67,14 +77,15 @@ PipelineQuestion question_of(const Setting& at) {
   question.request.microbatches = layout.microbatches;
   question.request.chunks = layout.chunks;
   question.request.group = at.spec.pipeline.group;
-  // Megatron-LM's 1F1B and interleaved ranks wait for each exchange; those of zero-bubble schedules do not.
-  const bool waits = at.megatron() && !at.traits.splits_backward;
-  const double transfer = transfer_seconds(at);
-  question.transfer = waits ? 0 : transfer;
+  for (size_t i = 0; i < at.passes.size(); ++i) {
+    question.transfer = std::max(question.transfer, transfer_seconds(at, i));
+  }
   if (at.megatron() && at.traits.splits_backward) question.end = StepEnd::PostValidated;
   for (size_t i = 0; i < at.passes.size(); ++i) {
     const StagePasses& stage = at.passes[i];
-    const double waited = waits ? transfer : 0;
+    // Megatron-LM's ranks compute nothing while they send or receive, as tests/sim/published_steps_test.cpp shows.
+    const double both = transfer_seconds(at, i) + (i > 0 ? transfer_seconds(at, i - 1) : 0);
+    const double waited = at.megatron() ? both : 0;
     question.stages.push_back(
         {stage.forward.total() + waited, stage.input_grad.total() + waited, stage.weight_grad.total()});
     const StageLoad& load = layout.stages[i];

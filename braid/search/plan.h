@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/predict/goodput.h"
 #include "braid/predict/prediction.h"
 #include "braid/search/layout_point.h"
 #include "braid/spec/run_spec.h"
@@ -15,6 +16,7 @@ struct PlannedLayout {
   LayoutPoint layout;
   RunSpec spec;  // the run with it
   Prediction prediction;
+  FailureModel failures;               // of the ranks on their cluster
   std::vector<std::string> overrides;  // that make the run this one: "mesh.pipe=4"
   std::string why;                     // sentences: beside its neighbours, and what limits it
 };

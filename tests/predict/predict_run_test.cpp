@@ -92,7 +92,7 @@ TEST(PredictRun, ATiedWeightIsSummedOverTheEndsOfThePipeline) {
   RunSpec run = llama();
   run.mesh = {.pipe = 8};
   const double table = 32000.0 * 4096 * 4;  // gradients in float32
-  EXPECT_NEAR(predict_run(run, nodes(1)).seconds.data, table / 300e9, 1e-5);
+  EXPECT_NEAR(predict_run(run, nodes(1)).seconds.data, table / nodes(1).node.bytes_per_second, 1e-5);
   run.model.output_weights = OutputWeights::Untied;
   EXPECT_EQ(predict_run(run, nodes(1)).seconds.data, 0);
   run.model.output_weights = OutputWeights::Tied;
@@ -106,7 +106,7 @@ TEST(PredictRun, TensorRanksAcrossNodesAreSlow) {
   const double near = predict_run(run, nodes(1)).seconds.tensor;
   Cluster apart = nodes(8);
   apart.devices.front().per_node = 1;
-  EXPECT_GT(predict_run(run, apart).seconds.tensor, 10 * near);
+  EXPECT_GT(predict_run(run, apart).seconds.tensor, 5 * near);
 }
 
 TEST(PredictRun, SequenceParallelismSavesActivationsAndTime) {

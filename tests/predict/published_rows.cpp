@@ -95,7 +95,7 @@ std::string alike(int layers, int stages) {
 PublishedRow zero_bubble_row(const ZeroBubble& row, int i) {
   const ZeroBubbleModel& model = row.model;
   RunSpec run = gpt(model.layers, model.heads, model.width, 1024);
-  run.model.vocab = 50257;
+  run.model.vocab = 32000;
   run.model.vocab_multiple = 128;
   run.mesh.pipe = model.devices;
   run.pipeline.schedule = row.schedule;

@@ -73,9 +73,9 @@ TEST(PublishedRows, MayBePlanned) {
 // The target is 8 % for each paper; these are the figures reached.
 TEST(PublishedRows, StepTimes) {
   const std::tuple<std::vector<PublishedRow>, double, double, const char*> papers[] = {
-      {ptdp_rows(), 0.0519, 0.0849, "1008B"},
-      {korthikanti_rows(), 0.0346, 0.0883, "22B, selective, sequence parallel"},
-      {zero_bubble_rows(), 0.0135, 0.0519, "1.5B, zb-1p, m = 24"},
+      {ptdp_rows(), 0.0590, 0.0805, "7.5B"},
+      {korthikanti_rows(), 0.0293, 0.0581, "22B, full recompute"},
+      {zero_bubble_rows(), 0.0121, 0.0415, "14.6B, interleaved, m = 128"},
   };
   for (const auto& [rows, mean, worst, worst_row] : papers) {
     const Errors found = time_errors(rows);
@@ -92,7 +92,7 @@ TEST(PublishedRows, Memory) {
   for (PublishedRow& row : rows) row.fitted = false;  // no constant was chosen for memory
   const Errors found =
       errors(rows, [](const PublishedRow& row) { return fullest_gb(predicted(row)) / row.memory_gb - 1; });
-  EXPECT_NEAR(found.mean, 0.0365, 5e-4);
+  EXPECT_NEAR(found.mean, 0.0337, 5e-4);
   EXPECT_NEAR(found.worst, 0.0838, 5e-4) << found.worst_row;
 }
 
@@ -111,7 +111,7 @@ TEST(PublishedRows, TheFastestZeroBubbleSchedule) {
       for (const PublishedRow& b : rows) in_order += a.seconds < b.seconds && foreseen(a) < foreseen(b);
     }
   }
-  EXPECT_EQ(in_order, 34);  // of 36
+  EXPECT_EQ(in_order, 33);  // of 36
 }
 
 std::string table_row(const PublishedRow& row) {

@@ -1,0 +1,109 @@
+"""braid plan as a user calls it: the best layouts, the one that a run names, JSON, what is refused."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+from braid_binary import braid
+
+GPT3 = """
+[model]
+layers = 96
+heads = 96
+width = 12288
+context = 2048
+vocab = 51200
+[train]
+batch = 64
+microbatch = 1
+dtype = "bfloat16"
+[mesh]
+pipe = 8
+tensor = 8
+"""
+KEYS = ["mesh", "sequence_parallel", "zero", "zero_group", "schedule", "chunks", "microbatch", "recompute", "partition",
+        "overrides", "step_seconds", "tokens_per_second_per_device", "mfu", "bubble", "bound_step_seconds", "fits",
+        "memory_gib", "seconds", "goodput", "why"]
+
+
+class PlanCommand(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+        (self.path / "run.toml").write_text(GPT3)
+
+    def plan(self, *words, cluster="dgx-a100-80gb"):
+        done = braid("plan", "run.toml", "--cluster", cluster, *words, cwd=self.path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def layouts(self, *words):
+        return json.loads(self.plan("--json", *words))["layouts"]
+
+    def refused(self, *words):
+        done = braid("plan", *words, cwd=self.path)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_the_layout_of_the_run_is_foreseen(self):
+        layout, = self.layouts("--nodes", "8", "--fixed")
+        self.assertEqual(list(layout), KEYS)
+        self.assertEqual(layout["mesh"], {"pipe": 8, "data": 1, "tensor": 8, "context": 1, "expert": 1})
+        self.assertEqual(layout["overrides"], [])
+        self.assertAlmostEqual(layout["step_seconds"], sum(layout["seconds"].values()), places=9)
+        memory = layout["memory_gib"]
+        parts = ["parameters", "gradients", "moments", "activations", "communication"]
+        self.assertAlmostEqual(memory["peak"], sum(memory[part] for part in parts), places=9)
+        self.assertEqual(memory["peak"], max(memory["by_rank"]))
+        self.assertEqual(len(memory["by_rank"]), 8)
+        self.assertLess(layout["bound_step_seconds"], layout["step_seconds"])
+
+    def test_a_published_row_comes_out_as_the_paper_measured_it(self):
+        # Korthikanti et al. 2022, table 5: 175B with selective recompute and sequence parallelism, 13.75 s.
+        layout, = self.layouts("--nodes", "8", "--fixed", "--as", "megatron", "mesh.sequence_parallel=true",
+                               "memory.recompute=selective", "pipeline.schedule=interleaved", "pipeline.chunks=3")
+        self.assertAlmostEqual(layout["step_seconds"] / 13.75, 1, delta=0.05)
+
+    def test_the_best_are_found_and_are_what_their_overrides_say(self):
+        layouts = self.layouts("--nodes", "8", "--top", "3")
+        self.assertEqual(len(layouts), 3)
+        times = [layout["step_seconds"] for layout in layouts]
+        self.assertEqual(times, sorted(times))
+        for layout in layouts:
+            self.assertTrue(layout["fits"])
+            self.assertIn("% of the step goes to", layout["why"])
+            again, = self.layouts("--nodes", "8", "--fixed", *layout["overrides"])
+            for key in ["mesh", "step_seconds", "memory_gib", "recompute", "schedule", "chunks"]:
+                self.assertEqual(again[key], layout[key])
+
+    def test_what_is_pinned_stays(self):
+        for layout in self.layouts("--nodes", "8", "--pin", "mesh.tensor", "--pin", "sync.zero=0"):
+            self.assertEqual((layout["mesh"]["tensor"], layout["zero"]), (8, 0))
+
+    def test_text_has_a_row_and_reasons_for_each(self):
+        said = self.plan("--nodes", "8", "--top", "2")
+        self.assertRegex(said, r"^[\d,]+ layouts of 64 devices of dgx-a100-80gb in ")
+        self.assertEqual(said.count("   why:     "), 2)
+        self.assertEqual(said.count("   memory:  "), 2)
+
+    def test_what_does_not_fit_is_said_with_what_would(self):
+        said = self.plan("--nodes", "1")
+        self.assertRegex(said, r"no layout fits into 80\.0 GiB; the leanest needs [\d.]+ GiB \(.*\); \d+ nodes would do")
+        self.assertEqual(self.layouts("--nodes", "1"), [])
+
+    def test_everything_that_is_wrong_is_said_at_once(self):
+        (self.path / "cluster.toml").write_text("nodes = 0\n[[devices]]\nper_node = 1\nmemory_gib = -1\n")
+        said = self.refused("run.toml", "--cluster", "cluster.toml", "--pin", "mesh.tensr", "model.heads=7")
+        for fault in ["--pin = mesh.tensr: must be a key that a layout varies: ", "nearest valid is mesh.tensor",
+                      "cluster.toml:1: nodes = 0: must be an integer of at least 1; nearest valid is 1",
+                      "devices[0].memory_gib = -1: must be a number more than 0",
+                      "devices[0].peak_tflops: must be given", "model.heads = 7: "]:
+            self.assertIn(fault, said)
+        self.assertIn("--cluster: must be given", self.refused("run.toml"))
+        self.assertIn("mesh.data = 1: must leave at most 8 ranks, the devices of dgx-a100-80gb, not 64",
+                      self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--fixed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
