@@ -85,4 +85,13 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
+double tied_seconds(const PlannedRun& run, int last_rank) {
+  const auto& [spec, cluster, formulas, layout] = run;
+  if (spec.model.output_weights == OutputWeights::Untied || last_rank == 0) return 0;
+  const double table = static_cast<double>(layout.vocab) / layout.tensor * spec.model.width;
+  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
+  const RankGroup pair{2, layout.pipe_group.across_nodes() ? 1 : 2};
+  return GroupLinks(cluster, pair).all_reduce_seconds(table * bytes.gradients);
+}
+
 }  // namespace braid

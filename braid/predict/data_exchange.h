@@ -26,4 +26,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share);
 // the norm is summed over all ranks. Ranks that shard update their part.
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
+// The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when
+// the step's last backward pass has ended; `last_rank` is the pipeline rank of the last stage.
+double tied_seconds(const PlannedRun& run, int last_rank);
+
 }  // namespace braid

@@ -11,7 +11,7 @@ double seconds_of(const StageTimes& stage) { return stage.forward + stage.input_
 
 // Sums that the forms are written in.
 struct Sums {
-  int p, m, v;
+  int p, m, v, group;
   double c;
   double forward = 0, input_grad = 0, weight_grad = 0;  // of the mean stage
   std::vector<double> rank;                             // seconds of a microbatch on each rank
@@ -25,6 +25,7 @@ struct Sums {
       : p(question.request.ranks),
         m(question.request.microbatches),
         v(static_cast<int>(question.stages.size()) / p),
+        group(question.request.group),
         c(question.transfer),
         rank(p) {
     const auto count = static_cast<double>(question.stages.size());
@@ -111,7 +112,7 @@ struct UnderWay {
 
 UnderWay under_way(std::string_view name, const Sums& z, int r) {
   const double p = z.p, v = z.v, all = static_cast<double>(z.m) * v;
-  const double group = z.m / std::max(1, z.m / z.p);
+  const double group = z.group > 0 ? z.group : z.m / std::max(1, z.m / z.p);
   if (name == "naive") return {1, 0};
   if (name == "gpipe" || name == "looped-bfs") return {all, 0};
   if (name == "interleaved") return {std::min(all, 2 * (p - 1 - r) + (v - 1) * group + 1), 0};

@@ -128,6 +128,9 @@ StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
     seconds.data = std::max(seconds.data, data_seconds(at, share));
     seconds.optimizer = std::max(seconds.optimizer, std::max(crowd, 1.0) * optimizer_seconds(at, share));
   }
+  const bool mirrored = at.traits.placement == StagePlacement::Mirrored;  // each end has both weights
+  const int last_stage = static_cast<int>(at.passes.size()) - 1;
+  if (!mirrored) seconds.data += tied_seconds(at, rank_of_stage(at.traits, at.layout.pipe, last_stage));
   return seconds;
 }
 
@@ -135,6 +138,12 @@ StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
 int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
   if (!traits.asynchronous()) return 1;
   return traits.versions == VersionRule::DoubleBuffered ? 2 : pipe - rank;
+}
+
+// Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
+double gathered_bytes(const Setting& at, const RankShare& share) {
+  if (at.spec.sync.zero < 3 || share.blocks == 0) return 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(at.spec.train.dtype);
 }
 
 std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outcome) {
@@ -156,7 +165,7 @@ std::vector<RankMemory> memory_of(const Setting& at, const PipelineOutcome& outc
     memory.gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory.moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
     memory.activations = static_cast<int64_t>(outcome.held_bytes[rank] + working[rank]);
-    memory.communication = static_cast<int64_t>(layout.pipe > 1 ? 2 * tensor : 0);
+    memory.communication = static_cast<int64_t>((layout.pipe > 1 ? 2 * tensor : 0) + gathered_bytes(at, share));
   }
   return ranks;
 }

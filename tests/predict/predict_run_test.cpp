@@ -88,6 +88,18 @@ TEST(PredictRun, SumsHideBehindTheBackwardPass) {
   EXPECT_NEAR(hidden, open / 32, 1e-3 * open);  // the last block's remain
 }
 
+TEST(PredictRun, ATiedWeightIsSummedOverTheEndsOfThePipeline) {
+  RunSpec run = llama();
+  run.mesh = {.pipe = 8};
+  const double table = 32000.0 * 4096 * 4;  // gradients in float32
+  EXPECT_NEAR(predict_run(run, nodes(1)).seconds.data, table / nodes(1).node.bytes_per_second, 1e-5);
+  run.model.output_weights = OutputWeights::Untied;
+  EXPECT_EQ(predict_run(run, nodes(1)).seconds.data, 0);
+  run.model.output_weights = OutputWeights::Tied;
+  run.pipeline.schedule = "zb-v";  // both ends on one rank
+  EXPECT_EQ(predict_run(run, nodes(1)).seconds.data, 0);
+}
+
 TEST(PredictRun, TensorRanksAcrossNodesAreSlow) {
   RunSpec run = llama();
   run.mesh = {.tensor = 8};
