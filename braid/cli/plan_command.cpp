@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "braid/cli/commands.h"
+#include "braid/cli/compare_output.h"
 #include "braid/cli/plan_output.h"
 #include "braid/cli/plan_request.h"
 #include "braid/predict/checkpoint_cost.h"
@@ -32,15 +33,17 @@ void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
   for (PlannedLayout& layout : layouts) {
     layout.prediction = predict_run(layout.spec, request.cluster, {request.formulas, PipelineDetail::Played});
   }
+  std::erase_if(layouts, [](const PlannedLayout& layout) { return !layout.prediction.fits(); });
   std::ranges::stable_sort(layouts, {}, [](const PlannedLayout& layout) { return layout.prediction.step_seconds(); });
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
 Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
-  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.pinned},
-                               static_cast<int64_t>(request.cluster.devices.front().memory_bytes),
-                               request.top};
+  SearchRequest search_request{
+      {request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node, request.pinned},
+      static_cast<int64_t>(request.cluster.devices.front().memory_bytes),
+      request.top};
   search_request.top = kPlayedForEachShown * request.top;
   Plan plan = search(search_request, foresight);
   play(request, plan.layouts);
@@ -57,6 +60,10 @@ int plan_command(const Words& words) {
 #ifdef BRAID_TORCH
   if (!request->calibrate.empty()) return doctor_command({{"--cluster", request->calibrate}});
 #endif
+  if (request->what == PlanFor::Comparison) {
+    std::cout << compare_text(request->run, request->cluster);
+    return 0;
+  }
   Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
   for (PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
   std::cout << (request->output == PlanOutput::Json ? plan_json(plan) : plan_text(plan, request->cluster));

@@ -26,6 +26,11 @@ std::string recompute_text(const std::string& policies) {
   return policies.find(',') == std::string::npos ? policies : "by stage";
 }
 
+// "3/8": by eight ranks each.
+std::string zero_text(const SyncSpec& sync) {
+  return sync.zero_group == 0 ? cat(sync.zero) : cat(sync.zero, "/", sync.zero_group);
+}
+
 struct PlanColumn {
   const char* title;
   std::string (*value)(const PlannedLayout&);
@@ -34,7 +39,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"pipe", [](const PlannedLayout& l) { return cat(l.spec.mesh.pipe); }},
     {"data", [](const PlannedLayout& l) { return cat(l.spec.mesh.data); }},
     {"tensor", [](const PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
-    {"zero", [](const PlannedLayout& l) { return cat(l.spec.sync.zero); }},
+    {"zero", [](const PlannedLayout& l) { return zero_text(l.spec.sync); }},
     {"schedule", [](const PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
     {"chunks", [](const PlannedLayout& l) { return cat(chunks_per_rank(l.spec.pipeline)); }},
     {"microbatch", [](const PlannedLayout& l) { return cat(l.spec.train.microbatch); }},

@@ -23,7 +23,7 @@ struct PlanOptions {
   std::string file, cluster, calibrate, formulas = "braid";
   std::vector<std::string> pins, overrides;
   int nodes = 0, top = 5;
-  bool fixed = false, json = false;
+  bool fixed = false, compare = false, json = false;
 };
 
 constexpr HostLimits kAnyRanks{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
@@ -33,7 +33,7 @@ class PlanReading {
   explicit PlanReading(const PlanOptions& given) : given_(given) {}
 
   PlanRequest request() {
-    request_.what = given_.fixed ? PlanFor::Fixed : PlanFor::Best;
+    request_.what = given_.compare ? PlanFor::Comparison : given_.fixed ? PlanFor::Fixed : PlanFor::Best;
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
     request_.formulas = given_.formulas == "megatron" ? FormulaSet::Megatron : FormulaSet::Braid;
     request_.top = given_.top;
@@ -77,7 +77,7 @@ class PlanReading {
   void judge_both() {
     auto found = prediction_problems(request_.run, request_.cluster);
     const auto is_of_mesh = [](const Problem& problem) { return problem.key == "mesh.data"; };
-    if (request_.what == PlanFor::Best) std::erase_if(found, is_of_mesh);  // the mesh is what is looked for
+    if (request_.what != PlanFor::Fixed) std::erase_if(found, is_of_mesh);  // the mesh is what is looked for
     problems_ = std::move(found);
   }
 
@@ -99,6 +99,7 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
   app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
   app.add_flag("--fixed", given.fixed, "only the layout that the run names");
+  app.add_flag("--compare", given.compare, "what data and model parallelism each copy, split and send, on all devices");
   app.add_option("--top", given.top, "how many layouts are shown")->check(whole_number(1, 1000))->capture_default_str();
   app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
       ->allow_extra_args(false);

@@ -12,7 +12,7 @@
 
 namespace braid {
 
-enum class PlanFor { Best, Fixed };
+enum class PlanFor { Best, Fixed, Comparison };
 enum class PlanOutput { Text, Json };
 
 struct PlanRequest {

@@ -47,6 +47,8 @@ ScheduleRequest filled(const PipelineQuestion& question) {
     request.activation += question.held[i].activation / count;
     request.pending += question.held[i].pending / count;
   }
+  // Inputs of products that were made again wait for the weight pass without having been held before.
+  request.pending = std::min(request.pending, request.activation);
   request.transfer = question.transfer;
   return request;
 }

@@ -236,6 +236,13 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
   if (!traits_of(spec.pipeline)) {
     found.push_back({"pipeline.schedule", spec.pipeline.schedule, "must be a schedule with a name to be planned", ""});
   }
+  for (const DeviceGroup& group : cluster.devices) {
+    const auto is_ours = [&](const PeakRate& peak) { return peak.type == spec.train.dtype; };
+    if (std::ranges::any_of(group.peaks, is_ours)) continue;
+    found.push_back({"train.dtype", cat(spec.train.dtype),
+                     cat("must be a type of which ", cluster.name, " says the peak of ", group.name),
+                     group.peaks.empty() ? "" : cat(group.peaks.front().type)});
+  }
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
   return found;
 }

@@ -102,7 +102,7 @@ class Space {
     for (const int zero : kept("sync.zero", layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0}, given_.zero)) {
       layout.zero = zero;
       std::vector<int> groups{0};
-      const int near = run_.mesh.ranks_per_node / std::max(1, layout.tensor);
+      const int near = request_.devices_per_node / (layout.tensor * layout.pipe);  // data is the outermost axis
       if (zero > 0 && near > 1 && near < layout.data && layout.data % near == 0) groups.push_back(near);
       for (const int group : kept("sync.zero_group", std::move(groups), given_.zero_group)) {
         layout.zero_group = group;

@@ -13,6 +13,7 @@ namespace braid {
 struct SpaceRequest {
   RunSpec run;
   int64_t num_devices = 1;
+  int devices_per_node = 1;
   std::set<std::string> pinned = {};  // keys of a layout that stay as the run has them
 };
 

@@ -80,7 +80,8 @@ std::optional<PlannedLayout> best_other(const SearchRequest& request, const std:
     aspect.copy(from.layout, same);
     if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
     PlannedLayout other = planned_layout(request, candidate, foresight);
-    if (!best || better(other.prediction, best->prediction)) best = std::move(other);
+    const bool leads = !best || better(other.prediction, best->prediction);
+    if (leads && is_legal(other.spec)) best = std::move(other);
   }
   return best;
 }
@@ -107,13 +108,14 @@ std::string limit_text(const Prediction& prediction) {
 
 std::string reasons(const SearchRequest& request, const PlannedLayout& layout, Foresight& foresight) {
   const std::vector<LayoutPoint> space = layout_space(request.space);
+  const Prediction is = foresight.predict(layout.spec);  // as the others are predicted
   std::vector<std::string> sentences;
   for (const Aspect& aspect : kAspects) {
     if (sentences.size() == kMostReasons) break;
     const auto other = best_other(request, space, layout, aspect, foresight);
-    if (!other || better(other->prediction, layout.prediction)) continue;
+    if (!other || better(other->prediction, is)) continue;
     sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ", aspect.value(other->layout),
-                            ", which ", loss_text(layout.prediction, other->prediction)));
+                            ", which ", loss_text(is, other->prediction)));
   }
   if (!sentences.empty()) sentences.back() += ". ";
   return joined(sentences, "; ") + limit_text(layout.prediction);

@@ -72,11 +72,6 @@ class Best {
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
 
-bool is_legal(RunSpec spec) {
-  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
-  return !has_problems(spec, kAnyHosts);
-}
-
 void consider(const SearchRequest& request, const std::vector<LayoutPoint>& layouts, size_t place, Foresight& foresight,
               Best& best) {
   PlannedLayout layout = planned_layout(request, layouts[place], foresight);
@@ -104,6 +99,11 @@ std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::
 }
 
 }  // namespace
+
+bool is_legal(RunSpec spec) {
+  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
+  return !has_problems(spec, kAnyHosts);
+}
 
 PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& layout, Foresight& foresight) {
   PlannedLayout planned{.layout = layout};

@@ -23,6 +23,9 @@ Plan search(const SearchRequest& request, Foresight& foresight);
 // The same by predicting every layout.
 Plan exhaustive_search(const SearchRequest& request, Foresight& foresight);
 
+// Whether braid trains it, whatever data there are.
+bool is_legal(RunSpec spec);
+
 // A layout as it is predicted and run: recompute that is still to be chosen is chosen stage by stage, from "none" to
 // "selective" to "full" where a rank is above its memory.
 PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& layout, Foresight& foresight);

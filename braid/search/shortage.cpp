@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_file.h"
 #include "braid/search/cluster_foresight.h"
-#include "braid/spec/problems.h"
 
 namespace braid {
 namespace {
@@ -30,8 +28,8 @@ std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& fo
     if (point.recompute != "full" && !request.space.pinned.contains("memory.recompute")) continue;
     const RunSpec spec = with_layout(request.space.run, point);
     if (best && foresight.least_bytes(spec) >= most_held(best->prediction)) continue;
-    if (has_problems(spec, {.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan})) continue;
     PlannedLayout layout = planned_layout(request, point, foresight);
+    if (!is_legal(layout.spec)) continue;
     if (!best || most_held(layout.prediction) < most_held(best->prediction)) best = std::move(layout);
   }
   return best;

@@ -1,6 +1,7 @@
 """braid plan as a user calls it: the best layouts, the one that a run names, JSON, what is refused."""
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -78,6 +79,14 @@ class PlanCommand(unittest.TestCase):
             for key in ["mesh", "step_seconds", "memory_gib", "recompute", "schedule", "chunks"]:
                 self.assertEqual(again[key], layout[key])
 
+    def test_what_the_simulator_shows_not_to_fit_is_left_out(self):
+        # Closed forms miss what this schedule holds for its weight passes when all blocks are computed again.
+        small = ["model.layers=48", "model.heads=32", "model.width=4096", "train.batch=512", "train.dtype=float16"]
+        for pins in [[], ["--pin", "pipeline.schedule=zb-h1", "--pin", "memory.recompute=full"]]:
+            said = json.loads(self.plan("--json", "--nodes", "2", "--top", "20", *pins, *small, cluster="dgx2-v100-32gb"))
+            self.assertTrue(all(layout["fits"] for layout in said["layouts"]))
+            self.assertGreater(len(said["layouts"]), 0)
+
     def test_what_is_pinned_stays(self):
         for layout in self.layouts("--nodes", "8", "--pin", "mesh.tensor", "--pin", "sync.zero=0"):
             self.assertEqual((layout["mesh"]["tensor"], layout["zero"]), (8, 0))
@@ -87,6 +96,13 @@ class PlanCommand(unittest.TestCase):
         self.assertRegex(said, r"^[\d,]+ layouts of 64 devices of dgx-a100-80gb in ")
         self.assertEqual(said.count("   why:     "), 2)
         self.assertEqual(said.count("   memory:  "), 2)
+
+    def test_data_and_model_parallelism_stand_beside_each_other(self):
+        said = self.plan("--nodes", "1", "--compare", "model.layers=8", "model.heads=16", "model.width=2048")
+        self.assertEqual(re.findall(r"^(\S.*)$", said, re.M), ["8 ranks along one axis", "data", "data, ZeRO 3", "tensor", "pipe"])
+        # 12 h^2 + 13 h for each block, the vocabulary and the positions, the last norm; 4 bytes each, 2 x 7/8 of them.
+        parameters = 8 * (12 * 2048**2 + 13 * 2048) + (51200 + 2048) * 2048 + 2 * 2048
+        self.assertIn(f"once a step; {2 * 7 / 8 * 4 * parameters / 2**30:.1f} GiB by a rank in a step", said)
 
     def test_what_does_not_fit_is_said_with_what_would(self):
         said = self.plan("--nodes", "1")
@@ -102,6 +118,8 @@ class PlanCommand(unittest.TestCase):
                       "devices[0].peak_tflops: must be given", "model.heads = 7: "]:
             self.assertIn(fault, said)
         self.assertIn("--cluster: must be given", self.refused("run.toml"))
+        self.assertIn("train.dtype = float64: must be a type of which dgx-h100 says the peak of H100-SXM5-80GB",
+                      self.refused("run.toml", "--cluster", "dgx-h100", "--nodes", "8", "train.dtype=float64"))
         self.assertIn("mesh.data = 1: must leave at most 8 ranks, the devices of dgx-a100-80gb, not 64",
                       self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--fixed"))
 

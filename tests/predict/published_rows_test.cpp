@@ -70,7 +70,7 @@ TEST(PublishedRows, MayBePlanned) {
   EXPECT_EQ(fitted, 4);
 }
 
-// The target is 8 % for each paper; these are the figures reached.
+// The target is 8 % for each paper; beside it the figures reached.
 TEST(PublishedRows, StepTimes) {
   const std::tuple<std::vector<PublishedRow>, double, double, const char*> papers[] = {
       {ptdp_rows(), 0.0590, 0.0805, "7.5B"},
@@ -80,18 +80,20 @@ TEST(PublishedRows, StepTimes) {
   for (const auto& [rows, mean, worst, worst_row] : papers) {
     const Errors found = time_errors(rows);
     SCOPED_TRACE(rows.front().source);
+    EXPECT_LT(found.mean, 0.08);
     EXPECT_NEAR(found.mean, mean, 5e-4);
     EXPECT_NEAR(found.worst, worst, 5e-4);
     EXPECT_EQ(found.worst_row, worst_row);
   }
 }
 
-// Of 6 %. Qi et al., table 4; the first 1.5B rows are the worst: what their allocator keeps beside is not modelled.
+// The target is 6 %. Qi et al., table 4; the first 1.5B rows are the worst: what their allocator keeps beside is not modelled.
 TEST(PublishedRows, Memory) {
   std::vector<PublishedRow> rows = zero_bubble_rows();
   for (PublishedRow& row : rows) row.fitted = false;  // no constant was chosen for memory
   const Errors found =
       errors(rows, [](const PublishedRow& row) { return fullest_gb(predicted(row)) / row.memory_gb - 1; });
+  EXPECT_LT(found.mean, 0.06);
   EXPECT_NEAR(found.mean, 0.0337, 5e-4);
   EXPECT_NEAR(found.worst, 0.0838, 5e-4) << found.worst_row;
 }

@@ -49,6 +49,7 @@ Case drawn_case(uint64_t seed) {
   run.train.batch = draw.among({4, 8, 16, 24});
   run.data.paths = {"text"};
   drawn.request.space.num_devices = drawn.cluster.num_devices();
+  drawn.request.space.devices_per_node = group.per_node;
   drawn.request.memory_bytes = static_cast<int64_t>(group.memory_bytes);
   return drawn;
 }
