@@ -2,6 +2,7 @@
 #include "braid/cluster/cluster_file.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "braid/base/checked_file.h"
@@ -16,6 +17,7 @@ namespace braid {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
+constexpr size_t kMostKinds = 1000;  // so that their nodes, kMostCounted each, fit an int
 
 std::optional<DType> type_named(const std::string& name) {
   const auto names = words(DType());
@@ -50,10 +52,10 @@ class Reading {
 
   Cluster cluster() {
     root_.read("name", cluster_.name);
-    root_.read("nodes", 1, nodes_, Given::Optional);
+    root_.read("nodes", nodes_, Given::Optional);
     read_devices();
     read_link("node", "link_gbps", cluster_.node, most_per_node() > 1);
-    read_link("network", "gbps", cluster_.network, cluster_.num_nodes() > 1);
+    read_link("network", "gbps", cluster_.network, several_nodes());
     read_disk();
     read_failures();
     root_.refuse_unknown_keys();
@@ -69,17 +71,23 @@ class Reading {
     return most;
   }
 
+  // Two kinds are on two nodes, whether or not their numbers could be read.
+  bool several_nodes() const { return cluster_.devices.size() > 1 || cluster_.num_nodes() > 1; }
+
   void read_devices() {
     const TomlList* list = root_.list("devices", Given::Needed);
     if (!list) return;
-    if (list->empty()) return root_.refuse("devices", "must hold at least one kind of devices");
+    if (list->empty() || list->size() > kMostKinds) {
+      return root_.refuse("devices", cat("must hold 1 to ", kMostKinds, " kinds of devices"));
+    }
     for (size_t number = 0; number < list->size(); ++number) {
       const auto* table = (*list)[number].as<TomlTable>();
       if (!table) return root_.refuse("devices", "must be tables, written [[devices]]");
       cluster_.devices.push_back(device(*table, cat("devices[", number, "]"), list->size() == 1));
     }
+    if (std::ranges::any_of(cluster_.devices, [](const DeviceGroup& group) { return group.nodes == 0; })) return;
     const int all = cluster_.num_nodes();
-    if (root_.has("nodes") && nodes_ != all) {
+    if (nodes_ > 0 && nodes_ != all) {
       root_.refuse("nodes", cat("must be the ", all, " nodes of all devices"), cat(all));
     }
   }
@@ -88,9 +96,9 @@ class Reading {
     TableReader keys = reader(table, path);
     DeviceGroup group;
     keys.read("name", group.name);
-    keys.read("per_node", 1, group.per_node);
-    group.nodes = nodes_;
-    keys.read("nodes", 1, group.nodes, alone ? Given::Optional : Given::Needed);
+    keys.read("per_node", group.per_node);
+    group.nodes = alone ? std::max(nodes_, 1) : 0;
+    keys.read("nodes", group.nodes, alone ? Given::Optional : Given::Needed);
     keys.read("memory_gib", {}, kGib, group.memory_bytes);
     keys.read("memory_gbps", {}, kGiga, group.memory_bytes_per_second);
     keys.read("shared_cores", group.shared_cores);
@@ -124,11 +132,10 @@ class Reading {
       keys.read("gflop", {}, kGiga, row.flops);
       keys.read("share", {.most = 1}, 1, row.share);
       keys.refuse_unknown_keys();
-      if (const auto known = type_named(type)) {
-        row.type = *known;
-      } else {
-        keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(type)));
-      }
+      const auto known = type_named(type);
+      if (!known) keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(type)));
+      if (!known || row.flops == 0) continue;  // it is like no other row
+      row.type = *known;
       const auto same = [&](const ProductShare& other) { return other.type == row.type && other.flops == row.flops; };
       if (std::ranges::any_of(group.shares, same)) keys.refuse("gflop", "must be in one row of its type only");
       group.shares.push_back(row);
@@ -170,7 +177,7 @@ class Reading {
   const std::string& origin_;
   std::vector<Problem>& problems_;
   Cluster cluster_;
-  int nodes_ = 1;
+  int nodes_ = 0;  // not given, or not readable
 };
 
 std::string in_unit(double value, double unit) { return exact(value / unit); }
@@ -233,15 +240,15 @@ Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
 }
 
 Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
-  const int was = cluster.num_nodes();
-  for (DeviceGroup& group : cluster.devices) {
-    const int64_t shared = int64_t{group.nodes} * num_nodes;
-    if (shared % was != 0) {
-      throw ConfigError({{key, cat(num_nodes), cat("must share out ", was, " nodes of several kinds as they are"),
-                          cat(was * std::max(1, num_nodes / was))}});
-    }
-    group.nodes = static_cast<int>(shared / was);
+  int shares = 0;
+  for (const DeviceGroup& group : cluster.devices) shares = std::gcd(shares, group.nodes);
+  const int fewest = cluster.num_nodes() / shares, below = num_nodes / fewest, rest = num_nodes % fewest;
+  if (rest != 0) {
+    const int64_t times = std::max(1, below + (2 * int64_t{rest} > fewest ? 1 : 0));
+    throw ConfigError({{key, cat(num_nodes), cat("must be a multiple of ", fewest, ", for each kind to keep its share"),
+                        cat(times * fewest)}});
   }
+  for (DeviceGroup& group : cluster.devices) group.nodes = group.nodes / shares * below;
   return cluster;
 }
 

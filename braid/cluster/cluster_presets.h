@@ -15,8 +15,7 @@ std::vector<std::string> cluster_preset_names();
 // reached:
 //
 //   dgx-a100-80gb    NVIDIA, "A100 Tensor Core GPU" data sheet (2022): 312 TFLOP/s in bfloat16, 19.5 in float32, 80 GB
-//   at
-//                    2,039 GB/s, NVLink 600 GB/s both ways; DGX A100 (2021): eight 200 Gbit/s InfiniBand links
+//                    at 2,039 GB/s, NVLink 600 GB/s both ways; DGX A100 (2021): eight 200 Gbit/s InfiniBand links
 //   dgx-h100         "H100 Tensor Core GPU" data sheet (2023), SXM: 989.4 and 66.9 TFLOP/s, 80 GB at 3,350 GB/s, NVLink
 //                    900 GB/s both ways; DGX H100: eight 400 Gbit/s links
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "braid/base/text.h"
@@ -45,8 +44,6 @@ const TomlValue* TableReader::look(const std::string& key) const {
   return found == table_.end() ? nullptr : &found->second;
 }
 
-bool TableReader::has(const char* key) const { return look(key) != nullptr; }
-
 std::string TableReader::path_of(const std::string& key) const {
   return path_.empty() || key.empty() ? path_ + key : cat(path_, ".", key);
 }
@@ -75,14 +72,15 @@ void TableReader::read(const char* key, const ValueRange& range, double unit, do
   }
 }
 
-void TableReader::read(const char* key, int least, int& to, Given given) {
+void TableReader::read(const char* key, int& to, Given given) {
   const TomlValue* value = find(key, given);
   if (!value) return;
   const auto* whole = value->as<int64_t>();
-  const bool fits = whole && *whole >= least && *whole <= std::numeric_limits<int>::max();
-  if (!fits)
-    return refuse(key, cat("must be an integer of at least ", least), whole && *whole < least ? cat(least) : "");
-  to = static_cast<int>(*whole);
+  const int64_t nearest = whole ? std::clamp<int64_t>(*whole, 1, kMostCounted) : 0;
+  if (!whole || nearest != *whole) {
+    return refuse(key, cat("must be an integer from 1 to ", kMostCounted), whole ? cat(nearest) : "");
+  }
+  to = static_cast<int>(nearest);
 }
 
 void TableReader::read(const char* key, std::string& to) {

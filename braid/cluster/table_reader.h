@@ -16,6 +16,9 @@ struct ValueRange {
   enum class End { Closed, Open } lower = End::Open;
 };
 
+// What nodes, and devices of a node, are counted up to.
+inline constexpr int kMostCounted = 1 << 20;
+
 enum class Given { Needed, Optional };
 
 class TableReader {
@@ -25,14 +28,14 @@ class TableReader {
 
   // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
   void read(const char* key, const ValueRange& range, double unit, double& to, Given given = Given::Needed);
-  void read(const char* key, int least, int& to, Given given = Given::Needed);
+  // A count, from 1 to kMostCounted.
+  void read(const char* key, int& to, Given given = Given::Needed);
   void read(const char* key, std::string& to);
   void read(const char* key, bool& to);
   // Null where it is missing or, with a problem, no such thing.
   const TomlTable* table(const char* key, Given given);
   const TomlList* list(const char* key, Given given);
 
-  bool has(const char* key) const;
   // At a key of the table, or at the table itself where `key` is empty.
   void refuse(const std::string& key, const std::string& rule, const std::string& nearest = "");
   std::string path_of(const std::string& key) const;

@@ -1,5 +1,6 @@
 #include "braid/predict/goodput.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,7 @@ double mean_between_failures(double mtbf_per_device, int64_t num_devices) {
 double goodput(const FailureModel& model, double interval) {
   if (model.mean_between == 0) return std::isinf(interval) ? 1 : interval / (interval + model.stall);
   const double mean = model.mean_between;
+  if (interval + model.stall == 0) return std::exp(-model.restart / mean);
   return interval / (mean * std::exp(model.restart / mean) * std::expm1((interval + model.stall) / mean));
 }
 
@@ -26,12 +28,14 @@ double daly_interval(const FailureModel& model) {
 
 double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds) {
   const double mean = repair_seconds * static_cast<double>(num_nodes) / mtbf_per_node;
-  double term = std::exp(-mean), share = term;
+  if (mean == 0) return 1;
+  // In logarithms: e^-mean alone is 0 where hundreds are under repair.
+  double log_term = -mean, share = std::exp(log_term);
   for (int64_t broken = 1; broken <= spares; ++broken) {
-    term *= mean / static_cast<double>(broken);
-    share += term;
+    log_term += std::log(mean / static_cast<double>(broken));
+    share += std::exp(log_term);
   }
-  return share;
+  return std::min(share, 1.0);
 }
 
 }  // namespace braid

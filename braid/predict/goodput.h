@@ -18,7 +18,7 @@ double mean_between_failures(double mtbf_per_device, int64_t num_devices);
 // With a save after every `interval` seconds of steps: interval over the time that an interval takes on average,
 // M e^(R/M) (e^((interval + stall)/M) - 1) with M between failures and R of restarting. Exact for such failures. Daly,
 // "A higher order estimate of the optimum checkpoint interval for restart dumps" (FGCS 2006), section 3, equation 13. A
-// run that saves nothing has no interval.
+// run that saves nothing has no interval. Where saves cost nothing, an interval of 0 is the best, and gives e^(-R/M).
 double goodput(const FailureModel& model, double interval);
 
 // The interval of the best goodput, to first order: sqrt(2 stall M). Young, "A first order approximation to the optimum

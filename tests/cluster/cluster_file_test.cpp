@@ -109,6 +109,49 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 
+TEST(ClusterFile, SeveralKindsSayHowManyNodesEachHas) {
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "per_node = 4\nnodes = 2\n", "per_node = 4\n")),
+            "c: devices[1].nodes: must be given");
+}
+
+TEST(ClusterFile, LinksAreNeededWhereDevicesAreNotAlone) {
+  std::string none = replaced(kTwoKinds, "[network]\ngbps = 25\nlatency_us = 8\n", "");
+  none = replaced(none, "[node]\nlink_gbps = 300\nlatency_us = 3\n", "");
+  EXPECT_EQ(complaint(none),
+            "c: node: must be given where there are several devices on a node\n"
+            "c: network: must be given where there are several nodes");
+}
+
+TEST(ClusterFile, ATypeHasOneRowForANumberOfOperations) {
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "gflop = 100,", "gflop = 1,")),
+            "c:13: devices[0].efficiency[1].gflop = 1: must be in one row of its type only");
+}
+
+TEST(ClusterFile, RowsThatCannotBeReadAreLikeNoOther) {
+  std::string bad = replaced(kTwoKinds, "type = \"bfloat16\", gflop = 100,", "type = \"bf16\", gflop = 1,");
+  bad = replaced(bad, "type = \"bfloat16\", gflop = 1,", "type = \"fp32\", gflop = 1,");
+  EXPECT_EQ(complaint(bad),
+            "c:12: devices[0].efficiency[0].type = \"bf16\": must be one of \"float32\", \"float64\", \"bfloat16\", "
+            "\"float16\"; nearest valid is \"bfloat16\"\n"
+            "c:13: devices[0].efficiency[1].type = \"fp32\": must be one of \"float32\", \"float64\", \"bfloat16\", "
+            "\"float16\"; nearest valid is \"float32\"");
+  bad = replaced(replaced(kTwoKinds, "gflop = 100,", "gflop = -1,"), "gflop = 1,", "gflop = 0,");
+  EXPECT_EQ(complaint(bad),
+            "c:12: devices[0].efficiency[0].gflop = -1: must be a number more than 0\n"
+            "c:13: devices[0].efficiency[1].gflop = 0: must be a number more than 0");
+}
+
+TEST(ClusterFile, NodesThatNobodyCanCountAreRefused) {
+  std::string many = replaced(kTwoKinds, "nodes = 3\n", "nodes = -3\n");
+  many = replaced(many, "per_node = 8\nnodes = 1\n", "per_node = 8\nnodes = 2147483647\n");
+  EXPECT_EQ(complaint(many),
+            "c:3: nodes = -3: must be an integer from 1 to 1048576; nearest valid is 1\n"
+            "c:7: devices[0].nodes = 2147483647: must be an integer from 1 to 1048576; nearest valid is 1048576");
+  std::string kinds;
+  for (int kind = 0; kind < 1001; ++kind) kinds += "[[devices]]\nnodes = 1048576\n";
+  EXPECT_NE(complaint(kinds).find("must hold 1 to 1000 kinds of devices"), std::string::npos);
+}
+
 TEST(ClusterFile, NodesOfTheOnlyKindAreThoseOfAll) {
   const std::string one = R"(nodes = 5
 [[devices]]
@@ -124,6 +167,25 @@ latency_us = 0
   EXPECT_EQ(with_nodes(parse_cluster(one, "c"), 7, "--nodes").num_devices(), 7);
   EXPECT_EQ(with_nodes(parse_cluster(kTwoKinds, "c"), 6, "--nodes").devices[1].nodes, 4);
   EXPECT_THROW(with_nodes(parse_cluster(kTwoKinds, "c"), 4, "--nodes"), ConfigError);
+}
+
+std::string refused_nodes(const Cluster& cluster, int nodes) {
+  try {
+    with_nodes(cluster, nodes, "--nodes");
+  } catch (const ConfigError& error) {
+    return error.problems()[0].nearest;
+  }
+  return "";
+}
+
+TEST(ClusterFile, TheNearestNumberOfNodesKeepsTheShares) {
+  const Cluster three = parse_cluster(kTwoKinds, "c");  // one node and two
+  EXPECT_EQ(refused_nodes(three, 1), "3");
+  EXPECT_EQ(refused_nodes(three, 4), "3");
+  EXPECT_EQ(refused_nodes(three, 5), "6");
+  const Cluster six = with_nodes(three, 6, "--nodes");  // two and four: the half of each will do
+  EXPECT_EQ(refused_nodes(six, 3), "");
+  EXPECT_EQ(refused_nodes(six, 4), "3");
 }
 
 TEST(ClusterFile, ANameThatNobodyKnowsIsRefusedWithTheKnown) {

@@ -4,17 +4,30 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
+#include <deque>
+
+#include "braid/base/seeds.h"
 
 namespace braid::goodput_test {
 namespace {
 
+// Times at which something fails, each drawn by its number.
+class DrawnFailures {
+ public:
+  DrawnFailures(double mean_between, uint64_t seed) : mean_(mean_between), key_(stream_key(seed, "failures")) {}
+
+  double next() { return last_ -= mean_ * std::log1p(-uniform(key_, count_++)); }
+
+ private:
+  double mean_, last_ = 0;
+  uint64_t key_, count_ = 0;
+};
+
 // A run of `intervals` intervals of steps, each with a save at its end; what fails before the save is over is made
 // again.
 double drawn_goodput(const FailureModel& model, double interval, int intervals, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::exponential_distribution<double> until_failure(1 / model.mean_between);
-  double clock = 0, fails = until_failure(random);
+  DrawnFailures failures(model.mean_between, seed);
+  double clock = 0, fails = failures.next();
   for (int done = 0; done < intervals;) {
     if (fails >= clock + interval + model.stall) {
       clock += interval + model.stall;
@@ -22,14 +35,32 @@ double drawn_goodput(const FailureModel& model, double interval, int intervals, 
       continue;
     }
     clock = fails;
-    fails += until_failure(random);
+    fails = failures.next();
     while (fails < clock + model.restart) {  // it fails while it restarts
       clock = fails;
-      fails += until_failure(random);
+      fails = failures.next();
     }
     clock += model.restart;
   }
   return interval * intervals / clock;
+}
+
+// Of nodes that one failure in `mean_between` takes and `repair` brings back, whether or not a spare stands in.
+double drawn_share_without_waiting(double mean_between, size_t spares, double repair, int count) {
+  DrawnFailures failures(mean_between, 11);
+  std::deque<double> back;  // when those under repair are
+  double clock = 0, without = 0;
+  const auto pass_until = [&](double time) {
+    if (back.size() <= spares) without += time - clock;
+    clock = time;
+  };
+  for (int number = 0; number < count; ++number) {
+    const double fails = failures.next();
+    for (; !back.empty() && back.front() <= fails; back.pop_front()) pass_until(back.front());
+    pass_until(fails);
+    back.push_back(fails + repair);
+  }
+  return without / clock;
 }
 
 TEST(Goodput, IsThatOfDrawnFailures) {
@@ -49,6 +80,20 @@ TEST(Goodput, DalysIntervalIsTheBestAndYoungsIsNearWhereStallsAreShort) {
   EXPECT_NEAR(young_interval(model), daly_interval(model), 0.02 * daly_interval(model));
 }
 
+TEST(Goodput, DalysIntervalsAreThoseOfHisFigures) {
+  // Daly (2006), figures 3 to 5: a save of 5 minutes, a failure in 24 h, 6 h and 15 minutes; in minutes.
+  EXPECT_NEAR(daly_interval({24 * 60, 5, 10}), 117, 0.5);
+  EXPECT_NEAR(daly_interval({6 * 60, 5, 10}), 57, 0.5);
+  EXPECT_NEAR(daly_interval({15, 5, 10}), 9.1, 0.05);
+}
+
+TEST(Goodput, WhereSavesCostNothingOnlyRestartsDo) {
+  const FailureModel model{1000, 0, 60};
+  EXPECT_EQ(daly_interval(model), 0);
+  EXPECT_DOUBLE_EQ(goodput(model, 0), std::exp(-0.06));
+  EXPECT_NEAR(goodput(model, 1e-3), goodput(model, 0), 1e-6);
+}
+
 TEST(Goodput, WhereNothingFailsOnlyStallsCost) {
   EXPECT_EQ(goodput({0, 2, 60}, 8), 0.8);
   EXPECT_TRUE(std::isinf(daly_interval({0, 2, 60})));
@@ -61,7 +106,19 @@ TEST(Goodput, SparesAreWaitedForLess) {
   EXPECT_NEAR(share(0), std::exp(-2.4), 1e-12);
   EXPECT_NEAR(share(2), std::exp(-2.4) * (1 + 2.4 + 2.4 * 2.4 / 2), 1e-12);
   EXPECT_GT(share(8), 0.998);
+  for (const int64_t spares : {0, 2, 5}) {
+    EXPECT_NEAR(drawn_share_without_waiting(10, spares, 24, 200000), share(spares), 0.005) << spares;
+  }
   EXPECT_EQ(mean_between_failures(50000, 100000), 0.5);
+}
+
+TEST(Goodput, SparesOfVeryManyNodesAreCounted) {
+  // 4,000 are under repair on average, more or less some 63: half of the time no more than those.
+  const auto share = [](int64_t spares) { return share_without_waiting(6000, 1000000, spares, 24); };
+  EXPECT_NEAR(share(4000), 0.5, 0.01);
+  EXPECT_LT(share(3700), 1e-5);
+  EXPECT_GT(share(4300), 1 - 1e-5);
+  EXPECT_EQ(share_without_waiting(6000, 10, 0, 0), 1);
 }
 
 }  // namespace
