@@ -97,7 +97,7 @@ class PlanCommand(unittest.TestCase):
         (self.path / "cluster.toml").write_text("nodes = 0\n[[devices]]\nper_node = 1\nmemory_gib = -1\n")
         said = self.refused("run.toml", "--cluster", "cluster.toml", "--pin", "mesh.tensr", "model.heads=7")
         for fault in ["--pin = mesh.tensr: must be a key that a layout varies: ", "nearest valid is mesh.tensor",
-                      "cluster.toml:1: nodes = 0: must be an integer of at least 1; nearest valid is 1",
+                      "cluster.toml:1: nodes = 0: must be an integer from 1 to 1048576; nearest valid is 1",
                       "devices[0].memory_gib = -1: must be a number more than 0",
                       "devices[0].peak_tflops: must be given", "model.heads = 7: "]:
             self.assertIn(fault, said)
