@@ -17,8 +17,8 @@ double mean_between_failures(double mtbf_per_device, int64_t num_devices);
 
 // With a save after every `interval` seconds of steps: interval over the time that an interval takes on average,
 // M e^(R/M) (e^((interval + stall)/M) - 1) with M between failures and R of restarting. Exact for such failures. Daly,
-// "A higher order estimate of the optimum checkpoint interval for restart dumps" (FGCS 2006), section 3, equation 13. A
-// run that saves nothing has no interval. Where saves cost nothing, an interval of 0 is the best, and gives e^(-R/M).
+// "A higher order estimate of the optimum checkpoint interval for restart dumps" (FGCS 2006). A run that saves nothing
+// has no interval. Where saves cost nothing, an interval of 0 is the best, and gives e^(-R/M).
 double goodput(const FailureModel& model, double interval);
 
 // The interval of the best goodput, to first order: sqrt(2 stall M). Young, "A first order approximation to the optimum
@@ -26,7 +26,7 @@ double goodput(const FailureModel& model, double interval);
 double young_interval(const FailureModel& model);
 
 // The same to higher order, for stall < 2 M: sqrt(2 stall M) (1 + sqrt(stall/2M)/3 + (stall/2M)/9) - stall, else M.
-// Daly (2006), equation 37. Infinite where nothing fails.
+// Daly (2006). Infinite where nothing fails.
 double daly_interval(const FailureModel& model);
 
 // The share of time in which no more than `spares` of the nodes are being repaired, so that the run need not wait:

@@ -87,7 +87,8 @@ TEST(PublishedRows, StepTimes) {
   }
 }
 
-// The target is 6 %. Qi et al., table 4; the first 1.5B rows are the worst: what their allocator keeps beside is not modelled.
+// The target is 6 %. Qi et al., table 4; the first 1.5B rows are the worst: what their allocator keeps beside is not
+// modelled.
 TEST(PublishedRows, Memory) {
   std::vector<PublishedRow> rows = zero_bubble_rows();
   for (PublishedRow& row : rows) row.fitted = false;  // no constant was chosen for memory
