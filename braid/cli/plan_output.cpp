@@ -17,10 +17,6 @@ using Json = nlohmann::ordered_json;
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / kGib; }
 
-const RankMemory& fullest(const Prediction& prediction) {
-  return *std::ranges::max_element(prediction.memory, {}, &RankMemory::total);
-}
-
 // The list of stages' policies is among the overrides.
 std::string recompute_text(const std::string& policies) {
   return policies.find(',') == std::string::npos ? policies : "by stage";
@@ -47,7 +43,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
     {"mfu", [](const PlannedLayout& l) { return percent(l.prediction.mfu); }},
     {"bubble", [](const PlannedLayout& l) { return percent(l.prediction.bubble); }},
-    {"GiB", [](const PlannedLayout& l) { return fixed(gib(fullest(l.prediction).total()), 2); }},
+    {"GiB", [](const PlannedLayout& l) { return fixed(gib(l.prediction.fullest().total()), 2); }},
     {"tokens/s/device", [](const PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
     {"goodput", [](const PlannedLayout& l) { return percent(l.prediction.goodput); }},
 };
@@ -88,7 +84,7 @@ std::string seconds_text(const StepSeconds& seconds) {
 }
 
 std::string memory_text(const Prediction& prediction) {
-  const RankMemory& rank = fullest(prediction);
+  const RankMemory& rank = prediction.fullest();
   return cat(fixed(gib(rank.total()), 2), " of ", fixed(gib(prediction.memory_bytes), 2), " GiB on the fullest rank (",
              &rank - prediction.memory.data(), " of pipe): parameters ", fixed(gib(rank.parameters), 2), ", gradients ",
              fixed(gib(rank.gradients), 2), ", moments ", fixed(gib(rank.moments), 2), ", activations ",
@@ -133,7 +129,7 @@ std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster
 }
 
 Json memory_json(const Prediction& prediction) {
-  const RankMemory& rank = fullest(prediction);
+  const RankMemory& rank = prediction.fullest();
   Json by_rank = Json::array();
   for (const RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
   return {{"peak", gib(rank.total())},

@@ -216,10 +216,14 @@ bool has_evaluation(const std::string& checkpoint, int64_t step) {
   return evaluations_in(run_of(checkpoint)).contains(step);
 }
 
-std::map<int64_t, double> evaluations_in(const std::string& run) {
+RunRecord record_of(const std::string& run) {
   std::ifstream metrics(fs::path(run) / kMetrics, std::ios::binary);
+  return read_run_record(metrics);
+}
+
+std::map<int64_t, double> evaluations_in(const std::string& run) {
   std::map<int64_t, double> losses;
-  for (const Point& point : read_run_record(metrics).validation) losses[static_cast<int64_t>(point.x)] = point.y;
+  for (const Point& point : record_of(run).validation) losses[static_cast<int64_t>(point.x)] = point.y;
   return losses;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braid/base/file_lock.h"
+#include "braid/report/run_record.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -63,6 +64,9 @@ std::string run_mark(const std::string& run);
 // Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
 // none that can be read, has no evaluation.
 bool has_evaluation(const std::string& checkpoint, int64_t step);
+
+// What the metrics in a run's folder say; nothing where there are none that can be read.
+RunRecord record_of(const std::string& run);
 
 // The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.
 std::map<int64_t, double> evaluations_in(const std::string& run);

@@ -102,6 +102,29 @@ void RunLog::peak(const PeakFlops& peak) {
   metrics_->write(line.add("size", peak.size));
 }
 
+void RunLog::prediction(const Prediction& prediction) {
+  const StepSeconds& parts = prediction.seconds;
+  MetricsLine line = line_of("prediction"), seconds;
+  seconds.add("compute", parts.compute).add("tensor", parts.tensor).add("context", parts.context);
+  seconds.add("pipeline", parts.pipeline).add("data", parts.data).add("optimizer", parts.optimizer);
+  line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
+  line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
+  MetricsLine categories;
+  const auto add = [&](const char* category, int64_t RankMemory::*bytes) {
+    std::vector<double> ranks;
+    for (const RankMemory& rank : prediction.memory) ranks.push_back(static_cast<double>(rank.*bytes));
+    categories.add(category, ranks);
+  };
+  add("parameters", &RankMemory::parameters);
+  add("gradients", &RankMemory::gradients);
+  add("optimizer", &RankMemory::moments);
+  add("activations", &RankMemory::activations);
+  add("communication", &RankMemory::communication);
+  std::vector<double> peaks;
+  for (const RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
+  metrics_->write(line.add("memory_bytes", categories).add("peak_memory_bytes", peaks));
+}
+
 void RunLog::step(const StepReport& report) {
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;

@@ -20,6 +20,7 @@ class RunLog {
   explicit RunLog(const RunStart& start);
 
   void peak(const PeakFlops& peak);
+  void prediction(const Prediction& prediction);
   // Every step: written are those that train.log_every divides, and the last.
   void step(const StepReport& report);
   void choice(const std::string& choice);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "braid/base/clock.h"
@@ -11,6 +12,7 @@
 #include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
+#include "braid/report/foreseen.h"
 #include "braid/report/markup.h"
 #include "braid/spec/combine.h"
 
@@ -128,6 +130,13 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
                  peak_source(peak, start_.spec.train.dtype), "; mfu is measured against it"));
 }
 
+void RunPrinter::on_prediction(const Prediction& prediction) {
+  log_->prediction(prediction);
+  print_line(cat("expect step ", short_number(prediction.step_seconds()), " s, bubble ", percent(prediction.bubble),
+                 ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
+                 human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
+}
+
 void RunPrinter::on_step(const StepReport& report) {
   log_->step(report);
   if (!report.spike.empty()) print_line(cat("skip   step ", report.step, ": ", report.spike));
@@ -185,6 +194,15 @@ void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ide
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
                  fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/timeline.svg"));
+  print_foreseen(end.spec.train.out);
+}
+
+// From the run's folder: the steps may have been heard of in another process.
+void RunPrinter::print_foreseen(const std::string& folder) {
+  const std::vector<ForeseenRow> rows = foreseen_rows(record_of(folder));
+  if (rows.empty()) return;
+  std::istringstream lines(foreseen_table(rows));
+  for (std::string line; std::getline(lines, line);) print_line(line);
 }
 
 void RunPrinter::print_interruption(const RunEnd& end, const std::string& signal, const std::string& command) {

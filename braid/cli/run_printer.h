@@ -31,6 +31,7 @@ class RunPrinter final : public RunObserver {
 
   void on_start(const RunStart& start) override;
   void on_peak(const PeakFlops& peak) override;
+  void on_prediction(const Prediction& prediction) override;
   void on_step(const StepReport& report) override;
   void on_slow_path(const std::string& why) override { note(why); }
   void on_choice(const std::string& choice) override;
@@ -47,6 +48,7 @@ class RunPrinter final : public RunObserver {
   void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);
 
  private:
+  void print_foreseen(const std::string& folder);
   void print_line(const std::string& line);   // as far as it can be shown
   void print_shown(const std::string& line);  // as it is
 

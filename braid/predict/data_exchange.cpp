@@ -85,13 +85,33 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
-double tied_seconds(const PlannedRun& run, int last_rank) {
-  const auto& [spec, cluster, formulas, layout] = run;
+double tied_bytes(const PlannedRun& run, int last_rank) {
+  const RunSpec& spec = run.spec;
   if (spec.model.output_weights == OutputWeights::Untied || last_rank == 0) return 0;
-  const double table = static_cast<double>(layout.vocab) / layout.tensor * spec.model.width;
+  const double table = static_cast<double>(run.layout.vocab) / run.layout.tensor * spec.model.width;
+  return table * state_bytes(spec.train.dtype, spec.optimizer.kind, run.formulas).gradients;
+}
+
+double tied_seconds(const PlannedRun& run, int last_rank) {
+  const double bytes = tied_bytes(run, last_rank);
+  const RankGroup pair{2, run.layout.pipe_group.across_nodes() ? 1 : 2};
+  return bytes > 0 ? GroupLinks(run.cluster, pair).all_reduce_seconds(bytes) : 0;
+}
+
+double sync_bytes(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout] = run;
+  const int copies = layout.gradient_group.size, zero = spec.sync.zero;
+  if (copies <= 1) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
-  const RankGroup pair{2, layout.pipe_group.across_nodes() ? 1 : 2};
-  return GroupLinks(cluster, pair).all_reduce_seconds(table * bytes.gradients);
+  const int shards = zero > 0 ? num_shards(spec, layout) : copies;
+  const double one_way = (shards - 1.0) / shards;
+  const double gradients = one_way * share.parameters * wire_bytes(spec, bytes.gradients);
+  const double weights = one_way * share.parameters * bytes.weights;
+  const double again = 2 * (copies - shards) / static_cast<double>(copies) / shards * share.parameters *
+                       wire_bytes(spec, bytes.gradients);  // the sum of the groups that shard
+  const int m = layout.microbatches;
+  const double sent[] = {2 * gradients, gradients + weights, m * gradients + weights, m * (2 * weights + gradients)};
+  return (sent[zero] + again) / std::max(spec.sync.period, 1);
 }
 
 }  // namespace braid

@@ -30,4 +30,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 // the step's last backward pass has ended; `last_rank` is the pipeline rank of the last stage.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
+// Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is
+// summed (Patarasuk & Yuan 2009).
+double sync_bytes(const PlannedRun& run, const RankShare& share);
+double tied_bytes(const PlannedRun& run, int last_rank);
+
 }  // namespace braid

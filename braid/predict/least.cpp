@@ -27,7 +27,7 @@ RunLayout on_one_stage(RunLayout layout) {
 }  // namespace
 
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const Cluster seen = with_cores_of_ranks(cluster, num_ranks(spec.mesh));
+  const Cluster seen = with_cores_of_ranks(cluster, spec);
   RunLayout layout = on_one_stage(layout_of(spec, seen, formulas));
   double pass = std::numeric_limits<double>::infinity();
   for (size_t kind = 0; kind < seen.devices.size(); ++kind) {

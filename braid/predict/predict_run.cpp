@@ -12,6 +12,7 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/pipeline_stages.h"
+#include "braid/spec/thread_count.h"
 
 namespace braid {
 namespace {
@@ -105,6 +106,12 @@ double ranks_per_core(const Setting& at) {
   return ranks / devices.per_node;
 }
 
+// That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
+int last_rank(const Setting& at) {
+  if (at.traits.placement == StagePlacement::Mirrored) return 0;
+  return rank_of_stage(at.traits, at.layout.pipe, static_cast<int>(at.passes.size()) - 1);
+}
+
 StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
   const auto busiest = std::max_element(at.shares.begin(), at.shares.end(), [](const auto& a, const auto& b) {
     return a.passes.all().total() < b.passes.all().total();
@@ -128,9 +135,7 @@ StepSeconds seconds_of(const Setting& at, const PipelineOutcome& outcome) {
     seconds.data = std::max(seconds.data, data_seconds(at, share));
     seconds.optimizer = std::max(seconds.optimizer, std::max(crowd, 1.0) * optimizer_seconds(at, share));
   }
-  const bool mirrored = at.traits.placement == StagePlacement::Mirrored;  // each end has both weights
-  const int last_stage = static_cast<int>(at.passes.size()) - 1;
-  if (!mirrored) seconds.data += tied_seconds(at, rank_of_stage(at.traits, at.layout.pipe, last_stage));
+  seconds.data += tied_seconds(at, last_rank(at));
   return seconds;
 }
 
@@ -199,21 +204,24 @@ Prediction prediction_on(const RunSpec& spec, const Cluster& cluster, const Pred
   prediction.seconds = seconds_of(at, outcome);
   prediction.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   prediction.memory = memory_of(at, outcome);
+  prediction.sync_bytes = sync_bytes(at, at.shares.front()) + tied_bytes(at, last_rank(at));
   prediction.tokens_per_second_per_device = tokens_of_step(spec) / prediction.step_seconds() / at.layout.num_ranks();
   return prediction;
 }
 
 }  // namespace
 
-Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks) {
+Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   DeviceGroup& group = cluster.devices.front();
   if (!group.shared_cores) return cluster;
   const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  const int64_t ranks = (num_ranks + nodes - 1) / nodes;
-  const auto cores = static_cast<double>(std::max<int64_t>(group.per_node / ranks, 1));
+  const int64_t ranks = (num_ranks(spec.mesh) + nodes - 1) / nodes;
+  const int64_t share = std::max<int64_t>(group.per_node / ranks, 1);
+  const auto threads = threads_per_rank(spec, static_cast<int>(cluster.num_devices()));
+  const auto cores = static_cast<double>(std::min<int64_t>(share, threads));
   for (PeakRate& peak : group.peaks) peak.flops *= cores;
   group.memory_bytes_per_second *= cores;
-  group.memory_bytes *= cores;
+  group.memory_bytes *= static_cast<double>(share);
   return cluster;
 }
 
@@ -248,8 +256,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 }
 
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options) {
-  const DeviceGroup& first = cluster.devices.front();
-  const Cluster seen = with_cores_of_ranks(cluster, num_ranks(spec.mesh));
+  const Cluster seen = with_cores_of_ranks(cluster, spec);
   Prediction prediction = prediction_on(spec, seen, options);
   prediction.bound_step_seconds = bound_seconds(spec, cluster, options.formulas);
   const double peak = peak_of_ranks(spec, cluster);

@@ -8,8 +8,8 @@
 // of devices a pipeline rank is as fast as the slowest that has a copy of it; pipeline.partition may give stages in
 // proportion, while all replicas have the same batch. The optimizer's step is that of the first kind.
 //
-// Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have N / R cores
-// each, rounded down, where there are enough. Where there are not, a rank has a core while it computes, and no step is
+// Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
+// cores each, as many as they have threads. Where there are not, a rank has a core while it computes, and no step is
 // shorter than the work of all R over N cores: who idles in a bubble leaves its core to the others.
 #pragma once
 
@@ -33,9 +33,9 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
 // `spec` has neither kind of problems.
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
 
-// The cluster as `num_ranks` ranks see it: a host of shared cores whose ranks have several each is one of as many
-// devices as ranks, each so many times as fast.
-Cluster with_cores_of_ranks(Cluster cluster, int64_t num_ranks);
+// The cluster as the ranks of the run see it: where they share cores, a device has those that a rank computes with
+// (spec/thread_count.h), and is so many times as fast.
+Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 
 // Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
 // set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,

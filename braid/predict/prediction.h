@@ -26,6 +26,7 @@ struct Prediction {
   StepSeconds seconds;
   double bound_step_seconds = 0;  // a lower bound: no layout on these devices takes less
   double bubble = 0;              // idle share of the pipeline, as Summary::bubble_fraction
+  double sync_bytes = 0;          // that the first rank sends in a step for gradients and sharded weights, in rings
   double tokens_per_second_per_device = 0;
   double mfu = 0;                  // operations of the model alone over what the devices could do
   std::vector<RankMemory> memory;  // of each pipeline rank; its other axes hold the same
@@ -33,6 +34,8 @@ struct Prediction {
   double goodput = 1;              // share of the time that makes steps which count, failures considered
 
   double step_seconds() const { return seconds.total(); }
+  // Of the rank that holds most.
+  const RankMemory& fullest() const;
   bool fits() const;
 };
 

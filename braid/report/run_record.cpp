@@ -79,11 +79,23 @@ void read_evaluation(const OrderedJson& line, RunRecord& record) {
   }
 }
 
-void read_memory(const OrderedJson& line, RunRecord& record) {
-  record.memory.clear();
-  for (const auto& [category, bytes] : line.at("peak_bytes").get_ref<const OrderedJson::object_t&>()) {
-    record.memory.emplace_back(category, numbers(bytes));
+using BytesByCategory = std::vector<std::pair<std::string, std::vector<double>>>;
+
+BytesByCategory bytes_by_category(const OrderedJson& object) {
+  BytesByCategory all;
+  for (const auto& [category, bytes] : object.get_ref<const OrderedJson::object_t&>()) {
+    all.emplace_back(category, numbers(bytes));
   }
+  return all;
+}
+
+void read_prediction(const OrderedJson& line, RunRecord& record) {
+  record.prediction.clear();
+  for (const auto& [key, value] : line.items()) {
+    if (value.is_number()) record.prediction[key] = value.get<double>();
+  }
+  record.predicted_memory = bytes_by_category(line.at("memory_bytes"));
+  record.predicted_peak = numbers(line.at("peak_memory_bytes"));
 }
 
 void read_line(const OrderedJson& line, RunRecord& record) {
@@ -100,7 +112,9 @@ void read_line(const OrderedJson& line, RunRecord& record) {
     record.peak_flops = line.at("flops_per_second");
     record.peak_source = line.value("source", "");
   } else if (kind == "memory") {
-    read_memory(line, record);
+    record.memory = bytes_by_category(line.at("peak_bytes"));
+  } else if (kind == "prediction") {
+    read_prediction(line, record);
   }
 }
 

@@ -40,10 +40,6 @@ std::vector<Part> growth(const StepSeconds& is, const StepSeconds& was) {
   return all;
 }
 
-const RankMemory& fullest(const Prediction& prediction) {
-  return *std::ranges::max_element(prediction.memory, {}, &RankMemory::total);
-}
-
 // A thing that layouts differ in, as a sentence names it.
 struct Aspect {
   const char* name;
@@ -68,7 +64,7 @@ constexpr Aspect kAspects[] = {
 // Layouts that fit before those that do not, then by what they take or hold.
 bool better(const Prediction& a, const Prediction& b) {
   if (a.fits() != b.fits()) return a.fits();
-  return a.fits() ? a.step_seconds() < b.step_seconds() : fullest(a).total() < fullest(b).total();
+  return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
 }
 
 // The best of the space that differs from `from` in this alone.
@@ -88,7 +84,7 @@ std::optional<PlannedLayout> best_other(const SearchRequest& request, const std:
 
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
-    const RankMemory& rank = fullest(other);
+    const RankMemory& rank = other.fullest();
     return cat("would need ", fixed(std::ldexp(static_cast<double>(rank.total()), -30), 1), " GiB on rank ",
                &rank - other.memory.data(), " of pipe, most of it ", largest(parts(rank)).name);
   }

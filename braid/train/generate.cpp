@@ -5,10 +5,10 @@
 #include "braid/base/host.h"
 #include "braid/ckpt/reading.h"
 #include "braid/launch/launcher.h"
+#include "braid/spec/thread_count.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
 #include "braid/train/text_batch.h"
-#include "braid/train/thread_count.h"
 
 namespace braid {
 

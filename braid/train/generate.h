@@ -19,7 +19,7 @@ struct GenerateOptions {
   int top_k = 0;             // choose among the k most likely; 0: among all
   double top_p = 1;          // and among the most likely that have this probability together; above 0, at most 1
   uint64_t seed = 1;
-  int threads = 0;                      // 0: as many as suit the model (thread_count.h)
+  int threads = 0;                      // 0: as many as suit the model (spec/thread_count.h)
   std::string tokenizer;                // as data.tokenizer names one; empty: the one saved with the weights
   RanksAs ranks = RanksAs::Threads;     // the calling thread, or a process of its own
   std::vector<std::string> stops = {};  // a text ends before the first of these; none is empty

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -15,11 +14,12 @@
 #include "braid/base/staged_file.h"
 #include "braid/base/text.h"
 #include "braid/base/uncached_file.h"
+#include "braid/train/unaccounted.h"
 
 namespace braid {
 namespace {
 
-constexpr size_t kCopiedBytes = 64 << 20;
+constexpr int64_t kCopiedBytes = 64 << 20;
 constexpr int kCopies = 6;
 constexpr size_t kDiskBlockBytes = 4 << 20;
 constexpr int64_t kMostBlocks = 32;
@@ -81,19 +81,20 @@ void read_blocks(const std::string& path, int64_t blocks, DiskSpeed& speed) {
 
 }  // namespace
 
-double measured_copy(Communicator& host) {
-  const std::vector<char> from(kCopiedBytes, 1);
-  std::vector<char> to(kCopiedBytes);
+double measured_copy(at::Device device, Communicator& ranks) {
+  const at::Tensor from = unaccounted({kCopiedBytes}, at::kChar, device).fill_(1);
+  const at::Tensor to = unaccounted({kCopiedBytes}, at::kChar, device);
   double best = std::numeric_limits<double>::infinity();
   for (int copy = 0; copy < kCopies; ++copy) {
-    host.barrier().wait_host();
+    ranks.barrier().wait_host();
     const double begin = now_seconds();
-    std::memcpy(to.data(), from.data(), kCopiedBytes);
+    to.copy_(from);
+    wait_for(to);
     best = std::min(best, now_seconds() - begin);
   }
-  const at::Tensor rate = at::full({1}, 2.0 * kCopiedBytes / best, at::kDouble);
-  host.all_reduce(rate, ReduceOp::Sum).wait_host();
-  return rate.item<double>() / host.size();
+  const at::Tensor rate = at::full({1}, 2.0 * static_cast<double>(kCopiedBytes) / best, at::kDouble);
+  ranks.all_reduce(rate, ReduceOp::Sum).wait_host();
+  return rate.item<double>() / ranks.size();
 }
 
 DiskSpeed measured_disk(const std::string& folder) {

@@ -1,15 +1,18 @@
 // How fast this host's memory and the disk behind a folder are. It knows no network and no model.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <string>
 
 #include "braid/comm/communicator.h"
 
 namespace braid {
 
-// Bytes per second that a rank reads and writes, both counted, while all ranks of `host` copy memory at the same time:
-// the mean over ranks of the best of a few. Memory of its own: up to 64 MiB twice. Collective; the same on all ranks.
-double measured_copy(Communicator& host);
+// Bytes per second that a rank reads and writes, both counted, while all `ranks` copy memory of `device` at the same
+// time with the threads that they have: the mean over ranks of the best of a few. Unaccounted memory: 64 MiB twice.
+// Collective; the same on all ranks.
+double measured_copy(at::Device device, Communicator& ranks);
 
 struct DiskSpeed {
   double write_bytes_per_second = 0;  // until the disk has them

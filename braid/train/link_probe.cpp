@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
+#include "braid/train/unaccounted.h"
 
 namespace braid {
 namespace {
@@ -158,6 +159,20 @@ std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host
     round->push_back(pair);
   }
   return rounds;
+}
+
+LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device) {
+  if (world.rank() == pair.first || world.rank() == pair.second) {
+    const bool begins = world.rank() == pair.first;
+    const at::Tensor buffer = unaccounted({kLarge / 4}, at::kFloat, device);
+    const LinkSpeed speed =
+        measured_link({world, begins ? pair.second : pair.first, begins ? Turn::Begins : Turn::Answers}, buffer);
+    pair.latency_seconds = speed.latency_seconds;
+    pair.bytes_per_second = speed.bytes_per_second;
+  }
+  pair.latency_seconds = largest_of_all(world, pair.latency_seconds);
+  pair.bytes_per_second = largest_of_all(world, pair.bytes_per_second);
+  return pair;
 }
 
 std::vector<LinkSpeed> measured_links(Communicator& world, const std::vector<int>& host_of_rank) {

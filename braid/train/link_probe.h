@@ -2,6 +2,8 @@
 // numbers.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -31,8 +33,10 @@ struct ClockDifference {
 // one pair of ranks for each pair of hosts, and on each host each rank and the next.
 std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host_of_rank);
 
-// These three are collective.
+// These are collective.
 //
+// One pair, while no other is measured, through memory of `device`. The same on all ranks.
+LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device);
 // The pairs of which this rank is the first: the best of messages there and back, during some hundredths of a second
 // while no other pair of the two hosts is measured. Of 4 MiB, or 256 KiB where those take long.
 std::vector<LinkSpeed> measured_links(Communicator& world, const std::vector<int>& host_of_rank);

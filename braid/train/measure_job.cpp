@@ -32,7 +32,7 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.sums = measured_sums(world);
   rank.clocks = measured_clocks(world, host_of_rank);
   const auto host = world.split(host_of_rank[static_cast<size_t>(world.rank())], world.rank(), "host");
-  rank.host.copy_bytes_per_second = measured_copy(*host);
+  rank.host.copy_bytes_per_second = measured_copy(at::kCPU, *host);
   rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
   rank.host.float32_products = measured_products(at::kFloat, at::kCPU, *host);

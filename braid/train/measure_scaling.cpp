@@ -7,11 +7,11 @@
 #include "braid/launch/launcher.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/spec/problems.h"
+#include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
-#include "braid/train/thread_count.h"
 #include "braid/train/trainer.h"
 
 namespace braid {

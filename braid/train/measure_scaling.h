@@ -23,8 +23,8 @@ struct MeasuredScaling {
   std::vector<Point> weak;    // train.batch x data / the first count
 };
 
-// `spec` as for run_training, but for mesh.data. Every rank computes with the threads (thread_count.h) that it would
-// have among the most ranks. Throws ConfigError with every problem of every count.
+// `spec` as for run_training, but for mesh.data. Every rank computes with the threads (spec/thread_count.h) that it
+// would have among the most ranks. Throws ConfigError with every problem of every count.
 MeasuredScaling measure_scaling(const RunSpec& spec, const ScalingRequest& request);
 
 }  // namespace braid

@@ -12,8 +12,10 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
+#include "braid/predict/predict_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/replicas_apart.h"
+#include "braid/train/run_rates.h"
 
 namespace braid {
 namespace {
@@ -68,6 +70,7 @@ RunEnd RankLoop::run() {
     stops = wish == Wish::Stop;
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
+    if (!has_foreseen_ && worth_measuring_peak()) foresee();
     stops = stops_after_work_between_steps(wish);
   }
   return ended(stops && trainer_.num_steps() < train_.steps);
@@ -172,6 +175,13 @@ void RankLoop::measure_peak() {
   const at::Tensor& weights = trainer_.model().params().flat_data();
   peak_ = measured_peak(weights.scalar_type(), weights.device(), world_);
   tell([&] { shared_.observer.on_peak(peak_); });
+}
+
+void RankLoop::foresee() {
+  has_foreseen_ = true;
+  const Cluster rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
+  if (!prediction_problems(start_.spec, rates).empty()) return;
+  tell([&] { shared_.observer.on_prediction(predict_run(start_.spec, rates)); });
 }
 
 bool RankLoop::worth_measuring_peak() const {

@@ -63,6 +63,7 @@ class RankLoop {
   void tell_of_graphs();
   void tell_of_choices();
   void measure_peak();
+  void foresee();
   bool worth_measuring_peak() const;
   bool is_evaluated(int64_t step) const;
   bool evaluation_is_known();
@@ -80,6 +81,7 @@ class RankLoop {
   Evaluation evaluation_{-1};    // the last; none yet
   bool wishes_to_save_ = false;  // and has said so
   bool told_of_graphs_ = false;
+  bool has_foreseen_ = false;
   bool owes_check_ = false;  // of replicas, which were apart when it was due
   std::string spike_;
   std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation

@@ -14,6 +14,7 @@
 #include "braid/param/memory_account.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/model_shape.h"
+#include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
 #include "braid/train/host_agreement.h"
@@ -22,7 +23,6 @@
 #include "braid/train/rank_loop.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
-#include "braid/train/thread_count.h"
 
 namespace braid {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "braid/launch/launcher.h"
 #include "braid/plan/partition.h"
+#include "braid/predict/prediction.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/spec/problems.h"
@@ -64,6 +65,9 @@ class RunObserver {
   // step, or never when a step is too small to be worth a measurement; and again before the report of each step that
   // has reached more, which is the peak from then on.
   virtual void on_peak(const PeakFlops& peak) {}
+  // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
+  // run's own ranks, measured then, let expect of all steps.
+  virtual void on_prediction(const Prediction& prediction) {}
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}

@@ -1,5 +1,4 @@
-// A product of two square matrices that is timed. On CPUs its memory is its own, past the accounting allocator: a
-// measurement must not show up in the peaks of the run.
+// A product of two square matrices that is timed, in unaccounted memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

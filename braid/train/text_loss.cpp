@@ -12,12 +12,12 @@
 #include "braid/ckpt/reading.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/launch/launcher.h"
+#include "braid/spec/thread_count.h"
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/train/loaded_model.h"
 #include "braid/train/resume.h"
 #include "braid/train/text_windows.h"
-#include "braid/train/thread_count.h"
 
 namespace braid {
 

@@ -23,7 +23,7 @@ struct TextLossOptions {
   std::optional<PreparedHalf> half = {};  // of prepared data; nothing: what is held out, where anything is
   int stride = 0;                         // tokens from window to window, at most the context; 0: the context
   int batch = 4;                          // windows in one forward pass, at least 1
-  int threads = 0;                        // 0: as many as suit the model (thread_count.h)
+  int threads = 0;                        // 0: as many as suit the model (spec/thread_count.h)
   std::string tokenizer;                  // as data.tokenizer names one; empty: the one saved with the weights
   std::optional<DType> dtype = {};        // to compute with; nothing: the run's
   RanksAs ranks = RanksAs::Threads;       // the calling thread, or a process of its own

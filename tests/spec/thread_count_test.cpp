@@ -1,5 +1,5 @@
 // As many threads as have work, never more than a rank's share of the cores.
-#include "braid/train/thread_count.h"
+#include "braid/spec/thread_count.h"
 
 #include <gtest/gtest.h>
 

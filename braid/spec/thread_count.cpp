@@ -1,9 +1,7 @@
 // A thread is woken for every operation, so the size of an operation decides, not that of the model.
-#include "braid/train/thread_count.h"
+#include "braid/spec/thread_count.h"
 
 #include <algorithm>
-
-#include "braid/mesh/device_mesh.h"
 
 namespace braid {
 namespace {
@@ -23,7 +21,7 @@ int threads_per_rank(const RunSpec& spec, int cores) {
   if (spec.train.threads > 0) return spec.train.threads;
   if (spec.train.reduction == Reduction::Reproducible) return 1;
   const double tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / spec.mesh.tensor;
-  return threads_with_work(spec.model, tokens, cores / DeviceMesh(spec.mesh).num_ranks());
+  return threads_with_work(spec.model, tokens, static_cast<int>(cores / num_ranks(spec.mesh)));
 }
 
 int threads_to_generate(const ModelSpec& model, int cores) { return threads_with_work(model, model.context, cores); }

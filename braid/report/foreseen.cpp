@@ -1,0 +1,109 @@
+#include "braid/report/foreseen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "braid/base/text.h"
+#include "braid/report/markup.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kLateSteps = 50;  // late steps whose median stands for the run
+
+const Series& steps_of(const RunRecord& record, const std::string& key) {
+  static const Series kNone;
+  const auto found = record.steps.find(key);
+  return found == record.steps.end() ? kNone : found->second;
+}
+
+// Of the last steps of a run; what a start does once falls on its first.
+double typical(const RunRecord& record, const std::string& key) {
+  Series series = steps_of(record, key);
+  const auto is_first = [&](const Point& point) {
+    return std::ranges::any_of(record.first_steps, [&](int64_t first) { return point.x == first + 1.0; });
+  };
+  std::erase_if(series, is_first);
+  return late_median(series, kLateSteps);
+}
+
+double most(const std::vector<double>& values) {
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : *std::ranges::max_element(values);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? short_number(1000 * seconds) + " ms" : short_number(seconds) + " s";
+}
+
+std::string signed_text(double value, int digits) { return cat(value < 0 ? "" : "+", fixed(value, digits)); }
+
+std::string relative(double predicted, double measured) {
+  return measured > 0 ? signed_text(100 * (predicted / measured - 1), 1) + " %" : "";
+}
+
+class Rows {
+ public:
+  explicit Rows(const RunRecord& record) : record_(record) {}
+
+  std::vector<ForeseenRow> all() {
+    add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
+    add_bubble();
+    add("gradients sent in a step", "sync_bytes", record_.last("sync_bytes"), human_bytes);
+    add("peak memory", most(record_.predicted_peak), most(record_.peak_memory), human_bytes);
+    for (const auto& [category, predicted] : record_.predicted_memory) {
+      for (const auto& [name, measured] : record_.memory) {
+        if (name == category) add("  " + name, most(predicted), most(measured), human_bytes);
+      }
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  template <class Text>
+  void add(const std::string& name, double predicted, double measured, const Text& text) {
+    if (std::isnan(predicted) || std::isnan(measured) || (predicted == 0 && measured == 0)) return;
+    rows_.push_back({name, text(predicted), text(measured), relative(predicted, measured)});
+  }
+  template <class Text>
+  void add(const std::string& name, const std::string& key, double measured, const Text& text) {
+    if (const auto found = record_.prediction.find(key); found != record_.prediction.end()) {
+      add(name, found->second, measured, text);
+    }
+  }
+
+  void add_bubble() {
+    const auto found = record_.prediction.find("bubble_fraction");
+    const double measured = typical(record_, "bubble_fraction");
+    if (found == record_.prediction.end() || std::isnan(measured) || found->second == 0) return;
+    rows_.push_back({"bubble", percent(found->second), percent(measured),
+                     signed_text(100 * (found->second - measured), 1) + " points"});
+  }
+
+  const RunRecord& record_;
+  std::vector<ForeseenRow> rows_;
+};
+
+}  // namespace
+
+std::vector<ForeseenRow> foreseen_rows(const RunRecord& record) { return Rows(record).all(); }
+
+std::string foreseen_table(const std::vector<ForeseenRow>& rows) {
+  std::vector<ForeseenRow> lines{{"", "predicted", "measured", "difference"}};
+  lines.insert(lines.end(), rows.begin(), rows.end());
+  std::string ForeseenRow::*const columns[] = {&ForeseenRow::name, &ForeseenRow::predicted, &ForeseenRow::measured,
+                                               &ForeseenRow::difference};
+  std::string all;
+  for (const ForeseenRow& line : lines) {
+    for (const auto column : columns) {
+      size_t width = 0;
+      for (const ForeseenRow& other : lines) width = std::max(width, (other.*column).size());
+      const std::string space(width - (line.*column).size(), ' ');
+      all += column == columns[0] ? line.*column + space : cat("  ", space, line.*column);
+    }
+    all += "\n";
+  }
+  return all;
+}
+
+}  // namespace braid

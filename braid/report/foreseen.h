@@ -1,0 +1,23 @@
+// What had been predicted of a run beside what was measured of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braid/report/run_record.h"
+
+namespace braid {
+
+struct ForeseenRow {
+  std::string name;                             // "step", "peak memory"
+  std::string predicted, measured, difference;  // with their units; the prediction less the measurement
+};
+
+// Step and bubble are medians of the last logged steps, the first left out; memory is that of the fullest rank, of all
+// and by category. Empty where nothing was predicted, or nothing has been measured since.
+std::vector<ForeseenRow> foreseen_rows(const RunRecord& record);
+
+// As lines of text, with their heads.
+std::string foreseen_table(const std::vector<ForeseenRow>& rows);
+
+}  // namespace braid

@@ -1,0 +1,89 @@
+// Probes put together, per core where ranks are on cores.
+#include "braid/train/run_rates.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+#include "braid/base/host.h"
+#include "braid/base/host_facts.h"
+#include "braid/spec/rank_hosts.h"
+#include "braid/spec/thread_count.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/host_probe.h"
+#include "braid/train/link_probe.h"
+#include "braid/train/peak_probe.h"
+#include "braid/train/rank_model.h"
+
+namespace braid {
+namespace {
+
+// Of the first pair of ranks that shares a host, or does not; {} where there is none.
+Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device device, Communicator& world) {
+  for (size_t rank = 1; rank < host_of_rank.size(); ++rank) {
+    if ((host_of_rank[rank] == host_of_rank[0]) != shared) continue;
+    const LinkSpeed speed = measured_pair(world, {0, static_cast<int>(rank)}, device);
+    return {speed.bytes_per_second, speed.latency_seconds};
+  }
+  return {};
+}
+
+// Of a host: devices, and how many of them a rank computes on while it does.
+struct CoreShare {
+  int per_node = 1;
+  int of_rank = 1;
+};
+
+CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
+  const int cores = num_cores();
+  const auto ranks = static_cast<int>((num_ranks(spec.mesh) + num_hosts - 1) / num_hosts);
+  return {cores, std::min(std::max(cores / ranks, 1), threads_per_rank(spec, cores * num_hosts))};
+}
+
+// Those of a host that compute at the same time: not more than it has devices.
+bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
+  const auto here = host_of_rank.begin() + rank;
+  return std::count(host_of_rank.begin(), here, *here) < per_node;
+}
+
+void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
+  group.memory_bytes_per_second = measured_copy(device, ranks) / of_rank;
+  const std::vector<ProductSpeed> products = measured_products(scalar_type(spec.train.dtype), device, ranks);
+  const double best = std::ranges::max_element(products, {}, &ProductSpeed::flops_per_second)->flops_per_second;
+  group.peaks.push_back({spec.train.dtype, best / of_rank});
+  for (const ProductSpeed& product : products) {
+    group.shares.push_back({spec.train.dtype, product.flops, product.flops_per_second / best});
+  }
+}
+
+}  // namespace
+
+std::vector<int> host_of_ranks(const RunSpec& spec, int num_hosts) {
+  const auto ranks = static_cast<int>(num_ranks(spec.mesh));
+  if (spec.run.placement != kPlacedInBlocks) return listed_hosts(spec.run.placement, ranks, num_hosts);
+  std::vector<int> hosts;
+  for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / std::max(ranks / num_hosts, 1));
+  return hosts;
+}
+
+Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world) {
+  const at::Device device = compute_device(spec);
+  const std::vector<int> hosts = host_of_ranks(spec, num_hosts);
+  const CoreShare share =
+      device.is_cpu() ? share_of_cores(spec, num_hosts) : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
+  Cluster cluster;
+  DeviceGroup group;
+  group.shared_cores = device.is_cpu();
+  group.per_node = share.per_node;
+  group.nodes = num_hosts;
+  group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;
+  const bool measures = computes(hosts, world.rank(), share.per_node);
+  const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");
+  if (measures) add_speeds(spec, device, share.of_rank, group, *measuring);
+  cluster.devices.push_back(std::move(group));
+  cluster.node = measured_link(hosts, true, device, world);
+  cluster.network = measured_link(hosts, false, device, world);
+  return cluster;
+}
+
+}  // namespace braid

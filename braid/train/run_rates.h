@@ -1,0 +1,20 @@
+// How fast the ranks of a run compute and reach each other, measured where they are.
+#pragma once
+
+#include <vector>
+
+#include "braid/cluster/cluster.h"
+#include "braid/comm/communicator.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// By rank; `spec` has no problems on `num_hosts` hosts.
+std::vector<int> host_of_ranks(const RunSpec& spec, int num_hosts);
+
+// The hosts of the run as predict_run() sees them: products of train.dtype from small to large and copies, on as many
+// ranks of each host at the same time as it has cores, with the threads that they have; and one pair of ranks in a host
+// and one across. About half a second, unaccounted memory, no random numbers. Collective; rank 0's is whole.
+Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world);
+
+}  // namespace braid
