@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "braid/predict/device_rates.h"
 #include "braid/predict/model_states.h"
 #include "braid/predict/stage_passes.h"
 
@@ -14,6 +13,8 @@ struct RankShare {
   double parameters = 0;
   double blocks = 0;
   StagePasses passes;
+
+  bool operator==(const RankShare&) const = default;
 };
 
 // An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a
