@@ -70,9 +70,9 @@ std::string sums_text(const MeasuredJob& job) {
 
 std::string speed_text(const JobHost& host, const HostSpeed& speed) {
   const DiskSpeed& disk = speed.disk;
-  std::string text =
-      cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ", rate_text(speed.copy_bytes_per_second),
-          ", products ", flops_text(speed.float32_flops), " float32, ", flops_text(speed.bfloat16_flops), " bfloat16");
+  std::string text = cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ",
+                         rate_text(speed.copies.back().bytes_per_second), ", products ",
+                         flops_text(speed.float32_flops), " float32, ", flops_text(speed.bfloat16_flops), " bfloat16");
   if (disk.fault.empty()) {
     text += cat("; disk writes ", rate_text(disk.write_bytes_per_second), ", reads ",
                 rate_text(disk.read_bytes_per_second));
@@ -107,7 +107,7 @@ Json host_json(const JobHost& host, const HostSpeed& speed) {
           {"locked_bytes", facts.locked_bytes},
           {"most_locked_bytes", facts.most_locked_bytes},
           {"interfaces", interfaces},
-          {"copy_bytes_per_second", speed.copy_bytes_per_second},
+          {"copy_bytes_per_second", speed.copies.back().bytes_per_second},
           {"float32_flops", speed.float32_flops},
           {"bfloat16_flops", speed.bfloat16_flops},
           {"disk_write_bytes_per_second", speed.disk.write_bytes_per_second},

@@ -37,32 +37,55 @@ double least(const std::vector<size_t>& hosts, const Amount& amount) {
   return found;
 }
 
-// All hosts measure products of the same sizes.
-void add_rates(DType type, std::vector<ProductSpeed> HostSpeed::*products, double HostSpeed::*peak,
-               const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
+// What is measured of a type.
+struct TypeSpeeds {
+  DType type;
+  double HostSpeed::*peak;
+  std::vector<ProductSpeed> HostSpeed::*products;
+  std::vector<AttentionSpeed> HostSpeed::*attention;
+};
+constexpr TypeSpeeds kTypes[] = {
+    {DType::Float32, &HostSpeed::float32_flops, &HostSpeed::float32_products, &HostSpeed::float32_attention},
+    {DType::BFloat16, &HostSpeed::bfloat16_flops, &HostSpeed::bfloat16_products, &HostSpeed::bfloat16_attention}};
+
+// All hosts measure the same sizes: row by row the least of them.
+void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
   const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
-  const double flops = least(kind.hosts, [&](size_t host) { return speed(host).*peak; });
-  group.peaks.push_back({type, flops});
-  const std::vector<ProductSpeed>& first = speed(kind.hosts[0]).*products;
-  for (size_t row = 0; row < first.size(); ++row) {
-    const double reached =
-        least(kind.hosts, [&](size_t host) { return (speed(host).*products)[row].flops_per_second; });
-    group.shares.push_back({type, first[row].flops, std::min(1.0, reached / flops)});
+  const double peak = least(kind.hosts, [&](size_t host) { return speed(host).*of.peak; });
+  group.peaks.push_back({of.type, peak});
+  const std::vector<ProductSpeed>& products = speed(kind.hosts[0]).*of.products;
+  for (size_t row = 0; row < products.size(); ++row) {
+    const auto rate = [&](size_t host) { return (speed(host).*of.products)[row].flops_per_second; };
+    group.shares.push_back({of.type, products[row].flops, std::min(1.0, least(kind.hosts, rate) / peak)});
+  }
+  const std::vector<AttentionSpeed>& attention = speed(kind.hosts[0]).*of.attention;
+  for (size_t row = 0; row < attention.size(); ++row) {
+    const auto forward = [&](size_t host) { return (speed(host).*of.attention)[row].forward; };
+    const auto backward = [&](size_t host) { return (speed(host).*of.attention)[row].backward; };
+    group.attention.push_back(
+        {of.type, attention[row].context, least(kind.hosts, forward), least(kind.hosts, backward)});
   }
 }
 
+void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
+  const auto copies = [&](size_t host) -> const std::vector<CopySpeed>& { return job.speed.hosts[host].copies; };
+  for (size_t row = 0; row < copies(kind.hosts[0]).size(); ++row) {
+    const auto rate = [&](size_t host) { return copies(host)[row].bytes_per_second; };
+    group.streams.push_back({copies(kind.hosts[0])[row].bytes, least(kind.hosts, rate)});
+  }
+  group.memory_bytes_per_second = group.streams.back().bytes_per_second;
+}
+
 DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
-  const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
   DeviceGroup group;
   group.name = kind.processor.empty() ? "core" : "core of " + kind.processor;
   group.per_node = kind.per_node;
   group.nodes = static_cast<int>(kind.hosts.size());
   group.memory_bytes =
       least(kind.hosts, [&](size_t host) { return job.hosts[host].facts.memory_bytes; }) / kind.per_node;
-  group.memory_bytes_per_second = least(kind.hosts, [&](size_t host) { return speed(host).copy_bytes_per_second; });
+  add_streams(job, kind, group);
   group.shared_cores = true;
-  add_rates(DType::Float32, &HostSpeed::float32_products, &HostSpeed::float32_flops, job, kind, group);
-  add_rates(DType::BFloat16, &HostSpeed::bfloat16_products, &HostSpeed::bfloat16_flops, job, kind, group);
+  for (const TypeSpeeds& type : kTypes) add_rates(type, job, kind, group);
   return group;
 }
 
@@ -90,7 +113,7 @@ Cluster measured_cluster(const MeasuredJob& job) {
 }
 
 std::string measured_cluster_text(const MeasuredJob& job) {
-  return cat("# Measured by braid ", job.hosts[0].version, ". Rates in GB/s are 1e9 bytes.\n",
+  return cat("# Measured by ", job.hosts[0].version, ". Rates in GB/s are 1e9 bytes.\n",
              cluster_text(measured_cluster(job)));
 }
 

@@ -10,6 +10,9 @@
 #include "braid/search/cluster_foresight.h"
 #include "braid/search/reasons.h"
 #include "braid/search/shortage.h"
+#ifdef BRAID_TORCH
+#include "braid/cli/tried_layouts.h"
+#endif
 
 namespace braid {
 namespace {
@@ -66,6 +69,9 @@ int plan_command(const Words& words) {
   }
   Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
   for (PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
+#ifdef BRAID_TORCH
+  if (request->tried > 0) try_layouts(plan.layouts, request->tried);
+#endif
   std::cout << (request->output == PlanOutput::Json ? plan_json(plan) : plan_text(plan, request->cluster));
   return 0;
 }

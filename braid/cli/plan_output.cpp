@@ -115,6 +115,16 @@ std::string failures_text(const PlannedLayout& layout, const Cluster& cluster) {
              spares_text(cluster), "\n");
 }
 
+std::string measured_text(const PlannedLayout& layout) {
+  if (!layout.measured) return "";
+  const auto& [seconds, bubble, peak] = *layout.measured;
+  const double predicted = layout.prediction.step_seconds();
+  return cat("   tried:   step ", short_number(seconds), " s where ", short_number(predicted), " were predicted (",
+             fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", percent(bubble), " (",
+             percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
+             human_bytes(static_cast<double>(layout.prediction.fullest().total())), ")\n");
+}
+
 std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster& cluster) {
   const Prediction& prediction = layout.prediction;
   const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
@@ -123,6 +133,7 @@ std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster
   text += cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
               short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
+  text += measured_text(layout);
   text += failures_text(layout, cluster);
   if (!layout.why.empty()) text += cat("   why:     ", layout.why, "\n");
   return text;
@@ -171,6 +182,10 @@ Json layout_json(const PlannedLayout& layout) {
                      {"pipeline", seconds.pipeline}, {"data", seconds.data},     {"optimizer", seconds.optimizer}};
   json["goodput"] = prediction.goodput;
   json["why"] = layout.why;
+  if (layout.measured) {
+    const auto& [step_seconds, bubble, peak] = *layout.measured;
+    json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
+  }
   return json;
 }
 

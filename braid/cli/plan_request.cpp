@@ -22,7 +22,7 @@ namespace {
 struct PlanOptions {
   std::string file, cluster, calibrate, formulas = "braid";
   std::vector<std::string> pins, overrides;
-  int nodes = 0, top = 5;
+  int nodes = 0, top = 5, tried = 0;
   bool fixed = false, compare = false, json = false;
 };
 
@@ -37,6 +37,7 @@ class PlanReading {
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
     request_.formulas = given_.formulas == "megatron" ? FormulaSet::Megatron : FormulaSet::Braid;
     request_.top = given_.top;
+    request_.tried = given_.tried;
     collect_problems(problems_, [&] { read_pins(); });
     collect_problems(problems_, [&] { read_cluster(); });
     collect_problems(problems_, [&] { read_the_run(); });
@@ -108,6 +109,8 @@ std::optional<PlanRequest> plan_request(const Words& words) {
       ->capture_default_str();
   app.add_flag("--json", given.json, "as one JSON object");
 #ifdef BRAID_TORCH
+  app.add_option("--try", given.tried, "run the first so many layouts here for some steps, beside what was predicted")
+      ->check(whole_number(1, 1000));
   app.add_option("--calibrate", given.calibrate, "measure this host into a cluster file, and plan nothing");
 #endif
   add_overrides(app, given.overrides);

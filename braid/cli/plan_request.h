@@ -22,6 +22,7 @@ struct PlanRequest {
   PlanOutput output = PlanOutput::Text;
   FormulaSet formulas = FormulaSet::Braid;
   int top = 5;
+  int tried = 0;  // layouts that are run for some steps
   std::set<std::string> pinned;
   std::string calibrate;  // file to write what this host has into, and nothing else; empty: none
 };

@@ -19,6 +19,23 @@ struct ProductShare {
   bool operator==(const ProductShare&) const = default;
 };
 
+// How fast fused attention is over sequences of `context` tokens: operations a second on what tokens see.
+struct AttentionRate {
+  DType type = DType::Float32;
+  double context = 0;
+  double forward = 0, backward = 0;
+
+  bool operator==(const AttentionRate&) const = default;
+};
+
+// How fast tensors of so many bytes are read and written: where caches hold them, faster than memory.
+struct StreamRate {
+  double bytes = 0;
+  double bytes_per_second = 0;
+
+  bool operator==(const StreamRate&) const = default;
+};
+
 struct PeakRate {
   DType type = DType::Float32;
   double flops = 0;  // a second
@@ -34,8 +51,10 @@ struct DeviceGroup {
   double memory_bytes = 0;             // of each device
   double memory_bytes_per_second = 0;  // to and from its memory
   std::vector<PeakRate> peaks;
-  std::vector<ProductShare> shares;  // in order of type, then flops; none: all products reach the peak
-  bool shared_cores = false;         // threads or processes that share their node's cores
+  std::vector<ProductShare> shares;      // in order of type, then flops; none: all products reach the peak
+  std::vector<AttentionRate> attention;  // in order of type, then context; none: attention is a product
+  std::vector<StreamRate> streams;       // in order of bytes; none: all as memory
+  bool shared_cores = false;             // threads or processes that share their node's cores
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }
   bool operator==(const DeviceGroup&) const = default;

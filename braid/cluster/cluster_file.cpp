@@ -105,7 +105,9 @@ class Reading {
     if (const TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
       read_peaks(reader(*peaks, keys.path_of("peak_tflops")), *peaks, group);
     }
-    if (const TomlList* rows = keys.list("efficiency", Given::Optional)) read_shares(*rows, keys, group);
+    read_shares(keys, group);
+    read_attention(keys, group);
+    read_streams(keys, group);
     keys.refuse_unknown_keys();
     return group;
   }
@@ -120,27 +122,73 @@ class Reading {
     keys.refuse_unknown_keys(nearest_type);
   }
 
-  void read_shares(const TomlList& rows, TableReader& of_device, DeviceGroup& group) {
-    for (size_t number = 0; number < rows.size(); ++number) {
-      const std::string path = cat("efficiency[", number, "]");
-      const auto* table = rows[number].as<TomlTable>();
-      if (!table) return of_device.refuse("efficiency", "must be tables of type, gflop and share");
-      TableReader keys = reader(*table, of_device.path_of(path));
-      ProductShare row;
-      std::string type;
-      keys.read("type", type);
+  struct RowsOf {
+    const char *key, *size, *rule;
+  };
+  // `read_row` reads each row of the list, which `rule` describes; false: with a problem. `size` is the key by which
+  // rows of a type differ.
+  template <class Row, class ReadRow, class Order>
+  void read_rows(TableReader& of_device, const RowsOf& list, std::vector<Row>& read, const ReadRow& read_row,
+                 const Order& order) {
+    const auto& [key, size, rule] = list;
+    const TomlList* rows = of_device.list(key, Given::Optional);
+    for (size_t number = 0; rows && number < rows->size(); ++number) {
+      const auto* table = (*rows)[number].as<TomlTable>();
+      if (!table) return of_device.refuse(key, rule);
+      TableReader keys = reader(*table, of_device.path_of(cat(key, "[", number, "]")));
+      Row row;
+      if (!read_row(keys, row)) continue;  // it is like no other row
+      const auto same = [&](const Row& other) { return order(other) == order(row); };
+      if (std::ranges::any_of(read, same)) keys.refuse(size, "must be in one row of its type only");
+      read.push_back(row);
+    }
+    std::ranges::sort(read, {}, order);
+  }
+
+  static bool read_type(TableReader& keys, DType& type) {
+    std::string name;
+    keys.read("type", name);
+    const auto known = type_named(name);
+    if (!known) keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(name)));
+    type = known.value_or(type);
+    return known.has_value();
+  }
+
+  void read_shares(TableReader& of_device, DeviceGroup& group) {
+    const auto read_row = [](TableReader& keys, ProductShare& row) {
+      const bool known = read_type(keys, row.type);
       keys.read("gflop", {}, kGiga, row.flops);
       keys.read("share", {.most = 1}, 1, row.share);
       keys.refuse_unknown_keys();
-      const auto known = type_named(type);
-      if (!known) keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(type)));
-      if (!known || row.flops == 0) continue;  // it is like no other row
-      row.type = *known;
-      const auto same = [&](const ProductShare& other) { return other.type == row.type && other.flops == row.flops; };
-      if (std::ranges::any_of(group.shares, same)) keys.refuse("gflop", "must be in one row of its type only");
-      group.shares.push_back(row);
-    }
-    std::ranges::sort(group.shares, {}, [](const ProductShare& row) { return std::pair(row.type, row.flops); });
+      return known && row.flops > 0;
+    };
+    read_rows(of_device, {"efficiency", "gflop", "must be tables of type, gflop and share"}, group.shares, read_row,
+              [](const ProductShare& row) { return std::pair(row.type, row.flops); });
+  }
+
+  void read_attention(TableReader& of_device, DeviceGroup& group) {
+    const auto read_row = [](TableReader& keys, AttentionRate& row) {
+      const bool known = read_type(keys, row.type);
+      keys.read("context", {}, 1, row.context);
+      keys.read("forward_tflops", {}, kTera, row.forward);
+      keys.read("backward_tflops", {}, kTera, row.backward);
+      keys.refuse_unknown_keys();
+      return known && row.context > 0;
+    };
+    read_rows(of_device,
+              {"attention", "context", "must be tables of type, context, forward_tflops and backward_tflops"},
+              group.attention, read_row, [](const AttentionRate& row) { return std::pair(row.type, row.context); });
+  }
+
+  void read_streams(TableReader& of_device, DeviceGroup& group) {
+    const auto read_row = [](TableReader& keys, StreamRate& row) {
+      keys.read("mib", {}, kMib, row.bytes);
+      keys.read("gbps", {}, kGiga, row.bytes_per_second);
+      keys.refuse_unknown_keys();
+      return row.bytes > 0;
+    };
+    read_rows(of_device, {"streams", "mib", "must be tables of mib and gbps"}, group.streams, read_row,
+              [](const StreamRate& row) { return row.bytes; });
   }
 
   void read_link(const char* name, const char* rate, Link& link, bool needed) {
@@ -182,6 +230,12 @@ class Reading {
 
 std::string in_unit(double value, double unit) { return exact(value / unit); }
 
+std::string type_text(DType type) { return toml_text(std::string(word(type))); }
+
+std::string list_text(const char* key, const std::string& rows) {
+  return rows.empty() ? "" : cat(key, " = [\n", rows, "]\n");
+}
+
 std::string device_text(const DeviceGroup& group) {
   std::vector<std::string> peaks;
   for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
@@ -189,13 +243,20 @@ std::string device_text(const DeviceGroup& group) {
                          "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
                          "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
                          joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false", "\n");
-  if (group.shares.empty()) return text;
-  text += "efficiency = [\n";
+  std::string shares, attention, streams;
   for (const ProductShare& row : group.shares) {
-    text += cat("  { type = ", toml_text(std::string(word(row.type))), ", gflop = ", in_unit(row.flops, kGiga),
-                ", share = ", exact(row.share), " },\n");
+    shares += cat("  { type = ", type_text(row.type), ", gflop = ", in_unit(row.flops, kGiga),
+                  ", share = ", exact(row.share), " },\n");
   }
-  return text + "]\n";
+  for (const AttentionRate& row : group.attention) {
+    attention += cat("  { type = ", type_text(row.type), ", context = ", exact(row.context),
+                     ", forward_tflops = ", in_unit(row.forward, kTera),
+                     ", backward_tflops = ", in_unit(row.backward, kTera), " },\n");
+  }
+  for (const StreamRate& row : group.streams) {
+    streams += cat("  { mib = ", in_unit(row.bytes, kMib), ", gbps = ", in_unit(row.bytes_per_second, kGiga), " },\n");
+  }
+  return cat(text, list_text("efficiency", shares), list_text("attention", attention), list_text("streams", streams));
 }
 
 std::string link_text(const char* name, const char* rate, const Link& link) {

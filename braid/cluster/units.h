@@ -3,7 +3,7 @@
 
 namespace braid {
 
-inline constexpr double kGib = 1 << 30;  // bytes
+inline constexpr double kMib = 1 << 20, kGib = 1 << 30;  // bytes
 inline constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6;
 inline constexpr double kHour = 3600;  // seconds
 

@@ -56,9 +56,8 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
 void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
   const double bytes = z.e * z.n * (2 * z.q + 2 * z.kv) / z.t;
   const double flops = 4 * z.n * seen * z.q / z.t;
-  work.forward.add({flops, bytes});
-  work.selected.add({flops, bytes});
-  work.input_grad.add({2.5 * flops, 2 * bytes});
+  work.forward.attention = work.selected.attention = {flops, bytes};
+  work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
 void add_streams(PartWork& work, const Sizes& z) {

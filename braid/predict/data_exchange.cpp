@@ -81,7 +81,7 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
   const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
-  return streamed / cluster.devices.front().memory_bytes_per_second +
+  return DeviceRates(cluster.devices.front(), spec.train.dtype).stream_seconds(streamed, parameters * bytes.optimizer) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "braid/predict/device_rates.h"
 #include "braid/predict/model_states.h"
 #include "braid/predict/stage_passes.h"
 

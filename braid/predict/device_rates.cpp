@@ -31,30 +31,51 @@ DeviceRates::DeviceRates(const DeviceGroup& group, DType type)
     : peak_(peak_of(group, type)), memory_rate_(group.memory_bytes_per_second) {
   const DType known = standing_for(group.shares, type);
   for (const ProductShare& row : group.shares) {
-    if (row.type == known) rows_.push_back({std::log(row.flops), row.share});
+    if (row.type == known) products_.push_back({std::log(row.flops), row.share});
   }
+  const DType attends = standing_for(group.attention, type);
+  for (const AttentionRate& row : group.attention) {
+    if (row.type != attends) continue;
+    forward_.push_back({std::log(row.context), row.forward});
+    backward_.push_back({std::log(row.context), row.backward});
+  }
+  for (const StreamRate& row : group.streams) streams_.push_back({std::log(row.bytes), row.bytes_per_second});
 }
 
-double DeviceRates::share(double flops) const {
-  if (rows_.empty()) return 1;
-  const double at = std::log(std::max(flops, 1.0));
-  if (at <= rows_.front().log_flops) return rows_.front().share;
-  for (size_t i = 1; i < rows_.size(); ++i) {
-    const Row &low = rows_[i - 1], &high = rows_[i];
-    if (at > high.log_flops) continue;
-    return low.share + (high.share - low.share) * (at - low.log_flops) / (high.log_flops - low.log_flops);
+double DeviceRates::at(const Rows& rows, double size, double without) {
+  if (rows.empty()) return without;
+  const double log_size = std::log(std::max(size, 1.0));
+  if (log_size <= rows.front().log_size) return rows.front().value;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const Row &low = rows[i - 1], &high = rows[i];
+    if (log_size > high.log_size) continue;
+    return low.value + (high.value - low.value) * (log_size - low.log_size) / (high.log_size - low.log_size);
   }
-  return rows_.back().share;
+  return rows.back().value;
 }
+
+double DeviceRates::share(double flops) const { return at(products_, flops, 1); }
 
 double DeviceRates::seconds(const Product& product) const {
   return std::max(product.flops / (peak_ * share(product.flops)), product.bytes / memory_rate_);
 }
 
+double DeviceRates::attention_seconds(const Product& product, double context, AttentionPass pass) const {
+  const Rows& rows = pass == AttentionPass::Forward ? forward_ : backward_;
+  return rows.empty() ? seconds(product) : product.flops / at(rows, context, peak_);
+}
+
+double DeviceRates::stream_seconds(double bytes, double tensor_bytes) const {
+  return bytes / at(streams_, tensor_bytes, memory_rate_);
+}
+
 double DeviceRates::best_rate() const {
-  double best = rows_.empty() ? 1 : 0;
-  for (const Row& row : rows_) best = std::max(best, row.share);
-  return best * peak_;
+  double best = products_.empty() ? peak_ : 0;
+  for (const Row& row : products_) best = std::max(best, row.value * peak_);
+  for (const Rows* rows : {&forward_, &backward_}) {
+    for (const Row& row : *rows) best = std::max(best, row.value);
+  }
+  return best;
 }
 
 }  // namespace braid

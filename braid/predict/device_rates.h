@@ -13,6 +13,8 @@ struct Product {
   double bytes = 0;
 };
 
+enum class AttentionPass { Forward, Backward };
+
 class DeviceRates {
  public:
   // Of the products of one type. Where the group has no peak, or no shares, of that type: those of the other type of 16
@@ -22,21 +24,27 @@ class DeviceRates {
   // The roofline: max(flops / (peak x share), bytes / memory rate). The share is linear in the logarithm of flops
   // between the rows of the group, and that of the nearest row outside of them; 1 without rows.
   double seconds(const Product& product) const;
-  // Passes over memory that compute next to nothing.
-  double stream_seconds(double bytes) const { return bytes / memory_rate_; }
+  // Fused attention over sequences of `context` tokens, whose rows stand for each other as those of products do.
+  double attention_seconds(const Product& product, double context, AttentionPass pass) const;
+  // Passes over memory that compute next to nothing: `bytes` in all, through tensors of `tensor_bytes`.
+  double stream_seconds(double bytes, double tensor_bytes) const;
 
   double peak() const { return peak_; }  // flops a second
   double best_rate() const;              // of the best row: no product is faster
   double share(double flops) const;
 
  private:
+  // What is linear in the logarithm of a size between rows.
   struct Row {
-    double log_flops = 0;
-    double share = 1;
+    double log_size = 0;
+    double value = 1;
   };
+  using Rows = std::vector<Row>;
+  static double at(const Rows& rows, double size, double without);
+
   double peak_ = 0;
   double memory_rate_ = 0;
-  std::vector<Row> rows_;
+  Rows products_, forward_, backward_, streams_;
 };
 
 }  // namespace braid

@@ -22,6 +22,8 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   const auto cores = static_cast<double>(std::min<int64_t>(share, threads));
   for (PeakRate& peak : group.peaks) peak.flops *= cores;
   group.memory_bytes_per_second *= cores;
+  for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
+  for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
   group.memory_bytes *= static_cast<double>(share);
   return cluster;
 }

@@ -9,18 +9,21 @@ namespace {
 struct Rates {
   DeviceRates device;
   GroupLinks tensor, context;
+  double sequence, hidden_bytes;
 
-  PassSeconds seconds(const PassWork& work) const {
+  PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
     PassSeconds pass;
     for (int i = 0; i < work.num_products; ++i) pass.compute += device.seconds(work.products[i]);
-    pass.compute += device.stream_seconds(work.streamed_bytes);
+    if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
+    pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
     return pass;
   }
 
   StagePasses passes(const PartWork& work) const {
-    return {seconds(work.forward), seconds(work.input_grad), seconds(work.weight_grad)};
+    return {seconds(work.forward, AttentionPass::Forward), seconds(work.input_grad, AttentionPass::Backward),
+            seconds(work.weight_grad, AttentionPass::Backward)};
   }
 };
 
@@ -62,8 +65,13 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
   const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout);
   std::vector<PartPasses> kinds;
   for (const DeviceGroup& group : cluster.devices) {
-    const Rates rates{{group, spec.train.dtype}, {cluster, layout.tensor_group}, {cluster, layout.context_group}};
-    kinds.push_back({rates.passes(block), rates.passes(embedding), rates.passes(head), rates.seconds(block.selected)});
+    const Rates rates{{group, spec.train.dtype},
+                      {cluster, layout.tensor_group},
+                      {cluster, layout.context_group},
+                      static_cast<double>(spec.model.context),
+                      element_bytes(spec.train.dtype) * layout.tokens * spec.model.width};
+    kinds.push_back({rates.passes(block), rates.passes(embedding), rates.passes(head),
+                     rates.seconds(block.selected, AttentionPass::Forward)});
   }
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,21 @@
 
 namespace braid {
 
+// Of some steps on this host.
+struct MeasuredLayout {
+  double step_seconds = 0;
+  double bubble = 0;
+  double peak_bytes = 0;  // of the fullest rank
+};
+
 struct PlannedLayout {
   LayoutPoint layout;
   RunSpec spec;  // the run with it
   Prediction prediction;
-  FailureModel failures;               // of the ranks on their cluster
-  std::vector<std::string> overrides;  // that make the run this one: "mesh.pipe=4"
-  std::string why;                     // sentences: beside its neighbours, and what limits it
+  FailureModel failures;                   // of the ranks on their cluster
+  std::vector<std::string> overrides;      // that make the run this one: "mesh.pipe=4"
+  std::string why;                         // sentences: beside its neighbours, and what limits it
+  std::optional<MeasuredLayout> measured;  // where it was tried
 };
 
 struct Plan {

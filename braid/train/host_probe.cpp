@@ -19,7 +19,8 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kCopiedBytes = 64 << 20;
+constexpr int64_t kTensorBytes[] = {64 << 10, 512 << 10, 4 << 20, 64 << 20};
+constexpr int64_t kBytesAtOnce = 4 << 20;  // fewer take less than the clock
 constexpr int kCopies = 6;
 constexpr size_t kDiskBlockBytes = 4 << 20;
 constexpr int64_t kMostBlocks = 32;
@@ -81,20 +82,27 @@ void read_blocks(const std::string& path, int64_t blocks, DiskSpeed& speed) {
 
 }  // namespace
 
-double measured_copy(at::Device device, Communicator& ranks) {
-  const at::Tensor from = unaccounted({kCopiedBytes}, at::kChar, device).fill_(1);
-  const at::Tensor to = unaccounted({kCopiedBytes}, at::kChar, device);
+CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
+  const at::Tensor from = unaccounted({bytes}, at::kChar, device).fill_(1);
+  const at::Tensor to = unaccounted({bytes}, at::kChar, device).fill_(0);
+  const int64_t at_once = std::max<int64_t>(1, kBytesAtOnce / bytes);
   double best = std::numeric_limits<double>::infinity();
   for (int copy = 0; copy < kCopies; ++copy) {
     ranks.barrier().wait_host();
     const double begin = now_seconds();
-    to.copy_(from);
+    for (int64_t i = 0; i < at_once; ++i) to.copy_(from);
     wait_for(to);
     best = std::min(best, now_seconds() - begin);
   }
-  const at::Tensor rate = at::full({1}, 2.0 * static_cast<double>(kCopiedBytes) / best, at::kDouble);
+  const at::Tensor rate = at::full({1}, 2.0 * static_cast<double>(at_once * bytes) / best, at::kDouble);
   ranks.all_reduce(rate, ReduceOp::Sum).wait_host();
-  return rate.item<double>() / ranks.size();
+  return {static_cast<double>(bytes), rate.item<double>() / ranks.size()};
+}
+
+std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks) {
+  std::vector<CopySpeed> speeds;
+  for (const int64_t bytes : kTensorBytes) speeds.push_back(measured_copy(bytes, device, ranks));
+  return speeds;
 }
 
 DiskSpeed measured_disk(const std::string& folder) {

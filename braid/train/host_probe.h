@@ -4,15 +4,27 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <vector>
 
 #include "braid/comm/communicator.h"
 
 namespace braid {
 
-// Bytes per second that a rank reads and writes, both counted, while all `ranks` copy memory of `device` at the same
-// time with the threads that they have: the mean over ranks of the best of a few. Unaccounted memory: 64 MiB twice.
-// Collective; the same on all ranks.
-double measured_copy(at::Device device, Communicator& ranks);
+// How fast tensors of a size are copied.
+struct CopySpeed {
+  double bytes = 0;             // of the tensor
+  double bytes_per_second = 0;  // read and written, both counted
+};
+template <class Pack>
+void members(Pack& pack, CopySpeed& speed) {
+  pack(speed.bytes, speed.bytes_per_second);
+}
+
+// While all `ranks` copy memory of `device` at the same time with the threads that they have: the mean over ranks of
+// the best of a few. Unaccounted memory, of the size twice. Collective; the same on all ranks.
+CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks);
+// Of tensors from small ones, which caches hold, to large ones, which only memory does.
+std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks);
 
 struct DiskSpeed {
   double write_bytes_per_second = 0;  // until the disk has them

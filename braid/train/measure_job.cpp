@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "braid/base/errors.h"
+#include "braid/base/median.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -26,26 +27,37 @@ void members(Pack& pack, MeasuredRank& rank) {
   pack(rank.links, rank.sums, rank.clocks, rank.host);
 }
 
+// Of heads as most models have them, over sequences from short to long.
+std::vector<AttentionSpeed> attention_speeds(DType dtype, Communicator& host) {
+  std::vector<AttentionSpeed> speeds;
+  for (const int context : {64, 256, 1024}) {
+    RunSpec spec;
+    spec.train.dtype = dtype;
+    spec.train.microbatch = 1024 / context;
+    spec.model.context = context;
+    spec.model.heads = 4;
+    spec.model.width = 256;
+    speeds.push_back(measured_attention(spec, at::kCPU, host));
+  }
+  return speeds;
+}
+
 MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
   rank.sums = measured_sums(world);
   rank.clocks = measured_clocks(world, host_of_rank);
   const auto host = world.split(host_of_rank[static_cast<size_t>(world.rank())], world.rank(), "host");
-  rank.host.copy_bytes_per_second = measured_copy(at::kCPU, *host);
+  rank.host.copies = measured_copies(at::kCPU, *host);
   rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
   rank.host.float32_products = measured_products(at::kFloat, at::kCPU, *host);
   rank.host.bfloat16_products = measured_products(at::kBFloat16, at::kCPU, *host);
+  rank.host.float32_attention = attention_speeds(DType::Float32, *host);
+  rank.host.bfloat16_attention = attention_speeds(DType::BFloat16, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
   return rank;
-}
-
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 std::string link_text(const MeasuredJob& job, const LinkSpeed& link) {
@@ -130,8 +142,8 @@ LinkSummary summary(const MeasuredJob& job, LinkSpan span) {
     rates.push_back(link.bytes_per_second);
   }
   if (all.count == 0) return all;
-  all.latency_seconds = middle_of(latencies);
-  all.bytes_per_second = middle_of(rates);
+  all.latency_seconds = median(latencies);
+  all.bytes_per_second = median(rates);
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include "braid/base/host_facts.h"
 #include "braid/launch/launcher.h"
 #include "braid/train/host_probe.h"
+#include "braid/train/kernel_probe.h"
 #include "braid/train/link_probe.h"
 #include "braid/train/peak_probe.h"
 
@@ -15,15 +16,16 @@ namespace braid {
 
 // What one host does with all its ranks at the same time, each with one thread; per rank.
 struct HostSpeed {
-  double copy_bytes_per_second = 0;  // measured_copy()
+  std::vector<CopySpeed> copies;
   double float32_flops = 0, bfloat16_flops = 0;
   std::vector<ProductSpeed> float32_products, bfloat16_products;
+  std::vector<AttentionSpeed> float32_attention, bfloat16_attention;
   DiskSpeed disk;
 };
 template <class Pack>
 void members(Pack& pack, HostSpeed& speed) {
-  pack(speed.copy_bytes_per_second, speed.float32_flops, speed.bfloat16_flops, speed.float32_products,
-       speed.bfloat16_products, speed.disk);
+  pack(speed.copies, speed.float32_flops, speed.bfloat16_flops, speed.float32_products, speed.bfloat16_products,
+       speed.float32_attention, speed.bfloat16_attention, speed.disk);
 }
 
 struct JobSpeed {

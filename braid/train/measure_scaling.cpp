@@ -4,15 +4,13 @@
 #include <algorithm>
 
 #include "braid/base/host.h"
-#include "braid/launch/launcher.h"
-#include "braid/mesh/device_mesh.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
 #include "braid/train/run_data.h"
 #include "braid/train/step_schedule.h"
-#include "braid/train/trainer.h"
+#include "braid/train/tried_steps.h"
 
 namespace braid {
 namespace {
@@ -42,24 +40,9 @@ void refuse_problems(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) refuse_faulty_schedule(setting.spec);
 }
 
-// Of each step but the first, on this rank.
-std::vector<double> step_seconds(const RunSpec& spec, const Corpus& corpus, int steps, Communicator& world) {
-  enter_device(spec);
-  Trainer trainer(spec, corpus, world);
-  trainer.step();
-  std::vector<double> seconds;
-  for (int step = 0; step < steps; ++step) seconds.push_back(trainer.step().seconds);
-  return seconds;
-}
-
 void measure(Setting& setting, const Corpus& corpus, int steps) {
   const RunSpec& spec = setting.spec;
-  std::vector<double> seconds =
-      values_by_rank(launcher(spec.run.ranks), DeviceMesh(spec.mesh).num_ranks(),
-                     [&](Communicator& world) { return step_seconds(spec, corpus, steps, world); },
-                     {.threads_per_rank = spec.train.threads, .signals = SignalsTo::Caller})[0];
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<int64_t>(seconds.size() / 2), seconds.end());
-  setting.point.step_seconds = seconds[seconds.size() / 2];
+  setting.point.step_seconds = try_steps(spec, corpus, steps + 1).step_seconds;
   const double tokens = static_cast<double>(int64_t{spec.train.batch} * spec.model.context);
   setting.point.tokens_per_second = tokens / setting.point.step_seconds;
 }

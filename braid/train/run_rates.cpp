@@ -11,8 +11,8 @@
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
+#include "braid/train/kernel_probe.h"
 #include "braid/train/link_probe.h"
-#include "braid/train/peak_probe.h"
 #include "braid/train/rank_model.h"
 
 namespace braid {
@@ -46,14 +46,21 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
   return std::count(host_of_rank.begin(), here, *here) < per_node;
 }
 
+// Of one of the devices on which a rank computes.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
-  group.memory_bytes_per_second = measured_copy(device, ranks) / of_rank;
-  const std::vector<ProductSpeed> products = measured_products(scalar_type(spec.train.dtype), device, ranks);
-  const double best = std::ranges::max_element(products, {}, &ProductSpeed::flops_per_second)->flops_per_second;
+  for (const CopySpeed& copy : measured_copies(device, ranks)) {
+    group.streams.push_back({copy.bytes, copy.bytes_per_second / of_rank});
+  }
+  group.memory_bytes_per_second = group.streams.back().bytes_per_second;
+  const BlockSpeed block = measured_block(spec, device, ranks);
+  const double best = std::ranges::max_element(block.products, {}, &ProductSpeed::flops_per_second)->flops_per_second;
   group.peaks.push_back({spec.train.dtype, best / of_rank});
-  for (const ProductSpeed& product : products) {
+  for (const ProductSpeed& product : block.products) {
     group.shares.push_back({spec.train.dtype, product.flops, product.flops_per_second / best});
   }
+  const AttentionSpeed& attention = block.attention;
+  group.attention.push_back(
+      {spec.train.dtype, attention.context, attention.forward / of_rank, attention.backward / of_rank});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "braid/base/clock.h"
+#include "braid/base/median.h"
 #include "braid/base/text.h"
 #include "braid/launch/launcher.h"
 #include "braid/nn/model.h"
@@ -31,11 +32,6 @@ void members(Pack& pack, Unit& unit) {
 namespace {
 
 constexpr int kWarmUps = 2, kRuns = 5;
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 // One rank's pieces on parameters of their own.
 class Profile {

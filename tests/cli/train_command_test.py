@@ -57,6 +57,21 @@ class Train(TinyRun):
         self.assertIn("reached by a step, more than was known before; mfu is measured against it", done.stdout)
         self.assertEqual(len(re.findall("^peak ", done.stdout, re.M)), 2, "however often it grows")
 
+    def test_what_was_expected_stands_beside_what_was_measured(self):
+        wide = ["model.width=128", "model.context=128", "train.batch=16", "train.log_every=1"]
+        for mesh in (["mesh.pipe=2"], ["mesh.data=2", "sync.zero=1"], ["mesh.data=4"]):
+            done = self.trained(*wide, *mesh, "train.overwrite=true")
+            said = [line for line in self.metrics() if line["kind"] == "prediction"]
+            self.assertEqual(len(said), 1)
+            self.assertAlmostEqual(sum(said[0]["seconds"].values()), said[0]["step_seconds"])
+            last = [line for line in self.metrics() if line["kind"] == "step"][-1]
+            self.assertAlmostEqual(said[0]["sync_bytes"] / last["sync_bytes"], 1, delta=0.03)
+            self.assertEqual(len(said[0]["peak_memory_bytes"]), 2 if mesh[0] == "mesh.pipe=2" else 1)
+            self.assertRegex(done.stdout, r"(?m)^expect step \S+ s, bubble ")
+            self.assertRegex(done.stdout, r"(?m)^step .* %$")
+        self.trained("train.overwrite=true")
+        self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "a step of microseconds")
+
     def test_what_is_called_ideal_is_never_slower_than_what_was_measured(self):
         for schedule in ("1f1b", "zb-h1"):
             done = self.trained("mesh.pipe=2", f"pipeline.schedule={schedule}", f"train.out={schedule}")

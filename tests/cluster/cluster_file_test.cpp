@@ -23,6 +23,8 @@ efficiency = [
   { type = "bfloat16", gflop = 100, share = 0.72 },
   { type = "bfloat16", gflop = 1, share = 0.35 },
 ]
+attention = [{ type = "bfloat16", context = 2048, forward_tflops = 160, backward_tflops = 140 }]
+streams = [{ mib = 64, gbps = 2039 }, { mib = 1, gbps = 4000 }]
 [[devices]]
 name = "slow"
 per_node = 4
@@ -71,6 +73,8 @@ TEST(ClusterFile, IsReadInItsUnits) {
   EXPECT_EQ(fast.memory_bytes_per_second, 2e12);
   EXPECT_EQ(fast.peaks, (std::vector<PeakRate>{{DType::Float32, 19.5e12}, {DType::BFloat16, 312e12}}));
   EXPECT_EQ(fast.shares, (std::vector<ProductShare>{{DType::BFloat16, 1e9, 0.35}, {DType::BFloat16, 1e11, 0.72}}));
+  EXPECT_EQ(fast.attention, (std::vector<AttentionRate>{{DType::BFloat16, 2048, 160e12, 140e12}}));
+  EXPECT_EQ(fast.streams, (std::vector<StreamRate>{{kMib, 4000e9}, {64 * kMib, 2039e9}}));
   EXPECT_FALSE(fast.shared_cores);
   EXPECT_TRUE(cluster.devices[1].shared_cores);
   EXPECT_EQ(cluster.node, (Link{300e9, 3e-6}));
@@ -102,10 +106,10 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "1\n"
             "c:14: devices[0].efficiency[1].type = \"bf16\": must be one of \"float32\", \"float64\", \"bfloat16\", "
             "\"float16\"; nearest valid is \"bfloat16\"\n"
-            "c:22: devices[1].peak_tflops.fp16 = 125: is not a known key; nearest valid is float16\n"
+            "c:24: devices[1].peak_tflops.fp16 = 125: is not a known key; nearest valid is float16\n"
             "c:3: nodes = 4: must be the 3 nodes of all devices; nearest valid is 3\n"
             "c: network: must be given where there are several nodes\n"
-            "c:28: disk.read_gbps = \"six\": must be a number more than 0\n"
+            "c:30: disk.read_gbps = \"six\": must be a number more than 0\n"
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 

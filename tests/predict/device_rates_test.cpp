@@ -33,5 +33,24 @@ TEST(DeviceRates, OfTypesWithoutFigures) {
   EXPECT_EQ(DeviceRates(group(), DType::Float64).peak(), 1e13);
 }
 
+TEST(DeviceRates, AttentionIsAProductWhereItsRateIsNotKnown) {
+  DeviceGroup known = group();
+  known.attention = {{DType::Float16, 128, 1e12, 2e12}, {DType::Float16, 512, 3e12, 2e12}};
+  const DeviceRates with(known, DType::Float16), without(group(), DType::Float16);
+  const Product work{1e10, 1};
+  EXPECT_NEAR(with.attention_seconds(work, 256, AttentionPass::Forward), 1e10 / 2e12, 1e-12);
+  EXPECT_NEAR(with.attention_seconds(work, 64, AttentionPass::Backward), 1e10 / 2e12, 1e-12);
+  EXPECT_EQ(without.attention_seconds(work, 256, AttentionPass::Forward), without.seconds(work));
+}
+
+TEST(DeviceRates, SmallTensorsAreStreamedFromCaches) {
+  DeviceGroup known = group();
+  known.streams = {{1e4, 4e12}, {1e8, 1e12}};
+  const DeviceRates with(known, DType::Float16), without(group(), DType::Float16);
+  EXPECT_NEAR(with.stream_seconds(1e9, 1e6), 1e9 / 2.5e12, 1e-12);
+  EXPECT_EQ(with.stream_seconds(1e9, 1), 1e9 / 4e12);
+  EXPECT_EQ(without.stream_seconds(1e9, 1), 1e-3);
+}
+
 }  // namespace
 }  // namespace braid::device_rates_test

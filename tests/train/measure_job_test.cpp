@@ -94,7 +94,12 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
   EXPECT_LE(std::abs(speed.clocks[0].monotonic_seconds), speed.clocks[0].within_seconds);
   ASSERT_EQ(speed.hosts.size(), 2u);
   for (const HostSpeed& host : speed.hosts) {
-    EXPECT_GT(host.copy_bytes_per_second, 0);
+    ASSERT_FALSE(host.copies.empty());
+    for (const CopySpeed& copy : host.copies) EXPECT_GT(copy.bytes_per_second, 0);
+    for (const auto* speeds : {&host.float32_attention, &host.bfloat16_attention}) {
+      ASSERT_FALSE(speeds->empty());
+      for (const AttentionSpeed& speed : *speeds) EXPECT_GT(std::min(speed.forward, speed.backward), 0);
+    }
     EXPECT_GT(host.float32_flops, 0);
     EXPECT_GT(host.bfloat16_flops, 0);
     EXPECT_EQ(host.disk.fault, "");

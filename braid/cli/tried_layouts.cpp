@@ -1,0 +1,46 @@
+#include "braid/cli/tried_layouts.h"
+
+#include <algorithm>
+
+#include "braid/cli/collected_problems.h"
+#include "braid/spec/problems.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/run.h"
+#include "braid/train/run_data.h"
+#include "braid/train/tried_steps.h"
+
+namespace braid {
+namespace {
+
+constexpr int kSteps = 8;
+
+RunSpec tried_spec(RunSpec spec) {
+  spec.train.steps = std::max(spec.train.steps, kSteps);
+  spec.train.init.clear();  // any weights take the same time
+  spec.train.resume.clear();
+  return spec;
+}
+
+}  // namespace
+
+void try_layouts(std::vector<PlannedLayout>& layouts, int count) {
+  if (layouts.empty()) return;
+  const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
+  std::vector<Problem> found;
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    for (Problem& problem : problems(tried_spec(layout->spec), host_limits())) {
+      const auto is_same = [&](const Problem& other) { return text(other) == text(problem); };
+      if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
+    }
+  }
+  throw_problems(std::move(found));
+  const RunData data(layouts.front().spec.data);
+  const Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
+  open_device(layouts.front().spec);
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    const TriedSteps tried = try_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);
+    layout->measured = {tried.step_seconds, tried.bubble_fraction, tried.peak_bytes};
+  }
+}
+
+}  // namespace braid

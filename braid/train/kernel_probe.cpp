@@ -1,0 +1,182 @@
+// A block without what lies between its products: each weight is cold when its turn comes, as in training.
+#include "braid/train/kernel_probe.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/base/clock.h"
+#include "braid/base/median.h"
+#include "braid/nn/attention_core.h"
+#include "braid/nn/kernels/product.h"
+#include "braid/spec/model_flops.h"
+#include "braid/spec/model_shape.h"
+#include "braid/train/rank_model.h"
+#include "braid/train/unaccounted.h"
+
+namespace braid {
+namespace {
+
+constexpr int kFewestRounds = 3, kMostRounds = 200, kWarmUps = 2;
+constexpr double kBudget = 0.3, kAttentionBudget = 0.05;  // seconds
+
+double mean_of_ranks(double value, Communicator& ranks) {
+  const at::Tensor number = at::full({1}, value, at::kDouble);
+  ranks.all_reduce(number, ReduceOp::Sum).wait_host();
+  return number.item<double>() / ranks.size();
+}
+
+// A layer of weights, its input and the gradient of its output; what it computes lies in memory of its own.
+class TimedLinear {
+ public:
+  TimedLinear(int64_t tokens, int64_t in, int64_t out, at::ScalarType dtype, at::Device device)
+      : x_ni_(unaccounted({tokens, in}, dtype, device).fill_(0.5)),
+        weight_oi_(unaccounted({out, in}, dtype, device).fill_(0.25)),
+        y_no_(unaccounted({tokens, out}, dtype, device).fill_(0.5)),
+        dx_ni_(unaccounted({tokens, in}, dtype, device)),
+        slot_oi_(unaccounted({out, in}, dtype == at::kDouble ? dtype : at::kFloat, device).fill_(0)) {}
+
+  double flops() const { return 2.0 * static_cast<double>(y_no_.numel()) * static_cast<double>(x_ni_.size(1)); }
+
+  void forward() { at::mm_out(y_no_, x_ni_, weight_oi_.t()), wait_for(y_no_); }
+  void backward() {
+    at::mm_out(dx_ni_, y_no_, weight_oi_);
+    kernels::accumulate_product(slot_oi_, y_no_, x_ni_, 0);
+    wait_for(slot_oi_);
+  }
+
+  double seconds = 0;               // of the round at hand
+  std::vector<double> all_seconds;  // of each round
+
+ private:
+  at::Tensor x_ni_, weight_oi_, y_no_, dx_ni_, slot_oi_;
+};
+
+// The layers of a block on a tensor rank; projections that share their input are one.
+std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
+  const ModelSpec& model = spec.model;
+  const int64_t n = int64_t{spec.train.microbatch} * model.context, h = model.width, t = spec.mesh.tensor;
+  const int64_t q = int64_t{model.heads} * head_width(model), kv = int64_t{num_kv_heads(model)} * head_width(model);
+  const int64_t f = ffn_width(model);
+  const bool gated = traits_of(model.family).feed_forward == FeedForward::Gated;
+  const at::ScalarType dtype = scalar_type(spec.train.dtype);
+  std::vector<TimedLinear> layers;
+  layers.emplace_back(n, h, (q + 2 * kv) / t, dtype, device);
+  layers.emplace_back(n, q / t, h, dtype, device);
+  layers.emplace_back(n, h, (gated ? 2 : 1) * f / t, dtype, device);
+  layers.emplace_back(n, f / t, h, dtype, device);
+  return layers;
+}
+
+class TimedAttention {
+ public:
+  TimedAttention(const RunSpec& spec, at::Device device) {
+    const ModelSpec& model = spec.model;
+    const int64_t b = spec.train.microbatch, s = model.context, t = spec.mesh.tensor;
+    call_.heads = model.heads / t;
+    call_.kv_heads = std::max<int64_t>(num_kv_heads(model) / t, 1);
+    call_.window = model.window;
+    const int64_t features = (call_.heads + 2 * call_.kv_heads) * head_width(model);
+    const auto options = at::TensorOptions(scalar_type(spec.train.dtype)).device(device);
+    qkv_ = at::full({b, s, features}, 0.1, options).requires_grad_();
+    dy_ = at::full({b, s, call_.heads * head_width(model)}, 0.1, options);
+    const double width = static_cast<double>(call_.heads) * head_width(model);
+    flops_ = 4.0 * static_cast<double>(b * s) * mean_tokens_seen(model) * width;
+  }
+
+  void round() {
+    const c10::AutoGradMode with_grad(true);
+    const double begin = now_seconds();
+    const at::Tensor y = attention_core(qkv_, call_).value;
+    wait_for(y);
+    const double middle = now_seconds();
+    const auto gradients = torch::autograd::grad({y}, {qkv_}, {dy_});
+    wait_for(gradients[0]);
+    forward_.push_back(middle - begin);
+    backward_.push_back(now_seconds() - middle);
+  }
+
+  AttentionSpeed speed(Communicator& ranks) const {
+    return {static_cast<double>(qkv_.size(1)), mean_of_ranks(flops_ / median(forward_), ranks),
+            mean_of_ranks(2.5 * flops_ / median(backward_), ranks)};
+  }
+
+ private:
+  CoreCall call_;
+  at::Tensor qkv_, dy_;
+  double flops_ = 0;
+  std::vector<double> forward_, backward_;
+};
+
+template <class Call>
+void time_into(double& seconds, const Call& call) {
+  const double begin = now_seconds();
+  call();
+  seconds += now_seconds() - begin;
+}
+
+void run_round(std::vector<TimedLinear>& layers, TimedAttention& attention) {
+  for (TimedLinear& layer : layers) layer.seconds = 0;
+  for (TimedLinear& layer : layers) time_into(layer.seconds, [&] { layer.forward(); });
+  attention.round();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    time_into(layer->seconds, [&] { layer->backward(); });
+  }
+  for (TimedLinear& layer : layers) layer.all_seconds.push_back(layer.seconds);
+}
+
+// As many on every rank: what the slowest one's first suggests.
+int num_rounds(double seconds, double budget, Communicator& ranks) {
+  const at::Tensor number = at::full({1}, seconds, at::kDouble);
+  ranks.all_reduce(number, ReduceOp::Max).wait_host();
+  return std::clamp(static_cast<int>(budget / number.item<double>()), kFewestRounds, kMostRounds);
+}
+
+template <class Round>
+void repeat(const Round& round, double budget, Communicator& ranks) {
+  const double begin = now_seconds();
+  for (int i = 0; i < kWarmUps; ++i) round();
+  const int rounds = num_rounds((now_seconds() - begin) / kWarmUps, budget, ranks);
+  for (int i = 0; i < rounds; ++i) round();
+}
+
+// Layers of the same size stand for one, as fast as both together.
+std::vector<ProductSpeed> product_speeds(const std::vector<TimedLinear>& layers, Communicator& ranks) {
+  std::vector<std::pair<double, std::vector<double>>> sizes;  // operations, medians
+  for (const TimedLinear& layer : layers) {
+    auto size = std::ranges::find(sizes, layer.flops(), &std::pair<double, std::vector<double>>::first);
+    if (size == sizes.end()) size = sizes.insert(size, {layer.flops(), {}});
+    size->second.push_back(median(layer.all_seconds));
+  }
+  std::ranges::sort(sizes);
+  std::vector<ProductSpeed> speeds;
+  for (const auto& [flops, medians] : sizes) {
+    double seconds = 0;
+    for (const double one : medians) seconds += one;
+    const double of_pass = 3 * flops * static_cast<double>(medians.size());
+    speeds.push_back({flops, mean_of_ranks(of_pass / seconds, ranks)});
+  }
+  return speeds;
+}
+
+}  // namespace
+
+AttentionSpeed measured_attention(const RunSpec& spec, at::Device device, Communicator& ranks) {
+  TimedAttention attention(spec, device);
+  repeat([&] { attention.round(); }, kAttentionBudget, ranks);
+  return attention.speed(ranks);
+}
+
+BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<TimedLinear> layers = layers_of(spec, device);
+  TimedAttention attention(spec, device);
+  repeat([&] { run_round(layers, attention); }, kBudget, ranks);
+  return {product_speeds(layers, ranks), attention.speed(ranks)};
+}
+
+}  // namespace braid

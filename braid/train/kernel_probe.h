@@ -1,0 +1,37 @@
+// How fast the kernels of a model's block are at its shapes, when all ranks run them at once. It knows no stages.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <vector>
+
+#include "braid/comm/communicator.h"
+#include "braid/spec/run_spec.h"
+#include "braid/train/peak_probe.h"
+
+namespace braid {
+
+// Operations a second on what tokens see, as spec/model_flops.h counts them.
+struct AttentionSpeed {
+  double context = 0;
+  double forward = 0, backward = 0;
+};
+template <class Pack>
+void members(Pack& pack, AttentionSpeed& speed) {
+  pack(speed.context, speed.forward, speed.backward);
+}
+
+struct BlockSpeed {
+  std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
+  AttentionSpeed attention;
+};
+
+// Fused attention of `spec` alone, likewise.
+AttentionSpeed measured_attention(const RunSpec& spec, at::Device device, Communicator& ranks);
+
+// Runs the products of a block of `spec` and its attention in the order of a step, for a microbatch of a tensor rank,
+// some tenths of a second, and takes medians on each rank and means over ranks. Products are in unaccounted memory.
+// Collective; the same on all ranks.
+BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
+
+}  // namespace braid

@@ -1,0 +1,50 @@
+#include "braid/train/tried_steps.h"
+
+#include <algorithm>
+
+#include "braid/base/host.h"
+#include "braid/base/median.h"
+#include "braid/launch/launcher.h"
+#include "braid/param/memory_account.h"
+#include "braid/spec/thread_count.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/trainer.h"
+
+namespace braid {
+
+template <class Pack>
+void members(Pack& pack, TriedSteps& tried) {
+  pack(tried.step_seconds, tried.bubble_fraction, tried.peak_bytes);
+}
+
+namespace {
+
+TriedSteps tried_by_rank(const RunSpec& spec, const Corpus& corpus, int steps, Communicator& world) {
+  account_memory_to(world.rank());
+  reset_memory_peak(world.rank());
+  enter_device(spec);
+  Trainer trainer(spec, corpus, world);
+  std::vector<double> seconds, bubbles;
+  StepReport report = trainer.step();
+  for (int step = 1; step < steps; ++step) {
+    report = trainer.step();
+    seconds.push_back(report.seconds);
+    bubbles.push_back(report.bubble_fraction);
+  }
+  TriedSteps tried{median(seconds), median(bubbles)};
+  for (const MemoryUse& use : report.memory) {
+    tried.peak_bytes = std::max(tried.peak_bytes, static_cast<double>(use.peak_total_bytes));
+  }
+  return tried;
+}
+
+}  // namespace
+
+TriedSteps try_steps(const RunSpec& spec, const Corpus& corpus, int steps) {
+  install_memory_accounting();
+  return values_by_rank(launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
+                        [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
+                        {.threads_per_rank = threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
+}
+
+}  // namespace braid

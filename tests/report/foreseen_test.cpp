@@ -1,0 +1,52 @@
+// Predictions beside measurements, from the lines of a run.
+#include "braid/report/foreseen.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "braid/report/run_page.h"
+
+namespace braid::foreseen_test {
+namespace {
+
+constexpr const char* kPredicted =
+    R"({"kind":"prediction","step_seconds":0.1,"seconds":{"compute":0.1},"bubble_fraction":0.25,"sync_bytes":2048,"memory_bytes":{"parameters":[1024.0,512.0],"optimizer":[0.0,0.0]},"peak_memory_bytes":[2048.0,1024.0]}
+)";
+constexpr const char* kSteps =
+    R"({"kind":"run","first_step":0}
+{"kind":"step","step":1,"seconds":9,"bubble_fraction":0.9,"sync_bytes":4096,"peak_memory_bytes":[1024.0,4096.0]}
+{"kind":"memory","step":1,"peak_bytes":{"parameters":[1024.0,2048.0],"optimizer":[0.0,0.0],"other":[7.0,7.0]}}
+{"kind":"step","step":2,"seconds":0.08,"bubble_fraction":0.2,"sync_bytes":4096,"peak_memory_bytes":[1024.0,4096.0]}
+)";
+
+RunRecord read(const std::string& text) {
+  std::istringstream lines(text);
+  return read_run_record(lines);
+}
+
+TEST(Foreseen, TheFirstStepDoesNotCountAndTheFullestRankDoes) {
+  EXPECT_EQ(foreseen_table(foreseen_rows(read(std::string(kSteps) + kPredicted))),
+            "                          predicted  measured   difference\n"
+            "step                         100 ms     80 ms      +25.0 %\n"
+            "bubble                          25%       20%  +5.0 points\n"
+            "gradients sent in a step    2.0 KiB   4.0 KiB      -50.0 %\n"
+            "peak memory                 2.0 KiB   4.0 KiB      -50.0 %\n"
+            "  parameters                1.0 KiB   2.0 KiB      -50.0 %\n");
+}
+
+TEST(Foreseen, NothingIsSaidWhereNothingWasPredictedOrMeasured) {
+  EXPECT_TRUE(foreseen_rows(read(kSteps)).empty());
+  EXPECT_TRUE(foreseen_rows(read(kPredicted)).empty());
+}
+
+TEST(Foreseen, StandsOnThePage) {
+  RunPage page{"run", "", read(std::string(kSteps) + kPredicted), {}, {}};
+  EXPECT_NE(run_page(page).find("<th>peak memory</th><td>2.0 KiB</td><td>4.0 KiB</td><td>-50.0 %</td>"),
+            std::string::npos);
+  page.record = read(kSteps);
+  EXPECT_EQ(run_page(page).find("Predicted and measured"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::foreseen_test
