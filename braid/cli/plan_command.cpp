@@ -51,7 +51,7 @@ Plan best_plan(const PlanRequest& request) {
   Plan plan = search(search_request, foresight);
   play(request, plan.layouts);
   if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
-  for (PlannedLayout& layout : plan.layouts) layout.why = reasons(search_request, layout, foresight);
+  add_reasons(search_request, plan.layouts, foresight);
   return plan;
 }
 

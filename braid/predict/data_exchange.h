@@ -14,6 +14,8 @@ struct RankShare {
   double parameters = 0;
   double blocks = 0;
   StagePasses passes;
+
+  bool operator==(const RankShare&) const = default;
 };
 
 // An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a

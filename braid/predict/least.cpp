@@ -8,27 +8,9 @@
 #include "braid/predict/stage_passes.h"
 
 namespace braid {
-namespace {
-
-// All of the model on one stage, whose blocks do again what all stages of the run do, or nothing where these differ.
-// Groups of ranks stay those of the run.
-RunLayout on_one_stage(RunLayout layout) {
-  StageLoad all = layout.stages[0];
-  all.embedding = all.head = true;
-  all.blocks = 0;
-  for (const StageLoad& stage : layout.stages) {
-    all.blocks += stage.blocks;
-    if (stage.recompute != layout.stages[0].recompute) all.recompute = {};
-  }
-  layout.stages = {all};
-  return layout;
-}
-
-}  // namespace
-
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const Cluster seen = with_cores_of_ranks(cluster, spec);
-  RunLayout layout = on_one_stage(layout_of(spec, seen, formulas));
+  RunLayout layout = layout_on_one_stage(spec, seen, formulas);
   double pass = std::numeric_limits<double>::infinity();
   for (size_t kind = 0; kind < seen.devices.size(); ++kind) {
     layout.stages[0].devices = kind;
@@ -38,7 +20,7 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
 }
 
 int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const RunLayout layout = on_one_stage(layout_of(spec, cluster, formulas));
+  const RunLayout layout = layout_on_one_stage(spec, cluster, formulas);
   const StateBytes bytes =
       sharded(state_bytes(spec.train.dtype, spec.optimizer.kind, formulas), spec.sync.zero, num_shards(spec, layout));
   const double parameters = stage_parameters(spec, layout, layout.stages[0]);

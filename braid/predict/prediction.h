@@ -37,6 +37,7 @@ struct Prediction {
   // Of the rank that holds most.
   const RankMemory& fullest() const;
   bool fits() const;
+  bool operator==(const Prediction&) const = default;
 };
 
 }  // namespace braid

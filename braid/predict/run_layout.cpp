@@ -49,13 +49,21 @@ RankGroup group_of(const MeshSpec& mesh, AxisSet axes, int node_size, FormulaSet
   return group;
 }
 
+std::vector<Recompute> policies_of(const MemorySpec& spec) {
+  std::vector<Recompute> policies;
+  for (const std::string& entry : recompute_entries(spec)) policies.push_back(recompute_policy(entry).value());
+  return policies;
+}
+
 std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
-  RunSpec cut = spec;
-  if (cut.pipeline.partition == "measured") cut.pipeline.partition = "even";
-  const std::vector<int> first_unit = stage_units(cut, num_stages);
+  if (spec.pipeline.partition == "measured") {
+    RunSpec cut = spec;
+    cut.pipeline.partition = "even";
+    return stage_loads(cut, num_stages);
+  }
+  const std::vector<int> first_unit = stage_units(spec, num_stages);
   const int head = num_units(spec.model.layers) - 1;
-  const bool one_policy = spec.memory.recompute.find(',') == std::string::npos;
-  const Recompute first = stage_recompute(spec.memory, 0);
+  const std::vector<Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
@@ -63,7 +71,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
     load.blocks = (std::min(end, head) - std::max(begin, 1)) / 2.0;
     load.embedding = begin == 0;
     load.head = end > head;
-    load.recompute = one_policy ? first : stage_recompute(spec.memory, stage);
+    load.recompute = policies[policies.size() == 1 ? 0 : stage];
   }
   return loads;
 }
@@ -98,22 +106,14 @@ size_t slowest_kind(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   return slowest;
 }
 
-}  // namespace
-
-RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+// All but the stages.
+RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const MeshSpec& mesh = spec.mesh;
   RunLayout layout{mesh.pipe, mesh.data, mesh.context, mesh.expert, mesh.tensor};
   layout.chunks = std::max(chunks_per_rank(spec.pipeline), 1);
   layout.microbatches = spec.train.batch / (spec.train.microbatch * mesh.data);
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
-  layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
-  if (cluster.devices.size() > 1) {
-    for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
-      const int rank = rank_of_stage(*traits_of(spec.pipeline), mesh.pipe, static_cast<int>(stage));
-      layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
-    }
-  }
   const int node_size = ranks_of_node(spec, cluster);
   const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
@@ -121,6 +121,28 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   layout.context_group = group({Axis::Context});
   layout.pipe_group = group({Axis::Pipe});
   layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
+  return layout;
+}
+
+}  // namespace
+
+RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  RunLayout layout = ranks_of(spec, cluster, formulas);
+  layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
+  if (cluster.devices.size() > 1) {
+    for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
+      const int rank = rank_of_stage(*traits_of(spec.pipeline), layout.pipe, static_cast<int>(stage));
+      layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
+    }
+  }
+  return layout;
+}
+
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  RunLayout layout = ranks_of(spec, cluster, formulas);
+  const std::vector<Recompute> policies = policies_of(spec.memory);
+  const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
+  layout.stages = {{static_cast<double>(spec.model.layers), true, true, alike ? policies[0] : Recompute{}}};
   return layout;
 }
 

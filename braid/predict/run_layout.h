@@ -19,6 +19,8 @@ struct StageLoad {
   bool head = false;
   Recompute recompute;
   size_t devices = 0;  // the kind of the cluster that it runs on; of several the slowest
+
+  bool operator==(const StageLoad&) const = default;
 };
 
 struct RunLayout {
@@ -39,15 +41,16 @@ struct RunLayout {
 // context, expert, data, pipe in Megatron-LM's. `spec` has no problems for a plan, and its vocabulary is resolved.
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
-// A run laid out on a cluster, both of which outlive it.
+// The same with all of the model on one stage, whose blocks do again what all stages of the run do, or nothing where
+// these differ. Groups of ranks stay those of the run.
+RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+// A run laid out on a cluster, all of which outlive it.
 struct PlannedRun {
   const RunSpec& spec;
   const Cluster& cluster;
   FormulaSet formulas;
-  RunLayout layout;
-
-  PlannedRun(const RunSpec& the_spec, const Cluster& the_cluster, FormulaSet the_formulas)
-      : spec(the_spec), cluster(the_cluster), formulas(the_formulas), layout(layout_of(spec, cluster, formulas)) {}
+  const RunLayout& layout;
 };
 
 }  // namespace braid

@@ -76,6 +76,10 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
     const StageLoad& load = layout.stages[i];
+    if (i > 0 && load == layout.stages[i - 1]) {
+      stages[i] = stages[i - 1];
+      continue;
+    }
     const PartPasses& parts = kinds[load.devices];
     add(stages[i], load.blocks, parts.block);
     if (load.embedding) add(stages[i], 1, parts.embedding);

@@ -15,6 +15,7 @@ struct PassSeconds {
   double context = 0;
 
   double total() const { return compute + tensor + context; }
+  bool operator==(const PassSeconds&) const = default;
   PassSeconds& operator+=(const PassSeconds& other);
 };
 PassSeconds operator*(double times, const PassSeconds& pass);
@@ -24,6 +25,7 @@ struct StagePasses {
   PassSeconds forward, input_grad, weight_grad;
 
   PassSeconds all() const;
+  bool operator==(const StagePasses&) const = default;
 };
 
 // One for each stage of the layout, on the devices that it names.

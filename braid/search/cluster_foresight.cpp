@@ -1,10 +1,27 @@
 #include "braid/search/cluster_foresight.h"
 
+#include <algorithm>
+
 #include "braid/predict/least.h"
 
 namespace braid {
+namespace {
 
-Prediction ClusterForesight::predict(const RunSpec& spec) { return predict_run(spec, cluster_, options_); }
+// A search that chooses what stages compute again goes through some policies for each of ZeRO's stages.
+constexpr size_t kMostRuns = 8;
+
+}  // namespace
+
+Prediction ClusterForesight::predict(const RunSpec& spec) {
+  auto run = std::ranges::find_if(runs_, [&](const PipelinedRun& one) { return one.is_that_of(spec); });
+  if (run == runs_.end()) {
+    if (runs_.size() == kMostRuns) runs_.pop_back();
+    run = runs_.emplace(runs_.begin(), spec, cluster_, options_);
+  } else {
+    runs_.splice(runs_.begin(), runs_, run);
+  }
+  return runs_.front().with_zero(spec.sync.zero, spec.sync.zero_group);
+}
 
 double ClusterForesight::least_seconds(const RunSpec& spec) {
   return least_step_seconds(spec, cluster_, options_.formulas);

@@ -1,8 +1,10 @@
-// Foresight of a cluster: predictions by closed forms while a search goes on.
+// Foresight of a cluster. What the layouts asked for last share is computed once.
 #pragma once
 
+#include <list>
+
 #include "braid/cluster/cluster.h"
-#include "braid/predict/predict_run.h"
+#include "braid/predict/pipelined_run.h"
 #include "braid/search/foresight.h"
 
 namespace braid {
@@ -21,6 +23,7 @@ class ClusterForesight final : public Foresight {
  private:
   const Cluster& cluster_;
   const PredictOptions options_;
+  std::list<PipelinedRun> runs_;  // the last ones asked for, the latest first
 };
 
 }  // namespace braid

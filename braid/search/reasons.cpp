@@ -100,10 +100,8 @@ std::string limit_text(const Prediction& prediction) {
   return cat(fixed(100 * most.amount / prediction.step_seconds(), 1), " % of the step goes to ", most.name);
 }
 
-}  // namespace
-
-std::string reasons(const SearchRequest& request, const PlannedLayout& layout, Foresight& foresight) {
-  const std::vector<LayoutPoint> space = layout_space(request.space);
+std::string reasons(const SearchRequest& request, const std::vector<LayoutPoint>& space, const PlannedLayout& layout,
+                    Foresight& foresight) {
   const Prediction is = foresight.predict(layout.spec);  // as the others are predicted
   std::vector<std::string> sentences;
   for (const Aspect& aspect : kAspects) {
@@ -115,6 +113,13 @@ std::string reasons(const SearchRequest& request, const PlannedLayout& layout, F
   }
   if (!sentences.empty()) sentences.back() += ". ";
   return joined(sentences, "; ") + limit_text(layout.prediction);
+}
+
+}  // namespace
+
+void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Foresight& foresight) {
+  const std::vector<LayoutPoint> space = layout_space(request.space);
+  for (PlannedLayout& layout : layouts) layout.why = reasons(request, space, layout, foresight);
 }
 
 }  // namespace braid

@@ -62,14 +62,16 @@ std::vector<std::string> found(const Plan& plan) {
   return all;
 }
 
-// Counts, and sees to it that bounds are bounds.
+// Counts, and sees to it that bounds are bounds, and that what predictions share changes none of them.
 class Watched final : public Foresight {
  public:
-  explicit Watched(const Cluster& cluster) : foresight_(cluster, {FormulaSet::Braid, PipelineDetail::Estimated}) {}
+  explicit Watched(const Cluster& cluster) : cluster_(cluster), foresight_(cluster, kOptions) {}
 
   Prediction predict(const RunSpec& spec) override {
-    ++num_predictions;
     Prediction prediction = foresight_.predict(spec);
+    if (num_predictions++ % 8 == 0) {
+      EXPECT_EQ(prediction, predict_run(spec, cluster_, kOptions));
+    }
     EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
     int64_t most = 0;
     for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
@@ -83,6 +85,8 @@ class Watched final : public Foresight {
   int64_t num_predictions = 0;
 
  private:
+  static constexpr PredictOptions kOptions = {FormulaSet::Braid, PipelineDetail::Estimated};
+  const Cluster& cluster_;
   ClusterForesight foresight_;
 };
 

@@ -119,9 +119,10 @@ TEST(Search, WhatIsPinnedStays) {
 TEST(Search, ALayoutIsBetterThanItsNeighboursAndSaysHow) {
   const SearchRequest asked = request(4);
   DrawnForesight foresight(4, 120);
-  const Plan plan = search(asked, foresight);
+  Plan plan = search(asked, foresight);
   ASSERT_FALSE(plan.layouts.empty());
-  const std::string why = reasons(asked, plan.layouts[0], foresight);
+  add_reasons(asked, plan.layouts, foresight);
+  const std::string& why = plan.layouts[0].why;
   EXPECT_NE(why.find(" rather than "), std::string::npos) << why;
   EXPECT_TRUE(why.find("would need ") != std::string::npos || why.find("% longer") != std::string::npos) << why;
 }

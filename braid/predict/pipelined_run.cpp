@@ -1,0 +1,275 @@
+// Putting the parts of a prediction together.
+#include "braid/predict/pipelined_run.h"
+
+#include <algorithm>
+
+#include "braid/predict/activation_memory.h"
+#include "braid/predict/block_work.h"
+#include "braid/predict/pipeline_estimate.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid {
+namespace {
+
+double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
+
+// What ranks and the pipeline ask of a stage.
+struct StageFacts {
+  StagePasses passes;
+  double parameters = 0;
+  HeldBytes held;
+  double working_bytes = 0;
+};
+
+std::vector<StageFacts> stage_facts(const PlannedRun& run) {
+  const auto& [spec, cluster, formulas, layout] = run;
+  const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
+  std::vector<StageFacts> all(passes.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const StageLoad& load = layout.stages[i];
+    if (i > 0 && load == layout.stages[i - 1]) {
+      all[i] = all[i - 1];
+      continue;
+    }
+    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute, formulas);
+    all[i] = {passes[i],
+              stage_parameters(spec, layout, load),
+              {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout)},
+              working_bytes(spec, layout, load, formulas)};
+  }
+  return all;
+}
+
+std::vector<RankShare> rank_shares(const RunLayout& layout, const ScheduleTraits& traits,
+                                   const std::vector<StageFacts>& stages) {
+  const bool mirrored = traits.placement == StagePlacement::Mirrored;
+  std::vector<RankShare> shares(layout.pipe);
+  const auto add = [&](int rank, size_t stage, double share_of_passes) {
+    RankShare& share = shares[rank];
+    const StagePasses& passes = stages[stage].passes;
+    share.parameters += stages[stage].parameters;
+    share.blocks += layout.stages[stage].blocks;
+    share.passes.forward += share_of_passes * passes.forward;
+    share.passes.input_grad += share_of_passes * passes.input_grad;
+    share.passes.weight_grad += share_of_passes * passes.weight_grad;
+  };
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const int rank = rank_of_stage(traits, layout.pipe, static_cast<int>(stage));
+    add(rank, stage, mirrored ? 0.5 : 1);
+    if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
+  }
+  return shares;
+}
+
+// What Megatron-LM's host does around an exchange before its device computes again: the transfers of Qi et al. 2023,
+// table 9, less their bytes over the link.
+constexpr double kMegatronStallSeconds = 3e-4;
+
+double tensor_bytes(const PlannedRun& run) {
+  return element_bytes(run.spec.train.dtype) * run.layout.tokens * run.spec.model.width;
+}
+
+// One tensor between stages over `links`. Megatron-LM sends a part of it from each tensor rank and gathers them in the
+// node (Narayanan et al. 2021, section 4.1); with sequence parallelism each has its part alone.
+double transfer_seconds(const PlannedRun& run, const GroupLinks& links) {
+  const bool megatron = run.formulas == FormulaSet::Megatron, parallel = run.spec.mesh.sequence_parallel;
+  const double bytes = tensor_bytes(run);
+  const bool in_parts = megatron || parallel;
+  const double sent =
+      links.send_seconds(in_parts ? bytes / run.layout.tensor : bytes) + (megatron ? kMegatronStallSeconds : 0);
+  if (!in_parts || parallel) return sent;
+  return sent + GroupLinks(run.cluster, run.layout.tensor_group).all_gather_seconds(bytes);
+}
+
+// From each stage to the one behind it; stages of one node use its links.
+std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& traits) {
+  const RunLayout& layout = run.layout;
+  const double within = transfer_seconds(run, {run.cluster, {2, 2}}),
+               across = transfer_seconds(run, {run.cluster, {2, 1}});
+  const int near = layout.pipe_group.per_node;
+  std::vector<double> all(layout.stages.size());
+  for (size_t stage = 0; stage + 1 < all.size(); ++stage) {
+    const int from = rank_of_stage(traits, layout.pipe, static_cast<int>(stage));
+    const int to = rank_of_stage(traits, layout.pipe, static_cast<int>(stage) + 1);
+    if (from != to) all[stage] = from / near == to / near ? within : across;
+  }
+  return all;
+}
+
+PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
+                             const std::vector<StageFacts>& stages) {
+  const bool megatron = run.formulas == FormulaSet::Megatron;
+  PipelineQuestion question;
+  question.schedule = traits.name;
+  question.request.ranks = run.layout.pipe;
+  question.request.microbatches = run.layout.microbatches;
+  question.request.chunks = run.layout.chunks;
+  question.request.group = run.spec.pipeline.group;
+  const std::vector<double> to_next = transfers(run, traits);
+  question.transfer = *std::ranges::max_element(to_next);
+  if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StagePasses& passes = stages[i].passes;
+    // Megatron-LM's ranks compute nothing while they send or receive, as tests/sim/published_steps_test.cpp shows.
+    const double waited = megatron ? to_next[i] + (i > 0 ? to_next[i - 1] : 0) : 0;
+    question.stages.push_back(
+        {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
+    question.held.push_back(stages[i].held);
+  }
+  return question;
+}
+
+// How many ranks a host of shared cores has for each of its cores; 0 elsewhere.
+double ranks_per_core(const PlannedRun& run) {
+  const DeviceGroup& devices = run.cluster.devices.front();
+  if (!devices.shared_cores) return 0;
+  const int nodes = std::max(run.cluster.num_nodes(), 1);
+  const double ranks = (run.layout.num_ranks() + nodes - 1) / nodes;
+  return ranks / devices.per_node;
+}
+
+// That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
+int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
+  if (traits.placement == StagePlacement::Mirrored) return 0;
+  return rank_of_stage(traits, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
+}
+
+// That an asynchronous pipeline keeps (Narayanan et al., "PipeDream", 2019; "PipeDream-2BW", 2021).
+int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
+  if (!traits.asynchronous()) return 1;
+  return traits.versions == VersionRule::DoubleBuffered ? 2 : pipe - rank;
+}
+
+// Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
+double gathered_bytes(const RunSpec& spec, const RankShare& share) {
+  if (spec.sync.zero < 3 || share.blocks == 0) return 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(spec.train.dtype);
+}
+
+std::vector<RankMemory> activations(const PlannedRun& run, const ScheduleTraits& traits,
+                                    const std::vector<StageFacts>& stages, const PipelineOutcome& outcome) {
+  const int p = run.layout.pipe;
+  std::vector<double> working(p);
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    double& most = working[rank_of_stage(traits, p, static_cast<int>(stage))];
+    most = std::max(most, stages[stage].working_bytes);
+  }
+  std::vector<RankMemory> ranks(p);
+  for (int rank = 0; rank < p; ++rank) {
+    ranks[rank].activations = static_cast<int64_t>(outcome.held_bytes[rank] + working[rank]);
+  }
+  return ranks;
+}
+
+// Of all devices, whatever they compute.
+double best_rate(const RunSpec& spec, const Cluster& cluster) {
+  double rate = 0;
+  for (const DeviceGroup& group : cluster.devices) {
+    rate += static_cast<double>(group.num_devices()) * DeviceRates(group, spec.train.dtype).best_rate();
+  }
+  return rate;
+}
+
+// Of the devices that have ranks, the first ones.
+double peak_of_ranks(const RunSpec& spec, const Cluster& cluster) {
+  int64_t left = num_ranks(spec.mesh);
+  double peak = 0;
+  for (const DeviceGroup& group : cluster.devices) {
+    const int64_t taken = group.shared_cores ? group.num_devices() : std::min(left, group.num_devices());
+    peak += static_cast<double>(taken) * DeviceRates(group, spec.train.dtype).peak();
+    left = std::max<int64_t>(left - taken, 0);
+  }
+  return peak;
+}
+
+}  // namespace
+
+PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options)
+    : spec_(spec),
+      cluster_(with_cores_of_ranks(cluster, spec)),
+      formulas_(options.formulas),
+      layout_(layout_of(spec_, cluster_, formulas_)),
+      run_{spec_, cluster_, formulas_, layout_},
+      traits_(*traits_of(spec_.pipeline)),
+      crowd_(ranks_per_core(run_)),
+      step_flops_(tokens_of_step(spec) * model_flops_of_token(spec.model, formulas_)),
+      peak_(peak_of_ranks(spec, cluster)) {
+  const std::vector<StageFacts> stages = stage_facts(run_);
+  shares_ = rank_shares(layout_, traits_, stages);
+  const PipelineOutcome outcome = pipeline_outcome(question_of(run_, traits_, stages), options.pipeline);
+  pipelined_.seconds = pipeline_seconds(outcome);
+  pipelined_.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
+  pipelined_.memory = activations(run_, traits_, stages, outcome);
+  pipelined_.bound_step_seconds = step_flops_ / best_rate(spec, cluster);
+  pipelined_.memory_bytes = static_cast<int64_t>(cluster_.devices.front().memory_bytes);
+  for (const DeviceGroup& group : cluster.devices) {
+    if (group.shared_cores) continue;
+    pipelined_.memory_bytes = std::min(pipelined_.memory_bytes, static_cast<int64_t>(group.memory_bytes));
+  }
+}
+
+bool PipelinedRun::is_that_of(const RunSpec& spec) const {
+  SyncSpec sync = spec.sync;
+  sync.zero = spec_.sync.zero;
+  sync.zero_group = spec_.sync.zero_group;
+  // What a search varies first.
+  return spec.memory == spec_.memory && spec.pipeline == spec_.pipeline && spec.mesh == spec_.mesh &&
+         spec.train == spec_.train && sync == spec_.sync && spec.model == spec_.model && spec.data == spec_.data &&
+         spec.optimizer == spec_.optimizer && spec.checkpoint == spec_.checkpoint && spec.run == spec_.run;
+}
+
+StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const {
+  const auto seconds_of = [](const RankShare& share) { return share.passes.all().total(); };
+  const PassSeconds each = std::ranges::max_element(shares_, {}, seconds_of)->passes.all();
+  const int m = layout_.microbatches;
+  StepSeconds seconds;
+  seconds.compute = m * each.compute;
+  seconds.tensor = m * each.tensor;
+  seconds.context = m * each.context;
+  double pipeline = std::max(outcome.seconds, m * each.total());
+  if (crowd_ > 1) {
+    double all = 0;
+    for (const RankShare& share : shares_) all += m * share.passes.all().compute;
+    pipeline = std::max(pipeline, crowd_ * all / layout_.pipe + seconds.tensor + seconds.context);
+    seconds.compute = std::min(crowd_ * seconds.compute, pipeline - seconds.tensor - seconds.context);
+  }
+  seconds.pipeline = pipeline - seconds.compute - seconds.tensor - seconds.context;
+  return seconds;
+}
+
+void PipelinedRun::add_exchanges(StepSeconds& seconds) const {
+  for (size_t rank = 0; rank < shares_.size(); ++rank) {
+    if (rank > 0 && shares_[rank] == shares_[rank - 1]) continue;
+    seconds.data = std::max(seconds.data, data_seconds(run_, shares_[rank]));
+    seconds.optimizer = std::max(seconds.optimizer, std::max(crowd_, 1.0) * optimizer_seconds(run_, shares_[rank]));
+  }
+  seconds.data += tied_seconds(run_, last_rank(layout_, traits_));
+}
+
+void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
+  const StateBytes bytes = sharded(state_bytes(spec_.train.dtype, spec_.optimizer.kind, formulas_), spec_.sync.zero,
+                                   num_shards(spec_, layout_));
+  const double passed = layout_.pipe > 1 ? 2 * tensor_bytes(run_) : 0;
+  for (int rank = 0; rank < layout_.pipe; ++rank) {
+    const RankShare& share = shares_[rank];
+    const int versions = weight_versions(traits_, layout_.pipe, rank);
+    memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
+    memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
+    memory[rank].moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
+    memory[rank].communication = static_cast<int64_t>(passed + gathered_bytes(spec_, share));
+  }
+}
+
+Prediction PipelinedRun::with_zero(int zero, int zero_group) {
+  spec_.sync.zero = zero;
+  spec_.sync.zero_group = zero_group;
+  Prediction prediction = pipelined_;
+  add_exchanges(prediction.seconds);
+  add_states(prediction.memory);
+  prediction.sync_bytes = sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
+  prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / layout_.num_ranks();
+  prediction.mfu = step_flops_ / prediction.step_seconds() / peak_;
+  return prediction;
+}
+
+}  // namespace braid
