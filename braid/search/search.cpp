@@ -17,25 +17,31 @@ namespace {
 constexpr HostLimits kAnyHosts{std::numeric_limits<int>::max()};
 
 // Of ranks that hold too much, what their stages compute again.
-std::vector<std::string> next_policies(std::vector<std::string> policies, const Prediction& prediction) {
+std::vector<RecomputeChoice> next_policies(std::vector<RecomputeChoice> policies, const Prediction& prediction) {
   const size_t ranks = prediction.memory.size();
   for (size_t stage = 0; stage < policies.size(); ++stage) {
     // Of stages in a loop; others have one or two on a rank, and then both give up a little more than they must.
     const RankMemory& rank = prediction.memory[stage % ranks];
     if (rank.total() <= prediction.memory_bytes) continue;
-    policies[stage] = policies[stage] == "none" ? "selective" : "full";
+    policies[stage] = policies[stage] == RecomputeChoice::None ? RecomputeChoice::Selective : RecomputeChoice::Full;
   }
   return policies;
 }
 
+std::string policies_text(const std::vector<RecomputeChoice>& policies) {
+  const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
+  std::vector<std::string> words;
+  for (const RecomputeChoice policy : policies) words.emplace_back(word(policy));
+  return alike ? words[0] : joined(words, ",");
+}
+
 void choose_recompute(RunSpec& spec, Prediction& prediction, Foresight& foresight) {
-  std::vector<std::string> policies(static_cast<size_t>(num_stages(spec)), "none");
+  std::vector policies(static_cast<size_t>(num_stages(spec)), RecomputeChoice::None);
   while (!prediction.fits()) {
     auto next = next_policies(policies, prediction);
     if (next == policies) return;
     policies = std::move(next);
-    const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
-    spec.memory.recompute = alike ? policies[0] : joined(policies, ",");
+    spec.memory.recompute = policies_text(policies);
     prediction = foresight.predict(spec);
   }
 }
@@ -109,7 +115,7 @@ PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& la
   PlannedLayout planned{.layout = layout};
   planned.spec = with_layout(request.space.run, layout);
   planned.prediction = foresight.predict(planned.spec);
-  if (layout.recompute.empty()) choose_recompute(planned.spec, planned.prediction, foresight);
+  if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, foresight);
   return planned;
 }
 
