@@ -12,7 +12,10 @@
 #include "braid/base/clock.h"
 #include "braid/base/median.h"
 #include "braid/nn/attention_core.h"
+#include "braid/nn/kernels/gelu.h"
+#include "braid/nn/kernels/norm.h"
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/kernels/swiglu.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/train/rank_model.h"
@@ -21,7 +24,7 @@
 namespace braid {
 namespace {
 
-constexpr int kFewestRounds = 3, kMostRounds = 200, kWarmUps = 2;
+constexpr int kFewestRounds = 2, kMostRounds = 200, kWarmUps = 1;
 constexpr double kBudget = 0.3, kAttentionBudget = 0.05;  // seconds
 
 double mean_of_ranks(double value, Communicator& ranks) {
@@ -112,6 +115,52 @@ class TimedAttention {
   std::vector<double> forward_, backward_;
 };
 
+// Two norms with the sums before them, and the activation.
+class TimedElements {
+ public:
+  TimedElements(const RunSpec& spec, at::Device device)
+      : gated_(traits_of(spec.model.family).feed_forward == FeedForward::Gated) {
+    const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
+    const int64_t f = ffn_width(spec.model) / spec.mesh.tensor;
+    const auto options = at::TensorOptions(scalar_type(spec.train.dtype)).device(device);
+    x_nh_ = at::full({n, h}, 0.5, options);
+    norm_ = {gated_ ? kernels::NormKind::Rms : kernels::NormKind::Layer, at::full({h}, 1, options),
+             gated_ ? at::Tensor() : at::full({h}, 0, options)};
+    bias_f_ = at::full({f}, 0.1, options);
+    inner_ = at::full({n, gated_ ? 2 * f : f}, 0.1, options);
+    dy_nf_ = at::full({n, f}, 0.1, options);
+    const double elements = static_cast<double>(n) * static_cast<double>(22 * h + (gated_ ? 8 : 5) * f);
+    bytes_ = elements * static_cast<double>(x_nh_.element_size());
+  }
+
+  void round() {
+    const double begin = now_seconds();
+    kernels::Normed normed;
+    for (int norm = 0; norm < 2; ++norm) normed = kernels::norm_forward({x_nh_, x_nh_, at::Tensor()}, norm_);
+    const at::Tensor y = gated_ ? kernels::swiglu(inner_) : kernels::bias_gelu(inner_, bias_f_);
+    if (gated_) {
+      kernels::swiglu_backward_(inner_, dy_nf_);
+    } else {
+      kernels::bias_gelu_backward_(inner_, bias_f_, dy_nf_);
+    }
+    for (int norm = 0; norm < 2; ++norm) kernels::norm_backward({x_nh_, x_nh_}, normed, norm_);
+    wait_for(inner_);
+    seconds_.push_back(now_seconds() - begin);
+    inner_.fill_(0.1);  // the gradient of a gradient of a gradient soon is no number
+  }
+
+  CopySpeed speed(Communicator& ranks) const {
+    return {static_cast<double>(x_nh_.nbytes()), mean_of_ranks(bytes_ / median(seconds_), ranks)};
+  }
+
+ private:
+  bool gated_;
+  at::Tensor x_nh_, bias_f_, inner_, dy_nf_;
+  kernels::NormParams norm_;
+  double bytes_ = 0;
+  std::vector<double> seconds_;
+};
+
 template <class Call>
 void time_into(double& seconds, const Call& call) {
   const double begin = now_seconds();
@@ -119,10 +168,11 @@ void time_into(double& seconds, const Call& call) {
   seconds += now_seconds() - begin;
 }
 
-void run_round(std::vector<TimedLinear>& layers, TimedAttention& attention) {
+void run_round(std::vector<TimedLinear>& layers, TimedAttention& attention, TimedElements& elements) {
   for (TimedLinear& layer : layers) layer.seconds = 0;
   for (TimedLinear& layer : layers) time_into(layer.seconds, [&] { layer.forward(); });
   attention.round();
+  elements.round();
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     time_into(layer->seconds, [&] { layer->backward(); });
   }
@@ -175,8 +225,9 @@ BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& 
   const c10::AutoGradMode no_grad(false);
   std::vector<TimedLinear> layers = layers_of(spec, device);
   TimedAttention attention(spec, device);
-  repeat([&] { run_round(layers, attention); }, kBudget, ranks);
-  return {product_speeds(layers, ranks), attention.speed(ranks)};
+  TimedElements elements(spec, device);
+  repeat([&] { run_round(layers, attention, elements); }, kBudget, ranks);
+  return {product_speeds(layers, ranks), attention.speed(ranks), elements.speed(ranks)};
 }
 
 }  // namespace braid

@@ -7,6 +7,7 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/spec/run_spec.h"
+#include "braid/train/host_probe.h"
 #include "braid/train/peak_probe.h"
 
 namespace braid {
@@ -24,13 +25,14 @@ void members(Pack& pack, AttentionSpeed& speed) {
 struct BlockSpeed {
   std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
   AttentionSpeed attention;
+  CopySpeed elementwise;  // norms, sums and activation, by the bytes of predict/block_work.h and of a hidden state
 };
 
 // Fused attention of `spec` alone, likewise.
 AttentionSpeed measured_attention(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-// Runs the products of a block of `spec` and its attention in the order of a step, for a microbatch of a tensor rank,
-// some tenths of a second, and takes medians on each rank and means over ranks. Products are in unaccounted memory.
+// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, some tenths of a
+// second, and takes medians on each rank and means over ranks. Products are in unaccounted memory.
 // Collective; the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 

@@ -35,8 +35,8 @@ std::vector<AttentionSpeed> attention_speeds(DType dtype, Communicator& host) {
     spec.train.dtype = dtype;
     spec.train.microbatch = 1024 / context;
     spec.model.context = context;
-    spec.model.heads = 4;
-    spec.model.width = 256;
+    spec.model.heads = 2;
+    spec.model.width = 128;
     speeds.push_back(measured_attention(spec, at::kCPU, host));
   }
   return speeds;

@@ -18,7 +18,7 @@ constexpr double kLongEnough = 0.01;  // seconds of one product: start-up costs 
 constexpr double kBudget = 0.06;      // seconds of the products that count
 constexpr int kMostProducts = 8;
 constexpr int64_t kProductSizes[] = {32, 64, 128, 256, 512, 1024};
-constexpr double kEnoughOfSize = 0.02;  // seconds
+constexpr double kEnoughOfSize = 0.02, kTooLong = 0.1;  // seconds; where one takes longer, no larger one is tried
 
 double all_reduced(double value, ReduceOp op, Communicator& world) {
   auto number = at::full({1}, value, at::kDouble);
@@ -66,6 +66,7 @@ std::vector<ProductSpeed> measured_products(at::ScalarType dtype, at::Device dev
     for (int i = 0; i < count; ++i) seconds += product.seconds();
     const double flops_per_second = product.flops() * count / seconds;
     speeds.push_back({product.flops(), all_reduced(flops_per_second, ReduceOp::Sum, world) / world.size()});
+    if (once > kTooLong) break;
   }
   return speeds;
 }

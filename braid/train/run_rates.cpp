@@ -48,11 +48,12 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
 
 // Of one of the devices on which a rank computes.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
+  const BlockSpeed block = measured_block(spec, device, ranks);
+  group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});
   for (const CopySpeed& copy : measured_copies(device, ranks)) {
-    group.streams.push_back({copy.bytes, copy.bytes_per_second / of_rank});
+    if (copy.bytes > block.elementwise.bytes) group.streams.push_back({copy.bytes, copy.bytes_per_second / of_rank});
   }
   group.memory_bytes_per_second = group.streams.back().bytes_per_second;
-  const BlockSpeed block = measured_block(spec, device, ranks);
   const double best = std::ranges::max_element(block.products, {}, &ProductSpeed::flops_per_second)->flops_per_second;
   group.peaks.push_back({spec.train.dtype, best / of_rank});
   for (const ProductSpeed& product : block.products) {
