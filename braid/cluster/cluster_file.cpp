@@ -109,7 +109,7 @@ class Reading {
     if (table.empty()) keys.refuse("", cat("must hold the peak of one type at least, of ", types_text()));
     for (const auto name : words(DType())) {
       double flops = 0;
-      keys.read(std::string(name).c_str(), {}, kTera, flops, Given::Optional);
+      keys.read(std::string(name).c_str(), {.given = Given::Optional}, kTera, flops);
       if (flops > 0) group.peaks.push_back({*value_of<DType>(name), flops});
     }
     keys.refuse_unknown_keys(nearest_type);
@@ -191,7 +191,7 @@ class Reading {
     if (!table) return;
     TableReader keys = reader(*table, name);
     keys.read(rate, {}, kGiga, link.bytes_per_second);
-    keys.read("latency_us", {.lower = ValueRange::End::Closed}, kMicro, link.latency_seconds);
+    keys.read("latency_us", {.lower = NumberRule::End::Closed}, kMicro, link.latency_seconds);
     keys.refuse_unknown_keys();
   }
 
@@ -209,7 +209,7 @@ class Reading {
     if (!table) return;
     TableReader keys = reader(*table, "failures");
     keys.read("mtbf_hours_per_device", {}, kHour, cluster_.failures.mtbf_seconds_per_device);
-    keys.read("restart_seconds", {.lower = ValueRange::End::Closed}, 1, cluster_.failures.restart_seconds);
+    keys.read("restart_seconds", {.lower = NumberRule::End::Closed}, 1, cluster_.failures.restart_seconds);
     keys.refuse_unknown_keys();
   }
 

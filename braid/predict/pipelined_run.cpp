@@ -191,7 +191,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       run_{spec_, cluster_, formulas_, layout_},
       traits_(*traits_of(spec_.pipeline)),
       crowd_(ranks_per_core(run_)),
-      step_flops_(tokens_of_step(spec) * model_flops_of_token(spec.model, formulas_)),
+      step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
       peak_(peak_of_ranks(spec, cluster)) {
   const std::vector<StageFacts> stages = stage_facts(run_);
   shares_ = rank_shares(layout_, traits_, stages);

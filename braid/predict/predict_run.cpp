@@ -28,7 +28,7 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   return cluster;
 }
 
-double model_flops_of_token(const ModelSpec& model, FormulaSet formulas) {
+double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
   if (formulas == FormulaSet::Braid) return flops;
   const double queries = static_cast<double>(model.heads) * head_width(model);

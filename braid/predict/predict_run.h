@@ -42,6 +42,6 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 // Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
 // set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,
 // section 6.3).
-double model_flops_of_token(const ModelSpec& model, FormulaSet formulas);
+double model_flops_per_token(const ModelSpec& model, FormulaSet formulas);
 
 }  // namespace braid

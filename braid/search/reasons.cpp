@@ -49,21 +49,6 @@ bool better(const Prediction& a, const Prediction& b) {
   return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
 }
 
-// The best of the space that differs from `from` in this alone.
-std::optional<PlannedLayout> best_other(const SearchRequest& request, const std::vector<LayoutPoint>& space,
-                                        const PlannedLayout& from, const Aspect& aspect, Foresight& foresight) {
-  std::optional<PlannedLayout> best;
-  for (const LayoutPoint& candidate : space) {
-    LayoutPoint same = candidate;
-    aspect.copy(from.layout, same);
-    if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
-    PlannedLayout other = planned_layout(request, candidate, foresight);
-    const bool leads = !best || better(other.prediction, best->prediction);
-    if (leads && is_legal(other.spec)) best = std::move(other);
-  }
-  return best;
-}
-
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
     const RankMemory& rank = other.fullest();
@@ -81,26 +66,50 @@ std::string limit_text(const Prediction& prediction) {
   return cat(fixed(100 * beside.*seconds / prediction.step_seconds(), 1), " % of the step goes to ", name);
 }
 
-std::string reasons(const SearchRequest& request, const std::vector<LayoutPoint>& space, const PlannedLayout& layout,
-                    Foresight& foresight) {
-  const Prediction is = foresight.predict(layout.spec);  // as the others are predicted
-  std::vector<std::string> sentences;
-  for (const Aspect& aspect : kAspects) {
-    if (sentences.size() == kMostReasons) break;
-    const auto other = best_other(request, space, layout, aspect, foresight);
-    if (!other || better(other->prediction, is)) continue;
-    sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ", aspect.value(other->layout),
-                            ", which ", loss_text(is, other->prediction)));
+class Neighbours {
+ public:
+  Neighbours(const SearchRequest& request, Foresight& foresight)
+      : request_(request), foresight_(foresight), space_(layout_space(request.space)) {}
+
+  std::string reasons(const PlannedLayout& layout) const {
+    const Prediction is = foresight_.predict(layout.spec);  // as the others are predicted
+    std::vector<std::string> sentences;
+    for (const Aspect& aspect : kAspects) {
+      if (sentences.size() == kMostReasons) break;
+      const auto other = best_other(layout, aspect);
+      if (!other || better(other->prediction, is)) continue;
+      sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ",
+                              aspect.value(other->layout), ", which ", loss_text(is, other->prediction)));
+    }
+    if (!sentences.empty()) sentences.back() += ". ";
+    return joined(sentences, "; ") + limit_text(layout.prediction);
   }
-  if (!sentences.empty()) sentences.back() += ". ";
-  return joined(sentences, "; ") + limit_text(layout.prediction);
-}
+
+ private:
+  // The best of the space that differs from `from` in this alone.
+  std::optional<PlannedLayout> best_other(const PlannedLayout& from, const Aspect& aspect) const {
+    std::optional<PlannedLayout> best;
+    for (const LayoutPoint& candidate : space_) {
+      LayoutPoint same = candidate;
+      aspect.copy(from.layout, same);
+      if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
+      PlannedLayout other = planned_layout(request_, candidate, foresight_);
+      const bool leads = !best || better(other.prediction, best->prediction);
+      if (leads && is_legal(other.spec)) best = std::move(other);
+    }
+    return best;
+  }
+
+  const SearchRequest& request_;
+  Foresight& foresight_;
+  const std::vector<LayoutPoint> space_;
+};
 
 }  // namespace
 
 void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Foresight& foresight) {
-  const std::vector<LayoutPoint> space = layout_space(request.space);
-  for (PlannedLayout& layout : layouts) layout.why = reasons(request, space, layout, foresight);
+  const Neighbours neighbours(request, foresight);
+  for (PlannedLayout& layout : layouts) layout.why = neighbours.reasons(layout);
 }
 
 }  // namespace braid

@@ -54,7 +54,10 @@ class Best {
   double worst() const {
     return kept_.size() < count_ ? std::numeric_limits<double>::infinity() : kept_.back().first.first;
   }
-  void add(size_t place, PlannedLayout layout) {
+  // Keeps it if it is among them, fits and has no problems.
+  void consider(size_t place, PlannedLayout layout) {
+    const bool is_good = layout.prediction.step_seconds() <= worst() && layout.prediction.fits();
+    if (!is_good || !is_legal(layout.spec)) return;
     // Recompute that was chosen may be what another layout has from the start.
     const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
     if (std::ranges::any_of(kept_, same)) return;
@@ -77,13 +80,6 @@ class Best {
   size_t count_;
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
-
-void consider(const SearchRequest& request, const std::vector<LayoutPoint>& layouts, size_t place, Foresight& foresight,
-              Best& best) {
-  PlannedLayout layout = planned_layout(request, layouts[place], foresight);
-  const bool is_good = layout.prediction.step_seconds() <= best.worst() && layout.prediction.fits();
-  if (is_good && is_legal(layout.spec)) best.add(place, std::move(layout));
-}
 
 // Layouts of the same work, [begin, end) of the space.
 struct WorkGroup {
@@ -127,7 +123,8 @@ Plan search(const SearchRequest& request, Foresight& foresight) {
     if (group.least_seconds > best.worst()) break;
     for (size_t place = group.begin; place < group.end; ++place) {
       const RunSpec spec = with_layout(request.space.run, layouts[place]);
-      if (foresight.least_bytes(spec) <= request.memory_bytes) consider(request, layouts, place, foresight, best);
+      if (foresight.least_bytes(spec) > request.memory_bytes) continue;
+      best.consider(place, planned_layout(request, layouts[place], foresight));
     }
   }
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
@@ -137,7 +134,9 @@ Plan exhaustive_search(const SearchRequest& request, Foresight& foresight) {
   const double begin = now_seconds();
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
   Best best(static_cast<size_t>(request.top));
-  for (size_t place = 0; place < layouts.size(); ++place) consider(request, layouts, place, foresight, best);
+  for (size_t place = 0; place < layouts.size(); ++place) {
+    best.consider(place, planned_layout(request, layouts[place], foresight));
+  }
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
 }
 
