@@ -11,9 +11,8 @@ namespace braid {
 namespace {
 
 std::string memory_of(const ParallelismRow& row) {
-  int64_t most = 0;
-  for (const RankMemory& rank : row.prediction.memory) most = std::max(most, rank.total());
-  return cat(fixed(static_cast<double>(most) / kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
+  const auto most = static_cast<double>(row.prediction.fullest().total());
+  return cat(fixed(most / kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
 }
 
 std::string row_text(const ParallelismRow& row, double sent_by_twice) {

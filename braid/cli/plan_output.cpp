@@ -73,22 +73,19 @@ std::string layouts_table(const std::vector<PlannedLayout>& layouts) {
 }
 
 std::string seconds_text(const StepSeconds& seconds) {
-  const std::pair<const char*, double> parts[] = {{"compute", seconds.compute}, {"tensor", seconds.tensor},
-                                                  {"context", seconds.context}, {"pipeline", seconds.pipeline},
-                                                  {"data", seconds.data},       {"optimizer", seconds.optimizer}};
   std::vector<std::string> words;
-  for (const auto& [name, part] : parts) {
-    if (part > 0) words.push_back(cat(name, " ", short_number(part)));
+  for (const auto& [name, part] : kStepParts) {
+    if (seconds.*part > 0) words.push_back(cat(name, " ", short_number(seconds.*part)));
   }
   return joined(words);
 }
 
 std::string memory_text(const Prediction& prediction) {
   const RankMemory& rank = prediction.fullest();
+  std::vector<std::string> words;
+  for (const auto& [name, bytes] : kMemoryParts) words.push_back(cat(name, " ", fixed(gib(rank.*bytes), 2)));
   return cat(fixed(gib(rank.total()), 2), " of ", fixed(gib(prediction.memory_bytes), 2), " GiB on the fullest rank (",
-             &rank - prediction.memory.data(), " of pipe): parameters ", fixed(gib(rank.parameters), 2), ", gradients ",
-             fixed(gib(rank.gradients), 2), ", moments ", fixed(gib(rank.moments), 2), ", activations ",
-             fixed(gib(rank.activations), 2), ", communication ", fixed(gib(rank.communication), 2));
+             &rank - prediction.memory.data(), " of pipe): ", joined(words));
 }
 
 std::string hours(double seconds) { return short_number(seconds / kHour) + " h"; }
@@ -143,19 +140,14 @@ Json memory_json(const Prediction& prediction) {
   const RankMemory& rank = prediction.fullest();
   Json by_rank = Json::array();
   for (const RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
-  return {{"peak", gib(rank.total())},
-          {"by_rank", std::move(by_rank)},
-          {"parameters", gib(rank.parameters)},
-          {"gradients", gib(rank.gradients)},
-          {"moments", gib(rank.moments)},
-          {"activations", gib(rank.activations)},
-          {"communication", gib(rank.communication)}};
+  Json json{{"peak", gib(rank.total())}, {"by_rank", std::move(by_rank)}};
+  for (const auto& [name, bytes] : kMemoryParts) json[name] = gib(rank.*bytes);
+  return json;
 }
 
 Json layout_json(const PlannedLayout& layout) {
   const RunSpec& spec = layout.spec;
   const Prediction& prediction = layout.prediction;
-  const StepSeconds& seconds = prediction.seconds;
   Json json;
   json["mesh"] = {{"pipe", spec.mesh.pipe},
                   {"data", spec.mesh.data},
@@ -178,8 +170,7 @@ Json layout_json(const PlannedLayout& layout) {
   json["bound_step_seconds"] = prediction.bound_step_seconds;
   json["fits"] = prediction.fits();
   json["memory_gib"] = memory_json(prediction);
-  json["seconds"] = {{"compute", seconds.compute},   {"tensor", seconds.tensor}, {"context", seconds.context},
-                     {"pipeline", seconds.pipeline}, {"data", seconds.data},     {"optimizer", seconds.optimizer}};
+  for (const auto& [name, part] : kStepParts) json["seconds"][name] = prediction.seconds.*part;
   json["goodput"] = prediction.goodput;
   json["why"] = layout.why;
   if (layout.measured) {

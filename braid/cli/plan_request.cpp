@@ -35,7 +35,7 @@ class PlanReading {
   PlanRequest request() {
     request_.what = given_.compare ? PlanFor::Comparison : given_.fixed ? PlanFor::Fixed : PlanFor::Best;
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
-    request_.formulas = given_.formulas == "megatron" ? FormulaSet::Megatron : FormulaSet::Braid;
+    request_.formulas = value_of<FormulaSet>(given_.formulas).value();
     request_.top = given_.top;
     request_.tried = given_.tried;
     collect_problems(problems_, [&] { read_pins(); });
@@ -76,10 +76,9 @@ class PlanReading {
   }
 
   void judge_both() {
-    auto found = prediction_problems(request_.run, request_.cluster);
-    const auto is_of_mesh = [](const Problem& problem) { return problem.key == "mesh.data"; };
-    if (request_.what != PlanFor::Fixed) std::erase_if(found, is_of_mesh);  // the mesh is what is looked for
-    problems_ = std::move(found);
+    problems_ = prediction_problems(request_.run, request_.cluster);
+    if (request_.what != PlanFor::Fixed) return;  // the mesh is what is looked for
+    std::ranges::move(mesh_problems(request_.run, request_.cluster), std::back_inserter(problems_));
   }
 
   const PlanOptions& given_;
@@ -105,7 +104,7 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
       ->allow_extra_args(false);
   app.add_option("--as", given.formulas, "whose arithmetic: braid, or megatron as its papers measured it")
-      ->check(one_of({"braid", "megatron"}))
+      ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
       ->capture_default_str();
   app.add_flag("--json", given.json, "as one JSON object");
 #ifdef BRAID_TORCH

@@ -103,10 +103,8 @@ void RunLog::peak(const PeakFlops& peak) {
 }
 
 void RunLog::prediction(const Prediction& prediction) {
-  const StepSeconds& parts = prediction.seconds;
   MetricsLine line = line_of("prediction"), seconds;
-  seconds.add("compute", parts.compute).add("tensor", parts.tensor).add("context", parts.context);
-  seconds.add("pipeline", parts.pipeline).add("data", parts.data).add("optimizer", parts.optimizer);
+  for (const auto& [name, part] : kStepParts) seconds.add(name, prediction.seconds.*part);
   line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
   line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
   MetricsLine categories;

@@ -19,13 +19,6 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr size_t kMostKinds = 1000;  // so that their nodes, kMostCounted each, fit an int
 
-std::optional<DType> type_named(const std::string& name) {
-  const auto names = words(DType());
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) return {};
-  return static_cast<DType>(found - names.begin());
-}
-
 // What others call them.
 std::string nearest_type(const std::string& name) {
   for (const auto& [short_name, type] : {std::pair{"bf16", DType::BFloat16},
@@ -54,8 +47,8 @@ class Reading {
     root_.read("name", cluster_.name);
     root_.read("nodes", nodes_, Given::Optional);
     read_devices();
-    read_link("node", "link_gbps", cluster_.node, most_per_node() > 1);
-    read_link("network", "gbps", cluster_.network, several_nodes());
+    read_link("node", "link_gbps", most_per_node() > 1 ? "devices on a node" : nullptr, cluster_.node);
+    read_link("network", "gbps", several_nodes() ? "nodes" : nullptr, cluster_.network);
     read_disk();
     read_failures();
     root_.refuse_unknown_keys();
@@ -116,8 +109,8 @@ class Reading {
     if (table.empty()) keys.refuse("", cat("must hold the peak of one type at least, of ", types_text()));
     for (const auto name : words(DType())) {
       double flops = 0;
-      keys.read(std::string(name).c_str(), {}, kTera, flops, Given::Optional);
-      if (flops > 0) group.peaks.push_back({*type_named(std::string(name)), flops});
+      keys.read(std::string(name).c_str(), {.given = Given::Optional}, kTera, flops);
+      if (flops > 0) group.peaks.push_back({*value_of<DType>(name), flops});
     }
     keys.refuse_unknown_keys(nearest_type);
   }
@@ -148,7 +141,7 @@ class Reading {
   static bool read_type(TableReader& keys, DType& type) {
     std::string name;
     keys.read("type", name);
-    const auto known = type_named(name);
+    const auto known = value_of<DType>(name);
     if (!known) keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(name)));
     type = known.value_or(type);
     return known.has_value();
@@ -191,15 +184,14 @@ class Reading {
               [](const StreamRate& row) { return row.bytes; });
   }
 
-  void read_link(const char* name, const char* rate, Link& link, bool needed) {
+  // `several` of which need the link; null: there are none.
+  void read_link(const char* name, const char* rate, const char* several, Link& link) {
     const TomlTable* table = root_.table(name, Given::Optional);
-    if (!table && needed) {
-      root_.refuse(name, cat("must be given where there are several ", name[1] == 'o' ? "devices on a node" : "nodes"));
-    }
+    if (!table && several) root_.refuse(name, cat("must be given where there are several ", several));
     if (!table) return;
     TableReader keys = reader(*table, name);
     keys.read(rate, {}, kGiga, link.bytes_per_second);
-    keys.read("latency_us", {.lower = ValueRange::End::Closed}, kMicro, link.latency_seconds);
+    keys.read("latency_us", {.lower = NumberRule::End::Closed}, kMicro, link.latency_seconds);
     keys.refuse_unknown_keys();
   }
 
@@ -217,7 +209,7 @@ class Reading {
     if (!table) return;
     TableReader keys = reader(*table, "failures");
     keys.read("mtbf_hours_per_device", {}, kHour, cluster_.failures.mtbf_seconds_per_device);
-    keys.read("restart_seconds", {.lower = ValueRange::End::Closed}, 1, cluster_.failures.restart_seconds);
+    keys.read("restart_seconds", {.lower = NumberRule::End::Closed}, 1, cluster_.failures.restart_seconds);
     keys.refuse_unknown_keys();
   }
 

@@ -16,20 +16,20 @@ std::optional<double> number(const TomlValue& value) {
   return {};
 }
 
-std::string rule_of(const ValueRange& range) {
-  const bool open = range.lower == ValueRange::End::Open;
-  const std::string most = range.most >= 1e18 ? "" : cat(" and at most ", exact(range.most));
-  return cat("must be a number ", open ? "more than " : "of at least ", exact(range.least), most);
+std::string text_of(const NumberRule& rule) {
+  const bool open = rule.lower == NumberRule::End::Open;
+  const std::string most = rule.most >= 1e18 ? "" : cat(" and at most ", exact(rule.most));
+  return cat("must be a number ", open ? "more than " : "of at least ", exact(rule.least), most);
 }
 
-bool is_in(const ValueRange& range, double value) {
-  const bool above = range.lower == ValueRange::End::Open ? value > range.least : value >= range.least;
-  return std::isfinite(value) && above && value <= range.most;
+bool is_in(const NumberRule& rule, double value) {
+  const bool above = rule.lower == NumberRule::End::Open ? value > rule.least : value >= rule.least;
+  return std::isfinite(value) && above && value <= rule.most;
 }
 
-std::string nearest_in(const ValueRange& range, double value) {
-  if (value > range.most) return toml_text(range.most);
-  if (value < range.least && range.lower == ValueRange::End::Closed) return toml_text(range.least);
+std::string nearest_in(const NumberRule& rule, double value) {
+  if (value > rule.most) return toml_text(rule.most);
+  if (value < rule.least && rule.lower == NumberRule::End::Closed) return toml_text(rule.least);
   return "";
 }
 
@@ -61,14 +61,14 @@ void TableReader::refuse(const std::string& key, const std::string& rule, const 
   problems_.push_back({path_of(key), value ? value->written : "", rule, nearest, place});
 }
 
-void TableReader::read(const char* key, const ValueRange& range, double unit, double& to, Given given) {
-  const TomlValue* value = find(key, given);
+void TableReader::read(const char* key, const NumberRule& rule, double unit, double& to) {
+  const TomlValue* value = find(key, rule.given);
   if (!value) return;
   const std::optional<double> written = number(*value);
-  if (written && is_in(range, *written)) {
+  if (written && is_in(rule, *written)) {
     to = *written * unit;
   } else {
-    refuse(key, rule_of(range), written ? nearest_in(range, *written) : "");
+    refuse(key, text_of(rule), written ? nearest_in(rule, *written) : "");
   }
 }
 

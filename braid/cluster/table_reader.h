@@ -10,16 +10,17 @@
 
 namespace braid {
 
-struct ValueRange {
+enum class Given { Needed, Optional };
+
+struct NumberRule {
   double least = 0, most = 1e18;
   // What is below `least` starts behind it: 0 itself is no rate.
   enum class End { Closed, Open } lower = End::Open;
+  Given given = Given::Needed;
 };
 
 // What nodes, and devices of a node, are counted up to.
 inline constexpr int kMostCounted = 1 << 20;
-
-enum class Given { Needed, Optional };
 
 class TableReader {
  public:
@@ -27,7 +28,7 @@ class TableReader {
   TableReader(const TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
 
   // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
-  void read(const char* key, const ValueRange& range, double unit, double& to, Given given = Given::Needed);
+  void read(const char* key, const NumberRule& rule, double unit, double& to);
   // A count, from 1 to kMostCounted.
   void read(const char* key, int& to, Given given = Given::Needed);
   void read(const char* key, std::string& to);

@@ -1,7 +1,7 @@
 // Counting what a block does. The counts are for each kernel that Megatron-LM's or braid's block runs.
 #include "braid/predict/block_work.h"
 
-#include "braid/spec/model_shape.h"
+#include "braid/predict/block_sizes.h"
 
 namespace braid {
 namespace {
@@ -9,34 +9,28 @@ namespace {
 constexpr double kFloat = 4;  // bytes; gradients of weights and the loss are computed in float32
 
 // The sizes of block_work.h.
-struct Sizes {
-  double n, e, t, h, q, kv, f, s;
+struct Sizes : BlockSizes {
+  double n, e, t, s;
   double whole;  // share of what all tensor ranks do alike
   double drop;   // 1 with dropout, else 0
-  bool gated, rotary;
 
   Sizes(const RunSpec& spec, const RunLayout& layout)
-      : n(layout.tokens),
+      : BlockSizes(spec.model),
+        n(layout.tokens),
         e(element_bytes(spec.train.dtype)),
         t(layout.tensor),
-        h(spec.model.width),
-        q(static_cast<double>(spec.model.heads) * head_width(spec.model)),
-        kv(static_cast<double>(num_kv_heads(spec.model)) * head_width(spec.model)),
-        f(ffn_width(spec.model)),
         s(spec.model.context),
         whole(spec.mesh.sequence_parallel ? 1 / t : 1),
-        drop(spec.model.dropout > 0 ? 1 : 0),
-        gated(traits_of(spec.model.family).feed_forward == FeedForward::Gated),
-        rotary(traits_of(spec.model.family).positions == PositionKind::Rotary) {}
+        drop(spec.model.dropout > 0 ? 1 : 0) {}
 };
 
 // x (n x in) times a weight (in x out), for each of the three passes.
 void add_linear(PartWork& work, const Sizes& z, double in, double out) {
   const double flops = 2 * z.n * in * out;
   const Product product{flops, z.e * (z.n * in + in * out + z.n * out)};
-  work.forward.add(product);
-  work.input_grad.add(product);
-  work.weight_grad.add({flops, z.e * (z.n * in + z.n * out) + 2 * kFloat * in * out});
+  work.forward.products.push_back(product);
+  work.input_grad.products.push_back(product);
+  work.weight_grad.products.push_back({flops, z.e * (z.n * in + z.n * out) + 2 * kFloat * in * out});
 }
 
 void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
@@ -44,12 +38,11 @@ void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
   const Product product{2 * z.n * z.s * z.q / z.t, z.e * (scores + 2 * z.n * z.q / z.t)};
   const double forward_bytes = scores * (2 * z.e + z.drop * (2 * z.e + 1));
   for (PassWork* pass : {&work.forward, &work.selected}) {
-    pass->add(product);
-    pass->add(product);
+    pass->products.insert(pass->products.end(), 2, product);
     pass->streamed_bytes += forward_bytes;
   }
   // Both products of a pair write or read scores; as one of twice the size.
-  for (int i = 0; i < 2; ++i) work.input_grad.add({2 * product.flops, 2 * product.bytes});
+  for (int i = 0; i < 2; ++i) work.input_grad.products.push_back({2 * product.flops, 2 * product.bytes});
   work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
 }
 

@@ -15,7 +15,7 @@
 // shared by the tensor ranks.
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "braid/predict/device_rates.h"
 #include "braid/predict/run_layout.h"
@@ -23,16 +23,13 @@
 namespace braid {
 
 struct PassWork {
-  std::array<Product, 6> products = {};
-  int num_products = 0;
+  std::vector<Product> products;
   Product attention;          // fused; none where it has no operations
   double streamed_bytes = 0;  // through tensors of a microbatch's hidden state, about
   double reduced_bytes = 0;   // by an all-reduce of tensor ranks, or as a gather and a scattered sum: as long
   int num_reductions = 0;     // all alike
   double context_bytes = 0;   // gathered from context ranks
   int num_gathers = 0;
-
-  void add(const Product& product) { products[num_products++] = product; }
 };
 
 // The passes of one part of the model.

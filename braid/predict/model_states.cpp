@@ -1,8 +1,8 @@
 // Counting parameters, and bytes of each.
 #include "braid/predict/model_states.h"
 
+#include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid {
 namespace {
@@ -18,10 +18,7 @@ double num_moments(OptimizerKind kind) {
 }
 
 double block_parameters(const ModelSpec& model, double t) {
-  const double h = model.width, f = ffn_width(model);
-  const double q = static_cast<double>(model.heads) * head_width(model);
-  const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
-  const bool gated = traits_of(model.family).feed_forward == FeedForward::Gated;
+  const auto [h, q, kv, f, gated, rotary] = BlockSizes(model);
   const double matrices = h * (2 * q + 2 * kv) + (gated ? 3 : 2) * h * f;
   const double biases = gated ? (model.qkv_bias ? (q + 2 * kv) / t : 0) : (q + 2 * kv + f) / t + 2 * h;
   return matrices / t + biases + (gated ? 2 : 4) * h;

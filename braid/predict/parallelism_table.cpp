@@ -27,7 +27,7 @@ double num_parameters(const RunSpec& run, const Cluster& cluster) {
 
 bool is_possible(const RunSpec& spec, const Cluster& cluster) {
   const HostLimits any{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
-  return !has_problems(spec, any) && prediction_problems(spec, cluster).empty();
+  return !has_problems(spec, any) && prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
 }
 
 }  // namespace

@@ -11,8 +11,10 @@ double seconds_of(const StageTimes& stage) { return stage.forward + stage.input_
 
 // Sums that the forms are written in.
 struct Sums {
-  int p, m, v, group;
+  int p, m, v;
+  double group;  // microbatches that pass a chunk before the next one's turn
   double c;
+  StepEnd end;
   double forward = 0, input_grad = 0, weight_grad = 0;  // of the mean stage
   std::vector<double> rank;                             // seconds of a microbatch on each rank
   double all = 0;                                       // S
@@ -25,8 +27,9 @@ struct Sums {
       : p(question.request.ranks),
         m(question.request.microbatches),
         v(static_cast<int>(question.stages.size()) / p),
-        group(question.request.group),
+        group(question.request.group > 0 ? question.request.group : m / std::max(1, m / p)),
         c(question.transfer),
+        end(question.end),
         rank(p) {
     const auto count = static_cast<double>(question.stages.size());
     for (size_t i = 0; i < question.stages.size(); ++i) {
@@ -34,7 +37,7 @@ struct Sums {
       forward += stage.forward / count;
       input_grad += stage.input_grad / count;
       weight_grad += stage.weight_grad / count;
-      rank[rank_of_stage(traits, p, static_cast<int>(i))] += seconds_of(stage);
+      rank[owner_of_stage(traits.placement, p, static_cast<int>(i))] += seconds_of(stage);
     }
     all = std::accumulate(rank.begin(), rank.end(), 0.0);
     // Both copies of a mirrored stage work on half of the microbatches.
@@ -50,14 +53,21 @@ struct Sums {
   }
 };
 
-double flushed(const Sums& z, bool all_forwards_first) {
+// One microbatch at a time.
+double naive_seconds(const Sums& z) { return z.m * (z.all + 2 * (z.p - 1) * z.c); }
+
+double flushed(const Sums& z, double period) { return z.all + 2 * (z.p - 1) * z.c + (z.m - 1) * period; }
+
+double all_forwards_first(const Sums& z) { return flushed(z, z.busiest); }
+
+double in_turn(const Sums& z) {
   double period = z.busiest;
   double way = 0;  // from rank i to the last and back
-  for (int i = z.p - 1; i >= 0 && !all_forwards_first; --i) {
+  for (int i = z.p - 1; i >= 0; --i) {
     way += z.rank[i] + (i < z.p - 1 ? 2 * z.c : 0);
     period = std::max(period, way / (z.p - i));
   }
-  return z.all + 2 * (z.p - 1) * z.c + (z.m - 1) * period;
+  return flushed(z, period);
 }
 
 // What a microbatch needs with nobody in its way, and the others behind it on the busiest rank.
@@ -67,82 +77,139 @@ double chunked(const Sums& z) {
   return std::max(alone(z), z.m * z.busiest + (z.all - z.busiest) / z.v + (z.p > 1 ? 3 * z.p - 2 : 0) * z.c);
 }
 
-// Bubble of a pipeline of even stages; `way` is a transfer.
-double even_bubble(std::string_view name, const Sums& z) {
-  const double f = z.forward + z.c, i = z.input_grad + z.c, w = z.weight_grad;
-  const double apart = z.p - 1;
-  if (name == "zb-h1" || name == "zb-1p" || name == "interleaved-zb") return apart * std::max(f, f + i - w);
-  if (name == "zb-h2" || name == "zb-2p") return apart * std::max(0.0, z.forward + z.input_grad - 2 * w);
-  if (name == "dualpipe") return (z.p / 2 - 1) * (f + 2 * i - w);
-  if (name == "dualpipev") return apart * (f + 2 * i - w);
-  const double pass = (f + i + w) / 3;
-  if (name == "v-half") return (z.p <= 2 ? apart : 3 * z.p - (z.p % 2 == 0 ? 7 : 4)) * pass;
-  if (name == "v-min") return (4 * z.p - (z.p % 3 == 0 ? 7 : 5)) * pass;
-  return 0;  // zb-v
-}
-
-// Of schedules that split the backward pass. No rank ends before it has done its own work after the first microbatch
-// has come to it; where that leaves time, the bubble of even stages is in it.
-double split(const ScheduleTraits& traits, const Sums& z, StepEnd end) {
-  const std::string_view name = traits.name;
-  const double bubble = even_bubble(name, z);
-  double period = z.busiest;
-  if (name == "v-min") period = std::max(period, z.slots + 4 * z.c);  // its passes take turns in slots of one length
-  if (traits.placement == StagePlacement::V && name != "dualpipev") {
-    return z.m * period + (end == StepEnd::PostValidated ? bubble : std::max(bubble, z.fill));
-  }
+// Schedules that split the backward pass. No rank ends before it has done its own work after the first microbatch has
+// come to it; where that leaves time, the bubble of even stages is in it.
+double split(const Sums& z, double bubble) {
   const double even = z.m * z.all / z.p;
-  if (end == StepEnd::PostValidated) return std::max(z.m * period, even + bubble);
-  if (name == "dualpipe") return std::max(z.m * period, even + bubble);
+  if (z.end == StepEnd::PostValidated) return std::max(z.m * z.busiest, even + bubble);
   return std::max(z.longest_after_fill, even + std::max(bubble, z.fill));
 }
 
-double seconds_of(const PipelineQuestion& question, const ScheduleTraits& traits, const Sums& z) {
-  const std::string_view name = traits.name;
-  if (name == "naive") return z.m * (z.all + 2 * (z.p - 1) * z.c);
-  if (name == "interleaved" || name == "looped-bfs") return chunked(z);
-  if (traits.splits_backward) return split(traits, z, question.end);
-  return flushed(z, name == "gpipe");
+double two_ways(const Sums& z, double bubble) { return std::max(z.m * z.busiest, z.m * z.all / z.p + bubble); }
+
+double there_and_back(const Sums& z, double period, double bubble) {
+  return z.m * period + (z.end == StepEnd::PostValidated ? bubble : std::max(bubble, z.fill));
 }
+
+// Bubbles of even stages.
+double apart(const Sums& z) { return z.p - 1; }
+double zero_bubble(const Sums& z) {
+  const double f = z.forward + z.c, i = z.input_grad + z.c, w = z.weight_grad;
+  return apart(z) * std::max(f, f + i - w);
+}
+double twice_under_way(const Sums& z) { return apart(z) * std::max(0.0, z.forward + z.input_grad - 2 * z.weight_grad); }
+double overlapped(const Sums& z) { return (z.forward + z.c) + 2 * (z.input_grad + z.c) - z.weight_grad; }
+double mean_pass(const Sums& z) { return ((z.forward + z.c) + (z.input_grad + z.c) + z.weight_grad) / 3; }
 
 // Stages x microbatches of rank r that wait for their input-gradient pass, and beside them for the weight pass.
 struct UnderWay {
   double activations = 0, pending = 0;
 };
 
-UnderWay under_way(std::string_view name, const Sums& z, int r) {
-  const double p = z.p, v = z.v, all = static_cast<double>(z.m) * v;
-  const double group = z.group > 0 ? z.group : z.m / std::max(1, z.m / z.p);
-  if (name == "naive") return {1, 0};
-  if (name == "gpipe" || name == "looped-bfs") return {all, 0};
-  if (name == "interleaved") return {std::min(all, 2 * (p - 1 - r) + (v - 1) * group + 1), 0};
-  if (name == "interleaved-zb") return {std::min(all, (v - 1) * group + p - r), static_cast<double>(r)};
-  if (name == "zb-h1") return {p - r, static_cast<double>(r)};
-  if (name == "zb-1p") return {p, 0};
-  if (name == "zb-h2") return {2 * (p - r) - 1, 2.0 * r};
-  if (name == "zb-2p" || name == "zb-v") return {2 * p, 0};
-  if (name == "v-half") return {p + 2, 0};
-  if (name == "v-min") return {2 * p / 3 + 2, 0};
-  if (name == "dualpipe") return {p + 1, 0};
-  if (name == "dualpipev") return {2 * p + 1, 0};
-  return {p - r, 0};
+double all_of(const Sums& z) { return static_cast<double>(z.m) * z.v; }
+
+struct ClosedForm {
+  std::string_view schedule;
+  double (*seconds)(const Sums& z);
+  UnderWay (*under_way)(const Sums& z, double r);
+};
+
+constexpr ClosedForm kForms[] = {
+    {"naive", naive_seconds,
+     [](const Sums&, double) {
+       return UnderWay{1, 0};
+     }},
+    {"gpipe", all_forwards_first,
+     [](const Sums& z, double) {
+       return UnderWay{all_of(z), 0};
+     }},
+    {"1f1b", in_turn,
+     [](const Sums& z, double r) {
+       return UnderWay{z.p - r, 0};
+     }},
+    {"pipedream", in_turn,
+     [](const Sums& z, double r) {
+       return UnderWay{z.p - r, 0};
+     }},
+    {"pipedream-2bw", in_turn,
+     [](const Sums& z, double r) {
+       return UnderWay{z.p - r, 0};
+     }},
+    {"interleaved", chunked,
+     [](const Sums& z, double r) {
+       return UnderWay{2 * (z.p - 1 - r) + (z.v - 1) * z.group + 1, 0};
+     }},
+    {"looped-bfs", chunked,
+     [](const Sums& z, double) {
+       return UnderWay{all_of(z), 0};
+     }},
+    {"zb-h1", [](const Sums& z) { return split(z, zero_bubble(z)); },
+     [](const Sums& z, double r) {
+       return UnderWay{z.p - r, r};
+     }},
+    {"zb-1p", [](const Sums& z) { return split(z, zero_bubble(z)); },
+     [](const Sums& z, double) {
+       return UnderWay{1.0 * z.p, 0};
+     }},
+    {"interleaved-zb", [](const Sums& z) { return split(z, zero_bubble(z)); },
+     [](const Sums& z, double r) {
+       return UnderWay{std::min(all_of(z), (z.v - 1) * z.group + z.p - r), r};
+     }},
+    {"zb-h2", [](const Sums& z) { return split(z, twice_under_way(z)); },
+     [](const Sums& z, double r) {
+       return UnderWay{2 * (z.p - r) - 1, 2 * r};
+     }},
+    {"zb-2p", [](const Sums& z) { return split(z, twice_under_way(z)); },
+     [](const Sums& z, double) {
+       return UnderWay{2.0 * z.p, 0};
+     }},
+    {"zb-v", [](const Sums& z) { return there_and_back(z, z.busiest, 0); },
+     [](const Sums& z, double) {
+       return UnderWay{2.0 * z.p, 0};
+     }},
+    {"v-half",
+     [](const Sums& z) {
+       const double passes = z.p <= 2 ? apart(z) : 3 * z.p - (z.p % 2 == 0 ? 7 : 4);
+       return there_and_back(z, z.busiest, passes * mean_pass(z));
+     },
+     [](const Sums& z, double) {
+       return UnderWay{z.p + 2.0, 0};
+     }},
+    {"v-min",
+     [](const Sums& z) {
+       const double period = std::max(z.busiest, z.slots + 4 * z.c);  // its passes take turns in slots of one length
+       return there_and_back(z, period, (4 * z.p - (z.p % 3 == 0 ? 7 : 5)) * mean_pass(z));
+     },
+     [](const Sums& z, double) {
+       return UnderWay{2.0 * z.p / 3 + 2, 0};
+     }},
+    {"dualpipe", [](const Sums& z) { return two_ways(z, (z.p / 2 - 1) * overlapped(z)); },
+     [](const Sums& z, double) {
+       return UnderWay{z.p + 1.0, 0};
+     }},
+    {"dualpipev", [](const Sums& z) { return split(z, apart(z) * overlapped(z)); },
+     [](const Sums& z, double) {
+       return UnderWay{2.0 * z.p + 1, 0};
+     }},
+};
+
+const ClosedForm& form_of(std::string_view schedule) {
+  const auto* form = std::ranges::find(kForms, schedule, &ClosedForm::schedule);
+  check(form != std::end(kForms), "every schedule has a closed form");
+  return *form;
 }
 
 }  // namespace
 
-int rank_of_stage(const ScheduleTraits& traits, int num_ranks, int stage) {
-  if (traits.placement == StagePlacement::V && stage >= num_ranks) return 2 * num_ranks - 1 - stage;
-  return stage % num_ranks;
-}
-
 PipelineOutcome estimated_outcome(const PipelineQuestion& question, const ScheduleTraits& traits) {
   const Sums sums(question, traits);
-  PipelineOutcome outcome{seconds_of(question, traits, sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
+  const ClosedForm& form = form_of(traits.name);
+  PipelineOutcome outcome{form.seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
   for (size_t i = 0; i < question.held.size(); ++i) {
-    const int rank = rank_of_stage(traits, sums.p, static_cast<int>(i));
-    UnderWay count = under_way(traits.name, sums, rank);
-    count.activations = std::min(count.activations, static_cast<double>(sums.m) * sums.v);
-    count.pending = std::min(count.pending, sums.m * sums.v - count.activations);
+    const int rank = owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
+    UnderWay count = form.under_way(sums, rank);
+    count.activations = std::min(count.activations, all_of(sums));
+    count.pending = std::min(count.pending, all_of(sums) - count.activations);
     const HeldBytes& held = question.held[i];
     outcome.held_bytes[rank] += (count.activations * held.activation + count.pending * held.pending) / sums.v;
   }

@@ -12,7 +12,7 @@
 namespace braid {
 
 // Played: the schedule is made and simulated, unless it has more than kMostActions actions. Estimated: closed forms of
-// the schedules' papers, in microseconds:
+// the schedules' papers, which cost microseconds:
 //
 //   S seconds of a microbatch on all stages, R on the busiest rank, c of a transfer; p ranks, m microbatches, v stages
 //   of a rank; F, I, W of the mean stage

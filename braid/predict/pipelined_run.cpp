@@ -6,7 +6,6 @@
 
 #include "braid/predict/activation_memory.h"
 #include "braid/predict/block_work.h"
-#include "braid/predict/pipeline_estimate.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -56,7 +55,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.passes.weight_grad += share_of_passes * passes.weight_grad;
   };
   for (size_t stage = 0; stage < stages.size(); ++stage) {
-    const int rank = rank_of_stage(traits, layout.pipe, static_cast<int>(stage));
+    const int rank = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
     add(rank, stage, mirrored ? 0.5 : 1);
     if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
   }
@@ -95,8 +94,8 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
   const int near = layout.pipe_group.per_node;
   std::vector<double> all(layout.stages.size());
   for (size_t stage = 0; stage + 1 < all.size(); ++stage) {
-    const int from = rank_of_stage(traits, layout.pipe, static_cast<int>(stage));
-    const int to = rank_of_stage(traits, layout.pipe, static_cast<int>(stage) + 1);
+    const int from = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
+    const int to = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage) + 1);
     if (from != to) all[stage] = from / near == to / near ? within : across;
   }
   return all;
@@ -137,7 +136,7 @@ double ranks_per_core(const PlannedRun& run) {
 // That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
 int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
   if (traits.placement == StagePlacement::Mirrored) return 0;
-  return rank_of_stage(traits, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
+  return owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
 }
 
 // That an asynchronous pipeline keeps (Narayanan et al., "PipeDream", 2019; "PipeDream-2BW", 2021).
@@ -157,7 +156,7 @@ std::vector<RankMemory> activations(const PlannedRun& run, const ScheduleTraits&
   const int p = run.layout.pipe;
   std::vector<double> working(p);
   for (size_t stage = 0; stage < stages.size(); ++stage) {
-    double& most = working[rank_of_stage(traits, p, static_cast<int>(stage))];
+    double& most = working[owner_of_stage(traits.placement, p, static_cast<int>(stage))];
     most = std::max(most, stages[stage].working_bytes);
   }
   std::vector<RankMemory> ranks(p);
@@ -198,7 +197,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       run_{spec_, cluster_, formulas_, layout_},
       traits_(*traits_of(spec_.pipeline)),
       crowd_(ranks_per_core(run_)),
-      step_flops_(tokens_of_step(spec) * model_flops_of_token(spec.model, formulas_)),
+      step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
       peak_(peak_of_ranks(spec, cluster)) {
   const std::vector<StageFacts> stages = stage_facts(run_);
   shares_ = rank_shares(run_, traits_, stages);

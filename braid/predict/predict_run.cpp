@@ -28,22 +28,22 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   return cluster;
 }
 
-double model_flops_of_token(const ModelSpec& model, FormulaSet formulas) {
+double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
   if (formulas == FormulaSet::Braid) return flops;
   const double queries = static_cast<double>(model.heads) * head_width(model);
   return flops + 12.0 * model.layers * queries * (model.context - mean_tokens_seen(model));
 }
 
+std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster) {
+  const int64_t ranks = num_ranks(spec.mesh), devices = cluster.num_devices();
+  if (cluster.devices.front().shared_cores || ranks <= devices) return {};
+  return {{"mesh.data", cat(spec.mesh.data),
+           cat("must leave at most ", devices, " ranks, the devices of ", cluster.name, ", not ", ranks), ""}};
+}
+
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster) {
   std::vector<Problem> found;
-  const int64_t ranks = num_ranks(spec.mesh), devices = cluster.num_devices();
-  const bool shared = !cluster.devices.empty() && cluster.devices.front().shared_cores;
-  if (!shared && ranks > devices) {
-    found.push_back({"mesh.data", cat(spec.mesh.data),
-                     cat("must leave at most ", devices, " ranks, the devices of ", cluster.name, ", not ", ranks),
-                     ""});
-  }
   if (!traits_of(spec.pipeline)) {
     found.push_back({"pipeline.schedule", spec.pipeline.schedule, "must be a schedule with a name to be planned", ""});
   }

@@ -4,9 +4,9 @@
 // model_states.h).
 //
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
-// once, ranks of unequal speed by chance, reading data. On a cluster of several kinds
-// of devices a pipeline rank is as fast as the slowest that has a copy of it; pipeline.partition may give stages in
-// proportion, while all replicas have the same batch. The optimizer's step is that of the first kind.
+// once, ranks of unequal speed by chance, reading data. On a cluster of several kinds of devices a pipeline rank is as
+// fast as the slowest that has a copy of it; pipeline.partition may give stages in proportion, while all replicas have
+// the same batch. The optimizer's step is that of the first kind.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
 // cores each, as many as they have threads. Where there are not, a rank has a core while it computes, and no step is
@@ -26,11 +26,13 @@ struct PredictOptions {
   PipelineDetail pipeline = PipelineDetail::Played;
 };
 
-// Why a run cannot be predicted on a cluster, beside problems() of the run for Purpose::Plan: more ranks than devices,
-// a schedule that is a file, a vocabulary that nobody knows.
+// Why a run cannot be predicted on a cluster, whatever its mesh, beside problems() of the run for Purpose::Plan: a
+// schedule that is a file, a type without a peak, a vocabulary that nobody knows.
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster);
+// That it has more ranks than there are devices.
+std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster);
 
-// `spec` has neither kind of problems.
+// `spec` has none of these problems.
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
 
 // The cluster as the ranks of the run see it: where they share cores, a device has those that a rank computes with
@@ -40,6 +42,6 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 // Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
 // set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,
 // section 6.3).
-double model_flops_of_token(const ModelSpec& model, FormulaSet formulas);
+double model_flops_per_token(const ModelSpec& model, FormulaSet formulas);
 
 }  // namespace braid

@@ -4,7 +4,11 @@
 
 namespace braid {
 
-double StepSeconds::total() const { return compute + tensor + context + pipeline + data + optimizer; }
+double StepSeconds::total() const {
+  double all = 0;
+  for (const StepPart& part : kStepParts) all += this->*part.seconds;
+  return all;
+}
 
 const RankMemory& Prediction::fullest() const { return *std::ranges::max_element(memory, {}, &RankMemory::total); }
 

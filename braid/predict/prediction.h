@@ -22,6 +22,14 @@ struct StepSeconds {
   bool operator==(const StepSeconds&) const = default;
 };
 
+struct StepPart {
+  const char* name;
+  double StepSeconds::*seconds;
+};
+inline constexpr StepPart kStepParts[] = {{"compute", &StepSeconds::compute}, {"tensor", &StepSeconds::tensor},
+                                          {"context", &StepSeconds::context}, {"pipeline", &StepSeconds::pipeline},
+                                          {"data", &StepSeconds::data},       {"optimizer", &StepSeconds::optimizer}};
+
 struct Prediction {
   StepSeconds seconds;
   double bound_step_seconds = 0;  // a lower bound: no layout on these devices takes less

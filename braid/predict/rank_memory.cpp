@@ -2,6 +2,10 @@
 
 namespace braid {
 
-int64_t RankMemory::total() const { return parameters + gradients + moments + activations + communication; }
+int64_t RankMemory::total() const {
+  int64_t all = 0;
+  for (const MemoryPart& part : kMemoryParts) all += this->*part.bytes;
+  return all;
+}
 
 }  // namespace braid

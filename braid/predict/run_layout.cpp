@@ -6,7 +6,6 @@
 
 #include "braid/base/errors.h"
 #include "braid/predict/device_rates.h"
-#include "braid/predict/pipeline_estimate.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
@@ -137,7 +136,7 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
     for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
-      const int rank = rank_of_stage(*traits_of(spec.pipeline), layout.pipe, static_cast<int>(stage));
+      const int rank = owner_of_stage(traits_of(spec.pipeline)->placement, layout.pipe, static_cast<int>(stage));
       layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
     }
   }

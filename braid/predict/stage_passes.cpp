@@ -13,7 +13,7 @@ struct Rates {
 
   PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
     PassSeconds pass;
-    for (int i = 0; i < work.num_products; ++i) pass.compute += device.seconds(work.products[i]);
+    for (const Product& product : work.products) pass.compute += device.seconds(product);
     if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
     pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/predict/least.h"
+#include "braid/predict/lower_bounds.h"
 
 namespace braid {
 namespace {

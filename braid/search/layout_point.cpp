@@ -7,7 +7,7 @@ namespace braid {
 
 bool same_work(const LayoutPoint& a, const LayoutPoint& b) {
   return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.microbatch == b.microbatch &&
-         a.recompute == b.recompute && a.partition == b.partition;
+         a.recompute == b.recompute && a.cut == b.cut;
 }
 
 RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
@@ -18,10 +18,14 @@ RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
   spec.train.microbatch = layout.microbatch;
   spec.pipeline.schedule = layout.schedule->name;
   spec.pipeline.chunks = layout.chunks;
-  spec.pipeline.partition = layout.partition;
+  if (layout.cut == CutChoice::Even) spec.pipeline.partition = "even";
   spec.sync.zero = layout.zero;
   spec.sync.zero_group = layout.zero_group;
-  spec.memory.recompute = layout.recompute.empty() ? "none" : layout.recompute;
+  if (layout.recompute == RecomputeChoice::ByStage) {
+    spec.memory.recompute = word(RecomputeChoice::None);
+  } else if (layout.recompute != RecomputeChoice::AsGiven) {
+    spec.memory.recompute = word(layout.recompute);
+  }
   return spec;
 }
 

@@ -6,8 +6,18 @@
 
 #include "braid/schedule/generators.h"
 #include "braid/spec/run_spec.h"
+#include "braid/spec/word.h"
 
 namespace braid {
+
+// What stages compute again, as memory.recompute says it; ByStage: of each stage the least that keeps its rank within
+// its memory.
+enum class RecomputeChoice { None, ByStage, Selective, Full, AsGiven };
+constexpr auto words(RecomputeChoice) {
+  return std::to_array<std::string_view>({"none", "by stage", "selective", "full", "as given"});
+}
+
+enum class CutChoice { Even, AsGiven };
 
 struct LayoutPoint {
   int pipe = 1, data = 1, tensor = 1;
@@ -15,9 +25,8 @@ struct LayoutPoint {
   const ScheduleTraits* schedule = nullptr;
   int chunks = 0;  // 0: the schedule's own number
   int zero = 0, zero_group = 0;
-  // As memory.recompute says it; empty: of each stage the least that keeps its rank within its memory.
-  std::string recompute = "none";
-  std::string partition = "even";
+  RecomputeChoice recompute = RecomputeChoice::None;
+  CutChoice cut = CutChoice::Even;
 
   bool operator==(const LayoutPoint&) const = default;
 };
@@ -25,7 +34,7 @@ struct LayoutPoint {
 // Whether both do the same products on as many ranks, whatever their schedules and what ZeRO shards.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
-// The run with this layout; recompute that is still to be chosen is "none".
+// The run with this layout; recompute that is chosen by stage is "none" to begin with.
 RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout);
 
 // The keys of a layout.

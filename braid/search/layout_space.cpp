@@ -25,7 +25,12 @@ std::vector<int> divisors(int64_t number) {
 
 class Space {
  public:
-  explicit Space(const SpaceRequest& request) : request_(request), run_(request.run), given_(given(request.run)) {}
+  explicit Space(const SpaceRequest& request)
+      : request_(request),
+        run_(request.run),
+        given_(given(request.run)),
+        cuts_(partition_list(request.run.pipeline.partition).value_or(std::vector<double>{}).size()),
+        policies_(recompute_entries(request.run.memory).size()) {}
 
   std::vector<LayoutPoint> all() {
     const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
@@ -44,8 +49,8 @@ class Space {
 
  private:
   static LayoutPoint given(const RunSpec& run) {
-    return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch, nullptr,
-            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, run.memory.recompute, run.pipeline.partition};
+    return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch,     nullptr,
+            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven};
   }
   bool pinned(const char* key) const { return request_.pinned.contains(key); }
   template <class Value>
@@ -55,11 +60,12 @@ class Space {
 
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
-    if (pinned("pipeline.partition")) layout.partition = given_.partition;
+    if (pinned("pipeline.partition")) layout.cut = given_.cut;
     for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
       layout.microbatch = microbatch;
-      for (const auto& policy :
-           kept("memory.recompute", std::vector<std::string>{"none", "", "selective", "full"}, given_.recompute)) {
+      using enum RecomputeChoice;
+      for (const auto policy :
+           kept("memory.recompute", std::vector{None, ByStage, Selective, Full}, given_.recompute)) {
         layout.recompute = policy;
         for (const ScheduleTraits& traits : schedule_traits()) add_schedule(layout, traits);
       }
@@ -88,9 +94,8 @@ class Space {
   // Of its schedule, and of lists that have an entry for each stage.
   bool is_possible(const LayoutPoint& layout, int chunks) const {
     const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
-    const auto partition = partition_list(layout.partition);
-    const auto policies = recompute_entries({.recompute = layout.recompute});
-    if ((partition && partition->size() != stages) || (policies.size() > 1 && policies.size() != stages)) return false;
+    if (layout.cut == CutChoice::AsGiven && cuts_ > 0 && cuts_ != stages) return false;
+    if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
     const ScheduleRequest asked{.ranks = layout.pipe,
                                 .microbatches = run_.train.batch / layout.data / layout.microbatch,
                                 .chunks = layout.chunks,
@@ -114,6 +119,7 @@ class Space {
   const SpaceRequest& request_;
   const RunSpec& run_;
   const LayoutPoint given_;
+  const size_t cuts_, policies_;  // entries of the run's lists; no cuts where a word says them
   std::vector<LayoutPoint> layouts_;
 };
 

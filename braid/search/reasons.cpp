@@ -12,32 +12,14 @@ namespace {
 
 constexpr size_t kMostReasons = 3;
 
-struct Part {
-  const char* name;
-  double amount;
-};
-
-std::vector<Part> parts(const StepSeconds& seconds) {
-  return {{"compute", seconds.compute},   {"tensor", seconds.tensor}, {"context", seconds.context},
-          {"pipeline", seconds.pipeline}, {"data", seconds.data},     {"optimizer", seconds.optimizer}};
+// The part that is most of a step, or of what it has more than `was`.
+const StepPart& largest(const StepSeconds& is, const StepSeconds& was = {}) {
+  return *std::ranges::max_element(kStepParts, {},
+                                   [&](const StepPart& part) { return is.*part.seconds - was.*part.seconds; });
 }
 
-std::vector<Part> parts(const RankMemory& memory) {
-  const auto amount = [](int64_t bytes) { return static_cast<double>(bytes); };
-  return {{"parameters", amount(memory.parameters)},
-          {"gradients", amount(memory.gradients)},
-          {"moments", amount(memory.moments)},
-          {"activations", amount(memory.activations)},
-          {"communication", amount(memory.communication)}};
-}
-
-Part largest(const std::vector<Part>& all) { return *std::ranges::max_element(all, {}, &Part::amount); }
-
-std::vector<Part> growth(const StepSeconds& is, const StepSeconds& was) {
-  std::vector<Part> all = parts(is);
-  const std::vector<Part> before = parts(was);
-  for (size_t i = 0; i < all.size(); ++i) all[i].amount -= before[i].amount;
-  return all;
+const MemoryPart& largest(const RankMemory& rank) {
+  return *std::ranges::max_element(kMemoryParts, {}, [&](const MemoryPart& part) { return rank.*part.bytes; });
 }
 
 // A thing that layouts differ in, as a sentence names it.
@@ -57,7 +39,7 @@ constexpr Aspect kAspects[] = {
      [](const LayoutPoint& from, LayoutPoint& to) { to.schedule = from.schedule, to.chunks = from.chunks; }},
     {"zero", [](const LayoutPoint& l) { return cat(l.zero); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.zero = from.zero, to.zero_group = from.zero_group; }},
-    {"recompute", [](const LayoutPoint& l) { return l.recompute.empty() ? "by stage" : l.recompute; },
+    {"recompute", [](const LayoutPoint& l) { return cat(l.recompute); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.recompute = from.recompute; }},
 };
 
@@ -67,59 +49,67 @@ bool better(const Prediction& a, const Prediction& b) {
   return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
 }
 
-// The best of the space that differs from `from` in this alone.
-std::optional<PlannedLayout> best_other(const SearchRequest& request, const std::vector<LayoutPoint>& space,
-                                        const PlannedLayout& from, const Aspect& aspect, Foresight& foresight) {
-  std::optional<PlannedLayout> best;
-  for (const LayoutPoint& candidate : space) {
-    LayoutPoint same = candidate;
-    aspect.copy(from.layout, same);
-    if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
-    PlannedLayout other = planned_layout(request, candidate, foresight);
-    const bool leads = !best || better(other.prediction, best->prediction);
-    if (leads && is_legal(other.spec)) best = std::move(other);
-  }
-  return best;
-}
-
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
     const RankMemory& rank = other.fullest();
     return cat("would need ", fixed(std::ldexp(static_cast<double>(rank.total()), -30), 1), " GiB on rank ",
-               &rank - other.memory.data(), " of pipe, most of it ", largest(parts(rank)).name);
+               &rank - other.memory.data(), " of pipe, most of it ", largest(rank).name);
   }
   const double longer = other.step_seconds() / is.step_seconds() - 1;
-  return cat("would take ", fixed(100 * longer, 1), " % longer, most of it ",
-             largest(growth(other.seconds, is.seconds)).name);
+  return cat("would take ", fixed(100 * longer, 1), " % longer, most of it ", largest(other.seconds, is.seconds).name);
 }
 
 std::string limit_text(const Prediction& prediction) {
-  std::vector<Part> all = parts(prediction.seconds);
-  all.erase(all.begin());  // what the step is for
-  const Part most = largest(all);
-  return cat(fixed(100 * most.amount / prediction.step_seconds(), 1), " % of the step goes to ", most.name);
+  StepSeconds beside = prediction.seconds;
+  beside.compute = 0;  // what the step is for
+  const auto& [name, seconds] = largest(beside);
+  return cat(fixed(100 * beside.*seconds / prediction.step_seconds(), 1), " % of the step goes to ", name);
 }
 
-std::string reasons(const SearchRequest& request, const std::vector<LayoutPoint>& space, const PlannedLayout& layout,
-                    Foresight& foresight) {
-  const Prediction is = foresight.predict(layout.spec);  // as the others are predicted
-  std::vector<std::string> sentences;
-  for (const Aspect& aspect : kAspects) {
-    if (sentences.size() == kMostReasons) break;
-    const auto other = best_other(request, space, layout, aspect, foresight);
-    if (!other || better(other->prediction, is)) continue;
-    sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ", aspect.value(other->layout),
-                            ", which ", loss_text(is, other->prediction)));
+class Neighbours {
+ public:
+  Neighbours(const SearchRequest& request, Foresight& foresight)
+      : request_(request), foresight_(foresight), space_(layout_space(request.space)) {}
+
+  std::string reasons(const PlannedLayout& layout) const {
+    const Prediction is = foresight_.predict(layout.spec);  // as the others are predicted
+    std::vector<std::string> sentences;
+    for (const Aspect& aspect : kAspects) {
+      if (sentences.size() == kMostReasons) break;
+      const auto other = best_other(layout, aspect);
+      if (!other || better(other->prediction, is)) continue;
+      sentences.push_back(cat(aspect.name, " ", aspect.value(layout.layout), " rather than ",
+                              aspect.value(other->layout), ", which ", loss_text(is, other->prediction)));
+    }
+    if (!sentences.empty()) sentences.back() += ". ";
+    return joined(sentences, "; ") + limit_text(layout.prediction);
   }
-  if (!sentences.empty()) sentences.back() += ". ";
-  return joined(sentences, "; ") + limit_text(layout.prediction);
-}
+
+ private:
+  // The best of the space that differs from `from` in this alone.
+  std::optional<PlannedLayout> best_other(const PlannedLayout& from, const Aspect& aspect) const {
+    std::optional<PlannedLayout> best;
+    for (const LayoutPoint& candidate : space_) {
+      LayoutPoint same = candidate;
+      aspect.copy(from.layout, same);
+      if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
+      PlannedLayout other = planned_layout(request_, candidate, foresight_);
+      const bool leads = !best || better(other.prediction, best->prediction);
+      if (leads && is_legal(other.spec)) best = std::move(other);
+    }
+    return best;
+  }
+
+  const SearchRequest& request_;
+  Foresight& foresight_;
+  const std::vector<LayoutPoint> space_;
+};
 
 }  // namespace
 
 void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Foresight& foresight) {
-  const std::vector<LayoutPoint> space = layout_space(request.space);
-  for (PlannedLayout& layout : layouts) layout.why = reasons(request, space, layout, foresight);
+  const Neighbours neighbours(request, foresight);
+  for (PlannedLayout& layout : layouts) layout.why = neighbours.reasons(layout);
 }
 
 }  // namespace braid

@@ -17,25 +17,31 @@ namespace {
 constexpr HostLimits kAnyHosts{std::numeric_limits<int>::max()};
 
 // Of ranks that hold too much, what their stages compute again.
-std::vector<std::string> next_policies(std::vector<std::string> policies, const Prediction& prediction) {
+std::vector<RecomputeChoice> next_policies(std::vector<RecomputeChoice> policies, const Prediction& prediction) {
   const size_t ranks = prediction.memory.size();
   for (size_t stage = 0; stage < policies.size(); ++stage) {
     // Of stages in a loop; others have one or two on a rank, and then both give up a little more than they must.
     const RankMemory& rank = prediction.memory[stage % ranks];
     if (rank.total() <= prediction.memory_bytes) continue;
-    policies[stage] = policies[stage] == "none" ? "selective" : "full";
+    policies[stage] = policies[stage] == RecomputeChoice::None ? RecomputeChoice::Selective : RecomputeChoice::Full;
   }
   return policies;
 }
 
+std::string policies_text(const std::vector<RecomputeChoice>& policies) {
+  const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
+  std::vector<std::string> words;
+  for (const RecomputeChoice policy : policies) words.emplace_back(word(policy));
+  return alike ? words[0] : joined(words, ",");
+}
+
 void choose_recompute(RunSpec& spec, Prediction& prediction, Foresight& foresight) {
-  std::vector<std::string> policies(static_cast<size_t>(num_stages(spec)), "none");
+  std::vector policies(static_cast<size_t>(num_stages(spec)), RecomputeChoice::None);
   while (!prediction.fits()) {
     auto next = next_policies(policies, prediction);
     if (next == policies) return;
     policies = std::move(next);
-    const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
-    spec.memory.recompute = alike ? policies[0] : joined(policies, ",");
+    spec.memory.recompute = policies_text(policies);
     prediction = foresight.predict(spec);
   }
 }
@@ -48,7 +54,10 @@ class Best {
   double worst() const {
     return kept_.size() < count_ ? std::numeric_limits<double>::infinity() : kept_.back().first.first;
   }
-  void add(size_t place, PlannedLayout layout) {
+  // Keeps it if it is among them, fits and has no problems.
+  void consider(size_t place, PlannedLayout layout) {
+    const bool is_good = layout.prediction.step_seconds() <= worst() && layout.prediction.fits();
+    if (!is_good || !is_legal(layout.spec)) return;
     // Recompute that was chosen may be what another layout has from the start.
     const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
     if (std::ranges::any_of(kept_, same)) return;
@@ -71,13 +80,6 @@ class Best {
   size_t count_;
   std::vector<std::pair<Key, PlannedLayout>> kept_;
 };
-
-void consider(const SearchRequest& request, const std::vector<LayoutPoint>& layouts, size_t place, Foresight& foresight,
-              Best& best) {
-  PlannedLayout layout = planned_layout(request, layouts[place], foresight);
-  const bool is_good = layout.prediction.step_seconds() <= best.worst() && layout.prediction.fits();
-  if (is_good && is_legal(layout.spec)) best.add(place, std::move(layout));
-}
 
 // Layouts of the same work, [begin, end) of the space.
 struct WorkGroup {
@@ -109,7 +111,7 @@ PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& la
   PlannedLayout planned{.layout = layout};
   planned.spec = with_layout(request.space.run, layout);
   planned.prediction = foresight.predict(planned.spec);
-  if (layout.recompute.empty()) choose_recompute(planned.spec, planned.prediction, foresight);
+  if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, foresight);
   return planned;
 }
 
@@ -121,7 +123,8 @@ Plan search(const SearchRequest& request, Foresight& foresight) {
     if (group.least_seconds > best.worst()) break;
     for (size_t place = group.begin; place < group.end; ++place) {
       const RunSpec spec = with_layout(request.space.run, layouts[place]);
-      if (foresight.least_bytes(spec) <= request.memory_bytes) consider(request, layouts, place, foresight, best);
+      if (foresight.least_bytes(spec) > request.memory_bytes) continue;
+      best.consider(place, planned_layout(request, layouts[place], foresight));
     }
   }
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
@@ -131,7 +134,9 @@ Plan exhaustive_search(const SearchRequest& request, Foresight& foresight) {
   const double begin = now_seconds();
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
   Best best(static_cast<size_t>(request.top));
-  for (size_t place = 0; place < layouts.size(); ++place) consider(request, layouts, place, foresight, best);
+  for (size_t place = 0; place < layouts.size(); ++place) {
+    best.consider(place, planned_layout(request, layouts[place], foresight));
+  }
   return {std::ssize(layouts), now_seconds() - begin, best.take(request.space.run), ""};
 }
 

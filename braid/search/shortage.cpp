@@ -1,6 +1,5 @@
 #include "braid/search/shortage.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -15,22 +14,18 @@ constexpr int kMostNodes = 1 << 16;
 
 std::string gib_text(int64_t bytes) { return fixed(std::ldexp(static_cast<double>(bytes), -30), 1) + " GiB"; }
 
-int64_t most_held(const Prediction& prediction) {
-  int64_t most = 0;
-  for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
-  return most;
-}
+int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fullest().total(); }
 
 // The legal layout that holds least: everything is computed again.
 std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& foresight) {
   std::optional<PlannedLayout> best;
   for (const LayoutPoint& point : layout_space(request.space)) {
-    if (point.recompute != "full" && !request.space.pinned.contains("memory.recompute")) continue;
+    if (point.recompute != RecomputeChoice::Full && point.recompute != RecomputeChoice::AsGiven) continue;
     const RunSpec spec = with_layout(request.space.run, point);
-    if (best && foresight.least_bytes(spec) >= most_held(best->prediction)) continue;
+    if (best && foresight.least_bytes(spec) >= most_held(*best)) continue;
     PlannedLayout layout = planned_layout(request, point, foresight);
     if (!is_legal(layout.spec)) continue;
-    if (!best || most_held(layout.prediction) < most_held(best->prediction)) best = std::move(layout);
+    if (!best || most_held(layout) < most_held(*best)) best = std::move(layout);
   }
   return best;
 }
@@ -58,8 +53,7 @@ std::string shortage(const SearchRequest& request, const Cluster& cluster, const
   }
   const std::vector<std::string> words = overrides(request.space.run, nearest->spec);
   return cat("no layout fits into ", gib_text(request.memory_bytes), "; the leanest needs ",
-             gib_text(most_held(nearest->prediction)), " (", joined(words, " "), ")",
-             enough_nodes(request, cluster, options));
+             gib_text(most_held(*nearest)), " (", joined(words, " "), ")", enough_nodes(request, cluster, options));
 }
 
 }  // namespace braid

@@ -1,5 +1,5 @@
 // Which part of the model a pipeline stage holds, as pipeline.partition says it.
-// It counts blocks only; what a block costs is the business of plan.
+// It counts blocks only; what a block costs is the business of cut.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {

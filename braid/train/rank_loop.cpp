@@ -180,7 +180,7 @@ void RankLoop::measure_peak() {
 void RankLoop::foresee() {
   has_foreseen_ = true;
   const Cluster rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
-  if (!prediction_problems(start_.spec, rates).empty()) return;
+  if (!prediction_problems(start_.spec, rates).empty() || !mesh_problems(start_.spec, rates).empty()) return;
   tell([&] { shared_.observer.on_prediction(predict_run(start_.spec, rates)); });
 }
 

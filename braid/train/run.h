@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "braid/cut/partition.h"
 #include "braid/launch/launcher.h"
-#include "braid/plan/partition.h"
 #include "braid/predict/prediction.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"

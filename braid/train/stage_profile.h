@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {

@@ -194,10 +194,12 @@ TEST(PredictRun, StagesInProportionToTheirDevices) {
 TEST(PredictRun, SaysWhatItCannotPredict) {
   RunSpec run = llama();
   EXPECT_TRUE(prediction_problems(run, nodes(1)).empty());
+  EXPECT_TRUE(mesh_problems(run, nodes(1)).empty());
   run.mesh.data = 16;
   run.pipeline.schedule = "file:table.csv";
   run.model.vocab = 0;
-  EXPECT_EQ(prediction_problems(run, nodes(1)).size(), 3u);
+  EXPECT_EQ(prediction_problems(run, nodes(1)).size(), 2u);
+  EXPECT_EQ(mesh_problems(run, nodes(1)).size(), 1u);
 }
 
 // Of all pipeline ranks.

@@ -141,7 +141,7 @@ PublishedRow llama3_405b() {
   run.sync.zero = 1;
   run.train.batch = 64 * 32;
   const double tokens = static_cast<double>(run.train.batch) * run.model.context;
-  const double seconds = tokens * model_flops_of_token(run.model, FormulaSet::Braid) / (430e12 * 8192);
+  const double seconds = tokens * model_flops_per_token(run.model, FormulaSet::Braid) / (430e12 * 8192);
   return {"Grattafiori et al. 2024, table 4", "405B", run, 8192, seconds, 0, false, FormulaSet::Braid, "dgx-h100"};
 }
 

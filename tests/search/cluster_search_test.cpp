@@ -73,9 +73,7 @@ class Watched final : public Foresight {
       EXPECT_EQ(prediction, predict_run(spec, cluster_, kOptions));
     }
     EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
-    int64_t most = 0;
-    for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
-    EXPECT_LE(least_bytes(spec), most);
+    EXPECT_LE(least_bytes(spec), prediction.fullest().total());
     EXPECT_LE(prediction.bound_step_seconds, prediction.step_seconds() * (1 + 1e-12));
     return prediction;
   }

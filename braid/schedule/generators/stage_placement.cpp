@@ -4,14 +4,11 @@
 #include "braid/base/errors.h"
 
 namespace braid {
-namespace {
 
-int owner(const Layout& layout, int stage) {
-  const bool turned = layout.placement == StagePlacement::V && stage >= layout.ranks;
-  return turned ? 2 * layout.ranks - 1 - stage : stage % layout.ranks;
+int owner_of_stage(StagePlacement placement, int num_ranks, int stage) {
+  const bool turned = placement == StagePlacement::V && stage >= num_ranks;
+  return turned ? 2 * num_ranks - 1 - stage : stage % num_ranks;
 }
-
-}  // namespace
 
 Schedule laid_out(const Layout& layout) {
   check(layout.ranks >= 1 && layout.microbatches >= 1 && layout.chunks >= 1,
@@ -21,7 +18,9 @@ Schedule laid_out(const Layout& layout) {
   schedule.num_stages = layout.ranks * layout.chunks;
   schedule.num_microbatches = layout.microbatches;
   schedule.programs.resize(layout.ranks);
-  for (int stage = 0; stage < schedule.num_stages; ++stage) schedule.stage_rank.push_back(owner(layout, stage));
+  for (int stage = 0; stage < schedule.num_stages; ++stage) {
+    schedule.stage_rank.push_back(owner_of_stage(layout.placement, layout.ranks, stage));
+  }
   if (layout.placement == StagePlacement::Mirrored) {
     schedule.mirror_rank.assign(schedule.stage_rank.rbegin(), schedule.stage_rank.rend());
     schedule.mirror_from = layout.microbatches / 2;

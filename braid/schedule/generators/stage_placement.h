@@ -14,6 +14,9 @@ enum class StagePlacement : uint8_t {
   Mirrored,  // stage r on rank r for the first half of the microbatches, on rank p-1-r for the second
 };
 
+// The rank of a stage; of a mirrored one that of its first copy.
+int owner_of_stage(StagePlacement placement, int num_ranks, int stage);
+
 // Chunks of a rank under V: where microbatches come in, and where they come back.
 inline constexpr int kDown = 0;
 inline constexpr int kUp = 1;

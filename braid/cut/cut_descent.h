@@ -1,7 +1,7 @@
 // Local search, for partitions that are too many to be searched exactly.
 #pragma once
 
-#include "braid/plan/stage_costs.h"
+#include "braid/cut/stage_costs.h"
 
 namespace braid {
 

@@ -1,5 +1,5 @@
 // First improvement, moves in a fixed order.
-#include "braid/plan/cut_descent.h"
+#include "braid/cut/cut_descent.h"
 
 namespace braid {
 namespace {

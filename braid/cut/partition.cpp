@@ -1,5 +1,5 @@
 // One criterion after another, each within what the ones before have reached.
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/plan/cut_descent.h"
-#include "braid/plan/cut_search.h"
+#include "braid/cut/cut_descent.h"
+#include "braid/cut/cut_search.h"
 
 namespace braid {
 namespace {

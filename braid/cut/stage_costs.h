@@ -1,7 +1,7 @@
 // What a stage of units [begin, end) costs, and what a whole partition makes of each rank.
 #pragma once
 
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 
 namespace braid {
 

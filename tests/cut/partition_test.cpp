@@ -1,5 +1,5 @@
 // Partitions against trying every one; costs are small integers, so that equal is equal.
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "braid/base/errors.h"
-#include "braid/plan/stage_costs.h"
+#include "braid/cut/stage_costs.h"
 #include "tests/support/dice.h"
 
 namespace braid::partition_test {

@@ -1,4 +1,4 @@
-#include "braid/predict/least.h"
+#include "braid/predict/lower_bounds.h"
 
 #include <algorithm>
 #include <limits>

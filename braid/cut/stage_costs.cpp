@@ -1,5 +1,5 @@
 // Sums over ranges of units, made once.
-#include "braid/plan/stage_costs.h"
+#include "braid/cut/stage_costs.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include "braid/plan/stage_costs.h"
+#include "braid/cut/stage_costs.h"
 
 namespace braid {
 

@@ -1,7 +1,7 @@
 // Who holds how many microbatches of a stage, read off schedules.
 #include <gtest/gtest.h>
 
-#include "braid/plan/partition.h"
+#include "braid/cut/partition.h"
 #include "braid/schedule/generators.h"
 
 namespace braid::holders_test {

@@ -1,5 +1,5 @@
 // Forward over the stages in the order of placement; parents are followed back for the cuts.
-#include "braid/plan/cut_search.h"
+#include "braid/cut/cut_search.h"
 
 #include <algorithm>
 #include <map>

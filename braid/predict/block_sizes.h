@@ -1,0 +1,23 @@
+// The widths of a model's blocks, in elements, as formulas name them.
+#pragma once
+
+#include "braid/spec/model_shape.h"
+
+namespace braid {
+
+struct BlockSizes {
+  double h;      // the hidden state
+  double q, kv;  // all heads' queries; keys, or values
+  double f;      // the feed-forward branch's features
+  bool gated, rotary;
+
+  explicit BlockSizes(const ModelSpec& model)
+      : h(model.width),
+        q(static_cast<double>(model.heads) * head_width(model)),
+        kv(static_cast<double>(num_kv_heads(model)) * head_width(model)),
+        f(ffn_width(model)),
+        gated(traits_of(model.family).feed_forward == FeedForward::Gated),
+        rotary(traits_of(model.family).positions == PositionKind::Rotary) {}
+};
+
+}  // namespace braid
