@@ -15,10 +15,9 @@ struct BlockBytes {
   double input = 0;   // 2 n h
   double one_score = 0;
   double activation = 0;  // 16 n h / t
-  double selected = 0;    // of `linear`, what selective recompute makes again
 };
 
-BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
   const ModelSpec& model = spec.model;
   const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor, h = model.width;
   const double q = static_cast<double>(model.heads) * head_width(model);
@@ -29,10 +28,6 @@ BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet 
   bytes.input = e * n * h / whole;
   bytes.activation = e * n * (gated ? 3 : 2) * ffn_width(model) / t;
   bytes.linear = n * (4 * e + 2) * h / whole + e * n * (2 * q + 2 * kv) / t + bytes.activation;
-  if (formulas == FormulaSet::Braid) {
-    bytes.selected = 2 * bytes.input + e * n * ffn_width(model) / t;
-    return bytes;
-  }
   const double scores = n * model.context * model.heads / t;
   bytes.one_score = e * scores;
   bytes.scores = (2 * e + 1) * scores;
@@ -41,13 +36,13 @@ BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet 
 
 }  // namespace
 
-double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute, FormulaSet formulas) {
-  const BlockBytes bytes = block_bytes(spec, layout, formulas);
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute) {
+  const BlockBytes bytes = block_bytes(spec, layout);
   switch (recompute.keeps) {
     case Recompute::Keeps::Everything:
       return bytes.linear + bytes.scores;
     case Recompute::Keeps::Selected:
-      return bytes.linear - bytes.selected;
+      return bytes.linear;
     case Recompute::Keeps::SegmentInputs:
       return bytes.input / recompute.blocks;
   }
@@ -55,7 +50,7 @@ double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute
 }
 
 double pending_bytes(const RunSpec& spec, const RunLayout& layout) {
-  return block_bytes(spec, layout, FormulaSet::Megatron).linear * 32 / 34;
+  return block_bytes(spec, layout).linear * 32 / 34;
 }
 
 double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
@@ -67,13 +62,13 @@ double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& 
   return bytes;
 }
 
-double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load, FormulaSet formulas) {
-  const BlockBytes bytes = block_bytes(spec, layout, formulas);
+double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const BlockBytes bytes = block_bytes(spec, layout);
   double most = load.blocks > 0 ? std::max(2 * bytes.one_score, bytes.activation) + 2 * bytes.input : 0;
   if (load.recompute.keeps == Recompute::Keeps::SegmentInputs && load.blocks > 0) {
     most += std::min<double>(load.recompute.blocks, load.blocks) * (bytes.linear + bytes.scores);
   } else if (load.recompute.keeps == Recompute::Keeps::Selected && load.blocks > 0) {
-    most += bytes.scores + bytes.selected;
+    most += bytes.scores;
   }
   const double t = layout.tensor;
   if (load.head) most = std::max(most, 6 * layout.tokens * static_cast<double>(layout.vocab) / t);

@@ -1,5 +1,6 @@
 // Activations that Megatron-LM's blocks save, by Korthikanti et al., "Reducing Activation Recomputation in Large
-// Transformer Models" (2022), section 4, generalised to other head counts and feed-forward branches.
+// Transformer Models" (2022), section 4, generalised to other head counts and feed-forward branches. Those of braid:
+// braid_memory.h.
 #pragma once
 
 #include "braid/predict/run_layout.h"
@@ -12,12 +13,9 @@ namespace braid {
 //   selective                    n h (10 + 24/t)                                        n h 34/t
 //   full                         2 n h                                                  2 n h / t
 //
-// Under the set Braid attention keeps no scores, and selective recompute neither the outputs of norms nor of the
-// activation: the terms 5 a s and, of 34, 12 fall away.
-//
 // 10 n h are the inputs of the two norms (4), of the two branches (4) and the masks of two dropouts (2); 24 n h
 // queries, keys and values (6), the attention's output (2), before and after the activation (16).
-double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute, FormulaSet formulas);
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
 
 // Of those the weight-gradient pass alone needs: 32 n h of 34 n h + 5 a s n (Qi et al. 2023, table 1).
 double pending_bytes(const RunSpec& spec, const RunLayout& layout);
@@ -28,6 +26,6 @@ double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& 
 
 // What a backward pass of the stage works with and frees again: gradients of the scores, twice, or of both sides of the
 // activation; gradients of logits; a segment's activations where they are made again.
-double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load, FormulaSet formulas);
+double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 }  // namespace braid

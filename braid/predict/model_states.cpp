@@ -1,6 +1,9 @@
 // Counting parameters, and bytes of each.
 #include "braid/predict/model_states.h"
 
+#include <cmath>
+#include <vector>
+
 #include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
 
@@ -17,15 +20,31 @@ double num_moments(OptimizerKind kind) {
   }
 }
 
-double block_parameters(const ModelSpec& model, double t) {
+double aligned(double count, const RunLayout& layout) {
+  return std::ceil(count / layout.aligned_to) * layout.aligned_to;
+}
+
+// Of a norm over the hidden state.
+double norm_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const bool biased = traits_of(spec.model.family).feed_forward != FeedForward::Gated;
+  return (biased ? 2 : 1) * aligned(spec.model.width, layout);
+}
+
+double block_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const ModelSpec& model = spec.model;
   const auto [h, q, kv, f, gated, rotary] = BlockSizes(model);
-  const double matrices = h * (2 * q + 2 * kv) + (gated ? 3 : 2) * h * f;
-  const double biases = gated ? (model.qkv_bias ? (q + 2 * kv) / t : 0) : (q + 2 * kv + f) / t + 2 * h;
-  return matrices / t + biases + (gated ? 2 : 4) * h;
+  const double t = layout.tensor, qkv = (q + 2 * kv) / t;
+  std::vector<double> sizes{h * qkv, q / t * h, (gated ? 2 : 1) * h * f / t, f / t * h};
+  if (!gated) sizes.insert(sizes.end(), {qkv, h, f / t, h});
+  if (gated && model.qkv_bias) sizes.push_back(qkv);
+  if (model.qk_norm) sizes.insert(sizes.end(), 2, head_width(model));
+  double count = 2 * norm_parameters(spec, layout);
+  for (const double size : sizes) count += aligned(size, layout);
+  return count;
 }
 
 double table_size(const RunSpec& spec, const RunLayout& layout) {
-  return static_cast<double>(layout.vocab) / layout.tensor * spec.model.width;
+  return aligned(static_cast<double>(layout.vocab) / layout.tensor * spec.model.width, layout);
 }
 
 }  // namespace
@@ -59,12 +78,12 @@ double tied_parameters(const RunSpec& spec, const RunLayout& layout) {
 double stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const ModelSpec& model = spec.model;
   const double table = table_size(spec, layout);
-  double count = load.blocks * block_parameters(model, layout.tensor);
+  double count = load.blocks * block_parameters(spec, layout);
   if (load.embedding) count += table;
   if (load.embedding && traits_of(model.family).positions == PositionKind::Learned) {
-    count += static_cast<double>(model.context) * model.width;
+    count += aligned(static_cast<double>(model.context) * model.width, layout);
   }
-  if (load.head) count += 2.0 * model.width;
+  if (load.head) count += norm_parameters(spec, layout);
   if (load.head && (model.output_weights == OutputWeights::Untied || !load.embedding)) count += table;
   return count;
 }

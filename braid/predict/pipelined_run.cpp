@@ -6,6 +6,7 @@
 
 #include "braid/predict/activation_memory.h"
 #include "braid/predict/block_work.h"
+#include "braid/predict/braid_memory.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -31,11 +32,19 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
       all[i] = all[i - 1];
       continue;
     }
-    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute, formulas);
+    const double parameters = stage_parameters(spec, layout, load);
+    if (formulas == FormulaSet::Braid) {
+      all[i] = {passes[i],
+                parameters,
+                {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load)},
+                working_most_bytes(run, load) + constant_bytes(spec, load)};
+      continue;
+    }
+    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
     all[i] = {passes[i],
-              stage_parameters(spec, layout, load),
+              parameters,
               {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout)},
-              working_bytes(spec, layout, load, formulas)};
+              working_bytes(spec, layout, load)};
   }
   return all;
 }
@@ -59,8 +68,8 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     add(rank, stage, mirrored ? 0.5 : 1);
     if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
   }
-  const int first = rank_of_stage(traits, layout.pipe, 0);
-  const int last = rank_of_stage(traits, layout.pipe, static_cast<int>(stages.size()) - 1);
+  const int first = owner_of_stage(traits.placement, layout.pipe, 0);
+  const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
   for (const int rank : std::set{first, last}) shares[rank].parameters -= tied_parameters(run.spec, layout);
   return shares;
@@ -146,11 +155,11 @@ int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
 }
 
 // Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
-double gathered_bytes(const RunSpec& spec, const RankShare& share) {
-  if (spec.sync.zero < 3 || share.blocks == 0) return 0;
-  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(spec.train.dtype);
+double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
+  if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
+  if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(run.spec.train.dtype);
 }
-
 std::vector<RankMemory> activations(const PlannedRun& run, const ScheduleTraits& traits,
                                     const std::vector<StageFacts>& stages, const PipelineOutcome& outcome) {
   const int p = run.layout.pipe;
@@ -254,14 +263,15 @@ void PipelinedRun::add_exchanges(StepSeconds& seconds) const {
 void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
   const StateBytes bytes = sharded(state_bytes(spec_.train.dtype, spec_.optimizer.kind, formulas_), spec_.sync.zero,
                                    num_shards(spec_, layout_));
-  const double passed = layout_.pipe > 1 ? 2 * tensor_bytes(run_) : 0;
+  const double two_tensors = layout_.pipe > 1 ? 2 * tensor_bytes(run_) : 0;
+  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run_) : two_tensors;
   for (int rank = 0; rank < layout_.pipe; ++rank) {
     const RankShare& share = shares_[rank];
     const int versions = weight_versions(traits_, layout_.pipe, rank);
     memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
     memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory[rank].moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
-    memory[rank].communication = static_cast<int64_t>(passed + gathered_bytes(spec_, share));
+    memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run_, share));
   }
 }
 

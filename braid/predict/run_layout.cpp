@@ -13,6 +13,7 @@
 namespace braid {
 namespace {
 
+constexpr int kBraidAlignment = 1024;  // ParamStore::kAlign
 constexpr Axis kBraidOrder[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
 constexpr Axis kMegatronOrder[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipe};
 
@@ -133,6 +134,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
+  if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
     for (size_t stage = 0; stage < layout.stages.size(); ++stage) {

@@ -29,6 +29,7 @@ struct RunLayout {
   int microbatches = 1;  // of a rank in a step
   double tokens = 0;     // of a microbatch on one rank
   int64_t vocab = 0;     // padded
+  int aligned_to = 1;    // elements that a parameter's place in memory is a multiple of
   std::vector<StageLoad> stages;
 
   RankGroup all_ranks, tensor_group, context_group, pipe_group;

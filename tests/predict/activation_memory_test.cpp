@@ -20,7 +20,7 @@ TEST(ActivationMemory, OfKorthikantisTable2) {
     run.mesh.tensor = t;
     run.mesh.sequence_parallel = sequence;
     const RunLayout layout = layout_of(run, {.devices = {{.per_node = 8}}}, FormulaSet::Megatron);
-    return saved_bytes(run, layout, *recompute_policy(recompute), FormulaSet::Megatron);
+    return saved_bytes(run, layout, *recompute_policy(recompute));
   };
   EXPECT_EQ(saved(1, false, "none"), s * b * h * (34 + 5 * a * s / h));
   for (const double t : {2.0, 8.0}) {
@@ -44,7 +44,7 @@ TEST(ActivationMemory, OfZeroBubblesTable1) {
   run.train.microbatch = 6;
   run.train.dtype = DType::BFloat16;
   const RunLayout layout = layout_of(run, {.devices = {{.per_node = 8}}}, FormulaSet::Megatron);
-  EXPECT_EQ(saved_bytes(run, layout, {}, FormulaSet::Megatron), 1024.0 * 6 * (34 * 2304 + 5 * 24 * 1024));
+  EXPECT_EQ(saved_bytes(run, layout, {}), 1024.0 * 6 * (34 * 2304 + 5 * 24 * 1024));
   EXPECT_EQ(pending_bytes(run, layout), 1024.0 * 6 * 32 * 2304);
 }
 

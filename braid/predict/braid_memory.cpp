@@ -1,0 +1,138 @@
+#include "braid/predict/braid_memory.h"
+
+#include <algorithm>
+
+#include "braid/predict/block_work.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid {
+namespace {
+
+using Keeps = Recompute::Keeps;
+
+constexpr double kSingle = 4;
+constexpr double kTokenBytes = 16;        // of a token and its target
+constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
+constexpr double kMaskBytes = 32;         // of an element while dropout makes its mask
+constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
+
+// Bytes of the tensors above.
+struct Tensors {
+  double hidden, qkv, heads, inner, activated, statistics;
+  double logits;  // whole, or of a chunk
+  bool whole_logits;
+
+  Tensors(const RunSpec& spec, const RunLayout& layout) {
+    const ModelSpec& model = spec.model;
+    const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
+    const double q = static_cast<double>(model.heads) * head_width(model);
+    const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
+    const double g = traits_of(model.family).feed_forward == FeedForward::Gated ? 2 : 1;
+    hidden = of_row * model.width / (spec.mesh.sequence_parallel ? t : 1);
+    qkv = of_row * (q + 2 * kv) / t;
+    heads = of_row * q / t;
+    activated = of_row * ffn_width(model) / t;
+    inner = g * activated;
+    statistics = kSingle * layout.tokens * (2 * (3 - g) + model.heads / t);
+    logits = of_row * static_cast<double>(layout.vocab) / t;
+    whole_logits = logits <= kMostLogits;
+    logits = std::min(logits, kMostLogits);
+  }
+
+  double block(Keeps keeps) const {
+    const double always = 2 * hidden + qkv + inner + statistics;
+    return keeps == Keeps::Selected ? always : always + 2 * hidden + heads + activated;
+  }
+  double head(Keeps keeps) const {
+    if (!whole_logits) return 2 * hidden;  // the sum, and its normed form's gradient
+    return hidden * (keeps == Keeps::Selected ? 1 : 2) + logits;
+  }
+};
+
+// A product's two factors in float32 where they are narrower.
+double widened_bytes(const PlannedRun& run, double factors) {
+  const double element = element_bytes(run.spec.train.dtype);
+  const bool widens = element < kSingle && run.cluster.devices.front().shared_cores;
+  return widens ? factors / element * kSingle : 0;
+}
+
+// Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
+bool waits_in_a_line(const PlannedRun& run) {
+  const ScheduleTraits& schedule = *traits_of(run.spec.pipeline);
+  return schedule.splits_backward && schedule.placement == StagePlacement::Linear;
+}
+
+double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {
+  const bool selected = load.recompute.keeps == Keeps::Selected;
+  const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
+  const double coming = load.head ? x.hidden : 0;  // from another stage it is communication
+  const double feed = x.activated + again_feed + widened_bytes(run, x.hidden + std::max(x.activated, x.inner));
+  // The feed-forward branch's tensors are gone by then, unless weight gradients wait for a pass of their own.
+  const bool waits = waits_in_a_line(run);
+  const double freed = waits ? -x.hidden : x.inner + (selected ? 0 : x.activated + x.hidden);
+  const double attention = x.heads + 2 * x.qkv + again_attention - freed + widened_bytes(run, x.hidden + x.qkv);
+  const double mask = run.spec.model.dropout > 0 ? kMaskBytes * run.layout.tokens * run.spec.model.width : 0;
+  return std::max(coming + std::max(feed, attention), mask);
+}
+
+}  // namespace
+
+double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const Tensors x(spec, layout);
+  const Keeps keeps = load.recompute.keeps;
+  const double head = load.head ? x.head(keeps) : 0;
+  if (keeps == Keeps::SegmentInputs) {
+    const double inputs = load.blocks / load.recompute.blocks - (load.embedding && load.blocks > 0 ? 1 : 0);
+    return std::max(inputs, 0.0) * x.hidden + head;
+  }
+  return load.blocks * x.block(keeps) + (load.head ? head : x.hidden);
+}
+
+double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const Tensors x(spec, layout);
+  const double block = 4 * x.hidden + x.qkv + x.heads + x.inner + x.activated;
+  return load.blocks * block + (load.head && x.whole_logits ? x.hidden + x.logits : 0) +
+         (load.embedding ? x.hidden : 0);
+}
+
+double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
+  const Tensors x(run.spec, run.layout);
+  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
+    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block(Keeps::Everything);
+  }
+  if (!load.head) return block;
+  const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
+  const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + widened_bytes(run, x.hidden + x.logits);
+  return std::max(head, block - x.head(load.recompute.keeps));
+}
+
+double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout] = run;
+  if (spec.sync.zero < 2 || layout.gradient_group.size == 1 || share.blocks == 0) return 0;
+  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
+  const StageLoad alone{.blocks = 1};
+  const double block = stage_parameters(spec, layout, alone);
+  const double ends = std::max(share.parameters - share.blocks * block, 0.0);
+  const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
+  const double tied = std::min(tied_parameters(spec, layout), ends);
+  const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
+  const double weights = spec.sync.zero == 3 ? std::min(2.0, share.blocks) * block + ends : 0;
+  return gradients * bytes.gradients + weights * bytes.weights;
+}
+
+double constant_bytes(const RunSpec& spec, const StageLoad& load) {
+  const double batch = kTokenBytes * spec.train.batch / spec.mesh.data * spec.model.context;
+  if (traits_of(spec.model.family).positions != PositionKind::Rotary) return batch + kSmallBytes;
+  return batch + kSmallBytes + load.blocks * spec.model.context * head_width(spec.model) * kSingle;
+}
+
+double passed_bytes(const PlannedRun& run) {
+  if (run.layout.pipe == 1) return 0;
+  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
+  const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
+  return (both_ways ? 4 : 2) * Tensors(run.spec, run.layout).hidden;
+}
+
+}  // namespace braid

@@ -1,0 +1,52 @@
+"""What a run expects its fullest rank to hold: what it holds, or up to 2 % more."""
+import os
+import unittest
+
+from tiny_run import TinyRun
+
+SHAPE = ["model.layers=4", "model.heads=4", "model.width=192", "model.context=128", "train.batch=16", "train.microbatch=4",
+         "train.steps=3", "train.save_every=0", "train.eval_every=0", "train.overwrite=true", 'train.reduction="fast"']
+LLAMA = ['model.family="llama"', "model.kv_heads=2", "model.ffn=384"]
+LAYOUTS = [
+    [],
+    [*LLAMA, 'memory.recompute="full"'],
+    ['memory.recompute="selective"'],
+    [*LLAMA, "mesh.data=2", "sync.zero=2"],
+    ["mesh.data=2", "sync.zero=3"],
+    ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+    [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
+]
+if os.environ.get("BRAID_FULL"):
+    LAYOUTS += [
+        LLAMA,
+        ['memory.recompute="full"'],
+        [*LLAMA, 'memory.recompute="selective"'],
+        [*LLAMA, 'train.dtype="bfloat16"', "train.batch=4"],
+        ["mesh.data=2", "sync.zero=1"],
+        ["mesh.data=2", "sync.zero=2"],
+        [*LLAMA, "mesh.data=2", "sync.zero=3"],
+        [*LLAMA, "mesh.tensor=2"],
+        ["mesh.tensor=2"],
+        [*LLAMA, "mesh.pipe=2"],
+        ["mesh.pipe=2", 'pipeline.schedule="gpipe"'],
+        ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
+        ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
+        ["mesh.pipe=4"],
+        ["model.dropout=0.1"],
+    ]
+
+
+class PredictedMemory(TinyRun):
+    def test_is_never_below_what_is_held_and_at_most_a_fiftieth_above(self):
+        for layout in LAYOUTS:
+            with self.subTest(layout=layout):
+                self.trained(*SHAPE, *layout)
+                lines = self.metrics()
+                held = max([line for line in lines if line["kind"] == "step"][-1]["peak_memory_bytes"])
+                said = max([line for line in lines if line["kind"] == "prediction"][0]["peak_memory_bytes"])
+                self.assertGreaterEqual(said / held, 1)
+                self.assertLessEqual(said / held, 1.02)
+
+
+if __name__ == "__main__":
+    unittest.main()
