@@ -86,10 +86,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
 }
 
 double tied_bytes(const PlannedRun& run, int last_rank) {
-  const RunSpec& spec = run.spec;
-  if (spec.model.output_weights == OutputWeights::Untied || last_rank == 0) return 0;
-  const double table = static_cast<double>(run.layout.vocab) / run.layout.tensor * spec.model.width;
-  return table * state_bytes(spec.train.dtype, spec.optimizer.kind, run.formulas).gradients;
+  if (last_rank == 0) return 0;
+  const double gradient = state_bytes(run.spec.train.dtype, run.spec.optimizer.kind, run.formulas).gradients;
+  return tied_parameters(run.spec, run.layout) * gradient;
 }
 
 double tied_seconds(const PlannedRun& run, int last_rank) {

@@ -24,6 +24,10 @@ double block_parameters(const ModelSpec& model, double t) {
   return matrices / t + biases + (gated ? 2 : 4) * h;
 }
 
+double table_size(const RunSpec& spec, const RunLayout& layout) {
+  return static_cast<double>(layout.vocab) / layout.tensor * spec.model.width;
+}
+
 }  // namespace
 
 StateBytes state_bytes(DType type, OptimizerKind kind, FormulaSet formulas) {
@@ -43,12 +47,18 @@ StateBytes sharded(StateBytes bytes, int zero, int shards) {
 }
 
 int num_shards(const RunSpec& spec, const RunLayout& layout) {
-  return spec.sync.zero_group > 0 ? spec.sync.zero_group : layout.gradient_group.size;
+  const int of_data = layout.gradient_group.size / layout.copies_in_pipe;
+  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group : of_data;
+  return shards == 1 ? 1 : shards * layout.copies_in_pipe;
+}
+
+double tied_parameters(const RunSpec& spec, const RunLayout& layout) {
+  return spec.model.output_weights == OutputWeights::Untied ? 0 : table_size(spec, layout);
 }
 
 double stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const ModelSpec& model = spec.model;
-  const double table = static_cast<double>(layout.vocab) / layout.tensor * model.width;
+  const double table = table_size(spec, layout);
   double count = load.blocks * block_parameters(model, layout.tensor);
   if (load.embedding) count += table;
   if (load.embedding && traits_of(model.family).positions == PositionKind::Learned) {

@@ -24,10 +24,14 @@ StateBytes state_bytes(DType type, OptimizerKind kind, FormulaSet formulas);
 // figure 1).
 StateBytes sharded(StateBytes bytes, int zero, int shards);
 
-// The ranks that shard: sync.zero_group, or all that hold copies.
+// The ranks that shard: sync.zero_group, or all data ranks; both copies of a mirrored stage where these are several.
 int num_shards(const RunSpec& spec, const RunLayout& layout);
 
-// Parameters of a stage on one of its tensor ranks. A tied head that is not beside the embedding is a copy of it.
+// Of the table that embedding and head share, on a tensor rank; 0 where each has its own.
+double tied_parameters(const RunSpec& spec, const RunLayout& layout);
+
+// Parameters of a stage on one of its tensor ranks. A tied head that is not in the embedding's stage has the table too;
+// a rank with both stages has it once.
 double stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 #include "braid/predict/pipelined_run.h"
 
 #include <algorithm>
+#include <set>
 
 #include "braid/predict/activation_memory.h"
 #include "braid/predict/block_work.h"
@@ -39,8 +40,9 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
   return all;
 }
 
-std::vector<RankShare> rank_shares(const RunLayout& layout, const ScheduleTraits& traits,
+std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
                                    const std::vector<StageFacts>& stages) {
+  const RunLayout& layout = run.layout;
   const bool mirrored = traits.placement == StagePlacement::Mirrored;
   std::vector<RankShare> shares(layout.pipe);
   const auto add = [&](int rank, size_t stage, double share_of_passes) {
@@ -58,6 +60,10 @@ std::vector<RankShare> rank_shares(const RunLayout& layout, const ScheduleTraits
     add(rank, stage, mirrored ? 0.5 : 1);
     if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
   }
+  const int first = rank_of_stage(traits, layout.pipe, 0);
+  const int last = rank_of_stage(traits, layout.pipe, static_cast<int>(stages.size()) - 1);
+  if (stages.size() == 1 || (first != last && !mirrored)) return shares;
+  for (const int rank : std::set{first, last}) shares[rank].parameters -= tied_parameters(run.spec, layout);
   return shares;
 }
 
@@ -206,7 +212,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
       peak_(peak_of_ranks(spec, cluster)) {
   const std::vector<StageFacts> stages = stage_facts(run_);
-  shares_ = rank_shares(layout_, traits_, stages);
+  shares_ = rank_shares(run_, traits_, stages);
   const PipelineOutcome outcome = pipeline_outcome(question_of(run_, traits_, stages), options.pipeline);
   pipelined_.seconds = pipeline_seconds(outcome);
   pipelined_.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;

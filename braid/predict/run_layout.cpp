@@ -133,6 +133,12 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.context_group = group({Axis::Context});
   layout.pipe_group = group({Axis::Pipe});
   layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
+  const ScheduleTraits* schedule = traits_of(spec.pipeline);
+  if (schedule && schedule->placement == StagePlacement::Mirrored) {
+    layout.copies_in_pipe = 2;
+    layout.gradient_group.size *= 2;
+    if (!layout.pipe_group.across_nodes()) layout.gradient_group.per_node *= 2;
+  }
   return layout;
 }
 

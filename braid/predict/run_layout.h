@@ -33,7 +33,8 @@ struct RunLayout {
   std::vector<StageLoad> stages;
 
   RankGroup all_ranks, tensor_group, context_group, pipe_group;
-  RankGroup gradient_group;  // holds copies of a parameter: data x context x expert
+  int copies_in_pipe = 1;    // of a stage: 2 under a mirrored schedule
+  RankGroup gradient_group;  // holds copies of a parameter: those, x data x context x expert
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };

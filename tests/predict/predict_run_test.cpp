@@ -202,5 +202,40 @@ TEST(PredictRun, SaysWhatItCannotPredict) {
   EXPECT_EQ(mesh_problems(run, nodes(1)).size(), 1u);
 }
 
+// Of all pipeline ranks.
+int64_t parameters(const RunSpec& run) {
+  int64_t bytes = 0;
+  for (const RankMemory& rank : predict_run(run, nodes(1)).memory) bytes += rank.parameters;
+  return bytes;
+}
+
+TEST(PredictRun, ATiedTableIsThereOnceOnEachRankThatHasAnEnd) {
+  RunSpec run = llama();
+  run.mesh = {};
+  const int64_t whole = parameters(run), table = int64_t{32000} * 4096 * 2;
+  run.mesh.pipe = 2;
+  run.pipeline.schedule = "1f1b";
+  EXPECT_NEAR(parameters(run), whole + table, 1e6);
+  run.pipeline.schedule = "zb-v";  // the first rank has both ends
+  EXPECT_NEAR(parameters(run), whole, 1e6);
+  run.pipeline.schedule = "dualpipe";  // both ranks have all
+  EXPECT_NEAR(parameters(run), 2 * whole, 1e6);
+}
+
+TEST(PredictRun, BothCopiesOfAMirroredStageAreSummed) {
+  RunSpec run = llama();
+  run.mesh = {};
+  run.mesh.pipe = 2;
+  run.pipeline.schedule = "dualpipe";
+  const Prediction found = predict_run(run, nodes(1));
+  const double gradients = 2.0 * static_cast<double>(found.memory[0].parameters);  // float32 beside bfloat16
+  EXPECT_NEAR(found.sync_bytes / gradients, 1, 1e-6);
+  run.sync.zero = 1;
+  EXPECT_EQ(predict_run(run, nodes(1)).memory[0].moments, found.memory[0].moments) << "shards are of data ranks";
+  run.mesh.data = 2;
+  EXPECT_NEAR(4.0 * static_cast<double>(predict_run(run, nodes(1)).memory[0].moments),
+              static_cast<double>(found.memory[0].moments), 8);
+}
+
 }  // namespace
 }  // namespace braid::predict_run_test
