@@ -60,8 +60,8 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     add(rank, stage, mirrored ? 0.5 : 1);
     if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
   }
-  const int first = rank_of_stage(traits, layout.pipe, 0);
-  const int last = rank_of_stage(traits, layout.pipe, static_cast<int>(stages.size()) - 1);
+  const int first = owner_of_stage(traits.placement, layout.pipe, 0);
+  const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
   for (const int rank : std::set{first, last}) shares[rank].parameters -= tied_parameters(run.spec, layout);
   return shares;
