@@ -74,12 +74,13 @@ std::vector<std::string> found(const Plan& plan) {
 // Counts, and sees to it that bounds are bounds, and that what predictions share changes none of them.
 class Watched final : public Foresight {
  public:
-  explicit Watched(const Cluster& cluster) : cluster_(cluster), foresight_(cluster, kOptions) {}
+  explicit Watched(const Cluster& cluster, PredictOptions options = {FormulaSet::Braid, PipelineDetail::Estimated})
+      : cluster_(cluster), foresight_(cluster, options) {}
 
   Prediction predict(const RunSpec& spec) override {
     Prediction prediction = foresight_.predict(spec);
     if (num_predictions++ % 8 == 0) {
-      EXPECT_EQ(prediction, predict_run(spec, cluster_, kOptions));
+      EXPECT_EQ(prediction, predict_run(spec, cluster_, foresight_.options()));
     }
     EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
     EXPECT_LE(least_bytes(spec), prediction.fullest().total());
@@ -93,7 +94,6 @@ class Watched final : public Foresight {
   int64_t num_predictions = 0;
 
  private:
-  static constexpr PredictOptions kOptions = {FormulaSet::Braid, PipelineDetail::Estimated};
   const Cluster& cluster_;
   ClusterForesight foresight_;
 };
@@ -113,6 +113,22 @@ TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
   EXPECT_GT(with_some, 100);
   EXPECT_LT(with_some, 200);
   EXPECT_LT(predicted, 3 * all / 4);
+}
+
+// Whatever arithmetic is followed, and however pipelines are counted.
+TEST(ClusterSearch, BoundsHold) {
+  for (const PredictOptions& options : {PredictOptions{FormulaSet::Megatron, PipelineDetail::Estimated},
+                                        PredictOptions{FormulaSet::Megatron, PipelineDetail::Played},
+                                        PredictOptions{FormulaSet::Braid, PipelineDetail::Played}}) {
+    int64_t predicted = 0;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      const Case drawn = drawn_case(seed);
+      Watched watched(drawn.cluster, options);
+      exhaustive_search(drawn.request, watched);
+      predicted += watched.num_predictions;
+    }
+    EXPECT_GT(predicted, 1000);
+  }
 }
 
 // Two stages on a node of fast devices and one of slow ones, of half their rate.
