@@ -41,6 +41,8 @@ Target cluster_target() {
           {"\n",
            " = ",
            "[[devices]]\n",
+           "devices = []\n",
+           "[0]",
            "[node]\n",
            "[network]\n",
            "[disk]\n",
