@@ -45,7 +45,7 @@ Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
   SearchRequest search_request{
       {request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node, request.pinned},
-      static_cast<int64_t>(request.cluster.devices.front().memory_bytes),
+      static_cast<int64_t>(request.cluster.least_memory_bytes()),
       request.top};
   search_request.top = kPlayedForEachShown * request.top;
   Plan plan = search(search_request, foresight);

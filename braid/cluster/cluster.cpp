@@ -1,5 +1,7 @@
 #include "braid/cluster/cluster.h"
 
+#include <algorithm>
+
 namespace braid {
 
 int Cluster::num_nodes() const {
@@ -12,6 +14,10 @@ int64_t Cluster::num_devices() const {
   int64_t all = 0;
   for (const DeviceGroup& group : devices) all += group.num_devices();
   return all;
+}
+
+double Cluster::least_memory_bytes() const {
+  return std::ranges::min(devices, {}, &DeviceGroup::memory_bytes).memory_bytes;
 }
 
 }  // namespace braid

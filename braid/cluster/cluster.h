@@ -85,7 +85,7 @@ struct Failures {
 
 struct Cluster {
   std::string name;
-  std::vector<DeviceGroup> devices;  // at least one; nodes of the first kind come first
+  std::vector<DeviceGroup> devices;  // at least one; ranks come on the nodes of the first kind first
   Link node;                         // between devices of a node
   Link network;                      // between nodes
   Disk disk;
@@ -93,6 +93,7 @@ struct Cluster {
 
   int num_nodes() const;
   int64_t num_devices() const;
+  double least_memory_bytes() const;  // of a device
   bool operator==(const Cluster&) const = default;
 };
 

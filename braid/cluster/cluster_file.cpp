@@ -264,6 +264,9 @@ Cluster parse_cluster(const std::string& text, const std::string& origin) {
   Cluster cluster;
   if (document.problems.empty()) cluster = Reading(document.root, origin, document.problems).cluster();
   if (!document.problems.empty()) throw ConfigError(std::move(document.problems));
+  std::ranges::sort(cluster.devices, {}, [](const DeviceGroup& group) {
+    return std::pair(-std::ranges::max(group.peaks, {}, &PeakRate::flops).flops, device_text(group));
+  });
   return cluster;
 }
 

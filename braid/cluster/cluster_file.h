@@ -9,10 +9,11 @@
 namespace braid {
 
 // Throws ConfigError with everything that is wrong: keys that are missing, unknown or break their rule, rates that the
-// numbers of nodes and devices call for. `origin` names the text.
+// numbers of nodes and devices call for. `origin` names the text. Kinds of devices are in the order of their highest
+// peaks, whatever their order in the file.
 Cluster parse_cluster(const std::string& text, const std::string& origin);
 
-// parse_cluster() of it gives an equal cluster, but for the last digits of numbers.
+// parse_cluster() of it gives an equal cluster, but for that order and the last digits of numbers.
 std::string cluster_text(const Cluster& cluster);
 
 // The preset of that name, or the file at that path. Throws ConfigError at `key` where it is neither, and as

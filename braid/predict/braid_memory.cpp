@@ -109,7 +109,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
 }
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout] = run;
+  const auto& [spec, cluster, formulas, layout, rates] = run;
   if (spec.sync.zero < 2 || layout.gradient_group.size == 1 || share.blocks == 0) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const StageLoad alone{.blocks = 1};

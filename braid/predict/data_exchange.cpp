@@ -59,7 +59,7 @@ double copies_seconds(const RunLayout& layout, const Cluster& cluster, double sh
 }  // namespace
 
 double data_seconds(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout] = run;
+  const auto& [spec, cluster, formulas, layout, rates] = run;
   if (layout.gradient_group.size <= 1) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const int zero = spec.sync.zero, shards = zero > 0 ? num_shards(spec, layout) : layout.gradient_group.size;
@@ -77,11 +77,11 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
 }
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout] = run;
+  const auto& [spec, cluster, formulas, layout, rates] = run;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
   const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
   const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
-  return DeviceRates(cluster.devices.front(), spec.train.dtype).stream_seconds(streamed, parameters * bytes.optimizer) +
+  return rates[share.devices].stream_seconds(streamed, parameters * bytes.optimizer) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
@@ -98,7 +98,7 @@ double tied_seconds(const PlannedRun& run, int last_rank) {
 }
 
 double sync_bytes(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout] = run;
+  const auto& [spec, cluster, formulas, layout, rates] = run;
   const int copies = layout.gradient_group.size, zero = spec.sync.zero;
   if (copies <= 1) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);

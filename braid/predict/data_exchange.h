@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "braid/predict/device_rates.h"
 #include "braid/predict/model_states.h"
 #include "braid/predict/stage_passes.h"
 
@@ -14,6 +13,7 @@ struct RankShare {
   double parameters = 0;
   double blocks = 0;
   StagePasses passes;
+  size_t devices = 0;  // as of its stages (run_layout.h)
 
   bool operator==(const RankShare&) const = default;
 };

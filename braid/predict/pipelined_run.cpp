@@ -23,7 +23,7 @@ struct StageFacts {
 };
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run) {
-  const auto& [spec, cluster, formulas, layout] = run;
+  const auto& [spec, cluster, formulas, layout, rates] = run;
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
   std::vector<StageFacts> all(passes.size());
   for (size_t i = 0; i < all.size(); ++i) {
@@ -58,6 +58,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     RankShare& share = shares[rank];
     const StagePasses& passes = stages[stage].passes;
     share.parameters += stages[stage].parameters;
+    share.devices = layout.stages[stage].devices;
     share.blocks += layout.stages[stage].blocks;
     share.passes.forward += share_of_passes * passes.forward;
     share.passes.input_grad += share_of_passes * passes.input_grad;
@@ -198,12 +199,23 @@ double peak_of_ranks(const RunSpec& spec, const Cluster& cluster) {
 
 }  // namespace
 
+bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
+  SyncSpec sync = a.sync;
+  sync.zero = b.sync.zero;
+  sync.zero_group = b.sync.zero_group;
+  // What a search varies first.
+  return a.memory == b.memory && a.pipeline == b.pipeline && a.mesh == b.mesh && a.train == b.train && sync == b.sync &&
+         a.model == b.model && a.data == b.data && a.optimizer == b.optimizer && a.checkpoint == b.checkpoint &&
+         a.run == b.run;
+}
+
 PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options)
     : spec_(spec),
       cluster_(with_cores_of_ranks(cluster, spec)),
       formulas_(options.formulas),
       layout_(layout_of(spec_, cluster_, formulas_)),
-      run_{spec_, cluster_, formulas_, layout_},
+      rates_(rates_of(spec_, cluster_)),
+      run_{spec_, cluster_, formulas_, layout_, rates_},
       traits_(*traits_of(spec_.pipeline)),
       crowd_(ranks_per_core(run_)),
       step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
@@ -215,21 +227,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
   pipelined_.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   pipelined_.memory = activations(run_, traits_, stages, outcome);
   pipelined_.bound_step_seconds = step_flops_ / best_rate(spec, cluster);
-  pipelined_.memory_bytes = static_cast<int64_t>(cluster_.devices.front().memory_bytes);
-  for (const DeviceGroup& group : cluster.devices) {
-    if (group.shared_cores) continue;
-    pipelined_.memory_bytes = std::min(pipelined_.memory_bytes, static_cast<int64_t>(group.memory_bytes));
-  }
-}
-
-bool PipelinedRun::is_that_of(const RunSpec& spec) const {
-  SyncSpec sync = spec.sync;
-  sync.zero = spec_.sync.zero;
-  sync.zero_group = spec_.sync.zero_group;
-  // What a search varies first.
-  return spec.memory == spec_.memory && spec.pipeline == spec_.pipeline && spec.mesh == spec_.mesh &&
-         spec.train == spec_.train && sync == spec_.sync && spec.model == spec_.model && spec.data == spec_.data &&
-         spec.optimizer == spec_.optimizer && spec.checkpoint == spec_.checkpoint && spec.run == spec_.run;
+  pipelined_.memory_bytes = static_cast<int64_t>(cluster_.least_memory_bytes());
 }
 
 StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const {

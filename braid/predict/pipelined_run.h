@@ -9,6 +9,9 @@
 
 namespace braid {
 
+// Whether the two differ in nothing else.
+bool alike_but_for_zero(const RunSpec& a, const RunSpec& b);
+
 class PipelinedRun {
  public:
   // As predict_run(). `cluster` outlives this.
@@ -16,8 +19,7 @@ class PipelinedRun {
   PipelinedRun(const PipelinedRun&) = delete;
   PipelinedRun& operator=(const PipelinedRun&) = delete;
 
-  // Whether `spec` differs in these two keys alone.
-  bool is_that_of(const RunSpec& spec) const;
+  const RunSpec& spec() const { return spec_; }
   // What predict_run() says of the run with these two.
   Prediction with_zero(int zero, int zero_group);
 
@@ -30,6 +32,7 @@ class PipelinedRun {
   const Cluster cluster_;  // as the ranks see it
   const FormulaSet formulas_;
   const RunLayout layout_;
+  const std::vector<DeviceRates> rates_;
   const PlannedRun run_;
   const ScheduleTraits& traits_;
   const double crowd_;             // ranks for each core, where they share cores

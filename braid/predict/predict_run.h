@@ -6,7 +6,7 @@
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
 // once, ranks of unequal speed by chance, reading data. On a cluster of several kinds of devices a pipeline rank is as
 // fast as the slowest that has a copy of it; pipeline.partition may give stages in proportion, while all replicas have
-// the same batch. The optimizer's step is that of the first kind.
+// the same batch.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
 // cores each, as many as they have threads. Where there are not, a rank has a core while it computes, and no step is

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "braid/base/errors.h"
-#include "braid/predict/device_rates.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
@@ -84,26 +83,40 @@ int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
   return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
 }
 
-// By the order of DeviceRates::best_rate(): the slowest kind that has a rank of pipeline rank `pipe`.
-size_t slowest_kind(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas, int pipe) {
-  const MeshSpec& mesh = spec.mesh;
-  const int64_t inner = int64_t{mesh.tensor} * mesh.context, all = num_ranks(mesh), copies = all / mesh.pipe / inner;
-  size_t slowest = 0;
-  double least = std::numeric_limits<double>::infinity();
+// Whether devices [begin, end) have a rank of pipeline rank `pipe`.
+bool holds(const MeshSpec& mesh, FormulaSet formulas, int pipe, int64_t begin, int64_t end) {
+  const int64_t inner = int64_t{mesh.tensor} * mesh.context, copies = num_ranks(mesh) / mesh.pipe / inner;
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    const int64_t first =
+        formulas == FormulaSet::Braid ? (copy * mesh.pipe + pipe) * inner : (pipe * copies + copy) * inner;
+    if (first < end && first + inner > begin) return true;
+  }
+  return false;
+}
+
+// Of each pipeline rank the slowest kind that has a copy of its stages, by DeviceRates::best_rate().
+std::vector<size_t> slowest_kinds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  const int p = spec.mesh.pipe;
+  std::vector<double> rates;
+  for (const DeviceRates& one : rates_of(spec, cluster)) rates.push_back(one.best_rate());
+  std::vector<size_t> kinds(p);
+  std::vector<double> least(p, std::numeric_limits<double>::infinity());
   int64_t begin = 0;
-  for (size_t kind = 0; kind < cluster.devices.size(); ++kind) {
+  for (size_t kind = 0; kind < rates.size(); ++kind) {
     const int64_t end = begin + cluster.devices[kind].num_devices();
-    bool holds = false;
-    for (int64_t copy = 0; copy < copies && !holds; ++copy) {
-      const int64_t first =
-          formulas == FormulaSet::Braid ? (copy * mesh.pipe + pipe) * inner : (pipe * copies + copy) * inner;
-      holds = first < end && first + inner > begin;
+    for (int pipe = 0; pipe < p; ++pipe) {
+      if (rates[kind] < least[pipe] && holds(spec.mesh, formulas, pipe, begin, end)) {
+        least[pipe] = rates[kind], kinds[pipe] = kind;
+      }
     }
-    const double rate = DeviceRates(cluster.devices[kind], spec.train.dtype).best_rate();
-    if (holds && rate < least) least = rate, slowest = kind;
     begin = end;
   }
-  return slowest;
+  if (traits_of(spec.pipeline)->placement != StagePlacement::Mirrored) return kinds;
+  std::vector<size_t> of_both = kinds;
+  for (int pipe = 0; pipe < p; ++pipe) {
+    if (least[p - 1 - pipe] < least[pipe]) of_both[pipe] = kinds[p - 1 - pipe];
+  }
+  return of_both;
 }
 
 // All but the stages.
@@ -132,14 +145,21 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
 
 }  // namespace
 
+std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster) {
+  std::vector<DeviceRates> rates;
+  for (const DeviceGroup& group : cluster.devices) rates.emplace_back(group, spec.train.dtype);
+  return rates;
+}
+
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
+    const std::vector<size_t> kinds = slowest_kinds(spec, cluster, formulas);
+    const StagePlacement placement = traits_of(spec.pipeline)->placement;
     for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
-      const int rank = owner_of_stage(traits_of(spec.pipeline)->placement, layout.pipe, static_cast<int>(stage));
-      layout.stages[stage].devices = slowest_kind(spec, cluster, formulas, rank);
+      layout.stages[stage].devices = kinds[owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
     }
   }
   return layout;

@@ -6,6 +6,7 @@
 #include "braid/cluster/cluster.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/predict/collectives.h"
+#include "braid/predict/device_rates.h"
 #include "braid/predict/formula_set.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/run_spec.h"
@@ -47,12 +48,16 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
 // these differ. Groups of ranks stay those of the run.
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
+// Of each kind of devices, in the type of the run.
+std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);
+
 // A run laid out on a cluster, all of which outlive it.
 struct PlannedRun {
   const RunSpec& spec;
   const Cluster& cluster;
   FormulaSet formulas;
   const RunLayout& layout;
+  const std::vector<DeviceRates>& rates;  // of each kind of devices
 };
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/predict/balanced_partition.h"
 #include "braid/predict/lower_bounds.h"
 
 namespace braid {
@@ -13,7 +14,7 @@ constexpr size_t kMostRuns = 8;
 }  // namespace
 
 Prediction ClusterForesight::predict(const RunSpec& spec) {
-  auto run = std::ranges::find_if(runs_, [&](const PipelinedRun& one) { return one.is_that_of(spec); });
+  auto run = std::ranges::find_if(runs_, [&](const PipelinedRun& one) { return alike_but_for_zero(spec, one.spec()); });
   if (run == runs_.end()) {
     if (runs_.size() == kMostRuns) runs_.pop_back();
     run = runs_.emplace(runs_.begin(), spec, cluster_, options_);
@@ -21,6 +22,14 @@ Prediction ClusterForesight::predict(const RunSpec& spec) {
     runs_.splice(runs_.begin(), runs_, run);
   }
   return runs_.front().with_zero(spec.sync.zero, spec.sync.zero_group);
+}
+
+std::string ClusterForesight::balanced_partition(const RunSpec& spec) {
+  if (cut_.empty() || !alike_but_for_zero(spec, cut_of_)) {
+    cut_ = braid::balanced_partition(spec, cluster_, options_.formulas);
+    cut_of_ = spec;
+  }
+  return cut_;
 }
 
 double ClusterForesight::least_seconds(const RunSpec& spec) {

@@ -15,6 +15,7 @@ class ClusterForesight final : public Foresight {
   ClusterForesight(const Cluster& cluster, PredictOptions options) : cluster_(cluster), options_(options) {}
 
   Prediction predict(const RunSpec& spec) override;
+  std::string balanced_partition(const RunSpec& spec) override;
   double least_seconds(const RunSpec& spec) override;
   int64_t least_bytes(const RunSpec& spec) override;
 
@@ -24,6 +25,8 @@ class ClusterForesight final : public Foresight {
   const Cluster& cluster_;
   const PredictOptions options_;
   std::list<PipelinedRun> runs_;  // the last ones asked for, the latest first
+  RunSpec cut_of_;                // that was asked for last
+  std::string cut_;               // it; empty: none was
 };
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "braid/predict/prediction.h"
 #include "braid/spec/run_spec.h"
@@ -13,6 +14,8 @@ class Foresight {
   virtual ~Foresight() = default;
 
   virtual Prediction predict(const RunSpec& spec) = 0;
+  // The cut into as many stages as `spec` has whose slowest rank computes least, as pipeline.partition says it.
+  virtual std::string balanced_partition(const RunSpec& spec) = 0;
   // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
   // work (layout_point.h).
   virtual double least_seconds(const RunSpec& spec) = 0;

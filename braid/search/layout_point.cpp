@@ -7,26 +7,24 @@ namespace braid {
 
 bool same_work(const LayoutPoint& a, const LayoutPoint& b) {
   return a.pipe == b.pipe && a.data == b.data && a.tensor == b.tensor && a.microbatch == b.microbatch &&
-         a.recompute == b.recompute && a.cut == b.cut;
+         a.recompute == b.recompute;
 }
 
-RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout) {
-  RunSpec spec = run;
-  spec.mesh.pipe = layout.pipe;
-  spec.mesh.data = layout.data;
-  spec.mesh.tensor = layout.tensor;
-  spec.train.microbatch = layout.microbatch;
-  spec.pipeline.schedule = layout.schedule->name;
-  spec.pipeline.chunks = layout.chunks;
-  if (layout.cut == CutChoice::Even) spec.pipeline.partition = "even";
-  spec.sync.zero = layout.zero;
-  spec.sync.zero_group = layout.zero_group;
+void set_layout(RunSpec& run, const LayoutPoint& layout) {
+  run.mesh.pipe = layout.pipe;
+  run.mesh.data = layout.data;
+  run.mesh.tensor = layout.tensor;
+  run.train.microbatch = layout.microbatch;
+  run.pipeline.schedule = layout.schedule->name;
+  run.pipeline.chunks = layout.chunks;
+  if (layout.cut != CutChoice::AsGiven) run.pipeline.partition = "even";
+  run.sync.zero = layout.zero;
+  run.sync.zero_group = layout.zero_group;
   if (layout.recompute == RecomputeChoice::ByStage) {
-    spec.memory.recompute = word(RecomputeChoice::None);
+    run.memory.recompute = word(RecomputeChoice::None);
   } else if (layout.recompute != RecomputeChoice::AsGiven) {
-    spec.memory.recompute = word(layout.recompute);
+    run.memory.recompute = word(layout.recompute);
   }
-  return spec;
 }
 
 const std::vector<std::string>& layout_keys() {

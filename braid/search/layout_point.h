@@ -17,7 +17,9 @@ constexpr auto words(RecomputeChoice) {
   return std::to_array<std::string_view>({"none", "by stage", "selective", "full", "as given"});
 }
 
-enum class CutChoice { Even, AsGiven };
+// Balanced: fewer blocks beside the embedding and the head, more on faster devices (predict/balanced_partition.h).
+enum class CutChoice { Even, Balanced, AsGiven };
+constexpr auto words(CutChoice) { return std::to_array<std::string_view>({"even", "balanced", "as given"}); }
 
 struct LayoutPoint {
   int pipe = 1, data = 1, tensor = 1;
@@ -31,11 +33,12 @@ struct LayoutPoint {
   bool operator==(const LayoutPoint&) const = default;
 };
 
-// Whether both do the same products on as many ranks, whatever their schedules and what ZeRO shards.
+// Whether both do the same products on as many ranks, whatever their schedules, cuts and what ZeRO shards.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
-// The run with this layout; recompute that is chosen by stage is "none" to begin with.
-RunSpec with_layout(const RunSpec& run, const LayoutPoint& layout);
+// Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even" to
+// begin with. What is as given stays.
+void set_layout(RunSpec& run, const LayoutPoint& layout);
 
 // The keys of a layout.
 const std::vector<std::string>& layout_keys();

@@ -58,9 +58,13 @@ class Space {
     return pinned(key) ? std::vector<Value>{given} : values;
   }
 
+  static std::vector<CutChoice> cuts_of(int pipe) {
+    using enum CutChoice;
+    return pipe > 1 ? std::vector{Even, Balanced} : std::vector{Even};
+  }
+
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
-    if (pinned("pipeline.partition")) layout.cut = given_.cut;
     for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
       layout.microbatch = microbatch;
       using enum RecomputeChoice;
@@ -87,7 +91,10 @@ class Space {
     }
     for (const int count : kept("pipeline.chunks", std::move(chunks), given_.chunks)) {
       layout.chunks = count;
-      if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
+      for (const auto cut : kept("pipeline.partition", cuts_of(layout.pipe), given_.cut)) {
+        layout.cut = cut;
+        if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
+      }
     }
   }
 

@@ -41,6 +41,8 @@ constexpr Aspect kAspects[] = {
      [](const LayoutPoint& from, LayoutPoint& to) { to.zero = from.zero, to.zero_group = from.zero_group; }},
     {"recompute", [](const LayoutPoint& l) { return cat(l.recompute); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.recompute = from.recompute; }},
+    {"cut", [](const LayoutPoint& l) { return cat(l.cut); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.cut = from.cut; }},
 };
 
 // Layouts that fit before those that do not, then by what they take or hold.
@@ -93,9 +95,10 @@ class Neighbours {
       LayoutPoint same = candidate;
       aspect.copy(from.layout, same);
       if (!(same == from.layout) || aspect.value(candidate) == aspect.value(from.layout)) continue;
-      PlannedLayout other = planned_layout(request_, candidate, foresight_);
-      const bool leads = !best || better(other.prediction, best->prediction);
-      if (leads && is_legal(other.spec)) best = std::move(other);
+      auto other = planned_layout(request_, candidate, foresight_);
+      if (!other || other->spec == from.spec) continue;  // what was to be chosen came out the same
+      const bool leads = !best || better(other->prediction, best->prediction);
+      if (leads && is_legal(other->spec)) best = std::move(other);
     }
     return best;
   }

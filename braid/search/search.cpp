@@ -55,16 +55,9 @@ class Best {
     return kept_.size() < count_ ? std::numeric_limits<double>::infinity() : kept_.back().first.first;
   }
   // Keeps it if it is among them, fits and has no problems.
-  void consider(size_t place, PlannedLayout layout) {
-    const bool is_good = layout.prediction.step_seconds() <= worst() && layout.prediction.fits();
-    if (!is_good || !is_legal(layout.spec)) return;
-    // Recompute that was chosen may be what another layout has from the start.
-    const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
-    if (std::ranges::any_of(kept_, same)) return;
-    const std::pair key{layout.prediction.step_seconds(), place};
-    const auto at = std::ranges::upper_bound(kept_, key, {}, [](const auto& one) { return one.first; });
-    kept_.emplace(at, key, std::move(layout));
-    if (kept_.size() > count_) kept_.pop_back();
+  void consider(size_t place, std::optional<PlannedLayout> layout) {
+    if (!layout || layout->prediction.step_seconds() > worst()) return;
+    if (layout->prediction.fits() && is_legal(layout->spec)) add(place, *std::move(layout));
   }
   std::vector<PlannedLayout> take(const RunSpec& run) {
     std::vector<PlannedLayout> all;
@@ -76,6 +69,16 @@ class Best {
   }
 
  private:
+  void add(size_t place, PlannedLayout layout) {
+    // Recompute that was chosen may be what another layout has from the start.
+    const auto same = [&](const auto& one) { return one.second.spec == layout.spec; };
+    if (std::ranges::any_of(kept_, same)) return;
+    const std::pair key{layout.prediction.step_seconds(), place};
+    const auto at = std::ranges::upper_bound(kept_, key, {}, [](const auto& one) { return one.first; });
+    kept_.emplace(at, key, std::move(layout));
+    if (kept_.size() > count_) kept_.pop_back();
+  }
+
   using Key = std::pair<double, size_t>;
   size_t count_;
   std::vector<std::pair<Key, PlannedLayout>> kept_;
@@ -90,9 +93,11 @@ struct WorkGroup {
 std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::vector<LayoutPoint>& layouts,
                                        Foresight& foresight) {
   std::vector<WorkGroup> groups;
+  RunSpec spec = request.space.run;
   for (size_t place = 0; place < layouts.size(); ++place) {
     if (groups.empty() || !same_work(layouts[groups.back().begin], layouts[place])) {
-      groups.push_back({foresight.least_seconds(with_layout(request.space.run, layouts[place])), place, place});
+      set_layout(spec, layouts[place]);
+      groups.push_back({foresight.least_seconds(spec), place, place});
     }
     groups.back().end = place + 1;
   }
@@ -107,9 +112,14 @@ bool is_legal(RunSpec spec) {
   return !has_problems(spec, kAnyHosts);
 }
 
-PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& layout, Foresight& foresight) {
-  PlannedLayout planned{.layout = layout};
-  planned.spec = with_layout(request.space.run, layout);
+std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
+                                            Foresight& foresight) {
+  PlannedLayout planned{.layout = layout, .spec = request.space.run};
+  set_layout(planned.spec, layout);
+  if (layout.cut == CutChoice::Balanced) {
+    planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
+    if (planned.spec.pipeline.partition == "even") return {};
+  }
   planned.prediction = foresight.predict(planned.spec);
   if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, foresight);
   return planned;
@@ -119,10 +129,11 @@ Plan search(const SearchRequest& request, Foresight& foresight) {
   const double begin = now_seconds();
   const std::vector<LayoutPoint> layouts = layout_space(request.space);
   Best best(static_cast<size_t>(request.top));
+  RunSpec spec = request.space.run;
   for (const WorkGroup& group : groups_by_bound(request, layouts, foresight)) {
     if (group.least_seconds > best.worst()) break;
     for (size_t place = group.begin; place < group.end; ++place) {
-      const RunSpec spec = with_layout(request.space.run, layouts[place]);
+      set_layout(spec, layouts[place]);
       if (foresight.least_bytes(spec) > request.memory_bytes) continue;
       best.consider(place, planned_layout(request, layouts[place], foresight));
     }

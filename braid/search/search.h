@@ -4,6 +4,8 @@
 // the worst that would be kept, all the rest are no better. The result is that of predicting every one.
 #pragma once
 
+#include <optional>
+
 #include "braid/search/foresight.h"
 #include "braid/search/layout_space.h"
 #include "braid/search/plan.h"
@@ -26,8 +28,10 @@ Plan exhaustive_search(const SearchRequest& request, Foresight& foresight);
 // Whether braid trains it, whatever data there are.
 bool is_legal(RunSpec spec);
 
-// A layout as it is predicted and run: recompute that is still to be chosen is chosen stage by stage, from "none" to
-// "selective" to "full" where a rank is above its memory.
-PlannedLayout planned_layout(const SearchRequest& request, const LayoutPoint& layout, Foresight& foresight);
+// A layout as it is predicted and run: a balanced cut is made, and recompute that is still to be chosen is chosen stage
+// by stage, from "none" to "selective" to "full" where a rank is above its memory. Nothing where the balanced cut is
+// the even one, which is another layout's.
+std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
+                                            Foresight& foresight);
 
 }  // namespace braid

@@ -19,13 +19,14 @@ int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fulles
 // The legal layout that holds least: everything is computed again.
 std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& foresight) {
   std::optional<PlannedLayout> best;
+  RunSpec spec = request.space.run;
   for (const LayoutPoint& point : layout_space(request.space)) {
     if (point.recompute != RecomputeChoice::Full && point.recompute != RecomputeChoice::AsGiven) continue;
-    const RunSpec spec = with_layout(request.space.run, point);
+    set_layout(spec, point);
     if (best && foresight.least_bytes(spec) >= most_held(*best)) continue;
-    PlannedLayout layout = planned_layout(request, point, foresight);
-    if (!is_legal(layout.spec)) continue;
-    if (!best || most_held(layout) < most_held(*best)) best = std::move(layout);
+    auto layout = planned_layout(request, point, foresight);
+    if (!layout || !is_legal(layout->spec)) continue;
+    if (!best || most_held(*layout) < most_held(*best)) best = std::move(layout);
   }
   return best;
 }

@@ -204,5 +204,15 @@ TEST(ClusterFile, ANameThatNobodyKnowsIsRefusedWithTheKnown) {
   }
 }
 
+TEST(ClusterFile, TheOrderOfKindsSaysNothing) {
+  const std::string whole = kTwoKinds, kind = "[[devices]]";
+  const size_t first = whole.find(kind), second = whole.find(kind, first + 1), end = whole.find("[node]");
+  ASSERT_LT(second, end);
+  const std::string swapped = whole.substr(0, first) + whole.substr(second, end - second) +
+                              whole.substr(first, second - first) + whole.substr(end);
+  ASSERT_NE(swapped, whole);
+  EXPECT_EQ(parse_cluster(swapped, "c"), parse_cluster(whole, "c"));
+}
+
 }  // namespace
 }  // namespace braid::cluster_file_test

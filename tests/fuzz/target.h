@@ -19,7 +19,7 @@ struct Target {
   std::vector<std::string> words;
 };
 
-// safetensors, manifest, configuration, tokenizer, token_file, schedule_table.
+// safetensors, manifest, configuration, tokenizer, token_file, schedule_table, cluster.
 const std::vector<Target>& targets();
 const Target* find_target(std::string_view name);
 
@@ -29,6 +29,7 @@ Target configuration_target();
 Target tokenizer_target();
 Target token_file_target();
 Target schedule_table_target();
+Target cluster_target();
 
 // Readers that open files are given this one's path, whose content is replaced each time.
 const std::string& as_file(const std::string& input);

@@ -4,10 +4,12 @@
 #include <random>
 
 #include "braid/base/text.h"
-#include "braid/cluster/cluster_presets.h"
+#include "braid/cluster/cluster_file.h"
 #include "braid/cluster/units.h"
 #include "braid/search/cluster_foresight.h"
+#include "braid/search/reasons.h"
 #include "braid/search/search.h"
+#include "braid/spec/partition.h"
 
 namespace braid::cluster_search_test {
 namespace {
@@ -38,7 +40,14 @@ Case drawn_case(uint64_t seed) {
   group.peaks = {{DType::Float32, draw.between(1, 100) * kTera}};
   group.shares = {{DType::Float32, 1e6, draw.between(0.05, 0.3)}, {DType::Float32, 1e9, draw.between(0.3, 0.9)}};
   group.shared_cores = draw.among({0, 0, 1}) == 1;
-  drawn.cluster = {"drawn", {group}, {draw.between(5, 300) * kGiga, 3e-6}, {draw.between(0.1, 25) * kGiga, 1e-5},
+  std::vector<DeviceGroup> groups{group};
+  if (!group.shared_cores && draw.among({0, 1}) == 1) {  // of another kind, on as many nodes
+    DeviceGroup& other = groups.emplace_back(group);
+    other.memory_bytes *= draw.between(0.5, 2);
+    other.memory_bytes_per_second *= draw.between(0.3, 1);
+    other.peaks[0].flops *= draw.between(0.3, 1);
+  }
+  drawn.cluster = {"drawn", groups, {draw.between(5, 300) * kGiga, 3e-6}, {draw.between(0.1, 25) * kGiga, 1e-5},
                    {},      {}};
   RunSpec& run = drawn.request.space.run;
   run.model.layers = draw.among({2, 4, 6, 12});
@@ -50,7 +59,7 @@ Case drawn_case(uint64_t seed) {
   run.data.paths = {"text"};
   drawn.request.space.num_devices = drawn.cluster.num_devices();
   drawn.request.space.devices_per_node = group.per_node;
-  drawn.request.memory_bytes = static_cast<int64_t>(group.memory_bytes);
+  drawn.request.memory_bytes = static_cast<int64_t>(drawn.cluster.least_memory_bytes());
   return drawn;
 }
 
@@ -65,25 +74,26 @@ std::vector<std::string> found(const Plan& plan) {
 // Counts, and sees to it that bounds are bounds, and that what predictions share changes none of them.
 class Watched final : public Foresight {
  public:
-  explicit Watched(const Cluster& cluster) : cluster_(cluster), foresight_(cluster, kOptions) {}
+  explicit Watched(const Cluster& cluster, PredictOptions options = {FormulaSet::Braid, PipelineDetail::Estimated})
+      : cluster_(cluster), foresight_(cluster, options) {}
 
   Prediction predict(const RunSpec& spec) override {
     Prediction prediction = foresight_.predict(spec);
     if (num_predictions++ % 8 == 0) {
-      EXPECT_EQ(prediction, predict_run(spec, cluster_, kOptions));
+      EXPECT_EQ(prediction, predict_run(spec, cluster_, foresight_.options()));
     }
     EXPECT_LE(least_seconds(spec), prediction.step_seconds() * (1 + 1e-12));
     EXPECT_LE(least_bytes(spec), prediction.fullest().total());
     EXPECT_LE(prediction.bound_step_seconds, prediction.step_seconds() * (1 + 1e-12));
     return prediction;
   }
+  std::string balanced_partition(const RunSpec& spec) override { return foresight_.balanced_partition(spec); }
   double least_seconds(const RunSpec& spec) override { return foresight_.least_seconds(spec); }
   int64_t least_bytes(const RunSpec& spec) override { return foresight_.least_bytes(spec); }
 
   int64_t num_predictions = 0;
 
  private:
-  static constexpr PredictOptions kOptions = {FormulaSet::Braid, PipelineDetail::Estimated};
   const Cluster& cluster_;
   ClusterForesight foresight_;
 };
@@ -103,6 +113,48 @@ TEST(ClusterSearch, FindsWhatPredictingEveryLayoutFinds) {
   EXPECT_GT(with_some, 100);
   EXPECT_LT(with_some, 200);
   EXPECT_LT(predicted, 3 * all / 4);
+}
+
+// Whatever arithmetic is followed, and however pipelines are counted.
+TEST(ClusterSearch, BoundsHold) {
+  for (const PredictOptions& options : {PredictOptions{FormulaSet::Megatron, PipelineDetail::Estimated},
+                                        PredictOptions{FormulaSet::Megatron, PipelineDetail::Played},
+                                        PredictOptions{FormulaSet::Braid, PipelineDetail::Played}}) {
+    int64_t predicted = 0;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      const Case drawn = drawn_case(seed);
+      Watched watched(drawn.cluster, options);
+      exhaustive_search(drawn.request, watched);
+      predicted += watched.num_predictions;
+    }
+    EXPECT_GT(predicted, 1000);
+  }
+}
+
+// Two stages on a node of fast devices and one of slow ones, of half their rate.
+TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
+  Cluster unlike = with_nodes(load_cluster("dgx-a100-80gb", ""), 1, "");
+  DeviceGroup& slow = unlike.devices.emplace_back(unlike.devices[0]);
+  for (PeakRate& peak : slow.peaks) peak.flops /= 2;
+  slow.memory_bytes_per_second /= 2;
+  SearchRequest request{.space = {.num_devices = 16,
+                                  .devices_per_node = 8,
+                                  .pinned = {"mesh.tensor", "train.microbatch", "pipeline.schedule"}},
+                        .memory_bytes = static_cast<int64_t>(unlike.least_memory_bytes())};
+  RunSpec& run = request.space.run;
+  run.model = {.layers = 30, .heads = 32, .width = 4096, .context = 2048, .vocab = 32000};
+  run.train.batch = 64;
+  run.train.dtype = DType::BFloat16;
+  run.train.microbatch = 2;
+  run.mesh.tensor = 8;
+  ClusterForesight foresight(unlike, {});
+  Plan plan = search(request, foresight);
+  add_reasons(request, plan.layouts, foresight);
+  const PlannedLayout& best = plan.layouts.at(0);
+  EXPECT_EQ(best.spec.mesh.pipe, 2);
+  EXPECT_EQ(best.layout.cut, CutChoice::Balanced);
+  EXPECT_GT(partition_list(best.spec.pipeline.partition)->front(), 18);
+  EXPECT_NE(best.why.find("cut balanced rather than even, which would take "), std::string::npos) << best.why;
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class DrawnForesight final : public Foresight {
     }
     return prediction;
   }
+  std::string balanced_partition(const RunSpec&) override { return "even"; }
   double least_seconds(const RunSpec& spec) override {
     RunSpec work = spec;
     work.pipeline = {};

@@ -1,0 +1,62 @@
+// What a cluster's failures and disks make of a run, counted by hand.
+#include "braid/predict/checkpoint_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::checkpoint_cost_test {
+namespace {
+
+constexpr double kWidth = 64;
+// Embedding, positions, two blocks, the last norm; 4 bytes of master and 8 of moments each.
+constexpr double kSaved = 12 * (1024 * kWidth + 256 * kWidth + 2 * (12 * kWidth * kWidth + 13 * kWidth) + 2 * kWidth);
+
+RunSpec gpt2() {
+  RunSpec run;
+  run.model = {.layers = 2, .heads = 2, .width = 64, .context = 256, .vocab = 1024};
+  run.mesh.data = 2;
+  run.mesh.tensor = 2;
+  run.checkpoint.async = false;
+  return run;
+}
+
+Cluster two_nodes() {
+  return {.name = "two nodes",
+          .devices = {{.per_node = 2, .nodes = 2, .memory_bytes = 1e9, .memory_bytes_per_second = 1e10}},
+          .node = {1e9, 1e-6},
+          .network = {1e8, 1e-5},
+          .disk = {2e6, 1e6},
+          .failures = {1000, 30}};
+}
+
+TEST(FailureModel, CountsAllRanksAndWritesOnAllNodes) {
+  const FailureModel model = failure_model(gpt2(), two_nodes());
+  EXPECT_EQ(model.mean_between, 250);
+  EXPECT_EQ(model.restart, 30);
+  EXPECT_DOUBLE_EQ(model.stall, kSaved / 2 / 1e6);
+}
+
+TEST(FailureModel, SavesMastersWhateverTheTypeOfTheRun) {
+  RunSpec run = gpt2();
+  run.train.dtype = DType::BFloat16;
+  EXPECT_DOUBLE_EQ(failure_model(run, two_nodes()).stall, kSaved / 2 / 1e6);
+  run.train.dtype = DType::Float64;
+  EXPECT_DOUBLE_EQ(failure_model(run, two_nodes()).stall, 2 * kSaved / 2 / 1e6);
+}
+
+TEST(FailureModel, WaitsForACopyInMemoryWhereSavesGoOnBehind) {
+  RunSpec run = gpt2();
+  run.checkpoint.async = true;
+  EXPECT_DOUBLE_EQ(failure_model(run, two_nodes()).stall, 2 * kSaved / 4 / 1e10);
+}
+
+TEST(FailureModel, NothingFailsAndNothingIsSavedWhereTheClusterDoesNotSay) {
+  Cluster cluster = two_nodes();
+  cluster.disk = {};
+  cluster.failures = {};
+  const FailureModel model = failure_model(gpt2(), cluster);
+  EXPECT_EQ(model.mean_between, 0);
+  EXPECT_EQ(model.stall, 0);
+}
+
+}  // namespace
+}  // namespace braid::checkpoint_cost_test

@@ -1,0 +1,58 @@
+// What is said where nothing fits, beside what searches of larger clusters find.
+#include "braid/search/shortage.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "braid/cluster/cluster_file.h"
+#include "braid/cluster/units.h"
+#include "braid/search/cluster_foresight.h"
+
+namespace braid::shortage_test {
+namespace {
+
+Cluster small_nodes(int nodes) {
+  DeviceGroup group{.per_node = 2, .nodes = nodes, .memory_bytes = kGib / 2, .memory_bytes_per_second = 1e11};
+  group.peaks = {{DType::Float32, 1e13}};
+  return {.name = "small", .devices = {group}, .node = {1e10, 1e-6}, .network = {1e9, 1e-5}};
+}
+
+SearchRequest request(const Cluster& cluster) {
+  SearchRequest asked;
+  asked.space.num_devices = cluster.num_devices();
+  asked.space.devices_per_node = 2;
+  asked.space.run.model = {.layers = 16, .heads = 16, .width = 1024, .context = 256, .vocab = 8000};
+  asked.space.run.train.batch = 64;
+  asked.memory_bytes = static_cast<int64_t>(cluster.least_memory_bytes());
+  asked.top = 1;
+  return asked;
+}
+
+size_t num_found(int nodes) {
+  const Cluster cluster = small_nodes(nodes);
+  ClusterForesight foresight(cluster, {});
+  return search(request(cluster), foresight).layouts.size();
+}
+
+TEST(Shortage, SaysTheNodesThatWouldDo) {
+  const Cluster cluster = small_nodes(1);
+  const std::string said = shortage(request(cluster), cluster, {});
+  const std::regex form(
+      R"(no layout fits into 0\.5 GiB; the leanest needs [1-9]\.\d GiB \(.*\); (\d+) nodes would do)");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_match(said, match, form)) << said;
+  const int nodes = std::stoi(match[1]);
+  EXPECT_GT(num_found(nodes), 0u) << said;
+  EXPECT_EQ(num_found(nodes / 2), 0u) << said;
+}
+
+TEST(Shortage, SaysThatNoMeshTakesAllDevices) {
+  const Cluster cluster = small_nodes(17);
+  EXPECT_EQ(shortage(request(cluster), cluster, {}),
+            "no mesh of this run takes all 34 devices: tensor ranks divide heads, and data ranks the batch of 64 "
+            "sequences");
+}
+
+}  // namespace
+}  // namespace braid::shortage_test
