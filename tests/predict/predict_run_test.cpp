@@ -33,11 +33,7 @@ RunSpec llama() {
   return run;
 }
 
-int64_t fullest(const Prediction& prediction) {
-  int64_t most = 0;
-  for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
-  return most;
-}
+int64_t fullest(const Prediction& prediction) { return prediction.fullest().total(); }
 
 TEST(PredictRun, NoStepIsShorterThanItsBound) {
   for (const auto& rows : {ptdp_rows(), korthikanti_rows(), zero_bubble_rows()}) {

@@ -26,11 +26,7 @@ Prediction predicted(const PublishedRow& row) {
   return predict_run(row.run, cluster, {row.formulas});
 }
 
-double fullest_gb(const Prediction& prediction) {
-  int64_t most = 0;
-  for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.total());
-  return static_cast<double>(most) / kGiB;
-}
+double fullest_gb(const Prediction& prediction) { return static_cast<double>(prediction.fullest().total()) / kGiB; }
 
 struct Errors {
   double mean = 0, worst = 0;
