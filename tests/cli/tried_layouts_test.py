@@ -1,0 +1,49 @@
+"""braid plan --try: layouts that are run for some steps, beside what was predicted of them."""
+import json
+import unittest
+
+from tiny_run import TinyRun
+
+CLUSTER = """
+name = "two cores"
+nodes = 1
+[[devices]]
+name = "core"
+per_node = 2
+memory_gib = 4
+memory_gbps = 10
+peak_tflops = { float32 = 0.05 }
+shared_cores = true
+[node]
+link_gbps = 10
+latency_us = 10
+"""
+
+
+class TriedLayouts(TinyRun):
+    def prepare(self):
+        super().prepare()
+        (self.path / "c.toml").write_text(CLUSTER)
+
+    def test_the_first_are_run_and_nothing_is_kept(self):
+        done = self.braid("plan", "run.toml", "--cluster", "c.toml", "--top", "2", "--try", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, second = json.loads(done.stdout)["layouts"]
+        self.assertGreater(first["measured"]["step_seconds"], 0)
+        self.assertGreater(first["measured"]["peak_gib"], 0)
+        self.assertNotIn("measured", second)
+        self.assertFalse((self.path / "run").exists())
+
+    def test_both_columns_are_printed(self):
+        done = self.braid("plan", "run.toml", "--cluster", "c.toml", "--fixed", "--try", "3")
+        self.assertRegex(done.stdout, r"(?m)^   tried:   step \S+ s where \S+ were predicted")
+
+    def test_what_this_host_cannot_run_is_said_and_nothing_runs(self):
+        words = ["mesh.data=1024", "train.batch=2048", 'data.paths=["nothing"]']
+        done = self.braid("plan", "run.toml", *words, "--cluster", "c.toml", "--fixed", "--try", "1")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("mesh.data", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
