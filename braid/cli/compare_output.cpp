@@ -15,10 +15,10 @@ std::string memory_of(const ParallelismRow& row) {
   return cat(fixed(most / kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
 }
 
-std::string row_text(const ParallelismRow& row, double sent_by_twice) {
+std::string row_text(const ParallelismRow& row) {
   std::string text = cat(row.name, "\n  copied:   ", row.copied, "\n  split:    ", row.split,
                          "\n  sent:     ", row.when, "; ", human_bytes(row.sent_bytes), " by a rank in a step, ",
-                         human_bytes(sent_by_twice), " on twice as many (grows ", row.growth, ")\n");
+                         human_bytes(row.sent_bytes_on_twice), " on twice as many (grows ", row.growth, ")\n");
   if (!row.possible) return text + "  this run cannot be split so\n";
   const StepSeconds& seconds = row.prediction.seconds;
   return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", short_number(seconds.total()),
@@ -29,9 +29,8 @@ std::string row_text(const ParallelismRow& row, double sent_by_twice) {
 
 std::string compare_text(const RunSpec& run, const Cluster& cluster) {
   const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
-  const auto rows = parallelism_table(run, cluster, ranks), twice = parallelism_table(run, cluster, 2 * ranks);
   std::string text = cat(ranks, " ranks along one axis\n");
-  for (size_t row = 0; row < rows.size(); ++row) text += row_text(rows[row], twice[row].sent_bytes);
+  for (const ParallelismRow& row : parallelism_table(run, cluster, ranks)) text += row_text(row);
   return text;
 }
 

@@ -123,6 +123,22 @@ void RunLog::prediction(const Prediction& prediction) {
   metrics_->write(line.add("memory_bytes", categories).add("peak_memory_bytes", peaks));
 }
 
+void RunLog::comparison(const std::vector<ParallelismRow>& rows) {
+  MetricsLine line = line_of("comparison"), ways;
+  for (const ParallelismRow& row : rows) {
+    MetricsLine way;
+    way.add("copied", std::string_view(row.copied)).add("split", std::string_view(row.split));
+    way.add("sent", std::string_view(row.when)).add("growth", std::string_view(row.growth));
+    way.add("sent_bytes", row.sent_bytes).add("sent_bytes_on_twice", row.sent_bytes_on_twice);
+    if (row.possible) {
+      way.add("peak_memory_bytes", static_cast<double>(row.prediction.fullest().total()));
+      way.add("step_seconds", row.prediction.step_seconds());
+    }
+    ways.add(row.name, way);
+  }
+  metrics_->write(line.add("ways", ways));
+}
+
 void RunLog::step(const StepReport& report) {
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;

@@ -21,6 +21,7 @@ class RunLog {
 
   void peak(const PeakFlops& peak);
   void prediction(const Prediction& prediction);
+  void comparison(const std::vector<ParallelismRow>& rows);
   // Every step: written are those that train.log_every divides, and the last.
   void step(const StepReport& report);
   void choice(const std::string& choice);

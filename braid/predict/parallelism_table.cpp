@@ -30,30 +30,55 @@ bool is_possible(const RunSpec& spec, const Cluster& cluster) {
   return !has_problems(spec, any) && prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
 }
 
+// What the bytes of a step follow from.
+struct StepBytes {
+  double parameters, element, batch_of_microbatches, passed, layers;
+};
+
+struct Way {
+  const char *name, *copied, *split, *when, *growth;
+  double (*sent)(const StepBytes& of, double ranks);
+};
+
+double share_of_others(double ranks) { return (ranks - 1) / ranks; }
+
+constexpr Way kWays[] = {
+    {"data", "the model", "the batch", "gradients, once a step", "hardly: 2 (n-1)/n",
+     [](const StepBytes& of, double n) { return 2 * share_of_others(n) * kGradientBytes * of.parameters; }},
+    {"data, ZeRO 3", "nothing", "the model and the batch", "for each microbatch weights twice, gradients once",
+     "less, with fewer microbatches of a rank",
+     [](const StepBytes& of, double n) {
+       const double microbatches = std::max(1.0, of.batch_of_microbatches / n);
+       return microbatches * share_of_others(n) * of.parameters * (2 * of.element + kGradientBytes);
+     }},
+    {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
+     [](const StepBytes& of, double n) { return 4 * of.layers * of.passed * 2 * share_of_others(n); }},
+    {"pipe", "the batch", "the blocks", "activations between two stages, there and back", "not at all",
+     [](const StepBytes& of, double) { return 2 * of.passed; }},
+};
+
+RunSpec spread(const RunSpec& run, const std::string& way, int ranks) {
+  RunSpec spec = on_one_rank(run);
+  if (way == "tensor") spec.mesh.tensor = ranks;
+  if (way == "pipe") spec.mesh.pipe = ranks;
+  if (way.starts_with("data")) spec.mesh.data = ranks;
+  if (way == "data, ZeRO 3") spec.sync.zero = 3;
+  return spec;
+}
+
 }  // namespace
 
 std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster& cluster, int ranks) {
-  const double others = (ranks - 1.0) / ranks, element = element_bytes(run.train.dtype);
-  const double parameters = num_parameters(run, cluster);
-  const double microbatches = std::max(1.0, 1.0 * run.train.batch / run.train.microbatch / ranks);
-  const double passed = element * run.train.batch * run.model.context * run.model.width;
-  std::vector<ParallelismRow> rows = {
-      {"data", "the model", "the batch", "gradients, once a step", "hardly: 2 (n-1)/n",
-       2 * others * kGradientBytes * parameters},
-      {"data, ZeRO 3", "nothing", "the model and the batch", "for each microbatch weights twice, gradients once",
-       "falls with the microbatches of a rank", microbatches * others * parameters * (2 * element + kGradientBytes)},
-      {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
-       4 * run.model.layers * passed * 2 * others},
-      {"pipe", "the batch", "the blocks", "activations between two stages, there and back", "not at all", 2 * passed},
-  };
-  for (ParallelismRow& row : rows) {
-    RunSpec spec = on_one_rank(run);
-    if (row.name == "tensor") spec.mesh.tensor = ranks;
-    if (row.name == "pipe") spec.mesh.pipe = ranks;
-    if (row.name.starts_with("data")) spec.mesh.data = ranks;
-    if (row.name == "data, ZeRO 3") spec.sync.zero = 3;
+  const double element = element_bytes(run.train.dtype);
+  const StepBytes sizes{num_parameters(run, cluster), element, 1.0 * run.train.batch / run.train.microbatch,
+                        element * run.train.batch * run.model.context * run.model.width, 1.0 * run.model.layers};
+  std::vector<ParallelismRow> rows;
+  for (const auto& [name, copied, split, when, growth, sent] : kWays) {
+    ParallelismRow row{name, copied, split, when, growth, sent(sizes, ranks), sent(sizes, 2.0 * ranks)};
+    const RunSpec spec = spread(run, name, ranks);
     row.possible = is_possible(spec, cluster);
     if (row.possible) row.prediction = predict_run(spec, cluster);
+    rows.push_back(std::move(row));
   }
   return rows;
 }

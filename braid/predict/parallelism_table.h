@@ -12,13 +12,14 @@ namespace braid {
 
 // One way of using all `ranks` by a single axis.
 struct ParallelismRow {
-  std::string name;       // "data", "data, ZeRO 3", "tensor", "pipe"
-  std::string copied;     // what every rank has
-  std::string split;      // what each has a part of
-  std::string when;       // what is sent when
-  std::string growth;     // of the bytes with the ranks
-  double sent_bytes = 0;  // by a rank in a step
-  bool possible = false;  // the model can be split so; else what follows says nothing
+  std::string name;                // "data", "data, ZeRO 3", "tensor", "pipe"
+  std::string copied;              // what every rank has
+  std::string split;               // what each has a part of
+  std::string when;                // what is sent when
+  std::string growth;              // of the bytes with the ranks
+  double sent_bytes = 0;           // by a rank in a step
+  double sent_bytes_on_twice = 0;  // as many ranks
+  bool possible = false;           // the model can be split so; else what follows says nothing
   Prediction prediction;
 };
 

@@ -33,8 +33,8 @@ class Page {
     all += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
-    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen(), layers(), memory(), configuration(),
-               environment());
+    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen(), comparison(), layers(), memory(),
+               configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
   }
@@ -232,6 +232,39 @@ class Page {
     return all +
            "</table>\n<p class=\"note\">Predicted after the first step, from the rates of the run\u2019s own ranks. "
            "Measured: medians of the last steps, and memory of the fullest rank.</p>\n";
+  }
+
+  std::string comparison() const {
+    if (record_.compared.empty()) return "";
+    std::string all = "<h2>Data and model parallelism</h2>\n<table>\n<tr>";
+    for (const char* title : {"", "every rank has", "each has a part of", "sent", "by a rank in a step",
+                              "on twice as many", "memory", "step"}) {
+      all += cat("<th>", title, "</th>");
+    }
+    all += "</tr>\n";
+    for (const ComparedWay& way : record_.compared) {
+      all += cat("<tr><th>", escaped(way.name), "</th>");
+      for (const char* key : {"copied", "split", "sent"}) all += cat("<td>", text_in(way, key), "</td>");
+      for (const char* key : {"sent_bytes", "sent_bytes_on_twice", "peak_memory_bytes"}) {
+        all += cat("<td>", number_in(way, key, human_bytes), "</td>");
+      }
+      all += cat("<td>", number_in(way, "step_seconds", [](double seconds) { return short_number(seconds) + " s"; }),
+                 "</td></tr>\n");
+    }
+    return all +
+           "</table>\n<p class=\"note\">Each by itself on as many ranks as the run has, at least two; "
+           "predicted, not measured. \u2013: this model cannot be split so.</p>\n";
+  }
+
+  static std::string text_in(const ComparedWay& way, const char* key) {
+    const auto found = way.texts.find(key);
+    return found == way.texts.end() ? "" : escaped(found->second);
+  }
+
+  template <class Text>
+  static std::string number_in(const ComparedWay& way, const char* key, const Text& text) {
+    const auto found = way.numbers.find(key);
+    return found == way.numbers.end() ? "\u2013" : escaped(text(found->second));
   }
 
   std::string layers() const {

@@ -98,6 +98,18 @@ void read_prediction(const OrderedJson& line, RunRecord& record) {
   record.predicted_peak = numbers(line.at("peak_memory_bytes"));
 }
 
+void read_comparison(const OrderedJson& line, RunRecord& record) {
+  record.compared.clear();
+  for (const auto& [name, content] : line.at("ways").get_ref<const OrderedJson::object_t&>()) {
+    ComparedWay way{name, {}, {}};
+    for (const auto& [key, value] : content.items()) {
+      if (value.is_string()) way.texts[key] = value.get<std::string>();
+      if (value.is_number()) way.numbers[key] = value.get<double>();
+    }
+    record.compared.push_back(std::move(way));
+  }
+}
+
 void read_line(const OrderedJson& line, RunRecord& record) {
   const std::string kind = line.at("kind");
   if (kind == "run") {
@@ -115,6 +127,8 @@ void read_line(const OrderedJson& line, RunRecord& record) {
     record.memory = bytes_by_category(line.at("peak_bytes"));
   } else if (kind == "prediction") {
     read_prediction(line, record);
+  } else if (kind == "comparison") {
+    read_comparison(line, record);
   }
 }
 

@@ -13,6 +13,13 @@
 
 namespace braid {
 
+// One way of sharing a run out, as a `comparison` line has it.
+struct ComparedWay {
+  std::string name;
+  std::map<std::string, std::string> texts;
+  std::map<std::string, double> numbers;
+};
+
 struct RunRecord {
   std::map<std::string, double> start;                              // the numbers of the last line that begins a run
   std::vector<std::pair<std::string, std::string>> environment;     // of the same line, in its order
@@ -29,6 +36,7 @@ struct RunRecord {
   std::map<std::string, double> prediction;
   std::vector<std::pair<std::string, std::vector<double>>> predicted_memory;
   std::vector<double> predicted_peak;
+  std::vector<ComparedWay> compared;  // in the order of the file
   int64_t num_damaged_lines = 0;
 
   // The last value of a curve, or NaN.

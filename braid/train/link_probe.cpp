@@ -26,7 +26,7 @@ constexpr int kQuestions = 20;  // for the clock
 // What a rank of a pair does first.
 enum class Turn { Begins, Answers };
 
-struct Link {
+struct Pair {
   Communicator& world;
   int peer;
   Turn turn;
@@ -55,7 +55,7 @@ int repeats(double seconds, double budget) {
 }
 
 // The best, on both ranks.
-double best_trip(const Link& link, const at::Tensor& buffer, int64_t bytes) {
+double best_trip(const Pair& link, const at::Tensor& buffer, int64_t bytes) {
   const at::Tensor tensor = buffer.narrow(0, 0, bytes / buffer.element_size());
   link.trip(tensor);  // the first also sets up what a connection needs
   double best = link.trip(tensor);
@@ -64,7 +64,7 @@ double best_trip(const Link& link, const at::Tensor& buffer, int64_t bytes) {
   return link.told(best);
 }
 
-LinkSpeed measured_link(const Link& link, const at::Tensor& buffer) {
+LinkSpeed measured_link(const Pair& link, const at::Tensor& buffer) {
   LinkSpeed speed;
   speed.latency_seconds = best_trip(link, buffer, kSmall) / 2;
   int64_t bytes = kMedium;
@@ -118,7 +118,7 @@ double wall_clock() {
 }
 
 // The answer holds the clocks of the moment between the question and its arrival.
-ClockDifference asked_clock(const Link& link) {
+ClockDifference asked_clock(const Pair& link) {
   ClockDifference difference{link.peer, 0, 0, std::numeric_limits<double>::infinity()};
   const at::Tensor clocks = at::zeros({2}, at::kDouble);
   double* const values = clocks.data_ptr<double>();
@@ -134,7 +134,7 @@ ClockDifference asked_clock(const Link& link) {
   return difference;
 }
 
-void answer_clock(const Link& link) {
+void answer_clock(const Pair& link) {
   const at::Tensor clocks = at::zeros({2}, at::kDouble);
   for (int question = 0; question < kQuestions; ++question) {
     link.move(P2p::Kind::Recv, clocks);

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -181,7 +182,10 @@ void RankLoop::foresee() {
   has_foreseen_ = true;
   const Cluster rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
   if (!prediction_problems(start_.spec, rates).empty() || !mesh_problems(start_.spec, rates).empty()) return;
-  tell([&] { shared_.observer.on_prediction(predict_run(start_.spec, rates)); });
+  tell([&] {
+    shared_.observer.on_prediction(predict_run(start_.spec, rates));
+    shared_.observer.on_comparison(parallelism_table(start_.spec, rates, std::max(world_.size(), 2)));
+  });
 }
 
 bool RankLoop::worth_measuring_peak() const {

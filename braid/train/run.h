@@ -9,6 +9,7 @@
 
 #include "braid/cut/partition.h"
 #include "braid/launch/launcher.h"
+#include "braid/predict/parallelism_table.h"
 #include "braid/predict/prediction.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
@@ -68,6 +69,8 @@ class RunObserver {
   // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
   // run's own ranks, measured then, let expect of all steps.
   virtual void on_prediction(const Prediction& prediction) {}
+  // After it: data and model parallelism each by itself on as many ranks, at least two.
+  virtual void on_comparison(const std::vector<ParallelismRow>& rows) {}
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}

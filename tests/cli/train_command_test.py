@@ -63,6 +63,8 @@ class Train(TinyRun):
             done = self.trained(*wide, *mesh, "train.overwrite=true")
             said = [line for line in self.metrics() if line["kind"] == "prediction"]
             self.assertEqual(len(said), 1)
+            ways = [line for line in self.metrics() if line["kind"] == "comparison"][0]["ways"]
+            self.assertEqual(list(ways), ["data", "data, ZeRO 3", "tensor", "pipe"])
             self.assertAlmostEqual(sum(said[0]["seconds"].values()), said[0]["step_seconds"])
             last = [line for line in self.metrics() if line["kind"] == "step"][-1]
             self.assertAlmostEqual(said[0]["sync_bytes"] / last["sync_bytes"], 1, delta=0.05)  # buffers are aligned

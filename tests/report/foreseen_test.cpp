@@ -48,5 +48,16 @@ TEST(Foreseen, StandsOnThePage) {
   EXPECT_EQ(run_page(page).find("Predicted and measured"), std::string::npos);
 }
 
+TEST(Foreseen, DataAndModelParallelismStandBesideEachOther) {
+  const char* kCompared =
+      R"({"kind":"comparison","ways":{"data":{"copied":"the <model>","sent_bytes":1024,"step_seconds":0.5},"pipe":{"sent":"activations","sent_bytes":2048}}}
+)";
+  const std::string text = run_page({"run", "", read(std::string(kSteps) + kCompared), {}, {}});
+  EXPECT_NE(text.find("<tr><th>data</th><td>the &lt;model&gt;</td>"), std::string::npos);
+  EXPECT_NE(text.find("<td>1.0 KiB</td><td>\u2013</td><td>\u2013</td><td>0.5 s</td></tr>"), std::string::npos);
+  EXPECT_LT(text.find("<th>data</th>"), text.find("<th>pipe</th>"));
+  EXPECT_EQ(run_page({"run", "", read(kSteps), {}, {}}).find("Data and model parallelism"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace braid::foreseen_test
