@@ -28,6 +28,13 @@ double typical(const RunRecord& record, const std::string& key) {
   return late_median(series, kLateSteps);
 }
 
+// Replicas that meet now and then send much in a step and nothing in the others.
+double mean(const Series& series) {
+  double sum = 0;
+  for (const Point& point : series) sum += point.y;
+  return sum / static_cast<double>(series.size());
+}
+
 double most(const std::vector<double>& values) {
   return values.empty() ? std::numeric_limits<double>::quiet_NaN() : *std::ranges::max_element(values);
 }
@@ -49,7 +56,7 @@ class Rows {
   std::vector<ForeseenRow> all() {
     add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
     add_bubble();
-    add("gradients sent in a step", "sync_bytes", record_.last("sync_bytes"), human_bytes);
+    add("gradients sent in a step", "sync_bytes", mean(steps_of(record_, "sync_bytes")), human_bytes);
     add("peak memory", most(record_.predicted_peak), most(record_.peak_memory), human_bytes);
     for (const auto& [category, predicted] : record_.predicted_memory) {
       for (const auto& [name, measured] : record_.memory) {

@@ -15,9 +15,9 @@ constexpr const char* kPredicted =
 )";
 constexpr const char* kSteps =
     R"({"kind":"run","first_step":0}
-{"kind":"step","step":1,"seconds":9,"bubble_fraction":0.9,"sync_bytes":4096,"peak_memory_bytes":[1024.0,4096.0]}
+{"kind":"step","step":1,"seconds":9,"bubble_fraction":0.9,"sync_bytes":8192,"peak_memory_bytes":[1024.0,4096.0]}
 {"kind":"memory","step":1,"peak_bytes":{"parameters":[1024.0,2048.0],"optimizer":[0.0,0.0],"other":[7.0,7.0]}}
-{"kind":"step","step":2,"seconds":0.08,"bubble_fraction":0.2,"sync_bytes":4096,"peak_memory_bytes":[1024.0,4096.0]}
+{"kind":"step","step":2,"seconds":0.08,"bubble_fraction":0.2,"sync_bytes":0,"peak_memory_bytes":[1024.0,4096.0]}
 )";
 
 RunRecord read(const std::string& text) {
