@@ -10,7 +10,8 @@
 namespace braid {
 namespace {
 
-constexpr size_t kLateSteps = 50;  // late steps whose median stands for the run
+constexpr double kNoBubble = 5e-4;  // what one rank measures of itself
+constexpr size_t kLateSteps = 50;   // late steps whose median stands for the run
 
 const Series& steps_of(const RunRecord& record, const std::string& key) {
   static const Series kNone;
@@ -82,7 +83,8 @@ class Rows {
   void add_bubble() {
     const auto found = record_.prediction.find("bubble_fraction");
     const double measured = typical(record_, "bubble_fraction");
-    if (found == record_.prediction.end() || std::isnan(measured) || found->second == 0) return;
+    if (found == record_.prediction.end() || std::isnan(measured)) return;
+    if (found->second == 0 && measured < kNoBubble) return;
     rows_.push_back({"bubble", percent(found->second), percent(measured),
                      signed_text(100 * (found->second - measured), 1) + " points"});
   }

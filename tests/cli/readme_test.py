@@ -22,6 +22,7 @@ def shape(line):
     """The line without its numbers, so that runs of different length compare."""
     line = re.sub(r"-?\d[\d,.]*(e[-+]?\d+)?", "#", line)
     line = re.sub(r"#k tokens", "# tokens", re.sub(r"(#[dhms])+$", "#", line))
+    line = re.sub(r"# (m?s|[KM]iB|B)\b", "# unit", re.sub(r"  +", " ", line.strip()).replace("+#", "#"))
     return line.replace("not below", "below").replace("# rank of # threads", "# ranks of # thread")
 
 
