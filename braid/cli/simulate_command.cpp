@@ -72,9 +72,16 @@ CostModel cost_of(const SimulateRequest& request, const Schedule& schedule) {
 
 Played play(const SimulateRequest& request, Schedule schedule) {
   refuse_faults(schedule, request.sends);
-  Timeline timeline = simulate(schedule, cost_of(request, schedule), request.sends);
-  Played played{{}, {}, summary(schedule, timeline), {}};
-  if (draws(request)) played.timeline = std::move(timeline);  // there may be millions of spans
+  const CostModel cost = cost_of(request, schedule);
+  Played played;
+  if (draws(request)) {
+    played.timeline = simulate(schedule, cost, request.sends);
+    played.summary = summary(schedule, played.timeline);
+  } else {  // there may be hundreds of millions of spans
+    SpanTotals totals(schedule.num_ranks());
+    simulate(schedule, cost, request.sends, [&](int rank, const Span& span) { totals.add(rank, span); });
+    played.summary = totals.summary(schedule);
+  }
   if (request.times_of == TimesOf::Rank) played.stage_share = stage_share(schedule);
   played.schedule = std::move(schedule);
   return played;
@@ -125,6 +132,7 @@ int simulate_command(const Words& words) {
   if (!request->svg.empty()) write_file(request->svg, timeline_svg(pictured(*request, all), TimeUnit::Units));
   if (!request->trace.empty()) write_file(request->trace, chrome_trace(pictured(*request, all)));
   if (request->output == SimulateOutput::Text) show(*request, all);
+  if (request->output == SimulateOutput::Summary) std::cout << summary_text(all);
   for (const auto& played : all) {
     if (request->output == SimulateOutput::Json) write_json(std::cout, played);
     if (request->output == SimulateOutput::Csv) std::cout << to_csv(played.schedule);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "braid/base/errors.h"
 #include "braid/base/named_file.h"
@@ -15,8 +16,9 @@
 namespace braid {
 namespace {
 
-constexpr int kMostPasses = 1 << 24;  // a few gigabytes of actions
-constexpr double kMostSize = 1e15;    // of a microbatch, in any unit
+constexpr int kMostPasses = 1 << 26;       // four gigabytes of actions
+constexpr int kMostDrawnPasses = 1 << 24;  // their spans are kept too
+constexpr double kMostSize = 1e15;         // of a microbatch, in any unit
 
 // The words as given.
 struct SimulateOptions {
@@ -24,8 +26,7 @@ struct SimulateOptions {
   std::string forward, input_grad, weight_grad, overlapped, recompute, update, transfer, activation, pending;
   std::string stage_times, width, svg, trace;
   std::string sends = "buffered";
-  bool json = false;
-  bool csv = false;
+  bool summary = false, json = false, csv = false;
 };
 
 // Turns them into a request, or into every fault at once.
@@ -80,15 +81,21 @@ class Reading {
     if (!given_.width.empty()) request_.width = reader_.natural("--width", given_.width, 0);
   }
 
+  int most_passes() const {
+    const bool numbers_alone = given_.summary || given_.json || given_.csv;
+    return numbers_alone && given_.svg.empty() && given_.trace.empty() ? kMostPasses : kMostDrawnPasses;
+  }
+
   // The largest number of the three is at fault.
   void refuse_too_many_passes() {
     const std::pair<int, const char*> counts[] = {
         {wanted_.ranks, "--ranks"}, {wanted_.chunks, "--chunks"}, {wanted_.microbatches, "--microbatches"}};
     const auto& [count, key] = *std::max_element(std::begin(counts), std::end(counts));
     const double passes = 1.0 * wanted_.ranks * std::max(1, wanted_.chunks) * wanted_.microbatches;
-    if (passes <= kMostPasses) return;
-    const auto most = static_cast<int64_t>(kMostPasses / (passes / count));
-    reader_.add({key, cat(count), cat("must leave ranks x chunks x microbatches at or below ", kMostPasses),
+    if (passes <= most_passes()) return;
+    const auto most = static_cast<int64_t>(most_passes() / (passes / count));
+    const std::string undrawn = most_passes() < kMostPasses ? cat(", or ", kMostPasses, " with --summary") : "";
+    reader_.add({key, cat(count), cat("must leave ranks x chunks x microbatches at or below ", most_passes(), undrawn),
                  most > 0 ? cat(most) : ""});
   }
 
@@ -153,11 +160,19 @@ class Reading {
       const std::string close = nearest(given_.sends, {"buffered", "rendezvous"});
       reader_.add({"--sends", given_.sends, "must be buffered or rendezvous", close});
     }
-    if (given_.json) request_.output = SimulateOutput::Json;
-    if (given_.csv) request_.output = SimulateOutput::Csv;
+    const std::tuple<const char*, bool, SimulateOutput> wanted[] = {
+        {"--summary", given_.summary, SimulateOutput::Summary},
+        {"--json", given_.json, SimulateOutput::Json},
+        {"--csv", given_.csv, SimulateOutput::Csv}};
+    const char* taken = nullptr;
+    for (const auto& [key, given, output] : wanted) {
+      if (!given) continue;
+      if (taken != nullptr) reader_.add({key, "", cat("cannot be had together with ", taken), ""});
+      taken = key;
+      request_.output = output;
+    }
     request_.svg = given_.svg;
     request_.trace = given_.trace;
-    if (given_.json && given_.csv) reader_.add({"--csv", "", "cannot be had together with --json", ""});
   }
 
   void make() {
@@ -204,6 +219,7 @@ void add_options(CLI::App& app, SimulateOptions& given) {
   app.add_option("--svg", given.svg, "draw the timelines into this file");
   app.add_option("--trace", given.trace, "write them as a trace for Perfetto, a unit being a second");
   app.add_option("--width", given.width, "columns of the grid; 0: all (the terminal's, or 160)");
+  app.add_flag("--summary", given.summary, "the numbers alone, for schedules of millions of actions");
   app.add_flag("--json", given.json, "one JSON object per schedule and line");
   app.add_flag("--csv", given.csv, "the table of actions, one row per rank");
 }

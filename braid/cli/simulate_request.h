@@ -12,7 +12,7 @@
 
 namespace braid {
 
-enum class SimulateOutput { Text, Json, Csv };
+enum class SimulateOutput { Text, Summary, Json, Csv };  // text is a picture and the summary
 
 // Whose times the cost model has.
 enum class TimesOf {

@@ -18,16 +18,15 @@ using Taken = std::function<double(const Visit&)>;
 
 class Clock {
  public:
-  Clock(const Schedule& schedule, Taken taken, double transfer, SendMode mode)
+  Clock(const Schedule& schedule, Taken taken, double transfer, SendMode mode, const SpanVisitor& spans)
       : schedule_(schedule),
         taken_(std::move(taken)),
         transfer_(transfer),
         mode_(mode),
-        free_(schedule.num_ranks(), 0.0) {
-    timeline_.ranks.resize(schedule.num_ranks());
-    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-      timeline_.ranks[rank].reserve(schedule.programs[rank].size());
-    }
+        spans_(spans),
+        free_(schedule.num_ranks(), 0.0),
+        ends_(schedule.num_ranks()) {
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) ends_[rank].reserve(schedule.programs[rank].size());
   }
 
   void visit(const Visit& visit) {
@@ -55,35 +54,41 @@ class Clock {
         break;
       default:
         if (waits) span.begin = std::max(free, end_of(visit) + transfer_);
+        if (pair_begins(program, visit.index)) {  // its second is the next visit
+          free = span.begin;
+          return;
+        }
         span.end = span.begin + taken_(visit);
         free = span.end;
     }
-    timeline_.ranks[visit.rank].push_back(span);
+    put(visit.rank, span);
   }
-
-  Timeline timeline() && { return std::move(timeline_); }
 
  private:
-  // The first of the pair has been visited as if it were alone.
+  // Until here the rank was free to begin the first of the pair.
   void end_pair(const Visit& visit) {
-    auto& spans = timeline_.ranks[visit.rank];
-    Span& first = spans.back();
-    Span second{schedule_.programs[visit.rank][visit.index], first.begin};
-    if (visit.after_rank >= 0) second.begin = std::max(first.begin, end_of(visit) + transfer_);
-    second.end = second.begin + taken_(visit);
-    first = {first.action, second.begin, second.end};
-    free_[visit.rank] = second.end;
-    spans.push_back(second);
+    const Program& program = schedule_.programs[visit.rank];
+    double& free = free_[visit.rank];
+    const double begin = visit.after_rank >= 0 ? std::max(free, end_of(visit) + transfer_) : free;
+    free = begin + taken_(visit);
+    put(visit.rank, {program[visit.index - 1], begin, free});
+    put(visit.rank, {program[visit.index], begin, free});
   }
 
-  double end_of(const Visit& visit) const { return timeline_.ranks[visit.after_rank][visit.after_index].end; }
+  void put(int rank, const Span& span) {
+    ends_[rank].push_back(span.end);
+    spans_(rank, span);
+  }
+
+  double end_of(const Visit& visit) const { return ends_[visit.after_rank][visit.after_index]; }
 
   const Schedule& schedule_;
   const Taken taken_;
   const double transfer_;
   const SendMode mode_;
-  std::vector<double> free_;  // by rank
-  Timeline timeline_;
+  const SpanVisitor& spans_;
+  std::vector<double> free_;               // by rank
+  std::vector<std::vector<double>> ends_;  // by rank and action
 };
 
 [[noreturn]] void refuse(const Schedule& schedule, SendMode mode) {
@@ -94,29 +99,45 @@ class Clock {
   throw ConfigError(std::move(problems));
 }
 
-Timeline played(const Schedule& schedule, Clock clock, SendMode mode) {
+void play(const Schedule& schedule, Clock clock, SendMode mode) {
   const std::vector<int> stops = walk(schedule, mode, [&](const Visit& visit) { clock.visit(visit); });
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     if (stops[rank] != static_cast<int>(schedule.programs[rank].size())) refuse(schedule, mode);
   }
-  return std::move(clock).timeline();
+}
+
+// With room for the actions of `schedule`.
+Timeline roomy(const Schedule& schedule) {
+  Timeline timeline;
+  for (const Program& program : schedule.programs) timeline.ranks.emplace_back().reserve(program.size());
+  return timeline;
+}
+
+SpanVisitor into(Timeline& timeline) {
+  return [&timeline](int rank, const Span& span) { timeline.ranks[rank].push_back(span); };
 }
 
 }  // namespace
 
 Timeline simulate(const Schedule& schedule, const CostModel& cost, SendMode mode) {
+  Timeline timeline = roomy(schedule);
+  simulate(schedule, cost, mode, into(timeline));
+  return timeline;
+}
+
+void simulate(const Schedule& schedule, const CostModel& cost, SendMode mode, const SpanVisitor& visit) {
   check(cost.stages.empty() || static_cast<int>(cost.stages.size()) == schedule.num_stages,
         "stage times are one for each stage");
   if (mode == SendMode::Rendezvous && !has_comms(schedule)) {
     const Schedule whole = with_comms(schedule);
-    if (has_comms(whole)) return simulate(whole, cost, mode);
+    if (has_comms(whole)) return simulate(whole, cost, mode, visit);
   }
   const auto taken = [&](const Visit& visit) {
     const Program& program = schedule.programs[visit.rank];
     const Action& action = program[visit.index];
     return pair_ends(program, visit.index) ? cost.compute_pair(program[visit.index - 1], action) : cost.compute(action);
   };
-  return played(schedule, Clock(schedule, taken, cost.transfer, mode), mode);
+  play(schedule, Clock(schedule, taken, cost.transfer, mode, visit), mode);
 }
 
 Timeline replay(const Schedule& schedule, const Timeline& measured) {
@@ -128,7 +149,10 @@ Timeline replay(const Schedule& schedule, const Timeline& measured) {
     const Span& span = measured.ranks[visit.rank][visit.index];
     return computes(span.action.op) ? span.end - span.begin : 0;
   };
-  return played(schedule, Clock(schedule, taken, 0, SendMode::Buffered), SendMode::Buffered);
+  Timeline timeline = roomy(schedule);
+  const SpanVisitor visit = into(timeline);
+  play(schedule, Clock(schedule, taken, 0, SendMode::Buffered, visit), SendMode::Buffered);
+  return timeline;
 }
 
 }  // namespace braid

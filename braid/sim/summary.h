@@ -25,4 +25,25 @@ struct Summary {
 // Of `schedule` as `timeline` shows it.
 Summary summary(const Schedule& schedule, const Timeline& timeline);
 
+// The same from spans that come one by one, those of a rank in order, and need not be kept.
+class SpanTotals {
+ public:
+  explicit SpanTotals(int num_ranks) : ranks_(num_ranks) {}
+
+  void add(int rank, const Span& span);
+  Summary summary(const Schedule& schedule) const;
+
+ private:
+  struct Rank {
+    double busy = 0;
+    double first_begin = 0, last_end = 0;  // of the actions that compute
+    Action last = {Op::Reshard};           // of all
+    bool computes = false;
+  };
+
+  std::vector<Rank> ranks_;
+  double first_begin_ = 0, last_end_ = 0;
+  bool empty_ = true;
+};
+
 }  // namespace braid

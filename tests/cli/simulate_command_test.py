@@ -49,6 +49,14 @@ class Simulate(Simulations):
                                 "peak_pending_weight_grads": [4, 3, 2, 1], "weight_versions": 1})
         self.assertEqual(programs[3], " ".join(f"3F{i} 3B{i}" for i in range(8)))
 
+    def test_the_summary_is_what_stands_below_the_picture(self):
+        for words in (["--schedule", "1f1b"], ["--schedule", "zb-v", "--compare", "dualpipev", "--transfer", "0.5"]):
+            words += ["--ranks", "4", "--microbatches", "16"]
+            summary = simulate(*words, "--summary").stdout
+            self.assertIn("makespan", summary.splitlines()[0] + summary.splitlines()[1])
+            picture = simulate(*words).stdout
+            self.assertTrue(picture.endswith(summary) and len(picture) > len(summary), picture)
+
     def test_every_schedule_has_its_json(self):
         for name in known_schedules():
             with self.subTest(name):

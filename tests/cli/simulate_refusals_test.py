@@ -29,6 +29,10 @@ class SimulateRefusals(Simulations):
         for numbers in (("2000000000", "2000000000"), ("4", "2000000000"), ("100000", "100000")):
             self.assertIn("ranks x chunks x microbatches",
                           self.refused("--schedule", "1f1b", "--ranks", numbers[0], "--microbatches", numbers[1]))
+        many = ["--schedule", "1f1b", "--ranks", "4096", "--microbatches", "4097"]
+        self.assertIn("at or below 16777216, or 67108864 with --summary; nearest valid is 4096", self.refused(*many))
+        self.assertIn("at or below 16777216, or", self.refused(*many, "--json", "--svg", self.folder + "/drawn.svg"))
+        self.assertIn("at or below 67108864; nearest", self.refused(*many[:-1], "100000", "--json"))
         bad = self.written("bad.csv", "0F0,zap\n0F0,0X1\n")
         said = self.refused("--schedule", "file:" + bad)
         for cell in ("row 1, column 2", "row 2, column 1", "row 2, column 2"):
