@@ -41,39 +41,53 @@ double least(const std::vector<size_t>& hosts, const Amount& amount) {
 struct TypeSpeeds {
   DType type;
   double HostSpeed::*peak;
-  std::vector<ProductSpeed> HostSpeed::*products;
-  std::vector<AttentionSpeed> HostSpeed::*attention;
+  std::vector<BlockSpeed> HostSpeed::*blocks;
 };
-constexpr TypeSpeeds kTypes[] = {
-    {DType::Float32, &HostSpeed::float32_flops, &HostSpeed::float32_products, &HostSpeed::float32_attention},
-    {DType::BFloat16, &HostSpeed::bfloat16_flops, &HostSpeed::bfloat16_products, &HostSpeed::bfloat16_attention}};
+constexpr TypeSpeeds kTypes[] = {{DType::Float32, &HostSpeed::float32_flops, &HostSpeed::float32_blocks},
+                                 {DType::BFloat16, &HostSpeed::bfloat16_flops, &HostSpeed::bfloat16_blocks}};
 
-// All hosts measure the same sizes: row by row the least of them.
+// The same blocks from the narrowest on, as many as the slowest host came to: number by number the least of the hosts.
 void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
-  const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
-  const double peak = least(kind.hosts, [&](size_t host) { return speed(host).*of.peak; });
+  const auto blocks = [&](size_t host) -> const std::vector<BlockSpeed>& { return job.speed.hosts[host].*of.blocks; };
+  const double peak = least(kind.hosts, [&](size_t host) { return job.speed.hosts[host].*of.peak; });
   group.peaks.push_back({of.type, peak});
-  const std::vector<ProductSpeed>& products = speed(kind.hosts[0]).*of.products;
-  for (size_t row = 0; row < products.size(); ++row) {
-    const auto rate = [&](size_t host) { return (speed(host).*of.products)[row].flops_per_second; };
-    group.shares.push_back({of.type, products[row].flops, std::min(1.0, least(kind.hosts, rate) / peak)});
-  }
-  const std::vector<AttentionSpeed>& attention = speed(kind.hosts[0]).*of.attention;
-  for (size_t row = 0; row < attention.size(); ++row) {
-    const auto forward = [&](size_t host) { return (speed(host).*of.attention)[row].forward; };
-    const auto backward = [&](size_t host) { return (speed(host).*of.attention)[row].backward; };
+  const auto count = static_cast<size_t>(least(kind.hosts, [&](size_t host) { return blocks(host).size(); }));
+  for (size_t block = 0; block < count; ++block) {
+    const BlockSpeed& first = blocks(kind.hosts[0])[block];
+    for (size_t row = 0; row < first.products.size(); ++row) {
+      const auto rate = [&](size_t host) { return blocks(host)[block].products[row].flops_per_second; };
+      group.shares.push_back({of.type, first.products[row].flops, std::min(1.0, least(kind.hosts, rate) / peak)});
+    }
+    const auto forward = [&](size_t host) { return blocks(host)[block].attention.forward; };
+    const auto backward = [&](size_t host) { return blocks(host)[block].attention.backward; };
     group.attention.push_back(
-        {of.type, attention[row].context, least(kind.hosts, forward), least(kind.hosts, backward)});
+        {of.type, first.attention.context, least(kind.hosts, forward), least(kind.hosts, backward)});
   }
 }
 
+// Tensors of blocks as norms and activations read and write them, larger ones as copies do.
 void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
-  const auto copies = [&](size_t host) -> const std::vector<CopySpeed>& { return job.speed.hosts[host].copies; };
-  for (size_t row = 0; row < copies(kind.hosts[0]).size(); ++row) {
-    const auto rate = [&](size_t host) { return copies(host)[row].bytes_per_second; };
-    group.streams.push_back({copies(kind.hosts[0])[row].bytes, least(kind.hosts, rate)});
+  const auto add = [&](const auto& speed_of) {
+    const double bytes = speed_of(kind.hosts[0]).bytes;
+    if (!group.streams.empty() && bytes <= group.streams.back().bytes) return;
+    const auto rate = [&](size_t host) { return speed_of(host).bytes_per_second; };
+    group.streams.push_back({bytes, least(kind.hosts, rate)});
+  };
+  const auto speed = [&](size_t host) -> const HostSpeed& { return job.speed.hosts[host]; };
+  const auto count = least(kind.hosts, [&](size_t host) { return speed(host).float32_blocks.size(); });
+  for (size_t i = 0; i < count; ++i) add([&](size_t host) { return speed(host).float32_blocks[i].elementwise; });
+  for (size_t i = 0; i < speed(kind.hosts[0]).copies.size(); ++i) {
+    add([&](size_t host) { return speed(host).copies[i]; });
   }
   group.memory_bytes_per_second = group.streams.back().bytes_per_second;
+}
+
+double measured_skew(const MeasuredJob& job, const MeasuredKind& kind) {
+  double most = 0;
+  for (const size_t host : kind.hosts) {
+    for (const BlockSpeed& block : job.speed.hosts[host].float32_blocks) most = std::max(most, block.skew);
+  }
+  return most;
 }
 
 DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
@@ -85,6 +99,7 @@ DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
       least(kind.hosts, [&](size_t host) { return job.hosts[host].facts.memory_bytes; }) / kind.per_node;
   add_streams(job, kind, group);
   group.shared_cores = true;
+  group.skew = measured_skew(job, kind);
   for (const TypeSpeeds& type : kTypes) add_rates(type, job, kind, group);
   return group;
 }

@@ -54,6 +54,7 @@ struct DeviceGroup {
   std::vector<ProductShare> shares;      // in order of type, then flops; none: all products reach the peak
   std::vector<AttentionRate> attention;  // in order of type, then context; none: attention is a product
   std::vector<StreamRate> streams;       // in order of bytes; none: all as memory
+  double skew = 0;                       // of what they compute, that tensor ranks wait for the slower one
   bool shared_cores = false;             // threads or processes that share their node's cores
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }

@@ -95,6 +95,7 @@ class Reading {
     keys.read("memory_gib", {}, kGib, group.memory_bytes);
     keys.read("memory_gbps", {}, kGiga, group.memory_bytes_per_second);
     keys.read("shared_cores", group.shared_cores);
+    keys.read("skew", {.lower = NumberRule::End::Closed, .given = Given::Optional}, 1, group.skew);
     if (const TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
       read_peaks(reader(*peaks, keys.path_of("peak_tflops")), *peaks, group);
     }
@@ -234,7 +235,8 @@ std::string device_text(const DeviceGroup& group) {
   std::string text = cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node,
                          "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
                          "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
-                         joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false", "\n");
+                         joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false",
+                         group.skew > 0 ? cat("\nskew = ", exact(group.skew)) : "", "\n");
   std::string shares, attention, streams;
   for (const ProductShare& row : group.shares) {
     shares += cat("  { type = ", type_text(row.type), ", gflop = ", in_unit(row.flops, kGiga),

@@ -20,6 +20,8 @@ class GroupLinks {
  public:
   GroupLinks(const Cluster& cluster, RankGroup group);
 
+  int size() const { return size_; }
+
   // Of `bytes` on every rank. Ring: 2 (n-1) messages, 2 (n-1)/n of the bytes; tree: 2 log2(n) messages, 2 x the bytes;
   // the faster of the two (Thakur et al., "Optimization of Collective Communication Operations in MPICH", 2005).
   double all_reduce_seconds(double bytes) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/predict/pipeline_estimate.h"
+#include "braid/sim/shared_cores.h"
 #include "braid/sim/simulate.h"
 
 namespace braid {
@@ -57,7 +58,8 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
   CostModel cost;
   cost.transfer = question.transfer;
   cost.stages = question.stages;
-  const Timeline timeline = simulate(schedule, cost);
+  const Timeline timeline =
+      question.cores > 0 ? simulate_sharing(schedule, cost, question.cores) : simulate(schedule, cost);
   PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
   if (question.end == StepEnd::PostValidated) {
     outcome.seconds = 0;
@@ -69,12 +71,25 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
   return outcome;
 }
 
+// As the closed form has it where each rank has a core of its own.
+PipelineOutcome shared(PipelineOutcome outcome, const PipelineQuestion& question) {
+  double all = 0;
+  for (const StageTimes& stage : question.stages) all += stage.forward + stage.input_grad + stage.weight_grad;
+  outcome.seconds = std::max(outcome.seconds, question.request.microbatches * all / question.cores);
+  outcome.busiest_seconds =
+      std::min(outcome.seconds, outcome.busiest_seconds * std::max(1.0, question.request.ranks / question.cores));
+  return outcome;
+}
+
 }  // namespace
 
 PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail) {
   const ScheduleTraits& traits = *find_schedule(question.schedule);
   const int64_t actions = int64_t{3} * static_cast<int64_t>(question.stages.size()) * question.request.microbatches;
-  if (detail == PipelineDetail::Estimated || actions > kMostActions) return estimated_outcome(question, traits);
+  if (detail == PipelineDetail::Estimated || actions > kMostActions) {
+    const PipelineOutcome outcome = estimated_outcome(question, traits);
+    return question.cores > 0 ? shared(outcome, question) : outcome;
+  }
   return played_outcome(question, make_schedule(question.schedule, filled(question)));
 }
 

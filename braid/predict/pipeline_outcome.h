@@ -27,6 +27,8 @@ namespace braid {
 //                   (p-1) (F + I - 2 W), at least F + c      zb-h2, zb-2p
 //                   (p/2-1) or (p-1) (F + 2 I - W + 3 c)     dualpipe, dualpipev (DeepSeek-V3, table 2)
 //     and m R + that of their papers at equal times            zb-v, v-half, v-min (tests/sim/closed_forms_test.cpp)
+//
+// Ranks that share C cores take m S / C at least, and each is busy p / C times as long.
 enum class PipelineDetail { Estimated, Played };
 inline constexpr int64_t kMostActions = 400'000;
 
@@ -47,11 +49,12 @@ struct PipelineQuestion {
   std::vector<HeldBytes> held;     // one for each
   double transfer = 0;
   StepEnd end = StepEnd::Flush;
+  double cores = 0;  // that the ranks share (sim/shared_cores.h); 0: each has its own
 };
 
 struct PipelineOutcome {
   double seconds = 0;
-  double busiest_seconds = 0;      // of the rank that computes longest
+  double busiest_seconds = 0;      // of the rank that computes longest, with waits for a core
   std::vector<double> held_bytes;  // of each rank, at its fullest
 };
 

@@ -12,6 +12,8 @@
 namespace braid {
 namespace {
 
+constexpr double kSumError = 1e-9;  // relative, of sums of seconds
+
 double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
 
 // What ranks and the pipeline ask of a stage.
@@ -111,6 +113,15 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
   return all;
 }
 
+// How many ranks a host of shared cores has for each of its cores; 0 elsewhere.
+double ranks_per_core(const PlannedRun& run) {
+  const DeviceGroup& devices = run.cluster.devices.front();
+  if (!devices.shared_cores) return 0;
+  const int nodes = std::max(run.cluster.num_nodes(), 1);
+  const double ranks = (run.layout.num_ranks() + nodes - 1) / nodes;
+  return ranks / devices.per_node;
+}
+
 PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
                              const std::vector<StageFacts>& stages) {
   const bool megatron = run.formulas == FormulaSet::Megatron;
@@ -122,6 +133,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
   question.request.group = run.spec.pipeline.group;
   const std::vector<double> to_next = transfers(run, traits);
   question.transfer = *std::ranges::max_element(to_next);
+  if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = run.layout.pipe / crowd;
   if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
   for (size_t i = 0; i < stages.size(); ++i) {
     const StagePasses& passes = stages[i].passes;
@@ -132,15 +144,6 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
     question.held.push_back(stages[i].held);
   }
   return question;
-}
-
-// How many ranks a host of shared cores has for each of its cores; 0 elsewhere.
-double ranks_per_core(const PlannedRun& run) {
-  const DeviceGroup& devices = run.cluster.devices.front();
-  if (!devices.shared_cores) return 0;
-  const int nodes = std::max(run.cluster.num_nodes(), 1);
-  const double ranks = (run.layout.num_ranks() + nodes - 1) / nodes;
-  return ranks / devices.per_node;
 }
 
 // That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
@@ -233,19 +236,14 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
 StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const {
   const auto seconds_of = [](const RankShare& share) { return share.passes.all().total(); };
   const PassSeconds each = std::ranges::max_element(shares_, {}, seconds_of)->passes.all();
-  const int m = layout_.microbatches;
+  // Of the microbatches' passes at full speed; who shares cores is slower.
+  const double times = crowd_ > 1 ? outcome.busiest_seconds / each.total() : layout_.microbatches;
   StepSeconds seconds;
-  seconds.compute = m * each.compute;
-  seconds.tensor = m * each.tensor;
-  seconds.context = m * each.context;
-  double pipeline = std::max(outcome.seconds, m * each.total());
-  if (crowd_ > 1) {
-    double all = 0;
-    for (const RankShare& share : shares_) all += m * share.passes.all().compute;
-    pipeline = std::max(pipeline, crowd_ * all / layout_.pipe + seconds.tensor + seconds.context);
-    seconds.compute = std::min(crowd_ * seconds.compute, pipeline - seconds.tensor - seconds.context);
-  }
-  seconds.pipeline = pipeline - seconds.compute - seconds.tensor - seconds.context;
+  seconds.compute = times * each.compute;
+  seconds.tensor = times * each.tensor;
+  seconds.context = times * each.context;
+  const double idle = outcome.seconds - times * each.total();
+  if (idle > kSumError * outcome.seconds) seconds.pipeline = idle;
   return seconds;
 }
 

@@ -9,8 +9,9 @@
 // the same batch.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
-// cores each, as many as they have threads. Where there are not, a rank has a core while it computes, and no step is
-// shorter than the work of all R over N cores: who idles in a bubble leaves its core to the others.
+// cores each, as many as they have threads. Where R is more than N, those that compute at a time share the cores alike
+// (sim/shared_cores.h): who idles in a bubble leaves its core to the others, replicas being at the same action.
+// Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute.
 #pragma once
 
 #include "braid/cluster/cluster.h"

@@ -9,7 +9,7 @@ namespace {
 struct Rates {
   DeviceRates device;
   GroupLinks tensor, context;
-  double sequence, hidden_bytes;
+  double sequence, hidden_bytes, skew;
 
   PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
     PassSeconds pass;
@@ -17,6 +17,7 @@ struct Rates {
     if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
     pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
+    if (tensor.size() > 1) pass.tensor += skew * pass.compute;
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
     return pass;
   }
@@ -69,7 +70,8 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
                       {cluster, layout.tensor_group},
                       {cluster, layout.context_group},
                       static_cast<double>(spec.model.context),
-                      element_bytes(spec.train.dtype) * layout.tokens * spec.model.width};
+                      element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
+                      group.skew};
     kinds.push_back({rates.passes(block), rates.passes(embedding), rates.passes(head),
                      rates.seconds(block.selected, AttentionPass::Forward)});
   }

@@ -25,12 +25,35 @@ namespace braid {
 namespace {
 
 constexpr int kFewestRounds = 2, kMostRounds = 200, kWarmUps = 1;
-constexpr double kBudget = 0.3, kAttentionBudget = 0.05;  // seconds
+constexpr double kBudget = 0.3;   // seconds of a block
+constexpr double kTooLong = 0.2;  // of one round; no wider block is tried then
+
+// One head is 32 or 64 wide; no product of one has as many operations as one of another.
+struct StandIn {
+  int width, heads, context, microbatch;
+};
+constexpr StandIn kStandIns[] = {{32, 1, 16, 4}, {64, 1, 64, 4}, {192, 3, 256, 2}, {512, 8, 1024, 1}};
+constexpr StandIn kOfTensorRanks = {256, 4, 256, 2};
+
+RunSpec spec_of(const StandIn& block, DType dtype, int tensor) {
+  RunSpec spec;
+  spec.train.dtype = dtype;
+  spec.train.microbatch = block.microbatch;
+  spec.model.context = block.context;
+  spec.model.heads = block.heads;
+  spec.model.width = block.width;
+  spec.mesh.tensor = tensor;
+  return spec;
+}
+
+double all_reduced(double value, ReduceOp op, Communicator& ranks) {
+  const at::Tensor number = at::full({1}, value, at::kDouble);
+  ranks.all_reduce(number, op).wait_host();
+  return number.item<double>();
+}
 
 double mean_of_ranks(double value, Communicator& ranks) {
-  const at::Tensor number = at::full({1}, value, at::kDouble);
-  ranks.all_reduce(number, ReduceOp::Sum).wait_host();
-  return number.item<double>() / ranks.size();
+  return all_reduced(value, ReduceOp::Sum, ranks) / ranks.size();
 }
 
 // A layer of weights, its input and the gradient of its output; what it computes lies in memory of its own.
@@ -168,22 +191,57 @@ void time_into(double& seconds, const Call& call) {
   seconds += now_seconds() - begin;
 }
 
-void run_round(std::vector<TimedLinear>& layers, TimedAttention& attention, TimedElements& elements) {
-  for (TimedLinear& layer : layers) layer.seconds = 0;
-  for (TimedLinear& layer : layers) time_into(layer.seconds, [&] { layer.forward(); });
-  attention.round();
-  elements.round();
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-    time_into(layer->seconds, [&] { layer->backward(); });
+class TimedBlock {
+ public:
+  TimedBlock(const RunSpec& spec, at::Device device, Communicator& ranks)
+      : layers_(layers_of(spec, device)), attention_(spec, device), elements_(spec, device), ranks_(ranks) {
+    const at::ScalarType type = scalar_type(spec.train.dtype);
+    hidden_nh_ = unaccounted({int64_t{spec.train.microbatch} * spec.model.context, spec.model.width}, type, device);
+    hidden_nh_.fill_(0);
   }
-  for (TimedLinear& layer : layers) layer.all_seconds.push_back(layer.seconds);
-}
+
+  // Returns its seconds.
+  double round() {
+    return seconds_of([] {});
+  }
+  // With a sum over the ranks wherever tensor ranks have one.
+  double round_in_step() {
+    return seconds_of([this] { ranks_.all_reduce(hidden_nh_, ReduceOp::Sum).wait_host(); });
+  }
+
+  const std::vector<TimedLinear>& layers() const { return layers_; }
+  const TimedAttention& attention() const { return attention_; }
+  const TimedElements& elements() const { return elements_; }
+
+ private:
+  template <class Sum>
+  double seconds_of(const Sum& sum) {
+    const double begin = now_seconds();
+    for (TimedLinear& layer : layers_) layer.seconds = 0;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      time_into(layers_[i].seconds, [&] { layers_[i].forward(); });
+      if (i % 2 == 1) sum();
+    }
+    attention_.round();
+    elements_.round();
+    for (size_t i = layers_.size(); i-- > 0;) {
+      time_into(layers_[i].seconds, [&] { layers_[i].backward(); });
+      if (i % 2 == 0) sum();
+    }
+    for (TimedLinear& layer : layers_) layer.all_seconds.push_back(layer.seconds);
+    return now_seconds() - begin;
+  }
+
+  std::vector<TimedLinear> layers_;
+  TimedAttention attention_;
+  TimedElements elements_;
+  at::Tensor hidden_nh_;
+  Communicator& ranks_;
+};
 
 // As many on every rank: what the slowest one's first suggests.
 int num_rounds(double seconds, double budget, Communicator& ranks) {
-  const at::Tensor number = at::full({1}, seconds, at::kDouble);
-  ranks.all_reduce(number, ReduceOp::Max).wait_host();
-  return std::clamp(static_cast<int>(budget / number.item<double>()), kFewestRounds, kMostRounds);
+  return std::clamp(static_cast<int>(budget / all_reduced(seconds, ReduceOp::Max, ranks)), kFewestRounds, kMostRounds);
 }
 
 template <class Round>
@@ -213,21 +271,38 @@ std::vector<ProductSpeed> product_speeds(const std::vector<TimedLinear>& layers,
   return speeds;
 }
 
-}  // namespace
-
-AttentionSpeed measured_attention(const RunSpec& spec, at::Device device, Communicator& ranks) {
-  TimedAttention attention(spec, device);
-  repeat([&] { attention.round(); }, kAttentionBudget, ranks);
-  return attention.speed(ranks);
+// Rounds of both kinds in turns.
+double measured_skew(TimedBlock& block, Communicator& ranks) {
+  double apart = 0, in_step = 0;
+  repeat([&] { apart += block.round(), in_step += block.round_in_step(); }, kBudget, ranks);
+  return std::max(0.0, mean_of_ranks(in_step, ranks) / mean_of_ranks(apart, ranks) - 1);
 }
+
+}  // namespace
 
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
-  std::vector<TimedLinear> layers = layers_of(spec, device);
-  TimedAttention attention(spec, device);
-  TimedElements elements(spec, device);
-  repeat([&] { run_round(layers, attention, elements); }, kBudget, ranks);
-  return {product_speeds(layers, ranks), attention.speed(ranks), elements.speed(ranks)};
+  TimedBlock block(spec, device, ranks);
+  double skew = 0;
+  if (spec.mesh.tensor > 1) {
+    skew = measured_skew(block, ranks);
+  } else {
+    repeat([&] { block.round(); }, kBudget, ranks);
+  }
+  return {product_speeds(block.layers(), ranks), block.attention().speed(ranks), block.elements().speed(ranks), skew};
+}
+
+std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks) {
+  std::vector<BlockSpeed> speeds;
+  for (const StandIn& block : kStandIns) {
+    const double begin = now_seconds();
+    speeds.push_back(measured_block(spec_of(block, dtype, 1), device, ranks));
+    const double round = (now_seconds() - begin) / (kWarmUps + kFewestRounds);
+    if (all_reduced(round, ReduceOp::Max, ranks) > kTooLong) break;
+  }
+  const double skew = ranks.size() > 1 ? measured_block(spec_of(kOfTensorRanks, dtype, 2), device, ranks).skew : 0;
+  speeds.back().skew = skew;
+  return speeds;
 }
 
 }  // namespace braid

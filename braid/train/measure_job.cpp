@@ -27,21 +27,6 @@ void members(Pack& pack, MeasuredRank& rank) {
   pack(rank.links, rank.sums, rank.clocks, rank.host);
 }
 
-// Of heads as most models have them, over sequences from short to long.
-std::vector<AttentionSpeed> attention_speeds(DType dtype, Communicator& host) {
-  std::vector<AttentionSpeed> speeds;
-  for (const int context : {64, 256, 1024}) {
-    RunSpec spec;
-    spec.train.dtype = dtype;
-    spec.train.microbatch = 1024 / context;
-    spec.model.context = context;
-    spec.model.heads = 2;
-    spec.model.width = 128;
-    speeds.push_back(measured_attention(spec, at::kCPU, host));
-  }
-  return speeds;
-}
-
 MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
@@ -51,10 +36,8 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.host.copies = measured_copies(at::kCPU, *host);
   rank.host.float32_flops = measured_peak(at::kFloat, at::kCPU, *host).per_rank;
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
-  rank.host.float32_products = measured_products(at::kFloat, at::kCPU, *host);
-  rank.host.bfloat16_products = measured_products(at::kBFloat16, at::kCPU, *host);
-  rank.host.float32_attention = attention_speeds(DType::Float32, *host);
-  rank.host.bfloat16_attention = attention_speeds(DType::BFloat16, *host);
+  rank.host.float32_blocks = measured_blocks(DType::Float32, at::kCPU, *host);
+  rank.host.bfloat16_blocks = measured_blocks(DType::BFloat16, at::kCPU, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
   return rank;

@@ -18,14 +18,13 @@ namespace braid {
 struct HostSpeed {
   std::vector<CopySpeed> copies;
   double float32_flops = 0, bfloat16_flops = 0;
-  std::vector<ProductSpeed> float32_products, bfloat16_products;
-  std::vector<AttentionSpeed> float32_attention, bfloat16_attention;
+  std::vector<BlockSpeed> float32_blocks, bfloat16_blocks;
   DiskSpeed disk;
 };
 template <class Pack>
 void members(Pack& pack, HostSpeed& speed) {
-  pack(speed.copies, speed.float32_flops, speed.bfloat16_flops, speed.float32_products, speed.bfloat16_products,
-       speed.float32_attention, speed.bfloat16_attention, speed.disk);
+  pack(speed.copies, speed.float32_flops, speed.bfloat16_flops, speed.float32_blocks, speed.bfloat16_blocks,
+       speed.disk);
 }
 
 struct JobSpeed {

@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "braid/train/square_product.h"
@@ -17,8 +16,6 @@ constexpr int64_t kSmallest = 256, kLargest = 8192;
 constexpr double kLongEnough = 0.01;  // seconds of one product: start-up costs and the clock no longer matter
 constexpr double kBudget = 0.06;      // seconds of the products that count
 constexpr int kMostProducts = 8;
-constexpr int64_t kProductSizes[] = {32, 64, 128, 256, 512, 1024};
-constexpr double kEnoughOfSize = 0.02, kTooLong = 0.1;  // seconds; where one takes longer, no larger one is tried
 
 double all_reduced(double value, ReduceOp op, Communicator& world) {
   auto number = at::full({1}, value, at::kDouble);
@@ -52,23 +49,6 @@ PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& w
   }
   peak.per_rank = all_reduced(product.flops() / best, ReduceOp::Sum, world) / world.size();
   return peak;
-}
-
-std::vector<ProductSpeed> measured_products(at::ScalarType dtype, at::Device device, Communicator& world) {
-  const c10::AutoGradMode no_grad(false);
-  std::vector<ProductSpeed> speeds;
-  for (const int64_t size : kProductSizes) {
-    SquareProduct product(size, dtype, device);
-    product.seconds();
-    const double once = all_reduced(product.seconds(), ReduceOp::Max, world);
-    const auto count = static_cast<int>(std::ceil(kEnoughOfSize / once));
-    double seconds = 0;
-    for (int i = 0; i < count; ++i) seconds += product.seconds();
-    const double flops_per_second = product.flops() * count / seconds;
-    speeds.push_back({product.flops(), all_reduced(flops_per_second, ReduceOp::Sum, world) / world.size()});
-    if (once > kTooLong) break;
-  }
-  return speeds;
 }
 
 }  // namespace braid

@@ -38,10 +38,6 @@ void members(Pack& pack, ProductSpeed& speed) {
   pack(speed.flops, speed.flops_per_second);
 }
 
-// The same for square products from small to large, each size for some hundredths of a second: the mean of products
-// and ranks, since a step has no best of several. Collective.
-std::vector<ProductSpeed> measured_products(at::ScalarType dtype, at::Device device, Communicator& world);
-
 // Steps with fewer floating-point operations per rank are over before a measurement would be.
 inline constexpr double kFewestFlopsWorthMeasuring = 1e9;
 

@@ -49,6 +49,7 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
 // Of one of the devices on which a rank computes.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
+  group.skew = block.skew;
   group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});
   for (const CopySpeed& copy : measured_copies(device, ranks)) {
     if (copy.bytes > block.elementwise.bytes) group.streams.push_back({copy.bytes, copy.bytes_per_second / of_rank});

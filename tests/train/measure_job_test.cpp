@@ -96,9 +96,14 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
   for (const HostSpeed& host : speed.hosts) {
     ASSERT_FALSE(host.copies.empty());
     for (const CopySpeed& copy : host.copies) EXPECT_GT(copy.bytes_per_second, 0);
-    for (const auto* speeds : {&host.float32_attention, &host.bfloat16_attention}) {
-      ASSERT_FALSE(speeds->empty());
-      for (const AttentionSpeed& speed : *speeds) EXPECT_GT(std::min(speed.forward, speed.backward), 0);
+    for (const auto* blocks : {&host.float32_blocks, &host.bfloat16_blocks}) {
+      std::set<double> sizes;  // a cluster file has one row for each
+      for (const BlockSpeed& block : *blocks) {
+        EXPECT_GT(std::min(block.attention.forward, block.attention.backward), 0);
+        EXPECT_GT(block.elementwise.bytes_per_second, 0);
+        for (const ProductSpeed& product : block.products) EXPECT_TRUE(sizes.insert(product.flops).second);
+      }
+      EXPECT_GE(sizes.size(), 3u);
     }
     EXPECT_GT(host.float32_flops, 0);
     EXPECT_GT(host.bfloat16_flops, 0);

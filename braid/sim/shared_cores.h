@@ -1,0 +1,18 @@
+// Plays a schedule whose ranks share fewer cores than they are. It knows no threads; who gets a core is no question,
+// since all that compute are served alike.
+#pragma once
+
+#include "braid/schedule/schedule.h"
+#include "braid/schedule/timeline.h"
+#include "braid/sim/cost_model.h"
+
+namespace braid {
+
+// The times of every action where the ranks have `cores` between them, which may be a fraction: while k of them
+// compute, each does so at min(1, cores / k) of its speed (processor sharing). An action begins when its rank is free
+// and what it needs is made; transfers take no time. `schedule` has none, and can run to its end (check).
+//
+// Time is linear in actions times ranks, memory in actions.
+Timeline simulate_sharing(const Schedule& schedule, const CostModel& cost, double cores);
+
+}  // namespace braid
