@@ -25,6 +25,7 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
   for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
   group.memory_bytes *= static_cast<double>(share);
+  if (ranks > group.per_node && spec.mesh.data > 1) group.skew = 0;  // who waits leaves its core to another replica
   return cluster;
 }
 

@@ -11,7 +11,8 @@
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
 // cores each, as many as they have threads. Where R is more than N, those that compute at a time share the cores alike
 // (sim/shared_cores.h): who idles in a bubble leaves its core to the others, replicas being at the same action.
-// Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute.
+// Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute, unless the ranks of
+// another replica compute on their cores meanwhile.
 #pragma once
 
 #include "braid/cluster/cluster.h"

@@ -33,6 +33,7 @@ memory_gib = 32
 memory_gbps = 900
 peak_tflops = { float16 = 125 }
 shared_cores = true
+skew = 0.25
 [node]
 link_gbps = 300
 latency_us = 3
@@ -77,6 +78,8 @@ TEST(ClusterFile, IsReadInItsUnits) {
   EXPECT_EQ(fast.streams, (std::vector<StreamRate>{{kMib, 4000e9}, {64 * kMib, 2039e9}}));
   EXPECT_FALSE(fast.shared_cores);
   EXPECT_TRUE(cluster.devices[1].shared_cores);
+  EXPECT_EQ(fast.skew, 0);
+  EXPECT_EQ(cluster.devices[1].skew, 0.25);
   EXPECT_EQ(cluster.node, (Link{300e9, 3e-6}));
   EXPECT_EQ(cluster.network, (Link{25e9, 8e-6}));
   EXPECT_EQ(cluster.disk, (Disk{6e9, 4e9}));
@@ -109,7 +112,7 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "c:24: devices[1].peak_tflops.fp16 = 125: is not a known key; nearest valid is float16\n"
             "c:3: nodes = 4: must be the 3 nodes of all devices; nearest valid is 3\n"
             "c: network: must be given where there are several nodes\n"
-            "c:30: disk.read_gbps = \"six\": must be a number more than 0\n"
+            "c:31: disk.read_gbps = \"six\": must be a number more than 0\n"
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 

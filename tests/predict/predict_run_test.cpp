@@ -168,6 +168,27 @@ TEST(PredictRun, RanksThatShareCores) {
   EXPECT_NEAR(on(1, 64).total(), 2 * two.total(), 0.05 * two.total());
 }
 
+TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
+  RunSpec run = llama();
+  run.mesh = {.tensor = 2};
+  Cluster host = nodes(1);
+  const Prediction even = predict_run(run, host);
+  host.devices[0].skew = 0.25;
+  const Prediction uneven = predict_run(run, host);
+  EXPECT_EQ(uneven.seconds.compute, even.seconds.compute);
+  EXPECT_NEAR(uneven.seconds.tensor, even.seconds.tensor + 0.25 * even.seconds.compute, 1e-9 * even.step_seconds());
+  run.mesh.tensor = 1;
+  EXPECT_EQ(predict_run(run, host).seconds.tensor, 0);
+  // On fewer cores than there are ranks another replica computes meanwhile.
+  host.devices[0].shared_cores = true;
+  host.devices[0].per_node = 2;
+  run.mesh.tensor = 2;
+  run.mesh.data = 2;
+  const double busy = predict_run(run, host).step_seconds();
+  host.devices[0].skew = 0;
+  EXPECT_EQ(predict_run(run, host).step_seconds(), busy);
+}
+
 // Half of the nodes have devices of twice the rate: stages in proportion are faster than stages that are alike.
 TEST(PredictRun, StagesInProportionToTheirDevices) {
   Cluster cluster = nodes(1);

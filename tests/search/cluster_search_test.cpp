@@ -40,6 +40,7 @@ Case drawn_case(uint64_t seed) {
   group.peaks = {{DType::Float32, draw.between(1, 100) * kTera}};
   group.shares = {{DType::Float32, 1e6, draw.between(0.05, 0.3)}, {DType::Float32, 1e9, draw.between(0.3, 0.9)}};
   group.shared_cores = draw.among({0, 0, 1}) == 1;
+  if (group.shared_cores) group.skew = 0.3;
   std::vector<DeviceGroup> groups{group};
   if (!group.shared_cores && draw.among({0, 1}) == 1) {  // of another kind, on as many nodes
     DeviceGroup& other = groups.emplace_back(group);
