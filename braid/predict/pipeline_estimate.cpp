@@ -205,6 +205,7 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
   const Sums sums(question, traits);
   const ClosedForm& form = form_of(traits.name);
   PipelineOutcome outcome{form.seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
+  std::vector<double> working(sums.p);
   for (size_t i = 0; i < question.held.size(); ++i) {
     const int rank = owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
     UnderWay count = form.under_way(sums, rank);
@@ -212,7 +213,9 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
     count.pending = std::min(count.pending, all_of(sums) - count.activations);
     const HeldBytes& held = question.held[i];
     outcome.held_bytes[rank] += (count.activations * held.activation + count.pending * held.pending) / sums.v;
+    working[rank] = std::max(working[rank], held.working);
   }
+  for (int rank = 0; rank < sums.p; ++rank) outcome.held_bytes[rank] += working[rank];
   return outcome;
 }
 

@@ -15,6 +15,7 @@ double most_held(const Program& program, const std::vector<HeldBytes>& held) {
   double now = 0, most = 0;
   for (const Action& action : program) {
     const HeldBytes& stage = held[action.stage];
+    const double before = now;
     switch (action.op) {
       case Op::Forward:
         now += stage.activation;
@@ -31,7 +32,7 @@ double most_held(const Program& program, const std::vector<HeldBytes>& held) {
       default:
         break;
     }
-    most = std::max(most, now);
+    most = std::max(most, std::max(before, now) + stage.working);
   }
   return most;
 }

@@ -40,6 +40,7 @@ enum class StepEnd { Flush, PostValidated };
 struct HeldBytes {
   double activation = 0;  // from its forward to the input-gradient pass
   double pending = 0;     // from there to the weight-gradient pass, where these are apart
+  double working = 0;     // while a pass runs
 };
 
 struct PipelineQuestion {

@@ -21,7 +21,6 @@ struct StageFacts {
   StagePasses passes;
   double parameters = 0;
   HeldBytes held;
-  double working_bytes = 0;
 };
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run) {
@@ -38,15 +37,15 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
     if (formulas == FormulaSet::Braid) {
       all[i] = {passes[i],
                 parameters,
-                {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load)},
-                working_most_bytes(run, load) + constant_bytes(spec, load)};
+                {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load),
+                 working_most_bytes(run, load) + constant_bytes(spec, load)}};
       continue;
     }
     const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
     all[i] = {passes[i],
               parameters,
-              {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout)},
-              working_bytes(spec, layout, load)};
+              {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout),
+               working_bytes(spec, layout, load)}};
   }
   return all;
 }
@@ -164,21 +163,6 @@ double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
   return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(run.spec.train.dtype);
 }
-std::vector<RankMemory> activations(const PlannedRun& run, const ScheduleTraits& traits,
-                                    const std::vector<StageFacts>& stages, const PipelineOutcome& outcome) {
-  const int p = run.layout.pipe;
-  std::vector<double> working(p);
-  for (size_t stage = 0; stage < stages.size(); ++stage) {
-    double& most = working[owner_of_stage(traits.placement, p, static_cast<int>(stage))];
-    most = std::max(most, stages[stage].working_bytes);
-  }
-  std::vector<RankMemory> ranks(p);
-  for (int rank = 0; rank < p; ++rank) {
-    ranks[rank].activations = static_cast<int64_t>(outcome.held_bytes[rank] + working[rank]);
-  }
-  return ranks;
-}
-
 // Of all devices, whatever they compute.
 double best_rate(const RunSpec& spec, const Cluster& cluster) {
   double rate = 0;
@@ -228,7 +212,8 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
   const PipelineOutcome outcome = pipeline_outcome(question_of(run_, traits_, stages), options.pipeline);
   pipelined_.seconds = pipeline_seconds(outcome);
   pipelined_.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
-  pipelined_.memory = activations(run_, traits_, stages, outcome);
+  for (const double bytes : outcome.held_bytes)
+    pipelined_.memory.push_back({.activations = static_cast<int64_t>(bytes)});
   pipelined_.bound_step_seconds = step_flops_ / best_rate(spec, cluster);
   pipelined_.memory_bytes = static_cast<int64_t>(cluster_.least_memory_bytes());
 }
