@@ -17,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / kGib; }
 
+std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
 // The list of stages' policies is among the overrides.
 std::string recompute_text(const std::string& policies) {
   return policies.find(',') == std::string::npos ? policies : "by stage";
@@ -43,7 +45,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
     {"mfu", [](const PlannedLayout& l) { return percent(l.prediction.mfu); }},
     {"bubble", [](const PlannedLayout& l) { return percent(l.prediction.bubble); }},
-    {"GiB", [](const PlannedLayout& l) { return fixed(gib(l.prediction.fullest().total()), 2); }},
+    {"memory", [](const PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
     {"tokens/s/device", [](const PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
     {"goodput", [](const PlannedLayout& l) { return percent(l.prediction.goodput); }},
 };
@@ -83,8 +85,8 @@ std::string seconds_text(const StepSeconds& seconds) {
 std::string memory_text(const Prediction& prediction) {
   const RankMemory& rank = prediction.fullest();
   std::vector<std::string> words;
-  for (const auto& [name, bytes] : kMemoryParts) words.push_back(cat(name, " ", fixed(gib(rank.*bytes), 2)));
-  return cat(fixed(gib(rank.total()), 2), " of ", fixed(gib(prediction.memory_bytes), 2), " GiB on the fullest rank (",
+  for (const auto& [name, bytes] : kMemoryParts) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
+  return cat(bytes_text(rank.total()), " of ", bytes_text(prediction.memory_bytes), " on the fullest rank (",
              &rank - prediction.memory.data(), " of pipe): ", joined(words));
 }
 
@@ -119,7 +121,7 @@ std::string measured_text(const PlannedLayout& layout) {
   return cat("   tried:   step ", short_number(seconds), " s where ", short_number(predicted), " were predicted (",
              fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", percent(bubble), " (",
              percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
-             human_bytes(static_cast<double>(layout.prediction.fullest().total())), ")\n");
+             bytes_text(layout.prediction.fullest().total()), ")\n");
 }
 
 std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster& cluster) {

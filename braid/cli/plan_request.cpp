@@ -91,11 +91,12 @@ class PlanReading {
 
 std::optional<PlanRequest> plan_request(const Words& words) {
   CLI::App app(
-      "Foresees what a run takes and holds on a cluster, and finds the layouts that are fastest. Nothing runs. Words "
+      "Foresees what a run takes and holds on a cluster, and finds the layouts that are fastest. Neither the devices "
+      "nor the data need be there. Words "
       "after the file override its keys.",
       "braid plan");
   PlanOptions given;
-  app.add_option("FILE", given.file, "the run as TOML; its data need not be there");
+  app.add_option("FILE", given.file, "the run as TOML");
   app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
   app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
   app.add_flag("--fixed", given.fixed, "only the layout that the run names");
