@@ -82,14 +82,6 @@ void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& 
   group.memory_bytes_per_second = group.streams.back().bytes_per_second;
 }
 
-double measured_skew(const MeasuredJob& job, const MeasuredKind& kind) {
-  double most = 0;
-  for (const size_t host : kind.hosts) {
-    for (const BlockSpeed& block : job.speed.hosts[host].float32_blocks) most = std::max(most, block.skew);
-  }
-  return most;
-}
-
 DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
   DeviceGroup group;
   group.name = kind.processor.empty() ? "core" : "core of " + kind.processor;
@@ -99,7 +91,7 @@ DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
       least(kind.hosts, [&](size_t host) { return job.hosts[host].facts.memory_bytes; }) / kind.per_node;
   add_streams(job, kind, group);
   group.shared_cores = true;
-  group.skew = measured_skew(job, kind);
+  for (const size_t host : kind.hosts) group.skew = std::max(group.skew, job.speed.hosts[host].skew);
   for (const TypeSpeeds& type : kTypes) add_rates(type, job, kind, group);
   return group;
 }

@@ -33,16 +33,14 @@ struct StandIn {
   int width, heads, context, microbatch;
 };
 constexpr StandIn kStandIns[] = {{32, 1, 16, 4}, {64, 1, 64, 4}, {192, 3, 256, 2}, {512, 8, 1024, 1}};
-constexpr StandIn kOfTensorRanks = {256, 4, 256, 2};
 
-RunSpec spec_of(const StandIn& block, DType dtype, int tensor) {
+RunSpec spec_of(const StandIn& block, DType dtype) {
   RunSpec spec;
   spec.train.dtype = dtype;
   spec.train.microbatch = block.microbatch;
   spec.model.context = block.context;
   spec.model.heads = block.heads;
   spec.model.width = block.width;
-  spec.mesh.tensor = tensor;
   return spec;
 }
 
@@ -271,38 +269,32 @@ std::vector<ProductSpeed> product_speeds(const std::vector<TimedLinear>& layers,
   return speeds;
 }
 
-// Rounds of both kinds in turns.
-double measured_skew(TimedBlock& block, Communicator& ranks) {
-  double apart = 0, in_step = 0;
-  repeat([&] { apart += block.round(), in_step += block.round_in_step(); }, kBudget, ranks);
-  return std::max(0.0, mean_of_ranks(in_step, ranks) / mean_of_ranks(apart, ranks) - 1);
-}
-
 }  // namespace
 
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
   TimedBlock block(spec, device, ranks);
-  double skew = 0;
-  if (spec.mesh.tensor > 1) {
-    skew = measured_skew(block, ranks);
-  } else {
-    repeat([&] { block.round(); }, kBudget, ranks);
-  }
-  return {product_speeds(block.layers(), ranks), block.attention().speed(ranks), block.elements().speed(ranks), skew};
+  repeat([&] { block.round(); }, kBudget, ranks);
+  return {product_speeds(block.layers(), ranks), block.attention().speed(ranks), block.elements().speed(ranks)};
 }
 
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks) {
   std::vector<BlockSpeed> speeds;
   for (const StandIn& block : kStandIns) {
     const double begin = now_seconds();
-    speeds.push_back(measured_block(spec_of(block, dtype, 1), device, ranks));
+    speeds.push_back(measured_block(spec_of(block, dtype), device, ranks));
     const double round = (now_seconds() - begin) / (kWarmUps + kFewestRounds);
     if (all_reduced(round, ReduceOp::Max, ranks) > kTooLong) break;
   }
-  const double skew = ranks.size() > 1 ? measured_block(spec_of(kOfTensorRanks, dtype, 2), device, ranks).skew : 0;
-  speeds.back().skew = skew;
   return speeds;
+}
+
+double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks) {
+  const c10::AutoGradMode no_grad(false);
+  TimedBlock block(spec, device, ranks);
+  double apart = 0, in_step = 0;  // in turns, since hosts change their speed
+  repeat([&] { apart += block.round(), in_step += block.round_in_step(); }, kBudget, ranks);
+  return std::max(0.0, mean_of_ranks(in_step, ranks) / mean_of_ranks(apart, ranks) - 1);
 }
 
 }  // namespace braid

@@ -26,20 +26,23 @@ struct BlockSpeed {
   std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
   AttentionSpeed attention;
   CopySpeed elementwise;  // norms, sums and activation, by the bytes of predict/block_work.h and of a hidden state
-  double skew = 0;        // how much longer the block takes where its ranks sum hidden states as tensor ranks do
 };
 template <class Pack>
 void members(Pack& pack, BlockSpeed& speed) {
-  pack(speed.products, speed.attention, speed.elementwise, speed.skew);
+  pack(speed.products, speed.attention, speed.elementwise);
 }
 
 // Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, some tenths of a
 // second, and takes medians on each rank and means over ranks. Products are in unaccounted memory.
-// Skew is measured where there are tensor ranks, between all of `ranks`. Collective; the same on all ranks.
+// Collective; the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 // Of blocks that stand for those of any model, from narrow to wide, until one takes more than some tenths of a second.
-// The last has the skew of all, where there are several ranks. Collective, likewise.
+// Collective; the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
+
+// By how much longer a block of `spec` takes where `ranks` sum hidden states wherever tensor ranks do, than where they
+// do not: 0.2 for a fifth. As long as one of the others; collective.
+double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 }  // namespace braid

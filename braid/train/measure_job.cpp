@@ -27,6 +27,17 @@ void members(Pack& pack, MeasuredRank& rank) {
   pack(rank.links, rank.sums, rank.clocks, rank.host);
 }
 
+// Whose block stands for those that tensor ranks share.
+RunSpec tensor_run() {
+  RunSpec spec;
+  spec.train.microbatch = 2;
+  spec.model.context = 256;
+  spec.model.heads = 4;
+  spec.model.width = 256;
+  spec.mesh.tensor = 2;
+  return spec;
+}
+
 MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
@@ -38,6 +49,7 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
   rank.host.float32_blocks = measured_blocks(DType::Float32, at::kCPU, *host);
   rank.host.bfloat16_blocks = measured_blocks(DType::BFloat16, at::kCPU, *host);
+  if (host->size() > 1) rank.host.skew = measured_skew(tensor_run(), at::kCPU, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
   return rank;

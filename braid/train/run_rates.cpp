@@ -49,7 +49,6 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
 // Of one of the devices on which a rank computes.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
-  group.skew = block.skew;
   group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});
   for (const CopySpeed& copy : measured_copies(device, ranks)) {
     if (copy.bytes > block.elementwise.bytes) group.streams.push_back({copy.bytes, copy.bytes_per_second / of_rank});
@@ -89,6 +88,10 @@ Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world) 
   const bool measures = computes(hosts, world.rank(), share.per_node);
   const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");
   if (measures) add_speeds(spec, device, share.of_rank, group, *measuring);
+  if (measures && spec.mesh.tensor > 1) {
+    const auto here = measuring->split(hosts[world.rank()], world.rank(), "rates of a host");
+    group.skew = measured_skew(spec, device, *here);
+  }
   cluster.devices.push_back(std::move(group));
   cluster.node = measured_link(hosts, true, device, world);
   cluster.network = measured_link(hosts, false, device, world);

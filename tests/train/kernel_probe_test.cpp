@@ -45,6 +45,15 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
   EXPECT_EQ(heard[0].attention.backward, heard[1].attention.backward);
 }
 
+TEST(KernelProbe, SkewIsOfTensorRanksThatComputeTogether) {
+  RunSpec spec = small(1);
+  spec.mesh.tensor = 2;
+  run_ranks(2, [&](Communicator& world) {
+    EXPECT_GT(measured_rates(spec, 1, world).devices[0].skew, 0);
+    EXPECT_EQ(measured_rates(small(2), 1, world).devices[0].skew, 0);
+  });
+}
+
 TEST(RunRates, MoreRanksThanCoresTakeTurns) {
   const int crowd = 5;
   std::vector<Cluster> seen(crowd);

@@ -93,6 +93,7 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
   // Ranks of one process read one clock.
   EXPECT_LE(std::abs(speed.clocks[0].monotonic_seconds), speed.clocks[0].within_seconds);
   ASSERT_EQ(speed.hosts.size(), 2u);
+  EXPECT_EQ(speed.hosts[1].skew, 0);  // alone
   for (const HostSpeed& host : speed.hosts) {
     ASSERT_FALSE(host.copies.empty());
     for (const CopySpeed& copy : host.copies) EXPECT_GT(copy.bytes_per_second, 0);
