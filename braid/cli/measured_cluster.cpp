@@ -49,19 +49,24 @@ constexpr TypeSpeeds kTypes[] = {{DType::Float32, &HostSpeed::float32_flops, &Ho
 // The same blocks from the narrowest on, as many as the slowest host came to: number by number the least of the hosts.
 void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
   const auto blocks = [&](size_t host) -> const std::vector<BlockSpeed>& { return job.speed.hosts[host].*of.blocks; };
-  const double peak = least(kind.hosts, [&](size_t host) { return job.speed.hosts[host].*of.peak; });
-  group.peaks.push_back({of.type, peak});
+  double peak = least(kind.hosts, [&](size_t host) { return job.speed.hosts[host].*of.peak; });
   const auto count = static_cast<size_t>(least(kind.hosts, [&](size_t host) { return blocks(host).size(); }));
+  std::vector<ProductSpeed> products;
   for (size_t block = 0; block < count; ++block) {
     const BlockSpeed& first = blocks(kind.hosts[0])[block];
     for (size_t row = 0; row < first.products.size(); ++row) {
       const auto rate = [&](size_t host) { return blocks(host)[block].products[row].flops_per_second; };
-      group.shares.push_back({of.type, first.products[row].flops, std::min(1.0, least(kind.hosts, rate) / peak)});
+      products.push_back({first.products[row].flops, least(kind.hosts, rate)});
+      peak = std::max(peak, products.back().flops_per_second);
     }
     const auto forward = [&](size_t host) { return blocks(host)[block].attention.forward; };
     const auto backward = [&](size_t host) { return blocks(host)[block].attention.backward; };
     group.attention.push_back(
         {of.type, first.attention.context, least(kind.hosts, forward), least(kind.hosts, backward)});
+  }
+  group.peaks.push_back({of.type, peak});
+  for (const ProductSpeed& product : products) {
+    group.shares.push_back({of.type, product.flops, product.flops_per_second / peak});
   }
 }
 

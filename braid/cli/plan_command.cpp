@@ -29,8 +29,9 @@ Plan fixed_plan(const PlanRequest& request) {
   return {1, 0, {std::move(layout)}, ""};
 }
 
-// What closed forms find is shown as the simulator has it, which may have another order.
+// What closed forms find is shown as the simulator has it, which may have another order, and may not fit.
 constexpr int kPlayedForEachShown = 4;
+constexpr int kFewestPlayed = 100;
 
 void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
   for (PlannedLayout& layout : layouts) {
@@ -41,17 +42,29 @@ void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
+// Of more and more layouts, until as many as are shown fit.
+Plan played_plan(const PlanRequest& request, SearchRequest& search_request, ClusterForesight& foresight) {
+  search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);
+  while (true) {
+    Plan plan = search(search_request, foresight);
+    const bool is_all = std::ssize(plan.layouts) < search_request.top;
+    play(request, plan.layouts);
+    if (is_all || std::ssize(plan.layouts) >= request.top) return plan;
+    search_request.top *= 8;
+  }
+}
+
 Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
   SearchRequest search_request{
       {request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node, request.pinned},
-      static_cast<int64_t>(request.cluster.least_memory_bytes()),
-      request.top};
-  search_request.top = kPlayedForEachShown * request.top;
-  Plan plan = search(search_request, foresight);
-  play(request, plan.layouts);
+      static_cast<int64_t>(request.cluster.least_memory_bytes())};
+  Plan plan = played_plan(request, search_request, foresight);
   if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
   add_reasons(search_request, plan.layouts, foresight);
+  for (PlannedLayout& layout : plan.layouts) {
+    layout.overrides.insert(layout.overrides.begin(), request.pin_words.begin(), request.pin_words.end());
+  }
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "braid/base/text.h"
 #include "braid/cluster/units.h"
@@ -96,22 +97,25 @@ std::string hours(double seconds) { return short_number(seconds / kHour) + " h";
 std::string spares_text(const Cluster& cluster) {
   constexpr double kRepair = 24 * kHour, kEnough = 0.99;
   const double of_node = cluster.failures.mtbf_seconds_per_device / cluster.devices.front().per_node;
-  const auto share = [&](int64_t spares) {
-    return share_without_waiting(of_node, cluster.num_nodes(), spares, kRepair);
-  };
-  int64_t spares = 0;
-  while (share(spares) < kEnough && spares < cluster.num_nodes()) ++spares;
-  return cat("; where a node's repair takes a day, no spare node lets it go on in ", percent(share(0)),
-             " of the time, ", spares, " in ", percent(share(spares)));
+  const int nodes = cluster.num_nodes();
+  const auto share = [&](int spares) { return share_without_waiting(of_node, nodes, spares, kRepair); };
+  const auto counts = std::views::iota(0, nodes + 1);
+  const auto enough = std::ranges::partition_point(counts, [&](int spares) { return share(spares) < kEnough; });
+  std::string text =
+      cat("; where a node's repair takes a day, no spare node lets it go on in ", percent(share(0)), " of the time");
+  if (enough == counts.end()) return text + cat(", and as many as there are nodes in ", percent(share(nodes)));
+  return *enough == 0 ? text : text + cat(", ", *enough, " in ", percent(share(*enough)));
 }
 
 std::string failures_text(const PlannedLayout& layout, const Cluster& cluster) {
   const FailureModel& failures = layout.failures;
   if (failures.mean_between == 0) return "";
-  return cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ", hours(failures.mean_between),
-             " and a save every ", short_number(daly_interval(failures)), " s (Daly; Young ",
-             short_number(young_interval(failures)), "), ", short_number(failures.stall), " s each",
-             spares_text(cluster), "\n");
+  std::string text = cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ",
+                         hours(failures.mean_between), " and a save every ", short_number(daly_interval(failures)));
+  text += failures.stall > 0 ? cat(" s (Daly; Young ", short_number(young_interval(failures)), "), ",
+                                   short_number(failures.stall), " s each")
+                             : cat(" s, which stalls no step as far as is known");
+  return cat(text, spares_text(cluster), "\n");
 }
 
 std::string measured_text(const PlannedLayout& layout) {

@@ -49,15 +49,16 @@ class PlanReading {
  private:
   // "mesh.tensor=8" is an override as well, "mesh.tensor" keeps what the run says.
   void read_pins() {
-    overrides_ = given_.overrides;
     for (const std::string& pin : given_.pins) {
       const std::string key = pin.substr(0, pin.find('='));
       request_.pinned.insert(key);
-      if (key != pin) overrides_.push_back(pin);
+      if (key != pin) request_.pin_words.push_back(pin);
       if (std::ranges::find(layout_keys(), key) != layout_keys().end()) continue;
       problems_.push_back(
           {"--pin", key, "must be a key that a layout varies: " + joined(layout_keys()), nearest(key, layout_keys())});
     }
+    overrides_ = given_.overrides;
+    overrides_.insert(overrides_.end(), request_.pin_words.begin(), request_.pin_words.end());
   }
 
   void read_cluster() {
@@ -99,15 +100,17 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   app.add_option("FILE", given.file, "the run as TOML");
   app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
   app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
-  app.add_flag("--fixed", given.fixed, "only the layout that the run names");
-  app.add_flag("--compare", given.compare, "what data and model parallelism each copy, split and send, on all devices");
+  auto* fixed = app.add_flag("--fixed", given.fixed, "only the layout that the run names");
+  auto* compare = app.add_flag("--compare", given.compare,
+                               "what data and model parallelism each copy, split and send, on all devices");
   app.add_option("--top", given.top, "how many layouts are shown")->check(whole_number(1, 1000))->capture_default_str();
   app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
       ->allow_extra_args(false);
   app.add_option("--as", given.formulas, "whose arithmetic: braid, or megatron as its papers measured it")
       ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
       ->capture_default_str();
-  app.add_flag("--json", given.json, "as one JSON object");
+  auto* json = app.add_flag("--json", given.json, "as one JSON object");
+  compare->excludes(fixed)->excludes(json);
 #ifdef BRAID_TORCH
   app.add_option("--try", given.tried, "run the first so many layouts here for some steps, beside what was predicted")
       ->check(whole_number(1, 1000));

@@ -22,9 +22,10 @@ struct PlanRequest {
   PlanOutput output = PlanOutput::Text;
   FormulaSet formulas = FormulaSet::Braid;
   int top = 5;
-  int tried = 0;  // layouts that are run for some steps
-  std::set<std::string> pinned;
-  std::string calibrate;  // file to write what this host has into, and nothing else; empty: none
+  int tried = 0;                       // layouts that are run for some steps
+  std::set<std::string> pinned;        // keys
+  std::vector<std::string> pin_words;  // overrides that pins are: "mesh.tensor=8"
+  std::string calibrate;               // file to write what this host has into, and nothing else; empty: none
 };
 
 // Empty when --help was asked for and printed. Throws ConfigError with everything that is wrong.

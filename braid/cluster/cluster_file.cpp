@@ -79,6 +79,9 @@ class Reading {
       cluster_.devices.push_back(device(*table, cat("devices[", number, "]"), list->size() == 1));
     }
     if (std::ranges::any_of(cluster_.devices, [](const DeviceGroup& group) { return group.nodes == 0; })) return;
+    if (const int64_t devices = cluster_.num_devices(); devices > kMostDevices) {
+      problems_.push_back({"devices", cat(devices), cat("must be at most ", kMostDevices, " in all"), "", origin_});
+    }
     const int all = cluster_.num_nodes();
     if (nodes_ > 0 && nodes_ != all) {
       root_.refuse("nodes", cat("must be the ", all, " nodes of all devices"), cat(all));
@@ -307,6 +310,11 @@ Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
                         cat(times * fewest)}});
   }
   for (DeviceGroup& group : cluster.devices) group.nodes = group.nodes / shares * below;
+  if (const int64_t devices = cluster.num_devices(); devices > kMostDevices) {
+    const int64_t nearest = num_nodes * kMostDevices / devices / fewest * fewest;
+    throw ConfigError({{key, cat(num_nodes), cat("must leave at most ", kMostDevices, " devices, not ", devices),
+                        nearest > 0 ? cat(nearest) : ""}});
+  }
   return cluster;
 }
 

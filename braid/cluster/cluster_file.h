@@ -1,12 +1,15 @@
 // A cluster as TOML (docs/cluster_file.md), read and written.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "braid/cluster/cluster.h"
 
 namespace braid {
+
+inline constexpr int64_t kMostDevices = 1 << 24;  // of a cluster
 
 // Throws ConfigError with everything that is wrong: keys that are missing, unknown or break their rule, rates that the
 // numbers of nodes and devices call for. `origin` names the text. Kinds of devices are in the order of their highest

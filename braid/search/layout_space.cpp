@@ -101,7 +101,9 @@ class Space {
   // Of its schedule, and of lists that have an entry for each stage.
   bool is_possible(const LayoutPoint& layout, int chunks) const {
     const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
-    if (layout.cut == CutChoice::AsGiven && cuts_ > 0 && cuts_ != stages) return false;
+    const bool listed = layout.cut == CutChoice::AsGiven && cuts_ > 0;
+    // An even cut gives each stage a block.
+    if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
     if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
     const ScheduleRequest asked{.ranks = layout.pipe,
                                 .microbatches = run_.train.batch / layout.data / layout.microbatch,

@@ -51,6 +51,8 @@ bool better(const Prediction& a, const Prediction& b) {
   return a.fits() ? a.step_seconds() < b.step_seconds() : a.fullest().total() < b.fullest().total();
 }
 
+constexpr double kSeenLonger = 5e-4;  // of a step
+
 std::string loss_text(const Prediction& is, const Prediction& other) {
   if (!other.fits()) {
     const RankMemory& rank = other.fullest();
@@ -58,6 +60,7 @@ std::string loss_text(const Prediction& is, const Prediction& other) {
                &rank - other.memory.data(), " of pipe, most of it ", largest(rank).name);
   }
   const double longer = other.step_seconds() / is.step_seconds() - 1;
+  if (longer < kSeenLonger) return "would take as long";
   return cat("would take ", fixed(100 * longer, 1), " % longer, most of it ", largest(other.seconds, is.seconds).name);
 }
 

@@ -32,7 +32,8 @@ std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& fo
 }
 
 std::string enough_nodes(SearchRequest request, const Cluster& cluster, const PredictOptions& options) {
-  for (int nodes = cluster.num_nodes() * 2; nodes <= kMostNodes; nodes *= 2) {
+  const int64_t per_node = cluster.num_devices() / cluster.num_nodes();
+  for (int nodes = cluster.num_nodes() * 2; nodes <= kMostNodes && nodes * per_node <= kMostDevices; nodes *= 2) {
     const Cluster larger = with_nodes(cluster, nodes, "--nodes");
     request.space.num_devices = larger.num_devices();
     ClusterForesight foresight(larger, options);

@@ -90,6 +90,19 @@ class PlanCommand(unittest.TestCase):
     def test_what_is_pinned_stays(self):
         for layout in self.layouts("--nodes", "8", "--pin", "mesh.tensor", "--pin", "sync.zero=0"):
             self.assertEqual((layout["mesh"]["tensor"], layout["zero"]), (8, 0))
+        # What is pinned to a value is among the overrides, which alone make the run this one.
+        layout, = self.layouts("--nodes", "8", "--top", "1", "--pin", "mesh.pipe=4", "--pin", "sync.zero=2")
+        self.assertEqual((layout["mesh"]["pipe"], layout["zero"]), (4, 2))
+        again, = self.layouts("--nodes", "8", "--fixed", *layout["overrides"])
+        self.assertEqual(again["step_seconds"], layout["step_seconds"])
+
+    def test_the_first_is_the_same_however_many_are_shown(self):
+        small = ["model.layers=32", "model.heads=32", "model.kv_heads=8", "model.width=4096", "model.ffn=14336",
+                 "model.family=llama", "model.context=8192", "model.vocab=128256", "train.batch=16"]
+        deep = ["--nodes", "3", "model.layers=400", "train.batch=16", *small[1:-1]]
+        for words in (["--nodes", "3", *small], deep):
+            first = [self.layouts("--top", top, *words)[0]["step_seconds"] for top in ("1", "50")]
+            self.assertEqual(*first)
 
     def test_text_has_a_row_and_reasons_for_each(self):
         said = self.plan("--nodes", "8", "--top", "2")
@@ -118,6 +131,7 @@ class PlanCommand(unittest.TestCase):
                       "devices[0].peak_tflops: must be given", "model.heads = 7: "]:
             self.assertIn(fault, said)
         self.assertIn("--cluster: must be given", self.refused("run.toml"))
+        self.assertIn("--compare excludes --json", self.refused("run.toml", "--compare", "--json"))
         self.assertIn("train.dtype = float64: must be a type of which dgx-h100 says the peak of H100-SXM5-80GB",
                       self.refused("run.toml", "--cluster", "dgx-h100", "--nodes", "8", "train.dtype=float64"))
         self.assertIn("mesh.data = 1: must leave at most 8 ranks, the devices of dgx-a100-80gb, not 64",

@@ -129,6 +129,13 @@ TEST(ClusterFile, LinksAreNeededWhereDevicesAreNotAlone) {
             "c: network: must be given where there are several nodes");
 }
 
+TEST(ClusterFile, HasNoMoreDevicesThanCanBeCounted) {
+  std::string many = replaced(kTwoKinds, "nodes = 3\n", "nodes = 1048578\n");
+  many = replaced(many, "per_node = 4\nnodes = 2\n", "per_node = 1048576\nnodes = 1048576\n");
+  EXPECT_NE(complaint(many).find("must be at most 16777216 in all"), std::string::npos) << complaint(many);
+  EXPECT_THROW(with_nodes(parse_cluster(kTwoKinds, "c"), 3 << 22, "--nodes"), ConfigError);
+}
+
 TEST(ClusterFile, ATypeHasOneRowForANumberOfOperations) {
   EXPECT_EQ(complaint(replaced(kTwoKinds, "gflop = 100,", "gflop = 1,")),
             "c:13: devices[0].efficiency[1].gflop = 1: must be in one row of its type only");

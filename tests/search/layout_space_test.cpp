@@ -44,6 +44,15 @@ TEST(LayoutSpace, TakesAllDevicesOnce) {
   for (size_t i = 0; i < layouts.size(); i += 7) EXPECT_EQ(std::ranges::count(layouts, layouts[i]), 1) << i;
 }
 
+TEST(LayoutSpace, EachStageOfAnEvenCutHasABlock) {
+  SpaceRequest asked = request(4);
+  asked.run.pipeline.schedule = "interleaved";
+  asked.run.pipeline.chunks = 3;
+  asked.pinned = {"pipeline.schedule", "pipeline.chunks"};
+  const std::vector<LayoutPoint> layouts = layout_space(asked);
+  EXPECT_EQ(values(layouts, &LayoutPoint::pipe), std::set{1});  // two ranks of three stages have no four blocks
+}
+
 TEST(LayoutSpace, LayoutsOfTheSameWorkAreNeighbours) {
   const std::vector<LayoutPoint> layouts = layout_space(request(8));
   std::vector<LayoutPoint> works;
