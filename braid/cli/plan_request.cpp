@@ -36,7 +36,7 @@ class PlanReading {
     request_.what = given_.compare ? PlanFor::Comparison : given_.fixed ? PlanFor::Fixed : PlanFor::Best;
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
     request_.formulas = value_of<FormulaSet>(given_.formulas).value();
-    request_.top = given_.top;
+    request_.top = std::max(given_.top, given_.tried);
     request_.tried = given_.tried;
     collect_problems(problems_, [&] { read_pins(); });
     collect_problems(problems_, [&] { read_cluster(); });

@@ -43,16 +43,23 @@ std::string enough_nodes(SearchRequest request, const Cluster& cluster, const Pr
   return cat("; no number of nodes up to ", kMostNodes, " would do");
 }
 
+std::string none_text(const SearchRequest& request) {
+  const SpaceRequest& space = request.space;
+  if (const auto count = layout_space(space).size(); count > 0) {
+    return cat("none of ", count, " layouts on ", space.num_devices, " devices is one that braid train takes");
+  }
+  const std::vector<std::string> keys(space.pinned.begin(), space.pinned.end());
+  return cat("no mesh of this run takes all ", space.num_devices,
+             " devices: tensor ranks divide heads, and data ranks the batch of ", space.run.train.batch, " sequences",
+             keys.empty() ? "" : cat("; pinned are ", joined(keys)));
+}
+
 }  // namespace
 
 std::string shortage(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options) {
   ClusterForesight foresight(cluster, options);
   const auto nearest = leanest(request, foresight);
-  if (!nearest) {
-    return cat("no mesh of this run takes all ", request.space.num_devices,
-               " devices: tensor ranks divide heads, and data ranks the batch of ", request.space.run.train.batch,
-               " sequences");
-  }
+  if (!nearest) return none_text(request);
   const std::vector<std::string> words = overrides(request.space.run, nearest->spec);
   return cat("no layout fits into ", gib_text(request.memory_bytes), "; the leanest needs ",
              gib_text(most_held(*nearest)), " (", joined(words, " "), ")", enough_nodes(request, cluster, options));

@@ -52,6 +52,9 @@ TEST(Shortage, SaysThatNoMeshTakesAllDevices) {
   EXPECT_EQ(shortage(request(cluster), cluster, {}),
             "no mesh of this run takes all 34 devices: tensor ranks divide heads, and data ranks the batch of 64 "
             "sequences");
+  SearchRequest pinned = request(cluster);
+  pinned.space.pinned = {"mesh.pipe"};
+  EXPECT_TRUE(shortage(pinned, cluster, {}).ends_with(" sequences; pinned are mesh.pipe"));
 }
 
 }  // namespace
