@@ -71,9 +71,17 @@ class PlanReading {
 
   void read_the_run() {
     if (given_.file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
-    request_.run = read_run(given_.file, overrides_, kAnyRanks);
+    ParseOptions options(kAnyRanks);
+    if (request_.what == PlanFor::Best) options.open = searched_keys();
+    request_.run = read_run(given_.file, overrides_, options);
     const bool bytes = request_.run.data.tokenizer == "bytes";
     if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = make_tokenizer("bytes")->vocab();
+  }
+
+  std::set<std::string> searched_keys() const {
+    std::set<std::string> keys(layout_keys().begin(), layout_keys().end());
+    for (const std::string& key : request_.pinned) keys.erase(key);
+    return keys;
   }
 
   void judge_both() {

@@ -16,7 +16,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMostPasses = 1 << 26;       // four gigabytes of actions
+constexpr int kMostPasses = 1 << 26;       // a gigabyte of actions, and as much again of times
 constexpr int kMostDrawnPasses = 1 << 24;  // their spans are kept too
 constexpr double kMostSize = 1e15;         // of a microbatch, in any unit
 

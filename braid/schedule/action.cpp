@@ -45,10 +45,12 @@ constexpr std::string_view kDigits = "0123456789";
   throw ConfigError({{"action", std::string(word), std::move(rule), std::move(nearest_word)}});
 }
 
-int number(std::string_view digits, std::string_view word) {
+int number(std::string_view digits, int most, std::string_view word) {
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size()) refuse(word, "has a number that does not fit");
+  if (error != std::errc{} || end != digits.data() + digits.size() || value >= most) {
+    refuse(word, "has a number that does not fit");
+  }
   return value;
 }
 
@@ -96,7 +98,8 @@ Action parse_action(std::string_view word) {
     if (whole_stage != micro.empty()) {
       refuse(word, whole_stage ? "is of a whole stage and takes no microbatch" : "lacks its microbatch");
     }
-    return {known.op, number(word.substr(0, name_begin), word), whole_stage ? -1 : number(micro, word)};
+    const int stage = number(word.substr(0, name_begin), Action::kMostStages, word);
+    return {known.op, stage, whole_stage ? -1 : number(micro, Action::kMostMicrobatches, word)};
   }
   refuse(word, cat("has no known operation: '", name, "'"), nearest_op(name));
 }

@@ -30,13 +30,21 @@ inline constexpr int kNumOps = static_cast<int>(Op::Update) + 1;
 // always F, then B or I of another microbatch; it starts when both may and both end together.
 enum class Fusion : uint8_t { None, WithNext };
 
+// Eight bytes, since a schedule may have hundreds of millions: their reading is what simulating it takes.
 struct Action {
-  Op op = Op::Forward;
-  int stage = 0;
-  int micro = 0;  // -1 for ops of a whole stage
-  Fusion fusion = Fusion::None;
+  static constexpr int kMostStages = 1 << 23, kMostMicrobatches = 1 << 30;
+
+  constexpr Action() = default;
+  constexpr Action(Op op, int stage = 0, int micro = 0, Fusion fusion = Fusion::None)
+      : op(op), stage(stage), micro(micro), fusion(fusion) {}
+
+  Op op : 8 = Op::Forward;
+  int stage : 24 = 0;
+  int micro : 31 = 0;  // -1 for ops of a whole stage
+  Fusion fusion : 1 = Fusion::None;
   auto operator<=>(const Action&) const = default;
 };
+static_assert(sizeof(Action) == 8);
 
 inline bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
 

@@ -255,7 +255,7 @@ RunSpec checked(const TomlDocument& document, const std::string& origin, const s
     for (const auto& key : reading.meant) {
       if (!reading.given.contains(key)) reading.unread.insert(key);
     }
-    for (auto& problem : problems(reading.spec, options.limits, reading.unread))
+    for (auto& problem : problems(reading.spec, options.limits, reading.unread, options.open))
       reading.problems.push_back(std::move(problem));
   } else {
     for (const auto& field : fields()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace braid {
 // What a configuration is judged by beside its text.
 struct ParseOptions {
   HostLimits limits = {};
+  std::set<std::string> open = {};  // keys whose values are still to be chosen (problems.h)
   // The model of a checkpoint, or of a run's newest, that train.init names; adds problems of the key train.init. Null:
   // such a model is not looked at.
   std::function<ModelSpec(const std::string& path, std::vector<Problem>& problems)> model_of_checkpoint = nullptr;

@@ -154,7 +154,8 @@ bool has_problems(const RunSpec& spec, const HostLimits& limits) {
   return !refused_pairs(features(spec), spec, {}, limits.purpose).empty();
 }
 
-std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread) {
+std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread,
+                              const std::set<std::string>& open) {
   std::vector<Problem> found;
   auto& faulty = unread;
   if (limits.purpose == Purpose::Plan) faulty.insert("data.paths");
@@ -165,6 +166,7 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
       found.push_back(std::move(*problem));
     }
   }
+  faulty.insert(open.begin(), open.end());
   const View at{spec, limits};
   for (auto& problem : found) {
     const Field& field = *find_field(problem.key);
