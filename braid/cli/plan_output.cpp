@@ -186,11 +186,18 @@ Json layout_json(const PlannedLayout& layout) {
   return json;
 }
 
+// A run may name fewer ranks than there are devices.
+std::string devices_text(const Plan& plan, const Cluster& cluster) {
+  const int64_t all = cluster.num_devices();
+  const int64_t ranks = plan.layouts.size() == 1 ? num_ranks(plan.layouts[0].spec.mesh) : all;
+  return cat(ranks < all && !cluster.devices[0].shared_cores ? grouped(ranks) + " of " : "", grouped(all));
+}
+
 }  // namespace
 
 std::string plan_text(const Plan& plan, const Cluster& cluster) {
   std::string text =
-      cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", grouped(cluster.num_devices()),
+      cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
           " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
   if (!plan.shortage.empty()) text += plan.shortage + "\n";
   if (plan.layouts.empty()) return text;

@@ -51,7 +51,7 @@ class PlanReading {
   void read_pins() {
     for (const std::string& pin : given_.pins) {
       const std::string key = pin.substr(0, pin.find('='));
-      request_.pinned.insert(key);
+      if (!request_.pinned.insert(key).second) problems_.push_back({"--pin", key, "must be given once", ""});
       if (key != pin) request_.pin_words.push_back(pin);
       if (std::ranges::find(layout_keys(), key) != layout_keys().end()) continue;
       problems_.push_back(

@@ -310,6 +310,9 @@ Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
                         cat(times * fewest)}});
   }
   for (DeviceGroup& group : cluster.devices) group.nodes = group.nodes / shares * below;
+  if (cluster.num_nodes() > 1 && cluster.network.bytes_per_second == 0) {
+    throw ConfigError({{key, cat(num_nodes), "needs a [network] in the cluster file", "1"}});
+  }
   if (const int64_t devices = cluster.num_devices(); devices > kMostDevices) {
     const int64_t nearest = num_nodes * kMostDevices / devices / fewest * fewest;
     throw ConfigError({{key, cat(num_nodes), cat("must leave at most ", kMostDevices, " devices, not ", devices),

@@ -1,6 +1,7 @@
 #include "braid/predict/braid_memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "braid/predict/block_work.h"
 #include "braid/spec/model_shape.h"
@@ -83,7 +84,7 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
   const Keeps keeps = load.recompute.keeps;
   const double head = load.head ? x.head(keeps) : 0;
   if (keeps == Keeps::SegmentInputs) {
-    const double inputs = load.blocks / load.recompute.blocks - (load.embedding && load.blocks > 0 ? 1 : 0);
+    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
     return std::max(inputs, 0.0) * x.hidden + head;
   }
   return load.blocks * x.block(keeps) + (load.head ? head : x.hidden);

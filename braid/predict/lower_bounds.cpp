@@ -2,21 +2,38 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "braid/predict/model_states.h"
 #include "braid/predict/predict_run.h"
 #include "braid/predict/stage_passes.h"
 
 namespace braid {
+namespace {
+
+// What may stand on kinds of devices of its own.
+std::vector<StageLoad> parts_of(const StageLoad& all, size_t num_kinds) {
+  if (num_kinds == 1) return {all};
+  StageLoad blocks = all;
+  blocks.embedding = blocks.head = false;
+  return {blocks, {.embedding = true}, {.head = true}};
+}
+
+}  // namespace
+
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const Cluster seen = with_cores_of_ranks(cluster, spec);
   RunLayout layout = layout_on_one_stage(spec, seen, formulas);
-  double pass = std::numeric_limits<double>::infinity();
+  const std::vector<StageLoad> parts = parts_of(layout.stages[0], seen.devices.size());
+  std::vector<double> least(parts.size(), std::numeric_limits<double>::infinity());
+  layout.stages = parts;
   for (size_t kind = 0; kind < seen.devices.size(); ++kind) {
-    layout.stages[0].devices = kind;
-    pass = std::min(pass, stage_passes(spec, layout, seen, formulas)[0].all().total());
+    for (StageLoad& part : layout.stages) part.devices = kind;
+    const std::vector<StagePasses> passes = stage_passes(spec, layout, seen, formulas);
+    for (size_t i = 0; i < parts.size(); ++i) least[i] = std::min(least[i], passes[i].all().total());
   }
-  return layout.microbatches * pass / spec.mesh.pipe;
+  return layout.microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
 }
 
 int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {

@@ -6,17 +6,18 @@
 #include "braid/predict/block_work.h"
 #include "braid/predict/model_states.h"
 #include "braid/spec/problems.h"
+#include "braid/spec/recompute.h"
 
 namespace braid {
 namespace {
 
-constexpr double kGradientBytes = 4;  // of an element, whatever the weights are
-
-// The run on one rank of each axis.
+// The run on one rank of each axis. What it says of each stage or rank by itself holds for no other number of them.
 RunSpec on_one_rank(RunSpec run) {
   run.mesh = {};
   run.pipeline = {};
   run.sync = {};
+  run.run.placement = RunSpec().run.placement;
+  if (recompute_entries(run.memory).size() > 1) run.memory.recompute = RunSpec().memory.recompute;
   return run;
 }
 
@@ -32,7 +33,7 @@ bool is_possible(const RunSpec& spec, const Cluster& cluster) {
 
 // What the bytes of a step follow from.
 struct StepBytes {
-  double parameters, element, batch_of_microbatches, passed, layers;
+  double parameters, element, gradient, batch_of_microbatches, passed, layers;
 };
 
 struct Way {
@@ -44,12 +45,12 @@ double share_of_others(double ranks) { return (ranks - 1) / ranks; }
 
 constexpr Way kWays[] = {
     {"data", "the model", "the batch", "gradients, once a step", "hardly: 2 (n-1)/n",
-     [](const StepBytes& of, double n) { return 2 * share_of_others(n) * kGradientBytes * of.parameters; }},
+     [](const StepBytes& of, double n) { return 2 * share_of_others(n) * of.gradient * of.parameters; }},
     {"data, ZeRO 3", "nothing", "the model and the batch", "for each microbatch weights twice, gradients once",
      "less, with fewer microbatches of a rank",
      [](const StepBytes& of, double n) {
        const double microbatches = std::max(1.0, of.batch_of_microbatches / n);
-       return microbatches * share_of_others(n) * of.parameters * (2 * of.element + kGradientBytes);
+       return microbatches * share_of_others(n) * of.parameters * (2 * of.element + of.gradient);
      }},
     {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
      [](const StepBytes& of, double n) { return 4 * of.layers * of.passed * 2 * share_of_others(n); }},
@@ -70,8 +71,13 @@ RunSpec spread(const RunSpec& run, const std::string& way, int ranks) {
 
 std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster& cluster, int ranks) {
   const double element = element_bytes(run.train.dtype);
-  const StepBytes sizes{num_parameters(run, cluster), element, 1.0 * run.train.batch / run.train.microbatch,
-                        element * run.train.batch * run.model.context * run.model.width, 1.0 * run.model.layers};
+  const double gradient = state_bytes(run.train.dtype, run.optimizer.kind, FormulaSet::Braid).gradients;
+  const StepBytes sizes{num_parameters(run, cluster),
+                        element,
+                        gradient,
+                        1.0 * run.train.batch / run.train.microbatch,
+                        element * run.train.batch * run.model.context * run.model.width,
+                        1.0 * run.model.layers};
   std::vector<ParallelismRow> rows;
   for (const auto& [name, copied, split, when, growth, sent] : kWays) {
     ParallelismRow row{name, copied, split, when, growth, sent(sizes, ranks), sent(sizes, 2.0 * ranks)};

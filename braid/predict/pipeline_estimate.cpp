@@ -101,9 +101,10 @@ double twice_under_way(const Sums& z) { return apart(z) * std::max(0.0, z.forwar
 double overlapped(const Sums& z) { return (z.forward + z.c) + 2 * (z.input_grad + z.c) - z.weight_grad; }
 double mean_pass(const Sums& z) { return ((z.forward + z.c) + (z.input_grad + z.c) + z.weight_grad) / 3; }
 
-// Stages x microbatches of rank r that wait for their input-gradient pass, and beside them for the weight pass.
+// Stages x microbatches of rank r that wait for their input-gradient pass, beside them for the weight pass, and beside
+// those for either of the two.
 struct UnderWay {
-  double activations = 0, pending = 0;
+  double activations = 0, pending = 0, either = 0;
 };
 
 double all_of(const Sums& z) { return static_cast<double>(z.m) * z.v; }
@@ -148,9 +149,7 @@ constexpr ClosedForm kForms[] = {
        return UnderWay{z.p - r, r};
      }},
     {"zb-1p", [](const Sums& z) { return split(z, zero_bubble(z)); },
-     [](const Sums& z, double) {
-       return UnderWay{1.0 * z.p, 0};
-     }},
+     [](const Sums& z, double) { return UnderWay{.either = 1.0 * z.p}; }},
     {"interleaved-zb", [](const Sums& z) { return split(z, zero_bubble(z)); },
      [](const Sums& z, double r) {
        return UnderWay{std::min(all_of(z), (z.v - 1) * z.group + z.p - r), r};
@@ -160,29 +159,21 @@ constexpr ClosedForm kForms[] = {
        return UnderWay{2 * (z.p - r) - 1, 2 * r};
      }},
     {"zb-2p", [](const Sums& z) { return split(z, twice_under_way(z)); },
-     [](const Sums& z, double) {
-       return UnderWay{2.0 * z.p, 0};
-     }},
+     [](const Sums& z, double) { return UnderWay{.either = 2.0 * z.p}; }},
     {"zb-v", [](const Sums& z) { return there_and_back(z, z.busiest, 0); },
-     [](const Sums& z, double) {
-       return UnderWay{2.0 * z.p, 0};
-     }},
+     [](const Sums& z, double) { return UnderWay{.either = 2.0 * z.p}; }},
     {"v-half",
      [](const Sums& z) {
        const double passes = z.p <= 2 ? apart(z) : 3 * z.p - (z.p % 2 == 0 ? 7 : 4);
        return there_and_back(z, z.busiest, passes * mean_pass(z));
      },
-     [](const Sums& z, double) {
-       return UnderWay{z.p + 2.0, 0};
-     }},
+     [](const Sums& z, double) { return UnderWay{.either = z.p + 2.0}; }},
     {"v-min",
      [](const Sums& z) {
        const double period = std::max(z.busiest, z.slots + 4 * z.c);  // its passes take turns in slots of one length
        return there_and_back(z, period, (4 * z.p - (z.p % 3 == 0 ? 7 : 5)) * mean_pass(z));
      },
-     [](const Sums& z, double) {
-       return UnderWay{2.0 * z.p / 3 + 2, 0};
-     }},
+     [](const Sums& z, double) { return UnderWay{.either = 2.0 * z.p / 3 + 2}; }},
     {"dualpipe", [](const Sums& z) { return two_ways(z, (z.p / 2 - 1) * overlapped(z)); },
      [](const Sums& z, double) {
        return UnderWay{z.p + 1.0, 0};
@@ -211,8 +202,11 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
     UnderWay count = form.under_way(sums, rank);
     count.activations = std::min(count.activations, all_of(sums));
     count.pending = std::min(count.pending, all_of(sums) - count.activations);
+    count.either = std::min(count.either, all_of(sums));
     const HeldBytes& held = question.held[i];
-    outcome.held_bytes[rank] += (count.activations * held.activation + count.pending * held.pending) / sums.v;
+    outcome.held_bytes[rank] += (count.activations * held.activation + count.pending * held.pending +
+                                 count.either * std::max(held.activation, held.pending)) /
+                                sums.v;
     working[rank] = std::max(working[rank], held.working);
   }
   for (int rank = 0; rank < sums.p; ++rank) outcome.held_bytes[rank] += working[rank];

@@ -172,16 +172,17 @@ double best_rate(const RunSpec& spec, const Cluster& cluster) {
   return rate;
 }
 
-// Of the devices that have ranks, the first ones.
-double peak_of_ranks(const RunSpec& spec, const Cluster& cluster) {
+// The devices that have ranks, the first ones; cores that ranks share are all in use.
+DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster) {
   int64_t left = num_ranks(spec.mesh);
-  double peak = 0;
+  DevicesInUse used;
   for (const DeviceGroup& group : cluster.devices) {
     const int64_t taken = group.shared_cores ? group.num_devices() : std::min(left, group.num_devices());
-    peak += static_cast<double>(taken) * DeviceRates(group, spec.train.dtype).peak();
+    used.count += static_cast<double>(taken);
+    used.peak += static_cast<double>(taken) * DeviceRates(group, spec.train.dtype).peak();
     left = std::max<int64_t>(left - taken, 0);
   }
-  return peak;
+  return used;
 }
 
 }  // namespace
@@ -206,7 +207,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       traits_(*traits_of(spec_.pipeline)),
       crowd_(ranks_per_core(run_)),
       step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
-      peak_(peak_of_ranks(spec, cluster)) {
+      used_(devices_in_use(spec, cluster)) {
   const std::vector<StageFacts> stages = stage_facts(run_);
   shares_ = rank_shares(run_, traits_, stages);
   const PipelineOutcome outcome = pipeline_outcome(question_of(run_, traits_, stages), options.pipeline);
@@ -263,8 +264,8 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   add_exchanges(prediction.seconds);
   add_states(prediction.memory);
   prediction.sync_bytes = sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
-  prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / layout_.num_ranks();
-  prediction.mfu = step_flops_ / prediction.step_seconds() / peak_;
+  prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
+  prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
   return prediction;
 }
 

@@ -12,6 +12,11 @@ namespace braid {
 // Whether the two differ in nothing else.
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b);
 
+struct DevicesInUse {
+  double count = 0;
+  double peak = 0;  // flops a second of all
+};
+
 class PipelinedRun {
  public:
   // As predict_run(). `cluster` outlives this.
@@ -37,7 +42,7 @@ class PipelinedRun {
   const ScheduleTraits& traits_;
   const double crowd_;             // ranks for each core, where they share cores
   const double step_flops_;        // of the model alone
-  const double peak_;              // flops a second of the ranks' devices
+  const DevicesInUse used_;        // by the ranks
   std::vector<RankShare> shares_;  // of pipeline ranks
   Prediction pipelined_;           // without states, and without what ranks that hold copies exchange and update
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/text.h"
+#include "braid/predict/block_work.h"
 #include "braid/predict/pipelined_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
@@ -11,6 +12,17 @@
 #include "braid/spec/thread_count.h"
 
 namespace braid {
+namespace {
+
+// Of a device's types the one that is as wide as a type that it lacks, or the first.
+std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
+  if (peaks.empty()) return "";
+  const auto wide = [&](const PeakRate& peak) { return element_bytes(peak.type) == element_bytes(lacking); };
+  const auto found = std::ranges::find_if(peaks, wide);
+  return cat((found == peaks.end() ? peaks.front() : *found).type);
+}
+
+}  // namespace
 
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   DeviceGroup& group = cluster.devices.front();
@@ -24,7 +36,7 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   group.memory_bytes_per_second *= cores;
   for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
   for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
-  group.memory_bytes *= static_cast<double>(share);
+  group.memory_bytes *= static_cast<double>(group.per_node) / static_cast<double>(ranks);
   if (ranks > group.per_node && spec.mesh.data > 1) group.skew = 0;  // who waits leaves its core to another replica
   return cluster;
 }
@@ -53,7 +65,7 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
     if (std::ranges::any_of(group.peaks, is_ours)) continue;
     found.push_back({"train.dtype", cat(spec.train.dtype),
                      cat("must be a type of which ", cluster.name, " says the peak of ", group.name),
-                     group.peaks.empty() ? "" : cat(group.peaks.front().type)});
+                     nearest_type(spec.train.dtype, group.peaks)});
   }
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
   return found;

@@ -13,20 +13,23 @@ namespace {
 constexpr double kNoBubble = 5e-4;  // what one rank measures of itself
 constexpr size_t kLateSteps = 50;   // late steps whose median stands for the run
 
-const Series& steps_of(const RunRecord& record, const std::string& key) {
-  static const Series kNone;
-  const auto found = record.steps.find(key);
-  return found == record.steps.end() ? kNone : found->second;
+// The steps before the last start, which is the one that was predicted: another may have had other ranks.
+double steps_before(const RunRecord& record) {
+  return static_cast<double>(record.first_steps.empty() ? 0 : record.first_steps.back());
 }
 
-// Of the last steps of a run; what a start does once falls on its first.
+// What was measured after so many steps.
+Series measured_after(const RunRecord& record, const std::string& key, double steps) {
+  const auto found = record.steps.find(key);
+  if (found == record.steps.end()) return {};
+  Series series = found->second;
+  std::erase_if(series, [&](const Point& point) { return point.x <= steps; });
+  return series;
+}
+
+// Of the last steps; what a start does once falls on its first.
 double typical(const RunRecord& record, const std::string& key) {
-  Series series = steps_of(record, key);
-  const auto is_first = [&](const Point& point) {
-    return std::ranges::any_of(record.first_steps, [&](int64_t first) { return point.x == first + 1.0; });
-  };
-  std::erase_if(series, is_first);
-  return late_median(series, kLateSteps);
+  return late_median(measured_after(record, key, steps_before(record) + 1), kLateSteps);
 }
 
 // Replicas that meet now and then send much in a step and nothing in the others.
@@ -57,7 +60,8 @@ class Rows {
   std::vector<ForeseenRow> all() {
     add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
     add_bubble();
-    add("gradients sent in a step", "sync_bytes", mean(steps_of(record_, "sync_bytes")), human_bytes);
+    add("gradients sent in a step", "sync_bytes", mean(measured_after(record_, "sync_bytes", steps_before(record_))),
+        human_bytes);
     add("peak memory", most(record_.predicted_peak), most(record_.peak_memory), human_bytes);
     for (const auto& [category, predicted] : record_.predicted_memory) {
       for (const auto& [name, measured] : record_.memory) {

@@ -107,8 +107,13 @@ std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::
 
 }  // namespace
 
-bool is_legal(RunSpec spec) {
+std::vector<Problem> problems_to_train(RunSpec spec) {
   if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
+  return problems(spec, kAnyHosts);
+}
+
+bool is_legal(RunSpec spec) {
+  if (spec.data.paths.empty()) spec.data.paths = {"text"};
   return !has_problems(spec, kAnyHosts);
 }
 

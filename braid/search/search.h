@@ -5,7 +5,9 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
+#include "braid/base/errors.h"
 #include "braid/search/foresight.h"
 #include "braid/search/layout_space.h"
 #include "braid/search/plan.h"
@@ -25,7 +27,8 @@ Plan search(const SearchRequest& request, Foresight& foresight);
 // The same by predicting every layout.
 Plan exhaustive_search(const SearchRequest& request, Foresight& foresight);
 
-// Whether braid trains it, whatever data there are.
+// Why braid does not train a run, whatever data there are; none for a legal one, which is_legal() says sooner.
+std::vector<Problem> problems_to_train(RunSpec spec);
 bool is_legal(RunSpec spec);
 
 // A layout as it is predicted and run: a balanced cut is made, and recompute that is still to be chosen is chosen stage

@@ -12,12 +12,15 @@ namespace {
 
 constexpr int kMostNodes = 1 << 16;
 
-std::string gib_text(int64_t bytes) { return fixed(std::ldexp(static_cast<double>(bytes), -30), 1) + " GiB"; }
+std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 int64_t most_held(const PlannedLayout& layout) { return layout.prediction.fullest().total(); }
 
-// The legal layout that holds least: everything is computed again.
-std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& foresight) {
+// The legal layout that holds least: everything is computed again. What it holds is the more of what closed forms and
+// the simulator say, since a layout must fit by both.
+std::optional<PlannedLayout> leanest(const SearchRequest& request, const Cluster& cluster,
+                                     const PredictOptions& options) {
+  ClusterForesight foresight(cluster, options);
   std::optional<PlannedLayout> best;
   RunSpec spec = request.space.run;
   for (const LayoutPoint& point : layout_space(request.space)) {
@@ -28,16 +31,19 @@ std::optional<PlannedLayout> leanest(const SearchRequest& request, Foresight& fo
     if (!layout || !is_legal(layout->spec)) continue;
     if (!best || most_held(*layout) < most_held(*best)) best = std::move(layout);
   }
+  if (!best) return best;
+  Prediction played = predict_run(best->spec, cluster, {options.formulas, PipelineDetail::Played});
+  if (played.fullest().total() > most_held(*best)) best->prediction = std::move(played);
   return best;
 }
 
 std::string enough_nodes(SearchRequest request, const Cluster& cluster, const PredictOptions& options) {
+  if (cluster.network.bytes_per_second == 0) return "; for more nodes the cluster file must have a [network]";
   const int64_t per_node = cluster.num_devices() / cluster.num_nodes();
   for (int nodes = cluster.num_nodes() * 2; nodes <= kMostNodes && nodes * per_node <= kMostDevices; nodes *= 2) {
     const Cluster larger = with_nodes(cluster, nodes, "--nodes");
     request.space.num_devices = larger.num_devices();
-    ClusterForesight foresight(larger, options);
-    const auto layout = leanest(request, foresight);
+    const auto layout = leanest(request, larger, options);
     if (layout && layout->prediction.fits()) return cat("; ", nodes, " nodes would do");
   }
   return cat("; no number of nodes up to ", kMostNodes, " would do");
@@ -45,8 +51,11 @@ std::string enough_nodes(SearchRequest request, const Cluster& cluster, const Pr
 
 std::string none_text(const SearchRequest& request) {
   const SpaceRequest& space = request.space;
-  if (const auto count = layout_space(space).size(); count > 0) {
-    return cat("none of ", count, " layouts on ", space.num_devices, " devices is one that braid train takes");
+  if (const auto layouts = layout_space(space); !layouts.empty()) {
+    RunSpec first = space.run;
+    set_layout(first, layouts[0]);
+    return cat("none of ", layouts.size(), " layouts on ", space.num_devices,
+               " devices is one that braid train takes (", text(problems_to_train(std::move(first)).at(0)), ")");
   }
   const std::vector<std::string> keys(space.pinned.begin(), space.pinned.end());
   return cat("no mesh of this run takes all ", space.num_devices,
@@ -57,12 +66,11 @@ std::string none_text(const SearchRequest& request) {
 }  // namespace
 
 std::string shortage(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options) {
-  ClusterForesight foresight(cluster, options);
-  const auto nearest = leanest(request, foresight);
+  const auto nearest = leanest(request, cluster, options);
   if (!nearest) return none_text(request);
   const std::vector<std::string> words = overrides(request.space.run, nearest->spec);
-  return cat("no layout fits into ", gib_text(request.memory_bytes), "; the leanest needs ",
-             gib_text(most_held(*nearest)), " (", joined(words, " "), ")", enough_nodes(request, cluster, options));
+  return cat("no layout fits into ", bytes_text(request.memory_bytes), "; the leanest needs ",
+             bytes_text(most_held(*nearest)), " (", joined(words, " "), ")", enough_nodes(request, cluster, options));
 }
 
 }  // namespace braid

@@ -47,6 +47,15 @@ class PlanCommand(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         return done.stderr
 
+    def test_what_is_searched_is_not_judged_by_the_runs_own_mesh(self):
+        layout, = self.layouts("model.layers=4", "--nodes", "2", "--pin", "sync.zero_group=2", "--pin", "mesh.data=4", "--top", "1")
+        self.assertEqual((layout["zero_group"], layout["mesh"]["data"]), (2, 4))
+        self.assertIn("sync.zero_group = 3: must be 0 or divide mesh.data", self.plan("--pin", "sync.zero_group=3"))
+        said = self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--pin", "mesh.data=4", "--pin", "sync.zero_group=3",
+                            "--pin", "mesh.data=2")
+        self.assertIn("--pin = mesh.data: must be given once", said)
+        self.assertIn("sync.zero_group = 3", said)
+
     def test_the_layout_of_the_run_is_foreseen(self):
         layout, = self.layouts("--nodes", "8", "--fixed")
         self.assertEqual(list(layout), KEYS)

@@ -23,7 +23,7 @@ class SimulateRefusals(Simulations):
         self.assertLess(len(huge), 1000)
         self.assertIn("row 1, column 2 = xxx", huge)
         self.assertIn("row 1, column 3", huge)
-        for table, why in (("\n" * 3000000, "rows"), ("0F2000000000\n", "a microbatch beyond"),
+        for table, why in (("\n" * 3000000, "rows"), ("0F20000000\n", "a microbatch beyond"), ("0F2000000000\n", "does not fit"),
                            ("100000F0,0F1000000\n", "too few for 100001 stages and 1000001 microbatches")):
             self.assertIn(why, self.refused("--schedule", "file:" + self.written("wide.csv", table + "0F0\n")))
         for numbers in (("2000000000", "2000000000"), ("4", "2000000000"), ("100000", "100000")):

@@ -5,6 +5,7 @@
 
 #include "braid/cluster/cluster_presets.h"
 #include "braid/predict/data_exchange.h"
+#include "braid/predict/lower_bounds.h"
 #include "tests/predict/published_rows.h"
 
 namespace braid::predict_run_test {
@@ -168,6 +169,23 @@ TEST(PredictRun, RanksThatShareCores) {
   EXPECT_NEAR(on(1, 64).total(), 2 * two.total(), 0.05 * two.total());
 }
 
+// Ranks share the host's memory, and what its cores make is not more for being made by more ranks.
+TEST(PredictRun, CrowdsHaveTheHostsMemoryAndItsCores) {
+  RunSpec run = llama();
+  run.train.dtype = DType::Float32;
+  Cluster host{.name = "host",
+               .devices = {{.per_node = 2, .memory_bytes = 1e9, .memory_bytes_per_second = 1e10, .shared_cores = true}},
+               .node = {1e10, 1e-6}};
+  host.devices[0].peaks = {{DType::Float32, 1e11}};
+  for (const int ranks : {1, 2, 8}) {
+    run.mesh = {.data = ranks};
+    const Prediction found = predict_run(run, host);
+    EXPECT_EQ(found.memory_bytes, static_cast<int64_t>(2e9 / ranks));
+    const double tokens = run.train.batch * run.model.context;
+    EXPECT_NEAR(found.tokens_per_second_per_device, tokens / found.step_seconds() / 2, 1e-6);
+  }
+}
+
 TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
   RunSpec run = llama();
   run.mesh = {.tensor = 2};
@@ -206,6 +224,25 @@ TEST(PredictRun, StagesInProportionToTheirDevices) {
   };
   EXPECT_LT(with("20,10"), 0.75 * with("15,15"));
   EXPECT_GT(with("10,20"), with("15,15"));
+}
+
+// Blocks whose attention computes much on the first kind, a head that reads and writes much on the second.
+TEST(PredictRun, TheBoundHoldsWhereEachPartHasTheKindThatSuitsIt) {
+  Cluster cluster{.name = "two", .node = {1e12, 1e-9}, .network = {1e12, 1e-9}};
+  for (const auto& [flops, bytes] : {std::pair{1e12, 1e10}, {1e11, 1e13}}) {
+    DeviceGroup& kind = cluster.devices.emplace_back();
+    kind.memory_bytes = 1e12;
+    kind.memory_bytes_per_second = bytes;
+    kind.peaks = {{DType::Float32, flops}};
+  }
+  RunSpec run;
+  run.model = {.layers = 100, .heads = 1, .width = 8, .context = 8192, .vocab = 100000};
+  run.mesh.pipe = 2;
+  run.train.batch = 64;
+  run.train.microbatch = 1;
+  run.pipeline.partition = "100,0";
+  const double step = predict_run(run, cluster).step_seconds();
+  EXPECT_LE(least_step_seconds(run, cluster, FormulaSet::Braid), step);
 }
 
 TEST(PredictRun, SaysWhatItCannotPredict) {

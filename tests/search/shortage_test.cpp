@@ -39,7 +39,7 @@ TEST(Shortage, SaysTheNodesThatWouldDo) {
   const Cluster cluster = small_nodes(1);
   const std::string said = shortage(request(cluster), cluster, {});
   const std::regex form(
-      R"(no layout fits into 0\.5 GiB; the leanest needs [1-9]\.\d GiB \(.*\); (\d+) nodes would do)");
+      R"(no layout fits into 512\.0 MiB; the leanest needs [1-9]\.\d GiB \(.*\); (\d+) nodes would do)");
   std::smatch match;
   ASSERT_TRUE(std::regex_match(said, match, form)) << said;
   const int nodes = std::stoi(match[1]);
@@ -55,6 +55,36 @@ TEST(Shortage, SaysThatNoMeshTakesAllDevices) {
   SearchRequest pinned = request(cluster);
   pinned.space.pinned = {"mesh.pipe"};
   EXPECT_TRUE(shortage(pinned, cluster, {}).ends_with(" sequences; pinned are mesh.pipe"));
+}
+
+TEST(Shortage, SaysTheRuleThatPinsBreak) {
+  SearchRequest pinned = request(small_nodes(1));
+  pinned.space.run.sync.zero_group = 3;
+  pinned.space.pinned = {"sync.zero_group"};
+  const std::string said = shortage(pinned, small_nodes(1), {});
+  EXPECT_NE(said.find("layouts on 2 devices is one that braid train takes (sync.zero_group = 3: must be 0 or divide"),
+            std::string::npos)
+      << said;
+}
+
+// Weight gradients that wait hold more than activations that are computed again.
+TEST(Shortage, NeedsMoreThanThereIs) {
+  Cluster node = small_nodes(1);
+  node.devices[0].per_node = 4;
+  node.network = {};
+  SearchRequest asked = request(node);
+  asked.space.devices_per_node = 4;
+  asked.space.run.mesh.pipe = 4;
+  asked.space.run.pipeline.schedule = "zb-2p";
+  asked.space.pinned = {"mesh.pipe", "mesh.data", "mesh.tensor", "pipeline.schedule"};
+  const std::string said = shortage(asked, node, {});
+  std::smatch match;
+  const std::regex form(
+      R"(no layout fits into 512\.0 MiB; the leanest needs ([\d.]+) (MiB|GiB).*must have a \[network\])");
+  ASSERT_TRUE(std::regex_match(said, match, form)) << said;
+  EXPECT_TRUE(match[2] == "GiB" || std::stod(match[1]) > 512) << said;
+  ClusterForesight foresight(node, {});
+  EXPECT_EQ(search(asked, foresight).layouts.size(), 0u);
 }
 
 }  // namespace
