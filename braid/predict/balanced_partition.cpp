@@ -22,9 +22,9 @@ std::vector<PartSeconds> part_seconds(const RunSpec& spec, RunLayout layout, con
   const Recompute recompute = layout.stages[0].recompute;
   layout.stages.clear();
   for (size_t kind = 0; kind < cluster.devices.size(); ++kind) {
-    layout.stages.push_back({1, false, false, recompute, kind});
-    layout.stages.push_back({0, true, false, recompute, kind});
-    layout.stages.push_back({0, false, true, recompute, kind});
+    layout.stages.push_back({.blocks = 1, .recompute = recompute, .devices = kind});
+    layout.stages.push_back({.embedding = true, .recompute = recompute, .devices = kind});
+    layout.stages.push_back({.head = true, .recompute = recompute, .devices = kind});
   }
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
   std::vector<PartSeconds> all;

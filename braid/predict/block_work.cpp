@@ -53,24 +53,25 @@ void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
   work.input_grad.attention = {2.5 * flops, 2 * bytes};
 }
 
-void add_streams(PartWork& work, const Sizes& z) {
-  const double heads_gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
-  const double norms = z.whole * 4 * z.h;
-  const double activation = (z.gated ? 3 : 2) * z.f / z.t;
-  const double masks = z.whole * z.drop * 2 * z.h;
-  work.forward.streamed_bytes += z.n * (z.e * (norms + z.whole * 6 * z.h + activation + heads_gathered / z.t) + masks);
-  const double biases = z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / z.t + z.whole * 2 * z.h;
-  work.input_grad.streamed_bytes +=
-      z.n * (z.e * (z.whole * (12 + 4 * z.drop) * z.h + (z.gated ? 5 : 3) * z.f / z.t + heads_gathered / z.t + biases) +
-             masks);
+// What is as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have biases too,
+// of `biased` elements beside it.
+void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
+  const double masks = z.whole * z.drop * z.h;
+  const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;
+  work.forward.streamed_bytes += z.n * (z.e * (z.whole * 5 * z.h + forward / z.t) + masks);
+  work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biases) + masks);
 }
 
-// Two sums over the tensor ranks each way (Narayanan et al. 2021, section 3.2), and keys and values of the others.
-void add_exchanges(PartWork& work, const Sizes& z, const RunLayout& layout) {
+// A sum over the tensor ranks each way (Narayanan et al. 2021, section 3.2).
+void add_sums(PartWork& work, const Sizes& z, const RunLayout& layout) {
   for (PassWork* pass : {&work.forward, &work.input_grad}) {
     pass->reduced_bytes = z.e * z.n * z.h;
-    pass->num_reductions = layout.tensor > 1 ? 2 : 0;
+    pass->num_reductions = layout.tensor > 1 ? 1 : 0;
   }
+}
+
+// Keys and values of the other context ranks.
+void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
   if (layout.context == 1) return;
   work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
   work.forward.num_gathers = 1;
@@ -92,22 +93,35 @@ double element_bytes(DType type) {
   return 4;
 }
 
-PartWork block_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
   PartWork work;
   add_linear(work, z, z.h, (z.q + 2 * z.kv) / z.t);
   add_linear(work, z, z.q / z.t, z.h);
-  add_linear(work, z, z.h, (z.gated ? 2 : 1) * z.f / z.t);
-  add_linear(work, z, z.f / z.t, z.h);
   if (formulas == FormulaSet::Megatron) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
     add_fused_attention(work, z, mean_tokens_seen(spec.model));
-    // The outputs of norms and of the activation are made again too (spec/recompute.h).
-    work.selected.streamed_bytes += z.n * z.e * (z.whole * 4 * z.h + (z.gated ? 3 : 2) * z.f / z.t);
+    // The output of the norm is made again too (spec/recompute.h).
+    work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
   }
-  add_streams(work, z);
-  add_exchanges(work, z, layout);
+  const double gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
+  add_streams(work, z, gathered, gathered, z.q + 2 * z.kv);
+  add_sums(work, z, layout);
+  add_gathers(work, z, layout);
+  return work;
+}
+
+PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  add_linear(work, z, z.h, (z.gated ? 2 : 1) * z.f / z.t);
+  add_linear(work, z, z.f / z.t, z.h);
+  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and of the activation are made again
+    work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * z.f / z.t);
+  }
+  add_streams(work, z, (z.gated ? 3 : 2) * z.f, (z.gated ? 5 : 3) * z.f, z.f);
+  add_sums(work, z, layout);
   return work;
 }
 

@@ -38,7 +38,9 @@ struct PartWork {
   PassWork selected;  // what selective recompute makes again
 };
 
-PartWork block_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
+// The two halves of a block.
+PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
+PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
 // The last norm, the product with the vocabulary and the cross-entropy.
 PartWork head_work(const RunSpec& spec, const RunLayout& layout);

@@ -20,8 +20,9 @@ constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/l
 
 // Bytes of the tensors above.
 struct Tensors {
-  double hidden, qkv, heads, inner, activated, statistics;
-  double logits;  // whole, or of a chunk
+  double hidden, qkv, heads, inner, activated;
+  double of_norm, of_scores;  // statistics kept for backward
+  double logits;              // whole, or of a chunk
   bool whole_logits;
 
   Tensors(const RunSpec& spec, const RunLayout& layout) {
@@ -35,16 +36,22 @@ struct Tensors {
     heads = of_row * q / t;
     activated = of_row * ffn_width(model) / t;
     inner = g * activated;
-    statistics = kSingle * layout.tokens * (2 * (3 - g) + model.heads / t);
+    of_norm = kSingle * layout.tokens * (3 - g);
+    of_scores = kSingle * layout.tokens * model.heads / t;
     logits = of_row * static_cast<double>(layout.vocab) / t;
     whole_logits = logits <= kMostLogits;
     logits = std::min(logits, kMostLogits);
   }
 
-  double block(Keeps keeps) const {
-    const double always = 2 * hidden + qkv + inner + statistics;
-    return keeps == Keeps::Selected ? always : always + 2 * hidden + heads + activated;
+  double attention(Keeps keeps) const {
+    const double always = hidden + qkv + of_norm + of_scores;
+    return keeps == Keeps::Selected ? always : always + hidden + heads;
   }
+  double feed(Keeps keeps) const {
+    const double always = hidden + inner + of_norm;
+    return keeps == Keeps::Selected ? always : always + hidden + activated;
+  }
+  double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
   double head(Keeps keeps) const {
     if (!whole_logits) return 2 * hidden;  // the sum, and its normed form's gradient
     return hidden * (keeps == Keeps::Selected ? 1 : 2) + logits;
@@ -87,14 +94,13 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
     const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
     return std::max(inputs, 0.0) * x.hidden + head;
   }
-  return load.blocks * x.block(keeps) + (load.head ? head : x.hidden);
+  return load.of_blocks(x.attention(keeps), x.feed(keeps)) + (load.head ? head : x.hidden);
 }
 
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const Tensors x(spec, layout);
-  const double block = 4 * x.hidden + x.qkv + x.heads + x.inner + x.activated;
-  return load.blocks * block + (load.head && x.whole_logits ? x.hidden + x.logits : 0) +
-         (load.embedding ? x.hidden : 0);
+  const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, 2 * x.hidden + x.inner + x.activated);
+  return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
 }
 
 double working_most_bytes(const PlannedRun& run, const StageLoad& load) {

@@ -30,17 +30,29 @@ double norm_parameters(const RunSpec& spec, const RunLayout& layout) {
   return (biased ? 2 : 1) * aligned(spec.model.width, layout);
 }
 
-double block_parameters(const RunSpec& spec, const RunLayout& layout) {
+double half_parameters(const RunSpec& spec, const RunLayout& layout, const std::vector<double>& sizes) {
+  double count = norm_parameters(spec, layout);
+  for (const double size : sizes) count += aligned(size, layout);
+  return count;
+}
+
+double attention_parameters(const RunSpec& spec, const RunLayout& layout) {
   const ModelSpec& model = spec.model;
   const auto [h, q, kv, f, gated, rotary] = BlockSizes(model);
   const double t = layout.tensor, qkv = (q + 2 * kv) / t;
-  std::vector<double> sizes{h * qkv, q / t * h, (gated ? 2 : 1) * h * f / t, f / t * h};
-  if (!gated) sizes.insert(sizes.end(), {qkv, h, f / t, h});
+  std::vector<double> sizes{h * qkv, q / t * h};
+  if (!gated) sizes.insert(sizes.end(), {qkv, h});
   if (gated && model.qkv_bias) sizes.push_back(qkv);
   if (model.qk_norm) sizes.insert(sizes.end(), 2, head_width(model));
-  double count = 2 * norm_parameters(spec, layout);
-  for (const double size : sizes) count += aligned(size, layout);
-  return count;
+  return half_parameters(spec, layout, sizes);
+}
+
+double feed_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const auto [h, q, kv, f, gated, rotary] = BlockSizes(spec.model);
+  const double t = layout.tensor;
+  std::vector<double> sizes{(gated ? 2 : 1) * h * f / t, f / t * h};
+  if (!gated) sizes.insert(sizes.end(), {f / t, h});
+  return half_parameters(spec, layout, sizes);
 }
 
 double table_size(const RunSpec& spec, const RunLayout& layout) {
@@ -78,7 +90,7 @@ double tied_parameters(const RunSpec& spec, const RunLayout& layout) {
 double stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const ModelSpec& model = spec.model;
   const double table = table_size(spec, layout);
-  double count = load.blocks * block_parameters(spec, layout);
+  double count = load.of_blocks(attention_parameters(spec, layout), feed_parameters(spec, layout));
   if (load.embedding) count += table;
   if (load.embedding && traits_of(model.family).positions == PositionKind::Learned) {
     count += aligned(static_cast<double>(model.context) * model.width, layout);

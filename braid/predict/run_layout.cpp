@@ -67,7 +67,9 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
     const int begin = first_unit[stage], end = first_unit[stage + 1];
-    load.blocks = (std::min(end, head) - std::max(begin, 1)) / 2.0;
+    const int halves = std::min(end, head) - std::max(begin, 1);
+    load.blocks = halves / 2.0;
+    if (halves % 2 == 1) load.more_feeds = std::max(begin, 1) % 2 == 1 ? -1 : 1;  // units 1, 3, 5 .. are attention
     load.embedding = begin == 0;
     load.head = end > head;
     load.recompute = policies[policies.size() == 1 ? 0 : stage];
@@ -169,7 +171,10 @@ RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, Formu
   RunLayout layout = ranks_of(spec, cluster, formulas);
   const std::vector<Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
-  layout.stages = {{static_cast<double>(spec.model.layers), true, true, alike ? policies[0] : Recompute{}}};
+  layout.stages = {{.blocks = static_cast<double>(spec.model.layers),
+                    .embedding = true,
+                    .head = true,
+                    .recompute = alike ? policies[0] : Recompute{}}};
   return layout;
 }
 

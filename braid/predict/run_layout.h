@@ -16,11 +16,16 @@ namespace braid {
 // The part of the model that a pipeline stage holds.
 struct StageLoad {
   double blocks = 0;
+  int more_feeds = 0;  // feed-forward halves than attention halves: 1 or -1 where a cut goes through a block
   bool embedding = false;
   bool head = false;
   Recompute recompute;
   size_t devices = 0;  // the kind of the cluster that it runs on; of several the slowest
 
+  // Of all blocks, given what a half of each sort has.
+  double of_blocks(double attention, double feed) const {
+    return blocks * (attention + feed) + more_feeds / 2.0 * (feed - attention);
+  }
   bool operator==(const StageLoad&) const = default;
 };
 

@@ -30,8 +30,8 @@ struct Rates {
 
 // Of the model's parts on one kind of devices.
 struct PartPasses {
-  StagePasses block, embedding, head;
-  PassSeconds selected;
+  StagePasses attention, feed, embedding, head;
+  PassSeconds selected_attention, selected_feed;
 };
 
 void add(StagePasses& stage, double times, const StagePasses& part) {
@@ -62,7 +62,7 @@ PassSeconds StagePasses::all() const {
 
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas) {
-  const PartWork block = block_work(spec, layout, formulas);
+  const PartWork attention = attention_work(spec, layout, formulas), feed = feed_work(spec, layout, formulas);
   const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout);
   std::vector<PartPasses> kinds;
   for (const DeviceGroup& group : cluster.devices) {
@@ -72,8 +72,9 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
                       static_cast<double>(spec.model.context),
                       element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
                       group.skew};
-    kinds.push_back({rates.passes(block), rates.passes(embedding), rates.passes(head),
-                     rates.seconds(block.selected, AttentionPass::Forward)});
+    kinds.push_back({rates.passes(attention), rates.passes(feed), rates.passes(embedding), rates.passes(head),
+                     rates.seconds(attention.selected, AttentionPass::Forward),
+                     rates.seconds(feed.selected, AttentionPass::Forward)});
   }
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -83,12 +84,20 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
       continue;
     }
     const PartPasses& parts = kinds[load.devices];
-    add(stages[i], load.blocks, parts.block);
+    const double attentions = load.of_blocks(1, 0), feeds = load.of_blocks(0, 1);
+    add(stages[i], attentions, parts.attention);
+    add(stages[i], feeds, parts.feed);
     if (load.embedding) add(stages[i], 1, parts.embedding);
     if (load.head) add(stages[i], 1, parts.head);
     const auto keeps = load.recompute.keeps;
-    if (keeps == Recompute::Keeps::Selected) stages[i].input_grad += load.blocks * parts.selected;
-    if (keeps == Recompute::Keeps::SegmentInputs) stages[i].input_grad += load.blocks * parts.block.forward;
+    if (keeps == Recompute::Keeps::Selected) {
+      stages[i].input_grad += attentions * parts.selected_attention;
+      stages[i].input_grad += feeds * parts.selected_feed;
+    }
+    if (keeps == Recompute::Keeps::SegmentInputs) {
+      stages[i].input_grad += attentions * parts.attention.forward;
+      stages[i].input_grad += feeds * parts.feed.forward;
+    }
   }
   return stages;
 }

@@ -256,6 +256,27 @@ TEST(PredictRun, SaysWhatItCannotPredict) {
   EXPECT_EQ(mesh_problems(run, nodes(1)).size(), 1u);
 }
 
+// An attention half has about half of a feed-forward half's weights, and a cut may go between them.
+TEST(PredictRun, HalvesOfABlockDiffer) {
+  RunSpec run;
+  run.model = {.layers = 4, .heads = 4, .width = 1024, .context = 128, .vocab = 512};
+  run.model.output_weights = OutputWeights::Untied;
+  run.mesh.pipe = 2;
+  run.train.batch = 16;
+  const auto with = [&](const char* partition) {
+    run.pipeline.partition = partition;
+    return predict_run(run, nodes(1));
+  };
+  const Prediction whole = with("2,2"), cut = with("2.5,1.5"), more = with("3,1");
+  const auto moved = [&](const Prediction& to) {
+    return static_cast<double>(to.memory[0].parameters - whole.memory[0].parameters);
+  };
+  EXPECT_NEAR(moved(cut) / moved(more), 1.0 / 3, 2e-3);  // 4 h^2 of 12 h^2, and a few biases
+  EXPECT_EQ(cut.memory[0].parameters + cut.memory[1].parameters,
+            whole.memory[0].parameters + whole.memory[1].parameters);
+  EXPECT_LT(cut.seconds.compute - whole.seconds.compute, 0.5 * (more.seconds.compute - whole.seconds.compute));
+}
+
 // Of all pipeline ranks.
 int64_t parameters(const RunSpec& run) {
   int64_t bytes = 0;

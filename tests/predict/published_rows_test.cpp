@@ -69,7 +69,7 @@ TEST(PublishedRows, MayBePlanned) {
 // The target is 8 % for each paper; beside it the figures reached.
 TEST(PublishedRows, StepTimes) {
   const std::tuple<std::vector<PublishedRow>, double, double, const char*> papers[] = {
-      {ptdp_rows(), 0.0590, 0.0805, "7.5B"},
+      {ptdp_rows(), 0.0530, 0.0805, "7.5B"},
       {korthikanti_rows(), 0.0293, 0.0581, "22B, full recompute"},
       {zero_bubble_rows(), 0.0121, 0.0415, "14.6B, interleaved, m = 128"},
   };
