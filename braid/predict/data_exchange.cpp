@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/spec/pipeline_stages.h"
+
 namespace braid {
 namespace {
 
@@ -57,6 +59,14 @@ double copies_seconds(const RunLayout& layout, const Cluster& cluster, double sh
 }
 
 }  // namespace
+
+int num_updates(const PlannedRun& run) {
+  const ScheduleTraits& schedule = *traits_of(run.spec.pipeline);
+  if (!schedule.asynchronous()) return 1;
+  if (*schedule.versions != VersionRule::DoubleBuffered) return run.layout.microbatches;
+  const int group = run.spec.pipeline.group > 0 ? run.spec.pipeline.group : run.layout.pipe;
+  return std::max(run.layout.microbatches / group, 1);
+}
 
 double data_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;

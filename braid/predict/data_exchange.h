@@ -18,6 +18,9 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
+// Of a step: several where the pipeline is asynchronous (schedule/generators/asynchronous.h).
+int num_updates(const PlannedRun& run);
+
 // An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a
 // scattered sum for each microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7). Under the set
 // Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the last microbatch's backward

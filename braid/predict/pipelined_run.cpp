@@ -151,10 +151,13 @@ int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
   return owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
 }
 
-// That an asynchronous pipeline keeps (Narayanan et al., "PipeDream", 2019; "PipeDream-2BW", 2021).
-int weight_versions(const ScheduleTraits& traits, int pipe, int rank) {
+// That an asynchronous pipeline keeps: those that microbatches in flight use (Narayanan et al., "PipeDream", 2019;
+// "PipeDream-2BW", 2021), and beside them the next one while an update makes it (param/weight_versions.h).
+int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int rank) {
   if (!traits.asynchronous()) return 1;
-  return traits.versions == VersionRule::DoubleBuffered ? 2 : pipe - rank;
+  const bool vertical = run.spec.pipeline.weights == StageWeights::Vertical;
+  const int of_flight = traits.versions == VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
+  return std::min(of_flight, num_updates(run)) + 1;
 }
 
 // Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
@@ -249,7 +252,7 @@ void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
   const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run_) : two_tensors;
   for (int rank = 0; rank < layout_.pipe; ++rank) {
     const RankShare& share = shares_[rank];
-    const int versions = weight_versions(traits_, layout_.pipe, rank);
+    const int versions = weight_versions(run_, traits_, rank);
     memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
     memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory[rank].moments = static_cast<int64_t>(share.parameters * bytes.optimizer);

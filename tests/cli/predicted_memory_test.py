@@ -15,6 +15,7 @@ LAYOUTS = [
     ["mesh.data=2", "sync.zero=3"],
     ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
     [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
+    ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [

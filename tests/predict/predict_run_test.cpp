@@ -312,5 +312,31 @@ TEST(PredictRun, BothCopiesOfAMirroredStageAreSummed) {
               static_cast<double>(found.memory[0].moments), 8);
 }
 
+// Versions that are in use, and the next while an update makes it.
+TEST(PredictRun, AnUpdateWritesItsVersionBesideThoseInUse) {
+  RunSpec run = llama();
+  run.model.output_weights = OutputWeights::Untied;
+  run.mesh = {};
+  run.mesh.pipe = 4;
+  run.train.batch = 8;
+  const auto versions = [&](const char* schedule) {
+    run.pipeline.schedule = "1f1b";
+    const std::vector<RankMemory> of_one = predict_run(run, nodes(1)).memory;
+    run.pipeline.schedule = schedule;
+    const std::vector<RankMemory> found = predict_run(run, nodes(1)).memory;
+    std::vector<int64_t> times;
+    for (size_t rank = 0; rank < found.size(); ++rank)
+      times.push_back(found[rank].parameters / of_one[rank].parameters);
+    return times;
+  };
+  EXPECT_EQ(versions("pipedream"), (std::vector<int64_t>{5, 4, 3, 2}));
+  EXPECT_EQ(versions("pipedream-2bw"), (std::vector<int64_t>{3, 3, 3, 3}));
+  run.pipeline.weights = StageWeights::Vertical;
+  EXPECT_EQ(versions("pipedream"), (std::vector<int64_t>{5, 5, 5, 5}));
+  run.pipeline.weights = StageWeights::Own;
+  run.train.batch = 4;  // one update of all microbatches
+  EXPECT_EQ(versions("pipedream-2bw"), (std::vector<int64_t>{2, 2, 2, 2}));
+}
+
 }  // namespace
 }  // namespace braid::predict_run_test
