@@ -1,7 +1,10 @@
 // Errors as text that travels.
 #include "braid/ckpt/all_or_none.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
@@ -22,6 +25,12 @@ std::string outcome_of(const std::function<void()>& step) {
   } catch (const ConfigError& error) {
     for (const Problem& each : error.problems())
       outcome["problems"].push_back({each.key, each.value, each.rule, each.nearest, each.place});
+  } catch (const RunError& error) {
+    outcome = {{"failed", error.what()}};
+  } catch (const std::bad_alloc&) {
+    outcome = {{"failed", "there is no memory for it"}};
+  } catch (const c10::OutOfMemoryError&) {
+    outcome = {{"failed", "there is no memory of the device for it"}};
   }
   return outcome.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -34,6 +43,7 @@ void all_or_none(const std::function<void()>& step, Communicator& world) {
     if (text.empty()) continue;
     const json outcome = json::parse(text);
     if (outcome.contains("path")) throw IoError(outcome["path"], outcome["offset"], outcome["why"]);
+    if (outcome.contains("failed")) throw RunError(outcome["failed"]);
     for (const json& each : outcome["problems"]) {
       const Problem problem{each[0], each[1], each[2], each[3], each[4]};
       if (std::ranges::find(problems, problem) == problems.end()) problems.push_back(problem);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
 
@@ -50,6 +52,22 @@ TEST(AllOrNone, ThrowsTheIoErrorOfTheLowestRankBeforeAnyProblem) {
       EXPECT_EQ(error.path(), "file");
       EXPECT_EQ(error.offset(), 2);
       EXPECT_EQ(error.why(), "is broken");
+    }
+  });
+}
+
+TEST(AllOrNone, WhoHasNoMemoryEndsTheStepOfAll) {
+  run_ranks(3, [](Communicator& world) {
+    try {
+      all_or_none(
+          [&] {
+            if (world.rank() == 1) throw std::bad_alloc();
+            if (world.rank() == 2) throw RunError("is torn");
+          },
+          world);
+      ADD_FAILURE() << "rank " << world.rank() << " went on";
+    } catch (const RunError& error) {
+      EXPECT_STREQ(error.what(), "there is no memory for it");
     }
   });
 }
