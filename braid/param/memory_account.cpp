@@ -12,6 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/param/block_cache.h"
+#include "braid/param/uncounted_scope.h"
 
 namespace braid {
 namespace {
@@ -135,6 +136,9 @@ MemoryScope::MemoryScope(MemoryCategory category) : before_(this_thread().catego
   this_thread().category = category;
 }
 MemoryScope::~MemoryScope() { this_thread().category = before_; }
+
+UncountedScope::UncountedScope() : rank_before_(this_thread().rank) { this_thread().rank = -1; }
+UncountedScope::~UncountedScope() { this_thread().rank = rank_before_; }
 
 MemoryUse memory_use(int rank) {
   const RankGauges& of = gauges(rank);

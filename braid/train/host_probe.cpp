@@ -14,6 +14,7 @@
 #include "braid/base/staged_file.h"
 #include "braid/base/text.h"
 #include "braid/base/uncached_file.h"
+#include "braid/ckpt/all_or_none.h"
 #include "braid/train/unaccounted.h"
 
 namespace braid {
@@ -83,8 +84,12 @@ void read_blocks(const std::string& path, int64_t blocks, DiskSpeed& speed) {
 }  // namespace
 
 CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
-  const at::Tensor from = unaccounted({bytes}, at::kChar, device).fill_(1);
-  const at::Tensor to = unaccounted({bytes}, at::kChar, device).fill_(0);
+  at::Tensor from, to;
+  const auto allocate = [&] {
+    from = unaccounted({bytes}, at::kChar, device).fill_(1);
+    to = unaccounted({bytes}, at::kChar, device).fill_(0);
+  };
+  all_or_none(allocate, ranks);
   const int64_t at_once = std::max<int64_t>(1, kBytesAtOnce / bytes);
   double best = std::numeric_limits<double>::infinity();
   for (int copy = 0; copy < kCopies; ++copy) {

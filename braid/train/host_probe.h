@@ -21,7 +21,8 @@ void members(Pack& pack, CopySpeed& speed) {
 }
 
 // While all `ranks` copy memory of `device` at the same time with the threads that they have: the mean over ranks of
-// the best of a few. Unaccounted memory, of the size twice. Collective; the same on all ranks.
+// the best of a few. Unaccounted memory, of the size twice; RunError on all ranks where one has it not. Collective; the
+// same on all ranks.
 CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks);
 // Of tensors from small ones, which caches hold, to large ones, which only memory does.
 std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks);

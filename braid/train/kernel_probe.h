@@ -33,16 +33,24 @@ void members(Pack& pack, BlockSpeed& speed) {
 }
 
 // Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, some tenths of a
-// second, and takes medians on each rank and means over ranks. Products are in unaccounted memory.
-// Collective; the same on all ranks.
+// second, and takes medians on each rank and means over ranks. What it allocates counts to no
+// rank; RunError on all ranks where one has no memory for it. Collective; the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-// Of blocks that stand for those of any model, from narrow to wide, until one takes more than some tenths of a second.
-// Collective; the same on all ranks.
+// Of blocks that stand for those of any model, from narrow to wide, until a round of one takes more than two tenths
+// of a second. Collective; the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
 
-// By how much longer a block of `spec` takes where `ranks` sum hidden states wherever tensor ranks do, than where they
-// do not: 0.2 for a fifth. As long as one of the others; collective.
+// Of a block on all ranks: of its kernels alone, of them with a sum of hidden states wherever tensor ranks have one,
+// and of these sums alone, which begin together on all ranks.
+struct BlockSeconds {
+  double apart = 0, in_step = 0, sums = 0;
+
+  // What waiting for the slowest costs beyond the sums, of what is computed: 0.2 for a fifth; at least 0.
+  double skew() const;
+};
+
+// skew() of a block of `spec` on `ranks`. As long as measured_block(); collective.
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 }  // namespace braid

@@ -5,8 +5,15 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "braid/base/errors.h"
 #include "braid/comm/local/run_ranks.h"
+#include "braid/param/memory_account.h"
 #include "braid/train/run_rates.h"
+#include "tests/support/failing_communicator.h"
 
 namespace braid::kernel_probe_test {
 namespace {
@@ -19,6 +26,10 @@ RunSpec small(int data) {
   spec.train.microbatch = 2;
   spec.mesh.data = data;
   return spec;
+}
+
+std::function<void()> pause_of(std::chrono::milliseconds length) {
+  return [length] { std::this_thread::sleep_for(length); };
 }
 
 TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
@@ -45,11 +56,58 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
   EXPECT_EQ(heard[0].attention.backward, heard[1].attention.backward);
 }
 
-TEST(KernelProbe, SkewIsOfTensorRanksThatComputeTogether) {
+TEST(KernelProbe, CountsToNoRanksMemory) {
+  install_memory_accounting();
   RunSpec spec = small(1);
   spec.mesh.tensor = 2;
   run_ranks(2, [&](Communicator& world) {
-    EXPECT_GT(measured_rates(spec, 1, world).devices[0].skew, 0);
+    account_memory_to(world.rank());
+    world.barrier().wait_host();
+    reset_memory_peak(world.rank());
+    const MemoryUse before = memory_use(world.rank());
+    measured_block(spec, at::kCPU, world);
+    measured_skew(spec, at::kCPU, world);
+    // Queries, keys and values of a rank have 24 KiB; what ranks exchange to agree has a few bytes.
+    const auto other = static_cast<size_t>(MemoryCategory::Other);
+    EXPECT_LT(memory_use(world.rank()).peak_bytes[other], before.peak_bytes[other] + 4096);
+    EXPECT_EQ(accounted_rank(), world.rank());
+  });
+}
+
+TEST(KernelProbe, AHostThatPausesIsNotSlow) {
+  run_ranks(1, [&](Communicator& world) {
+    CallCount pause{.fails_after = 1, .fail = pause_of(std::chrono::milliseconds(700))};
+    FailingCommunicator pausing(world, pause);
+    EXPECT_GT(measured_blocks(DType::Float32, at::kCPU, pausing).size(), 1u);
+    EXPECT_GT(pause.calls, 1);
+  });
+}
+
+TEST(KernelProbe, WhereOneRankLacksMemoryAllHearOfIt) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends who asks for that much";
+#endif
+  run_ranks(2, [&](Communicator& world) {
+    RunSpec spec = small(2);
+    if (world.rank() == 1) spec.train.microbatch = 1 << 30, spec.model.context = 1 << 24;
+    EXPECT_THROW(measured_block(spec, at::kCPU, world), RunError);
+    EXPECT_NO_THROW(world.barrier().wait_host());
+  });
+}
+
+TEST(KernelProbe, SkewIsWhatWaitingCostsBeyondTheSums) {
+  EXPECT_DOUBLE_EQ((BlockSeconds{.apart = 2, .in_step = 6, .sums = 3}.skew()), 0.5);
+  EXPECT_EQ((BlockSeconds{.apart = 2, .in_step = 4, .sums = 3}.skew()), 0);
+}
+
+TEST(KernelProbe, SkewIsOfRanksThatWaitForEachOther) {
+  RunSpec spec = small(1);
+  spec.mesh.tensor = 2;
+  run_ranks(2, [&](Communicator& world) {
+    // After what ranks agree about, two calls, come a barrier and the first sums of a block.
+    CallCount pause{.fails_after = world.rank() == 1 ? 4 : -1, .fail = pause_of(std::chrono::milliseconds(500))};
+    FailingCommunicator pausing(world, pause);
+    EXPECT_GT(measured_skew(spec, at::kCPU, pausing), 0);
     EXPECT_EQ(measured_rates(small(2), 1, world).devices[0].skew, 0);
   });
 }
