@@ -41,6 +41,11 @@ void enter_device(const RunSpec& spec) {
   services.reset_peak(device.index());
 }
 
+void forget_peak(const RunSpec& spec) {
+  const at::Device device = compute_device(spec);
+  if (!device.is_cpu()) cuda_table<CudaServices>()->reset_peak(device.index());
+}
+
 Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
   if (device.is_cpu()) return microbatch;
   for (at::Tensor* tokens : {&microbatch.tokens_bt, &microbatch.targets_bt}) {

@@ -21,6 +21,10 @@ void open_device(const RunSpec& spec);
 // On the rank's thread, before it makes tensors: a stream of its own; peaks of memory begin here.
 void enter_device(const RunSpec& spec);
 
+// On the rank's thread: peaks of a device's memory begin anew here, since its allocator also counts what was measured
+// beside the run. No rank of the device measures any more.
+void forget_peak(const RunSpec& spec);
+
 // The microbatch with what blocks read on `device`. Returns before the copies are over. check() fails when a token or
 // target is not below `vocab`: on a device nobody looks.
 Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);

@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "braid/base/clock.h"
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
 #include "braid/predict/predict_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/replicas_apart.h"
+#include "braid/train/compute_device.h"
 #include "braid/train/run_rates.h"
 
 namespace braid {
@@ -39,6 +41,17 @@ Told told_by_all(Told mine, Communicator& world) {
   auto values = at::tensor({static_cast<int64_t>(mine.wish), int64_t{mine.busy}}, at::kLong);
   world.all_reduce(values, ReduceOp::Max).wait_host();
   return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
+}
+
+struct Foreseen {
+  Prediction prediction;
+  std::vector<ParallelismRow> ways;  // none of one rank: no link was measured
+};
+Foreseen foreseen_with(const Cluster& rates, const RunSpec& spec) {
+  Foreseen all{predict_run(spec, rates), {}};
+  const auto ranks = static_cast<int>(num_ranks(spec.mesh));
+  if (ranks > 1) all.ways = parallelism_table(spec, rates, ranks);
+  return all;
 }
 
 bool is_multiple(int64_t step, int every) { return every > 0 && step % every == 0; }
@@ -180,11 +193,27 @@ void RankLoop::measure_peak() {
 
 void RankLoop::foresee() {
   has_foreseen_ = true;
-  const Cluster rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
+  const auto go_on_without = [this](const std::exception& error) {
+    shared_.observer.on_choice(cat("no prediction: ", error.what()));
+  };
+  Cluster rates;
+  try {
+    rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
+    forget_peak(start_.spec);
+  } catch (const RunError& error) {  // on all ranks
+    forget_peak(start_.spec);
+    return tell([&] { go_on_without(error); });
+  }
   if (!prediction_problems(start_.spec, rates).empty() || !mesh_problems(start_.spec, rates).empty()) return;
   tell([&] {
-    shared_.observer.on_prediction(predict_run(start_.spec, rates));
-    shared_.observer.on_comparison(parallelism_table(start_.spec, rates, std::max(world_.size(), 2)));
+    Foreseen foreseen;
+    try {
+      foreseen = foreseen_with(rates, start_.spec);
+    } catch (const std::exception& error) {  // no fault of what trains
+      return go_on_without(error);
+    }
+    shared_.observer.on_prediction(foreseen.prediction);
+    if (!foreseen.ways.empty()) shared_.observer.on_comparison(foreseen.ways);
   });
 }
 

@@ -67,15 +67,16 @@ class RunObserver {
   // has reached more, which is the peak from then on.
   virtual void on_peak(const PeakFlops& peak) {}
   // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
-  // run's own ranks, measured then, let expect of all steps.
+  // run's own ranks, measured then, let expect of all steps. on_choice() in its place where there is no memory to
+  // measure them.
   virtual void on_prediction(const Prediction& prediction) {}
-  // After it: data and model parallelism each by itself on as many ranks, at least two.
+  // After it, where there are several ranks: data and model parallelism each by itself on as many.
   virtual void on_comparison(const std::vector<ParallelismRow>& rows) {}
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}
-  // What was chosen, from measurements, because of a checkpoint and what it lacks, or of data that are left out: what
-  // and why.
+  // What was chosen, from measurements, because of a checkpoint and what it lacks, of data that are left out, or of
+  // memory that is not there: what and why.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(const Evaluation& evaluation) = 0;
   // Asked after on_start() where the checkpoint that the run goes on from was saved before the evaluation of its step:

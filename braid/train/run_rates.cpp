@@ -7,6 +7,7 @@
 
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
+#include "braid/ckpt/all_or_none.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
@@ -20,10 +21,12 @@ namespace {
 
 // Of the first pair of ranks that shares a host, or does not; {} where there is none.
 Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device device, Communicator& world) {
-  for (size_t rank = 1; rank < host_of_rank.size(); ++rank) {
-    if ((host_of_rank[rank] == host_of_rank[0]) != shared) continue;
-    const LinkSpeed speed = measured_pair(world, {0, static_cast<int>(rank)}, device);
-    return {speed.bytes_per_second, speed.latency_seconds};
+  for (int first = 0; first < world.size(); ++first) {
+    for (int second = first + 1; second < world.size(); ++second) {
+      if ((host_of_rank[first] == host_of_rank[second]) != shared) continue;
+      const LinkSpeed speed = measured_pair(world, {first, second}, device);
+      return {speed.bytes_per_second, speed.latency_seconds};
+    }
   }
   return {};
 }
@@ -87,11 +90,14 @@ Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world) 
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;
   const bool measures = computes(hosts, world.rank(), share.per_node);
   const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");
-  if (measures) add_speeds(spec, device, share.of_rank, group, *measuring);
-  if (measures && spec.mesh.tensor > 1) {
+  const auto measure = [&] {
+    if (!measures) return;
+    add_speeds(spec, device, share.of_rank, group, *measuring);
+    if (spec.mesh.tensor == 1) return;
     const auto here = measuring->split(hosts[world.rank()], world.rank(), "rates of a host");
     group.skew = measured_skew(spec, device, *here);
-  }
+  };
+  all_or_none(measure, world);
   cluster.devices.push_back(std::move(group));
   cluster.node = measured_link(hosts, true, device, world);
   cluster.network = measured_link(hosts, false, device, world);

@@ -14,7 +14,8 @@ std::vector<int> host_of_ranks(const RunSpec& spec, int num_hosts);
 
 // The hosts of the run as predict_run() sees them: products and attention of its model's block (kernel_probe.h) and
 // copies, on as many ranks of each host at the same time as it has cores, with the threads that they have; and one pair
-// of ranks in a host and one across. About half a second, no random numbers. Collective; rank 0's is whole.
+// of ranks in a host and one across; a link that no two ranks have is {}. About half a second, no random numbers.
+// RunError on all ranks where one has no memory for it. Collective; rank 0's is whole.
 Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world);
 
 }  // namespace braid

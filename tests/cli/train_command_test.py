@@ -71,6 +71,10 @@ class Train(TinyRun):
             self.assertEqual(len(said[0]["peak_memory_bytes"]), 2 if mesh[0] == "mesh.pipe=2" else 1)
             self.assertRegex(done.stdout, r"(?m)^expect step \S+ s, bubble ")
             self.assertRegex(done.stdout, r"(?m)^step .* %$")
+        self.trained(*wide, "train.overwrite=true")
+        kinds = [line["kind"] for line in self.metrics()]
+        self.assertIn("prediction", kinds)
+        self.assertNotIn("comparison", kinds, "a rank alone has no link to measure")
         self.trained("train.overwrite=true")
         self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "a step of microseconds")
 

@@ -126,6 +126,16 @@ TEST(RunRates, MoreRanksThanCoresTakeTurns) {
   EXPECT_EQ(seen[0].network, Link());
 }
 
+TEST(RunRates, LinksAreOfThoseWhoHaveThem) {
+  RunSpec spec = small(3);
+  spec.run.placement = "0,1,1";
+  run_ranks(3, [&](Communicator& world) {
+    const Cluster cluster = measured_rates(spec, 2, world);
+    EXPECT_GT(cluster.node.bytes_per_second, 0);
+    EXPECT_GT(cluster.network.bytes_per_second, 0);
+  });
+}
+
 TEST(RunRates, HostsOfRanksAreInBlocksOrAsListed) {
   RunSpec spec = small(4);
   EXPECT_EQ(host_of_ranks(spec, 1), (std::vector<int>{0, 0, 0, 0}));

@@ -9,6 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
+#include "tests/support/failing_communicator.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/layout_run.h"
 
@@ -66,6 +67,49 @@ TEST_F(ComparedReplicas, EveryFewStepsAndBeforeASave) {
   }
   EXPECT_EQ(observer.num_steps, 4);
   EXPECT_EQ(observer.saved, std::vector<int64_t>{2});
+}
+
+// Of the measurements that follow the peak one fails.
+class Unforeseen final : public RunObserver {
+ public:
+  void on_start(const RunStart&) override {}
+  void on_step(const StepReport& report) override { num_steps = report.step; }
+  void on_peak(const PeakFlops&) override {
+    if (count.fails_after < 0) count.fails_after = count.calls + 3;
+  }
+  void on_prediction(const Prediction&) override { ADD_FAILURE() << "of rates that were not measured"; }
+  void on_choice(const std::string& choice) override { choices.push_back(choice); }
+  void on_evaluation(const Evaluation&) override {}
+  void on_checkpoint(int64_t, const std::string&) override {}
+
+  CallCount count{.fail = [] { throw RunError("there is no memory for it"); }};
+  int64_t num_steps = 0;
+  std::vector<std::string> choices;
+};
+
+class Prospects : public ScratchFolder {};
+
+TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
+  RunStart start;
+  start.spec = tiny_spec(2, 96);
+  start.spec.model.layers = 2;
+  start.spec.model.width = 128;  // worth measuring
+  start.spec.train.eval_sequences = 2;
+  start.spec.train.out = folder_;
+  const Corpus corpus = tiny_corpus();
+  EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
+  Unforeseen observer;
+  CheckpointReading none("");
+  const std::vector<std::string> choices;
+  const RunControls controls{[] { return false; }};
+  const SharedByRanks shared{start, corpus, choices, evaluated, observer, none, controls};
+  run_ranks(1, [&](Communicator& world) {
+    FailingCommunicator failing(world, observer.count);
+    Trainer trainer(start.spec, corpus, failing);
+    RankLoop(shared, trainer, failing).run();
+  });
+  EXPECT_EQ(observer.num_steps, start.spec.train.steps);
+  EXPECT_EQ(observer.choices, std::vector<std::string>{"no prediction: there is no memory for it"});
 }
 
 }  // namespace
