@@ -30,8 +30,8 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {}
 // Whether there are any, for whoever asks about many specs: nothing nearest is looked for.
 bool has_problems(const RunSpec& spec, const HostLimits& limits);
 
-// problems() of a spec of which some keys could not be read: rules that involve a key of `unread` are left out. Of a key
-// that is `open`, since its value is still to be chosen, its own rule is judged, and none with other fields.
+// problems() of a spec of which some keys could not be read: rules that involve a key of `unread` are left out. Of a
+// key that is `open`, since its value is still to be chosen, its own rule is judged, and none with other fields.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std::set<std::string> unread,
                               const std::set<std::string>& open = {});
 
