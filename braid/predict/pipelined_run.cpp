@@ -188,6 +188,12 @@ DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster) {
   return used;
 }
 
+// Of a parameter: what DiLoCo keeps of the last meeting, and the momentum of its outer steps.
+double outer_bytes(const RunSpec& spec) {
+  constexpr double kMaster = 4;
+  return spec.sync.replication == ReplicationKind::DiLoCo ? 2 * std::max(element_bytes(spec.train.dtype), kMaster) : 0;
+}
+
 }  // namespace
 
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
@@ -237,10 +243,12 @@ StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const
 }
 
 void PipelinedRun::add_exchanges(StepSeconds& seconds) const {
+  const int updates = num_updates(run_);
   for (size_t rank = 0; rank < shares_.size(); ++rank) {
     if (rank > 0 && shares_[rank] == shares_[rank - 1]) continue;
-    seconds.data = std::max(seconds.data, data_seconds(run_, shares_[rank]));
-    seconds.optimizer = std::max(seconds.optimizer, std::max(crowd_, 1.0) * optimizer_seconds(run_, shares_[rank]));
+    seconds.data = std::max(seconds.data, updates * data_seconds(run_, shares_[rank]));
+    const double update = std::max(crowd_, 1.0) * optimizer_seconds(run_, shares_[rank]);
+    seconds.optimizer = std::max(seconds.optimizer, updates * update);
   }
   seconds.data += tied_seconds(run_, last_rank(layout_, traits_));
 }
@@ -255,7 +263,7 @@ void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
     const int versions = weight_versions(run_, traits_, rank);
     memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
     memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
-    memory[rank].moments = static_cast<int64_t>(share.parameters * bytes.optimizer);
+    memory[rank].moments = static_cast<int64_t>(share.parameters * (bytes.optimizer + outer_bytes(spec_)));
     memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run_, share));
   }
 }
@@ -266,7 +274,8 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   Prediction prediction = pipelined_;
   add_exchanges(prediction.seconds);
   add_states(prediction.memory);
-  prediction.sync_bytes = sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
+  prediction.sync_bytes =
+      num_updates(run_) * sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
   return prediction;

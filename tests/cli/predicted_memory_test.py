@@ -16,6 +16,8 @@ LAYOUTS = [
     ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
     [*LLAMA, "mesh.pipe=2", 'pipeline.schedule="zb-v"'],
     ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
+    ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
+    ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
