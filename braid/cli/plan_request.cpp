@@ -122,9 +122,15 @@ std::optional<PlanRequest> plan_request(const Words& words) {
 #ifdef BRAID_TORCH
   app.add_option("--try", given.tried, "run the first so many layouts here for some steps, beside what was predicted")
       ->check(whole_number(1, 1000));
-  app.add_option("--calibrate", given.calibrate, "measure this host into a cluster file, and plan nothing");
+  auto* calibrate =
+      app.add_option("--calibrate", given.calibrate, "measure this host into a cluster file, and plan nothing");
 #endif
   add_overrides(app, given.overrides);
+#ifdef BRAID_TORCH
+  for (CLI::Option* other : app.get_options()) {
+    if (other != calibrate && other != app.get_help_ptr()) calibrate->excludes(other);
+  }
+#endif
   if (parse_words(app, words)) return std::nullopt;
   if (given.calibrate.empty()) return PlanReading(given).request();
   PlanRequest request;

@@ -300,10 +300,15 @@ Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
       {{key, toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
 }
 
-Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
+int fewest_nodes(const Cluster& cluster) {
   int shares = 0;
   for (const DeviceGroup& group : cluster.devices) shares = std::gcd(shares, group.nodes);
-  const int fewest = cluster.num_nodes() / shares, below = num_nodes / fewest, rest = num_nodes % fewest;
+  return cluster.num_nodes() / shares;
+}
+
+Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
+  const int fewest = fewest_nodes(cluster), shares = cluster.num_nodes() / fewest;
+  const int below = num_nodes / fewest, rest = num_nodes % fewest;
   if (rest != 0) {
     const int64_t times = std::max(1, below + (2 * int64_t{rest} > fewest ? 1 : 0));
     throw ConfigError({{key, cat(num_nodes), cat("must be a multiple of ", fewest, ", for each kind to keep its share"),

@@ -23,6 +23,9 @@ std::string cluster_text(const Cluster& cluster);
 // parse_cluster().
 Cluster load_cluster(const std::string& name_or_path, const std::string& key);
 
+// The smallest cluster in which each kind has the same share of the nodes.
+int fewest_nodes(const Cluster& cluster);
+
 // With so many nodes, of the only kind; of several, as many of each as their shares are. `num_nodes` is at least 1.
 // Throws ConfigError at `key` where several kinds cannot be shared out so.
 Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key);

@@ -1,5 +1,6 @@
 #include "braid/search/shortage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -10,7 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMostNodes = 1 << 16;
+constexpr int kMostNodes = 1 << 16, kSizesBetween = 16;
 
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
@@ -37,16 +38,29 @@ std::optional<PlannedLayout> leanest(const SearchRequest& request, const Cluster
   return best;
 }
 
-std::string enough_nodes(SearchRequest request, const Cluster& cluster, const PredictOptions& options) {
+bool fits_on(int nodes, SearchRequest request, const Cluster& cluster, const PredictOptions& options) {
+  const Cluster larger = with_nodes(cluster, nodes, "--nodes");
+  request.space.num_devices = larger.num_devices();
+  const auto layout = leanest(request, larger, options);
+  return layout && layout->prediction.fits();
+}
+
+// The cluster doubles until one fits; the fewest nodes that do lie between its half and it, where some sixteen sizes
+// are looked at, since not every size has a mesh.
+std::string enough_nodes(const SearchRequest& request, const Cluster& cluster, const PredictOptions& options) {
   if (cluster.network.bytes_per_second == 0) return "; for more nodes the cluster file must have a [network]";
-  const int64_t per_node = cluster.num_devices() / cluster.num_nodes();
-  for (int nodes = cluster.num_nodes() * 2; nodes <= kMostNodes && nodes * per_node <= kMostDevices; nodes *= 2) {
-    const Cluster larger = with_nodes(cluster, nodes, "--nodes");
-    request.space.num_devices = larger.num_devices();
-    const auto layout = leanest(request, larger, options);
-    if (layout && layout->prediction.fits()) return cat("; ", nodes, " nodes would do");
+  const int unit = fewest_nodes(cluster);
+  const int64_t of_unit = cluster.num_devices() / (cluster.num_nodes() / unit);
+  const auto fits = [&](int units) { return fits_on(units * unit, request, cluster, options); };
+  int units = cluster.num_nodes() / unit * 2;
+  while (units * unit <= kMostNodes && units * of_unit <= kMostDevices && !fits(units)) units *= 2;
+  if (units * unit > kMostNodes || units * of_unit > kMostDevices) {
+    return cat("; no number of nodes up to ", kMostNodes, " would do");
   }
-  return cat("; no number of nodes up to ", kMostNodes, " would do");
+  const int stride = std::max(units / kSizesBetween / 2, 1);
+  int fewest = units / 2 + stride;
+  while (fewest < units && !fits(fewest)) fewest += stride;
+  return cat("; ", fewest * unit, " nodes would do");
 }
 
 std::string none_text(const SearchRequest& request) {
