@@ -9,7 +9,8 @@
 
 namespace braid {
 
-// Never more than predict_run() says of the step, whatever the schedule, ZeRO's stage and the cut of the model are: the
+// Never more than predict_run() says of the step, whatever the schedule, ZeRO's stage, the shares of the
+// batch and the cut of the model are: the
 // work of all stages shared out evenly over the ranks of pipe, and nobody ever waits.
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
