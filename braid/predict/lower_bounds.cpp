@@ -33,9 +33,7 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
     const std::vector<StagePasses> passes = stage_passes(spec, layout, seen, formulas);
     for (size_t i = 0; i < parts.size(); ++i) least[i] = std::min(least[i], passes[i].all().total());
   }
-  // Whatever the shares are, some data rank has as many microbatches as the mean.
-  const double microbatches = static_cast<double>(spec.train.batch) / spec.train.microbatch / spec.mesh.data;
-  return microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
+  return layout.microbatches * std::accumulate(least.begin(), least.end(), 0.0) / spec.mesh.pipe;
 }
 
 int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {

@@ -40,7 +40,8 @@ struct LayoutPoint {
   bool operator==(const LayoutPoint&) const = default;
 };
 
-// Whether both do the same products on as many ranks, whatever their schedules, cuts and what ZeRO shards.
+// Whether both do the same products on as many ranks, whatever their schedules, cuts, shares of the batch and what ZeRO
+// shards.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
 // Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even"

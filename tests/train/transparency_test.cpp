@@ -1,6 +1,7 @@
 // The layout never changes the mathematics: every mesh of at most 8 ranks trains the serial model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -159,7 +160,12 @@ INSTANTIATE_TEST_SUITE_P(EveryMesh, TransparencyOfShares,
                                          MeshSpec{.pipe = 2, .data = 2, .batch_shares = "1,3"},
                                          MeshSpec{.data = 2, .tensor = 2, .batch_shares = "3,1"},
                                          MeshSpec{.data = 2, .tensor = 2, .batch_shares = "1,3"},
-                                         MeshSpec{.pipe = 2, .data = 3, .batch_shares = "1,5,2"}));
+                                         MeshSpec{.pipe = 2, .data = 3, .batch_shares = "1,5,2"}),
+                         [](const auto& info) {
+                           std::string shares = info.param.batch_shares;
+                           std::ranges::replace(shares, ',', '_');
+                           return cat("pipe", info.param.pipe, "_tensor", info.param.tensor, "_shares", shares);
+                         });
 
 TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
   RunSpec spec = tiny_spec(6, 4);
