@@ -6,9 +6,9 @@
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
 // once, ranks of unequal speed by chance, reading data.
 //
-// On a cluster of several kinds of devices each data rank has a pipeline of its own: its stages on its devices, with its
-// microbatches. The step is that of the slowest. pipeline.partition may give stages in proportion, mesh.batch_shares
-// parts of the batch.
+// On a cluster of several kinds of devices each data rank has a pipeline of its own: its stages on its devices, with
+// its microbatches. The step is that of the slowest. pipeline.partition may give stages in proportion,
+// mesh.batch_shares parts of the batch.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
 // cores each, as many as they have threads. Where R is more than N, those that compute at a time share the cores alike
