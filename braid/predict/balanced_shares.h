@@ -1,4 +1,4 @@
-// mesh.batch_shares by what a prediction says of replicas (Whale, Jia et al. 2022, section 3.5).
+// mesh.batch_shares by what a prediction says of replicas (hardware-aware load balancing of Whale, Jia et al. 2022).
 #pragma once
 
 #include <string>
