@@ -56,9 +56,9 @@ Plan played_plan(const PlanRequest& request, SearchRequest& search_request, Clus
 
 Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
-  SearchRequest search_request{
-      {request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node, request.pinned},
-      static_cast<int64_t>(request.cluster.least_memory_bytes())};
+  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node,
+                                request.pinned, static_cast<int>(request.cluster.devices.size())},
+                               static_cast<int64_t>(request.cluster.least_memory_bytes())};
   Plan plan = played_plan(request, search_request, foresight);
   if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
   add_reasons(search_request, plan.layouts, foresight);

@@ -9,6 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/cluster/units.h"
 #include "braid/report/markup.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -179,6 +180,7 @@ Json layout_json(const PlannedLayout& layout) {
   for (const auto& [name, part] : kStepParts) json["seconds"][name] = prediction.seconds.*part;
   json["goodput"] = prediction.goodput;
   json["why"] = layout.why;
+  if (!has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
   if (layout.measured) {
     const auto& [step_seconds, bubble, peak] = *layout.measured;
     json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};

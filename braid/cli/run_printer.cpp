@@ -14,6 +14,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/foreseen.h"
 #include "braid/report/markup.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 
 namespace braid {
@@ -44,13 +45,20 @@ std::string data_line(const RunStart& start) {
              " tokens to train on, ", grouped(start.validation_tokens), " held out");
 }
 
+// "8", or "12 + 4" of data ranks with unequal shares.
+std::string microbatches_text(const RunSpec& spec) {
+  if (has_equal_shares(spec.mesh)) return cat(num_microbatches(spec, 0));
+  std::vector<std::string> counts;
+  for (int rank = 0; rank < spec.mesh.data; ++rank) counts.push_back(cat(num_microbatches(spec, rank)));
+  return joined(counts, " + ");
+}
+
 std::string mesh_line(const RunStart& start) {
-  const TrainSpec& train = start.spec.train;
   const int ranks = DeviceMesh(start.spec.mesh).num_ranks();
-  const int microbatches = train.batch / (train.microbatch * start.spec.mesh.data);
   return cat("mesh   ", mesh_text(start.spec.mesh), " = ", ranks, ranks == 1 ? " rank of " : " ranks of ",
              start.threads, start.threads == 1 ? " thread, " : " threads, ", start.spec.pipeline.schedule, " with ",
-             microbatches, " microbatches of ", train.microbatch, " x ", start.spec.model.context, " tokens");
+             microbatches_text(start.spec), " microbatches of ", start.spec.train.microbatch, " x ",
+             start.spec.model.context, " tokens");
 }
 
 std::string in_milliseconds(const std::vector<double>& seconds) {

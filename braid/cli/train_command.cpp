@@ -53,21 +53,24 @@ void refuse_latest_of_nothing(const TrainSpec& train) {
       {{"train.resume", toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
 }
 
-// The rows of the pipeline that contains rank 0.
-Timeline first_pipeline(const Timeline& all, const MeshSpec& mesh) {
+// The rows of the pipeline that contains `rank`.
+Timeline pipeline_of(const Timeline& all, const DeviceMesh& mesh, int rank) {
   Timeline rows;
-  for (const int rank : DeviceMesh(mesh).peers(0, {Axis::Pipe})) {
-    rows.ranks.push_back(all.ranks[static_cast<size_t>(rank)]);
-  }
+  for (const int peer : mesh.peers(rank, {Axis::Pipe})) rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
   return rows;
 }
 
-// The rows of one pipeline for every rank: all pipelines run the same program.
-Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
-  const DeviceMesh ranks(mesh);
+// The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
+Timeline without_waiting(const RunEnd& end, const DeviceMesh& mesh) {
+  std::vector<Timeline> replicas;
+  for (Coords first; first[Axis::Data] < mesh.size(Axis::Data); ++first[Axis::Data]) {
+    replicas.push_back(
+        replay(step_schedule(end.spec, first[Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
+  }
   Timeline all;
-  for (int rank = 0; rank < ranks.num_ranks(); ++rank) {
-    all.ranks.push_back(rows.ranks[static_cast<size_t>(ranks.coords(rank)[Axis::Pipe])]);
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const Coords at = mesh.coords(rank);
+    all.ranks.push_back(replicas[static_cast<size_t>(at[Axis::Data])].ranks[static_cast<size_t>(at[Axis::Pipe])]);
   }
   return all;
 }
@@ -77,11 +80,11 @@ Timeline every_pipeline(const Timeline& rows, const MeshSpec& mesh) {
 void show_end(const RunEnd& end, RunPrinter& printer) {
   const RunSpec& spec = end.spec;
   if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
-  const Timeline measured = first_pipeline(end.timeline, spec.mesh);
-  const Timeline ideal = replay(end.schedule, measured);
+  const DeviceMesh mesh(spec.mesh);
+  const Timeline all = without_waiting(end, mesh);
+  const Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
   write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
-  write_file(spec.train.out + "/trace.json",
-             chrome_trace({{"measured", end.timeline}, {"ideal", every_pipeline(ideal, spec.mesh)}}));
+  write_file(spec.train.out + "/trace.json", chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 

@@ -65,13 +65,11 @@ uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens) {
   return random_bits(hash, static_cast<uint64_t>(index));
 }
 
-int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro) {
-  const auto [batch, microbatch, data_size] = shape;
-  check(batch > 0 && microbatch > 0 && data_size > 0 && batch % (microbatch * data_size) == 0,
-        "a batch is a whole number of microbatches per data rank");
-  const int64_t micros = batch / (microbatch * data_size);
-  check(data_rank >= 0 && data_rank < data_size && micro >= 0 && micro < micros, "a microbatch lies inside its step");
-  return step * batch + (data_rank * micros + micro) * microbatch;
+int64_t first_sample(const BatchShape& shape, int64_t step, int global_micro) {
+  const auto [batch, microbatch] = shape;
+  check(batch > 0 && microbatch > 0 && batch % microbatch == 0, "a batch is a whole number of microbatches");
+  check(global_micro >= 0 && global_micro < batch / microbatch, "a microbatch lies inside its step");
+  return step * batch + int64_t{global_micro} * microbatch;
 }
 
 }  // namespace braid

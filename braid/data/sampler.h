@@ -1,5 +1,6 @@
 // Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
-// It knows no mesh: first_sample() is the arithmetic that hands samples to data ranks, sample_hash() what they compare.
+// It knows no mesh: first_sample() is the arithmetic that hands samples to microbatches, sample_hash() what ranks
+// compare.
 #pragma once
 
 #include <cstdint>
@@ -52,14 +53,12 @@ class Sampler {
 // which place, whoever read them and in whatever order.
 uint64_t sample_hash(int64_t index, std::span<const int64_t> tokens);
 
-// The samples of one microbatch. With batch B, microbatch b, d data ranks and m = B / (b d) microbatches per rank, data
-// rank r's microbatch k is global microbatch r m + k of the step: a contiguous block per rank, so that trees over the
-// global microbatches continue across ranks.
+// The first sample of one microbatch: `global_micro` is its place among all of the step, those of all data ranks, which
+// spec/batch_shares.h shares out in contiguous blocks, so that trees over them continue across ranks.
 struct BatchShape {
   int batch = 1;       // sequences per step, over all data ranks
   int microbatch = 1;  // sequences per forward pass of one rank
-  int data_size = 1;   // ranks of the data axis
 };
-int64_t first_sample(const BatchShape& shape, int64_t step, int data_rank, int micro);
+int64_t first_sample(const BatchShape& shape, int64_t step, int global_micro);
 
 }  // namespace braid

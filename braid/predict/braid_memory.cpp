@@ -129,8 +129,8 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   return gradients * bytes.gradients + weights * bytes.weights;
 }
 
-double constant_bytes(const RunSpec& spec, const StageLoad& load) {
-  const double batch = kTokenBytes * spec.train.batch / spec.mesh.data * spec.model.context;
+double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
   if (traits_of(spec.model.family).positions != PositionKind::Rotary) return batch + kSmallBytes;
   return batch + kSmallBytes + load.blocks * spec.model.context * head_width(spec.model) * kSingle;
 }

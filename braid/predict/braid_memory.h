@@ -39,7 +39,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
 // What is there all the time: the step's tokens, rotary tables of each block.
-double constant_bytes(const RunSpec& spec, const StageLoad& load);
+double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 // Tensors between stages that are on their way at once: two, or four where a rank has several stages, or
 // neighbours on both sides that do not wait for its weight gradients.

@@ -10,7 +10,8 @@
 namespace braid {
 
 // Never more than predict_run() says of the step, whatever the schedule, ZeRO's stage and the cut of the model are: the
-// work of all stages shared out evenly over the ranks of pipe, and nobody ever waits.
+// work of all stages shared out evenly over the ranks of pipe, and nobody ever waits. With equal shares of the batch
+// also never more than with others, under which some data rank has as many microbatches.
 double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
 // Never more than predict_run() says of the fullest rank: the states of all parameters shared out evenly, and nothing

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "braid/predict/activation_memory.h"
+#include "braid/predict/balanced_shares.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/braid_memory.h"
 #include "braid/spec/pipeline_stages.h"
@@ -38,7 +40,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
       all[i] = {passes[i],
                 parameters,
                 {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load),
-                 working_most_bytes(run, load) + constant_bytes(spec, load)}};
+                 working_most_bytes(run, load) + constant_bytes(spec, layout, load)}};
       continue;
     }
     const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
@@ -121,6 +123,12 @@ double ranks_per_core(const PlannedRun& run) {
   return ranks / devices.per_node;
 }
 
+// Replicas that have done their microbatches leave their cores to the others.
+double cores_of_replica(const PlannedRun& run, double crowd) {
+  const double mean = static_cast<double>(run.spec.train.batch) / run.spec.train.microbatch / run.spec.mesh.data;
+  return std::min<double>(run.layout.pipe, run.layout.pipe / crowd * (run.layout.microbatches / mean));
+}
+
 PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
                              const std::vector<StageFacts>& stages) {
   const bool megatron = run.formulas == FormulaSet::Megatron;
@@ -132,7 +140,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
   question.request.group = run.spec.pipeline.group;
   const std::vector<double> to_next = transfers(run, traits);
   question.transfer = *std::ranges::max_element(to_next);
-  if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = run.layout.pipe / crowd;
+  if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = cores_of_replica(run, crowd);
   if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
   for (size_t i = 0; i < stages.size(); ++i) {
     const StagePasses& passes = stages[i].passes;
@@ -166,27 +174,6 @@ double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
   return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(run.spec.train.dtype);
 }
-// Of all devices, whatever they compute.
-double best_rate(const RunSpec& spec, const Cluster& cluster) {
-  double rate = 0;
-  for (const DeviceGroup& group : cluster.devices) {
-    rate += static_cast<double>(group.num_devices()) * DeviceRates(group, spec.train.dtype).best_rate();
-  }
-  return rate;
-}
-
-// The devices that have ranks, the first ones; cores that ranks share are all in use.
-DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster) {
-  int64_t left = num_ranks(spec.mesh);
-  DevicesInUse used;
-  for (const DeviceGroup& group : cluster.devices) {
-    const int64_t taken = group.shared_cores ? group.num_devices() : std::min(left, group.num_devices());
-    used.count += static_cast<double>(taken);
-    used.peak += static_cast<double>(taken) * DeviceRates(group, spec.train.dtype).peak();
-    left = std::max<int64_t>(left - taken, 0);
-  }
-  return used;
-}
 
 // Of a parameter: what DiLoCo keeps of the last meeting, and the momentum of its outer steps.
 double outer_bytes(const RunSpec& spec) {
@@ -210,29 +197,41 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
     : spec_(spec),
       cluster_(with_cores_of_ranks(cluster, spec)),
       formulas_(options.formulas),
-      layout_(layout_of(spec_, cluster_, formulas_)),
       rates_(rates_of(spec_, cluster_)),
-      run_{spec_, cluster_, formulas_, layout_, rates_},
       traits_(*traits_of(spec_.pipeline)),
-      crowd_(ranks_per_core(run_)),
       step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
+      bound_seconds_(step_flops_ / best_rate_of_all(spec, cluster)),
       used_(devices_in_use(spec, cluster)) {
-  const std::vector<StageFacts> stages = stage_facts(run_);
-  shares_ = rank_shares(run_, traits_, stages);
-  const PipelineOutcome outcome = pipeline_outcome(question_of(run_, traits_, stages), options.pipeline);
-  pipelined_.seconds = pipeline_seconds(outcome);
-  pipelined_.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
-  for (const double bytes : outcome.held_bytes)
-    pipelined_.memory.push_back({.activations = static_cast<int64_t>(bytes)});
-  pipelined_.bound_step_seconds = step_flops_ / best_rate(spec, cluster);
-  pipelined_.memory_bytes = static_cast<int64_t>(cluster_.least_memory_bytes());
+  ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_);
+  replica_of_data_rank_ = std::move(layouts.of_data_rank);
+  replicas_.reserve(layouts.each.size());
+  for (RunLayout& layout : layouts.each) add_replica(std::move(layout), options.pipeline);
 }
 
-StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const {
+void PipelinedRun::add_replica(RunLayout layout, PipelineDetail detail) {
+  Replica& replica = replicas_.emplace_back(std::move(layout));
+  const PlannedRun run = planned(replica);
+  const std::vector<StageFacts> stages = stage_facts(run);
+  replica.shares = rank_shares(run, traits_, stages);
+  const PipelineOutcome outcome = pipeline_outcome(question_of(run, traits_, stages), detail);
+  Prediction& pipelined = replica.pipelined;
+  pipelined.seconds = pipeline_seconds(replica, outcome);
+  pipelined.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
+  for (const double held : outcome.held_bytes) pipelined.memory.push_back({.activations = static_cast<int64_t>(held)});
+  pipelined.bound_step_seconds = bound_seconds_;
+  pipelined.memory_bytes = static_cast<int64_t>(cluster_.least_memory_bytes());
+}
+
+PassSeconds PipelinedRun::Replica::slowest_rank() const {
   const auto seconds_of = [](const RankShare& share) { return share.passes.all().total(); };
-  const PassSeconds each = std::ranges::max_element(shares_, {}, seconds_of)->passes.all();
+  return std::ranges::max_element(shares, {}, seconds_of)->passes.all();
+}
+
+StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const {
+  const PassSeconds each = replica.slowest_rank();
   // Of the microbatches' passes at full speed; who shares cores is slower.
-  const double times = crowd_ > 1 ? outcome.busiest_seconds / each.total() : layout_.microbatches;
+  const bool crowded = ranks_per_core(planned(replica)) > 1;
+  const double times = crowded ? outcome.busiest_seconds / each.total() : replica.layout.microbatches;
   StepSeconds seconds;
   seconds.compute = times * each.compute;
   seconds.tensor = times * each.tensor;
@@ -242,43 +241,59 @@ StepSeconds PipelinedRun::pipeline_seconds(const PipelineOutcome& outcome) const
   return seconds;
 }
 
-void PipelinedRun::add_exchanges(StepSeconds& seconds) const {
-  const int updates = num_updates(run_);
-  for (size_t rank = 0; rank < shares_.size(); ++rank) {
-    if (rank > 0 && shares_[rank] == shares_[rank - 1]) continue;
-    seconds.data = std::max(seconds.data, updates * data_seconds(run_, shares_[rank]));
-    const double update = std::max(crowd_, 1.0) * optimizer_seconds(run_, shares_[rank]);
-    seconds.optimizer = std::max(seconds.optimizer, updates * update);
+void PipelinedRun::add_exchanges(const Replica& replica, StepSeconds& seconds) const {
+  const PlannedRun run = planned(replica);
+  const int updates = num_updates(run);
+  const double crowd = std::max(ranks_per_core(run), 1.0);
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    const RankShare& share = replica.shares[rank];
+    if (rank > 0 && share == replica.shares[rank - 1]) continue;
+    seconds.data = std::max(seconds.data, updates * data_seconds(run, share));
+    seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
   }
-  seconds.data += tied_seconds(run_, last_rank(layout_, traits_));
+  seconds.data += tied_seconds(run, last_rank(replica.layout, traits_));
 }
 
-void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
+void PipelinedRun::add_states(const Replica& replica, std::vector<RankMemory>& memory) const {
+  const PlannedRun run = planned(replica);
   const StateBytes bytes = sharded(state_bytes(spec_.train.dtype, spec_.optimizer.kind, formulas_), spec_.sync.zero,
-                                   num_shards(spec_, layout_));
-  const double two_tensors = layout_.pipe > 1 ? 2 * tensor_bytes(run_) : 0;
-  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run_) : two_tensors;
-  for (int rank = 0; rank < layout_.pipe; ++rank) {
-    const RankShare& share = shares_[rank];
-    const int versions = weight_versions(run_, traits_, rank);
+                                   num_shards(spec_, replica.layout));
+  const double two_tensors = replica.layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
+  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
+  for (int rank = 0; rank < replica.layout.pipe; ++rank) {
+    const RankShare& share = replica.shares[rank];
+    const int versions = weight_versions(run, traits_, rank);
     memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
     memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
     memory[rank].moments = static_cast<int64_t>(share.parameters * (bytes.optimizer + outer_bytes(spec_)));
-    memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run_, share));
+    memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run, share));
   }
 }
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   spec_.sync.zero = zero;
   spec_.sync.zero_group = zero_group;
-  Prediction prediction = pipelined_;
-  add_exchanges(prediction.seconds);
-  add_states(prediction.memory);
-  prediction.sync_bytes =
-      num_updates(run_) * sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
+  Prediction prediction;
+  for (const Replica& replica : replicas_) {
+    Prediction one = replica.pipelined;
+    add_exchanges(replica, one.seconds);
+    add_states(replica, one.memory);
+    prediction = prediction.memory.empty() ? std::move(one) : of_both_replicas(std::move(prediction), std::move(one));
+  }
+  const PlannedRun run = planned(replicas_.front());
+  prediction.sync_bytes = num_updates(run) * sync_bytes(run, replicas_.front().shares.front()) +
+                          tied_bytes(run, last_rank(run.layout, traits_));
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
   return prediction;
+}
+
+std::string PipelinedRun::balanced_shares() const {
+  std::vector<double> seconds;
+  for (const size_t replica : replica_of_data_rank_) seconds.push_back(replicas_[replica].slowest_rank().total());
+  const int all = spec_.train.batch / spec_.train.microbatch;
+  const ScheduleRequest step{spec_.mesh.pipe, all, spec_.pipeline.chunks, spec_.pipeline.group};
+  return seconds.empty() ? kEqualShares : braid::balanced_shares(seconds, traits_.name, step);
 }
 
 }  // namespace braid

@@ -1,21 +1,19 @@
-// A run's step as far as the pipeline takes it: passes, transfers, activations. Runs that differ in sync.zero and
-// sync.zero_group alone share all of it, which is most of what a prediction costs.
+// A run's step as far as the pipelines of its replicas take it: passes, transfers, activations. Runs that differ in
+// sync.zero and sync.zero_group alone share all of it, which is most of what a prediction costs.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/predict/data_exchange.h"
+#include "braid/predict/devices_in_use.h"
 #include "braid/predict/predict_run.h"
 
 namespace braid {
 
 // Whether the two differ in nothing else.
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b);
-
-struct DevicesInUse {
-  double count = 0;
-  double peak = 0;  // flops a second of all
-};
 
 class PipelinedRun {
  public:
@@ -27,24 +25,37 @@ class PipelinedRun {
   const RunSpec& spec() const { return spec_; }
   // What predict_run() says of the run with these two.
   Prediction with_zero(int zero, int zero_group);
+  // Of a run with equal shares of the batch, mesh.batch_shares with which the rank that computes longest computes
+  // least: more microbatches on replicas that are faster. "equal" where all are as fast, or the schedule takes no such
+  // numbers.
+  std::string balanced_shares() const;
 
  private:
-  StepSeconds pipeline_seconds(const PipelineOutcome& outcome) const;
-  void add_exchanges(StepSeconds& seconds) const;
-  void add_states(std::vector<RankMemory>& memory) const;
+  // Those that are alike (replica_layouts()).
+  struct Replica {
+    explicit Replica(RunLayout its_layout) : layout(std::move(its_layout)) {}
+    PassSeconds slowest_rank() const;  // of a microbatch
+
+    RunLayout layout;
+    std::vector<RankShare> shares;  // of pipeline ranks
+    Prediction pipelined;           // without states, and without what ranks that hold copies exchange and update
+  };
+  PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
+  void add_replica(RunLayout layout, PipelineDetail detail);
+  StepSeconds pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const;
+  void add_exchanges(const Replica& replica, StepSeconds& seconds) const;
+  void add_states(const Replica& replica, std::vector<RankMemory>& memory) const;
 
   RunSpec spec_;
   const Cluster cluster_;  // as the ranks see it
   const FormulaSet formulas_;
-  const RunLayout layout_;
   const std::vector<DeviceRates> rates_;
-  const PlannedRun run_;
   const ScheduleTraits& traits_;
-  const double crowd_;             // ranks for each core, where they share cores
-  const double step_flops_;        // of the model alone
-  const DevicesInUse used_;        // by the ranks
-  std::vector<RankShare> shares_;  // of pipeline ranks
-  Prediction pipelined_;           // without states, and without what ranks that hold copies exchange and update
+  const double step_flops_;     // of the model alone
+  const double bound_seconds_;  // of a step, whatever the layout
+  const DevicesInUse used_;     // by the ranks
+  std::vector<Replica> replicas_;
+  std::vector<size_t> replica_of_data_rank_;  // empty where all are alike
 };
 
 }  // namespace braid

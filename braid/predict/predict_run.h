@@ -4,13 +4,16 @@
 // model_states.h).
 //
 // Not modelled: what a host spends on launching kernels, memory lost to fragmentation, links that several groups use at
-// once, ranks of unequal speed by chance, reading data. On a cluster of several kinds of devices a pipeline rank is as
-// fast as the slowest that has a copy of it; pipeline.partition may give stages in proportion, while all replicas have
-// the same batch.
+// once, ranks of unequal speed by chance, reading data.
+//
+// On a cluster of several kinds of devices each data rank has a pipeline of its own: its stages on its devices, with
+// its microbatches. The step is that of the slowest. pipeline.partition may give stages in proportion,
+// mesh.batch_shares parts of the batch.
 //
 // Ranks that share cores (DeviceGroup::shared_cores; a device is a core): R ranks on a host of N cores have up to N / R
 // cores each, as many as they have threads. Where R is more than N, those that compute at a time share the cores alike
-// (sim/shared_cores.h): who idles in a bubble leaves its core to the others, replicas being at the same action.
+// (sim/shared_cores.h): who idles in a bubble leaves its core to the others, replicas being at the same action; those
+// that have done all their microbatches leave theirs too.
 // Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute, unless the ranks of
 // another replica compute on their cores meanwhile.
 #pragma once

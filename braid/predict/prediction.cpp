@@ -1,6 +1,7 @@
 #include "braid/predict/prediction.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace braid {
 
@@ -14,6 +15,15 @@ const RankMemory& Prediction::fullest() const { return *std::ranges::max_element
 
 bool Prediction::fits() const {
   return std::ranges::all_of(memory, [&](const RankMemory& rank) { return rank.total() <= memory_bytes; });
+}
+
+Prediction of_both_replicas(Prediction one, Prediction other) {
+  if (other.step_seconds() > one.step_seconds()) std::swap(one, other);
+  one.bubble = std::max(one.bubble, other.bubble);
+  for (size_t rank = 0; rank < one.memory.size(); ++rank) {
+    if (other.memory[rank].total() > one.memory[rank].total()) one.memory[rank] = other.memory[rank];
+  }
+  return one;
 }
 
 }  // namespace braid

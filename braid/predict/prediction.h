@@ -48,4 +48,8 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
+// Of two replicas of a run, each by itself: the step waits for the slower one, and a rank of pipe holds what the fuller
+// of the two does. The bubble is the larger one.
+Prediction of_both_replicas(Prediction one, Prediction other);
+
 }  // namespace braid

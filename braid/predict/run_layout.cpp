@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "braid/base/errors.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
@@ -85,40 +88,60 @@ int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
   return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
 }
 
-// Whether devices [begin, end) have a rank of pipeline rank `pipe`.
-bool holds(const MeshSpec& mesh, FormulaSet formulas, int pipe, int64_t begin, int64_t end) {
-  const int64_t inner = int64_t{mesh.tensor} * mesh.context, copies = num_ranks(mesh) / mesh.pipe / inner;
-  for (int64_t copy = 0; copy < copies; ++copy) {
-    const int64_t first =
-        formulas == FormulaSet::Braid ? (copy * mesh.pipe + pipe) * inner : (pipe * copies + copy) * inner;
-    if (first < end && first + inner > begin) return true;
+// Which kinds of devices have the ranks of a run.
+class KindsOfRanks {
+ public:
+  KindsOfRanks(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas)
+      : mesh_(spec.mesh),
+        formulas_(formulas),
+        inner_(int64_t{mesh_.tensor} * mesh_.context),
+        mirrored_(traits_of(spec.pipeline)->placement == StagePlacement::Mirrored) {
+    for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
+    for (const DeviceGroup& group : cluster.devices) ends_.push_back(ends_.back() + group.num_devices());
   }
-  return false;
-}
 
-// Of each pipeline rank the slowest kind that has a copy of its stages, by DeviceRates::best_rate().
-std::vector<size_t> slowest_kinds(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
-  const int p = spec.mesh.pipe;
-  std::vector<double> rates;
-  for (const DeviceRates& one : rates_of(spec, cluster)) rates.push_back(one.best_rate());
-  std::vector<size_t> kinds(p);
-  std::vector<double> least(p, std::numeric_limits<double>::infinity());
-  int64_t begin = 0;
-  for (size_t kind = 0; kind < rates.size(); ++kind) {
-    const int64_t end = begin + cluster.devices[kind].num_devices();
-    for (int pipe = 0; pipe < p; ++pipe) {
-      if (rates[kind] < least[pipe] && holds(spec.mesh, formulas, pipe, begin, end)) {
-        least[pipe] = rates[kind], kinds[pipe] = kind;
+  // Of each pipeline rank the slowest, by DeviceRates::best_rate(), that has a copy of its stages in data ranks
+  // [begin, end).
+  std::vector<size_t> slowest(int begin, int end) const {
+    const int p = mesh_.pipe;
+    std::vector<size_t> kinds(p);
+    std::vector<double> least(p, std::numeric_limits<double>::infinity());
+    for (int copy = begin * mesh_.expert; copy < end * mesh_.expert; ++copy) {
+      for (int pipe = 0; pipe < p; ++pipe) {
+        const int64_t first = first_device(copy, pipe);
+        for (size_t kind = 0; kind < rates_.size(); ++kind) {
+          const bool is_there = first < ends_[kind + 1] && first + inner_ > ends_[kind];
+          if (is_there && rates_[kind] < least[pipe]) least[pipe] = rates_[kind], kinds[pipe] = kind;
+        }
       }
     }
-    begin = end;
+    if (!mirrored_) return kinds;
+    std::vector<size_t> of_both = kinds;
+    for (int pipe = 0; pipe < p; ++pipe) {
+      if (least[p - 1 - pipe] < least[pipe]) of_both[pipe] = kinds[p - 1 - pipe];
+    }
+    return of_both;
   }
-  if (traits_of(spec.pipeline)->placement != StagePlacement::Mirrored) return kinds;
-  std::vector<size_t> of_both = kinds;
-  for (int pipe = 0; pipe < p; ++pipe) {
-    if (least[p - 1 - pipe] < least[pipe]) of_both[pipe] = kinds[p - 1 - pipe];
+
+ private:
+  int64_t first_device(int64_t copy, int64_t pipe) const {
+    const int64_t copies = int64_t{mesh_.data} * mesh_.expert;
+    return (formulas_ == FormulaSet::Braid ? copy * mesh_.pipe + pipe : pipe * copies + copy) * inner_;
   }
-  return of_both;
+
+  const MeshSpec& mesh_;
+  const FormulaSet formulas_;
+  const int64_t inner_;
+  const bool mirrored_;
+  std::vector<double> rates_;
+  std::vector<int64_t> ends_{0};  // of the devices of each kind, behind the beginning of the first
+};
+
+void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {
+  const StagePlacement placement = traits_of(spec.pipeline)->placement;
+  for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
+    layout.stages[stage].devices = kinds[owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
+  }
 }
 
 // All but the stages.
@@ -126,7 +149,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   const MeshSpec& mesh = spec.mesh;
   RunLayout layout{mesh.pipe, mesh.data, mesh.context, mesh.expert, mesh.tensor};
   layout.chunks = std::max(chunks_per_rank(spec.pipeline), 1);
-  layout.microbatches = spec.train.batch / (spec.train.microbatch * mesh.data);
+  layout.microbatches = num_microbatches(spec, busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
   const int node_size = ranks_of_node(spec, cluster);
@@ -158,13 +181,29 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
   if (formulas == FormulaSet::Braid) layout.aligned_to = kBraidAlignment;
   layout.stages = stage_loads(spec, layout.pipe * layout.chunks);
   if (cluster.devices.size() > 1) {
-    const std::vector<size_t> kinds = slowest_kinds(spec, cluster, formulas);
-    const StagePlacement placement = traits_of(spec.pipeline)->placement;
-    for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
-      layout.stages[stage].devices = kinds[owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
-    }
+    put_stages_on(KindsOfRanks(spec, cluster, formulas).slowest(0, spec.mesh.data), spec, layout);
   }
   return layout;
+}
+
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
+  const RunLayout of_all = layout_of(spec, cluster, formulas);
+  if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && has_equal_shares(spec.mesh))) return {{of_all}, {}};
+  const KindsOfRanks devices(spec, cluster, formulas);
+  const std::vector<int> first = first_microbatches(spec);
+  std::map<std::pair<int, std::vector<size_t>>, size_t> known;
+  ReplicaLayouts replicas;
+  for (int rank = 0; rank < spec.mesh.data; ++rank) {
+    const int microbatches = first[rank + 1] - first[rank];
+    const std::vector<size_t> kinds = devices.slowest(rank, rank + 1);
+    const auto [found, is_new] = known.try_emplace({microbatches, kinds}, replicas.each.size());
+    replicas.of_data_rank.push_back(found->second);
+    if (!is_new) continue;
+    RunLayout& layout = replicas.each.emplace_back(of_all);
+    layout.microbatches = microbatches;
+    put_stages_on(kinds, spec, layout);
+  }
+  return replicas;
 }
 
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {

@@ -20,7 +20,7 @@ struct StageLoad {
   bool embedding = false;
   bool head = false;
   Recompute recompute;
-  size_t devices = 0;  // the kind of the cluster that it runs on; of several the slowest
+  size_t devices = 0;  // the kind of the cluster that it runs on; of its copies' several the slowest
 
   // Of all blocks, given what a half of each sort has.
   double of_blocks(double attention, double feed) const {
@@ -32,7 +32,7 @@ struct StageLoad {
 struct RunLayout {
   int pipe = 1, data = 1, context = 1, expert = 1, tensor = 1;
   int chunks = 1;        // stages of a pipeline rank
-  int microbatches = 1;  // of a rank in a step
+  int microbatches = 1;  // of a rank in a step; of data ranks with unequal shares the most
   double tokens = 0;     // of a microbatch on one rank
   int64_t vocab = 0;     // padded
   int aligned_to = 1;    // elements that a parameter's place in memory is a multiple of
@@ -49,7 +49,15 @@ struct RunLayout {
 // context, expert, data, pipe in Megatron-LM's. `spec` has no problems for a plan, and its vocabulary is resolved.
 RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
-// The same with all of the model on one stage, whose blocks do again what all stages of the run do, or nothing where
+// The same for each data rank by itself: its microbatches, on its devices. Of replicas that are alike in both there is
+// one.
+struct ReplicaLayouts {
+  std::vector<RunLayout> each;
+  std::vector<size_t> of_data_rank;  // their places in `each`; empty where all are alike
+};
+ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
+
+// layout_of() with all of the model on one stage, whose blocks do again what all stages of the run do, or nothing where
 // these differ. Groups of ranks stay those of the run.
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 

@@ -13,7 +13,7 @@ constexpr size_t kMostRuns = 8;
 
 }  // namespace
 
-Prediction ClusterForesight::predict(const RunSpec& spec) {
+PipelinedRun& ClusterForesight::run_of(const RunSpec& spec) {
   auto run = std::ranges::find_if(runs_, [&](const PipelinedRun& one) { return alike_but_for_zero(spec, one.spec()); });
   if (run == runs_.end()) {
     if (runs_.size() == kMostRuns) runs_.pop_back();
@@ -21,8 +21,14 @@ Prediction ClusterForesight::predict(const RunSpec& spec) {
   } else {
     runs_.splice(runs_.begin(), runs_, run);
   }
-  return runs_.front().with_zero(spec.sync.zero, spec.sync.zero_group);
+  return runs_.front();
 }
+
+Prediction ClusterForesight::predict(const RunSpec& spec) {
+  return run_of(spec).with_zero(spec.sync.zero, spec.sync.zero_group);
+}
+
+std::string ClusterForesight::balanced_shares(const RunSpec& spec) { return run_of(spec).balanced_shares(); }
 
 std::string ClusterForesight::balanced_partition(const RunSpec& spec) {
   if (cut_.empty() || !alike_but_for_zero(spec, cut_of_)) {

@@ -16,12 +16,15 @@ class ClusterForesight final : public Foresight {
 
   Prediction predict(const RunSpec& spec) override;
   std::string balanced_partition(const RunSpec& spec) override;
+  std::string balanced_shares(const RunSpec& spec) override;
   double least_seconds(const RunSpec& spec) override;
   int64_t least_bytes(const RunSpec& spec) override;
 
   const PredictOptions& options() const { return options_; }
 
  private:
+  PipelinedRun& run_of(const RunSpec& spec);
+
   const Cluster& cluster_;
   const PredictOptions options_;
   std::list<PipelinedRun> runs_;  // the last ones asked for, the latest first

@@ -16,6 +16,9 @@ class Foresight {
   virtual Prediction predict(const RunSpec& spec) = 0;
   // The cut into as many stages as `spec` has whose slowest rank computes least, as pipeline.partition says it.
   virtual std::string balanced_partition(const RunSpec& spec) = 0;
+  // Shares of the batch in proportion to the speed of data ranks, as mesh.batch_shares says them. `spec` has equal
+  // ones.
+  virtual std::string balanced_shares(const RunSpec& spec) = 0;
   // Bounds that cost little. Never more than the step of predict(spec) takes, and the same for all layouts of the same
   // work (layout_point.h).
   virtual double least_seconds(const RunSpec& spec) = 0;

@@ -18,6 +18,7 @@ void set_layout(RunSpec& run, const LayoutPoint& layout) {
   run.pipeline.schedule = layout.schedule->name;
   run.pipeline.chunks = layout.chunks;
   if (layout.cut != CutChoice::AsGiven) run.pipeline.partition = "even";
+  if (layout.shares != ShareChoice::AsGiven) run.mesh.batch_shares = kEqualShares;
   run.sync.zero = layout.zero;
   run.sync.zero_group = layout.zero_group;
   if (layout.recompute == RecomputeChoice::ByStage) {
@@ -29,8 +30,8 @@ void set_layout(RunSpec& run, const LayoutPoint& layout) {
 
 const std::vector<std::string>& layout_keys() {
   static const std::vector<std::string> kKeys = {
-      "mesh.pipe",       "mesh.data", "mesh.tensor",     "train.microbatch", "pipeline.schedule",
-      "pipeline.chunks", "sync.zero", "sync.zero_group", "memory.recompute", "pipeline.partition"};
+      "mesh.pipe", "mesh.data",       "mesh.tensor",      "train.microbatch",   "pipeline.schedule", "pipeline.chunks",
+      "sync.zero", "sync.zero_group", "memory.recompute", "pipeline.partition", "mesh.batch_shares"};
   return kKeys;
 }
 

@@ -21,6 +21,12 @@ constexpr auto words(RecomputeChoice) {
 enum class CutChoice { Even, Balanced, AsGiven };
 constexpr auto words(CutChoice) { return std::to_array<std::string_view>({"even", "balanced", "as given"}); }
 
+// Balanced: more microbatches on data ranks that are faster (predict/balanced_shares.h).
+enum class ShareChoice { Equal, Balanced, AsGiven };
+constexpr auto words(ShareChoice) {
+  return std::to_array<std::string_view>({"equal", "in proportion to speed", "as given"});
+}
+
 struct LayoutPoint {
   int pipe = 1, data = 1, tensor = 1;
   int microbatch = 1;
@@ -29,15 +35,17 @@ struct LayoutPoint {
   int zero = 0, zero_group = 0;
   RecomputeChoice recompute = RecomputeChoice::None;
   CutChoice cut = CutChoice::Even;
+  ShareChoice shares = ShareChoice::Equal;
 
   bool operator==(const LayoutPoint&) const = default;
 };
 
-// Whether both do the same products on as many ranks, whatever their schedules, cuts and what ZeRO shards.
+// Whether both do the same products on as many ranks, whatever their schedules, cuts, shares of the batch and what ZeRO
+// shards.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
-// Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even" to
-// begin with. What is as given stays.
+// Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even"
+// and balanced shares "equal" to begin with. What is as given stays.
 void set_layout(RunSpec& run, const LayoutPoint& layout);
 
 // The keys of a layout.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/recompute.h"
@@ -50,7 +51,8 @@ class Space {
  private:
   static LayoutPoint given(const RunSpec& run) {
     return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch,     nullptr,
-            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven};
+            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven,
+            ShareChoice::AsGiven};
   }
   bool pinned(const char* key) const { return request_.pinned.contains(key); }
   template <class Value>
@@ -61,6 +63,12 @@ class Space {
   static std::vector<CutChoice> cuts_of(int pipe) {
     using enum CutChoice;
     return pipe > 1 ? std::vector{Even, Balanced} : std::vector{Even};
+  }
+
+  std::vector<ShareChoice> shares_of(const LayoutPoint& layout) const {
+    using enum ShareChoice;
+    const bool unlike = request_.num_kinds > 1 && layout.data > 1 && !layout.schedule->asynchronous();
+    return unlike ? std::vector{Equal, Balanced} : std::vector{Equal};
   }
 
   void add_mesh(LayoutPoint layout) {
@@ -93,7 +101,10 @@ class Space {
       layout.chunks = count;
       for (const auto cut : kept("pipeline.partition", cuts_of(layout.pipe), given_.cut)) {
         layout.cut = cut;
-        if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
+        for (const auto shares : kept("mesh.batch_shares", shares_of(layout), given_.shares)) {
+          layout.shares = shares;
+          if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
+        }
       }
     }
   }
@@ -105,15 +116,25 @@ class Space {
     // An even cut gives each stage a block.
     if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
     if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
-    const ScheduleRequest asked{.ranks = layout.pipe,
-                                .microbatches = run_.train.batch / layout.data / layout.microbatch,
-                                .chunks = layout.chunks,
-                                .group = run_.pipeline.group};
-    return schedule_problems(layout.schedule->name, asked).empty();
+    ScheduleRequest asked{.ranks = layout.pipe,
+                          .microbatches = run_.train.batch / layout.data / layout.microbatch,
+                          .chunks = layout.chunks,
+                          .group = run_.pipeline.group};
+    const auto is_taken = [&] { return schedule_problems(layout.schedule->name, asked).empty(); };
+    if (layout.shares != ShareChoice::AsGiven || has_equal_shares(run_.mesh)) return is_taken();
+    RunSpec run = run_;
+    set_layout(run, layout);
+    const auto shares = batch_shares(run.mesh);
+    if (!shares || run.train.batch % batch_unit(run) != 0) return false;
+    return std::ranges::all_of(*shares, [&](int share) {
+      asked.microbatches = static_cast<int>(run.train.batch / batch_unit(run)) * share;
+      return is_taken();
+    });
   }
 
   void add_zero(LayoutPoint layout) {
     for (const int zero : kept("sync.zero", layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0}, given_.zero)) {
+      if (layout.shares == ShareChoice::Balanced && zero > 1) continue;  // combine.h
       layout.zero = zero;
       std::vector<int> groups{0};
       const int near = request_.devices_per_node / (layout.tensor * layout.pipe);  // data is the outermost axis

@@ -29,6 +29,8 @@ struct Aspect {
   void (*copy)(const LayoutPoint& from, LayoutPoint& to);
 };
 constexpr Aspect kAspects[] = {
+    {"batch shares", [](const LayoutPoint& l) { return cat(l.shares); },
+     [](const LayoutPoint& from, LayoutPoint& to) { to.shares = from.shares; }},
     {"pipe", [](const LayoutPoint& l) { return cat(l.pipe); },
      [](const LayoutPoint& from, LayoutPoint& to) { to.pipe = from.pipe, to.data = from.data; }},
     {"tensor", [](const LayoutPoint& l) { return cat(l.tensor); },

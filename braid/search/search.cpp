@@ -125,6 +125,10 @@ std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const 
     planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
     if (planned.spec.pipeline.partition == "even") return {};
   }
+  if (layout.shares == ShareChoice::Balanced) {
+    planned.spec.mesh.batch_shares = foresight.balanced_shares(planned.spec);
+    if (planned.spec.mesh.batch_shares == kEqualShares) return {};
+  }
   planned.prediction = foresight.predict(planned.spec);
   if (layout.recompute == RecomputeChoice::ByStage) choose_recompute(planned.spec, planned.prediction, foresight);
   return planned;

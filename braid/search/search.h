@@ -31,9 +31,9 @@ Plan exhaustive_search(const SearchRequest& request, Foresight& foresight);
 std::vector<Problem> problems_to_train(RunSpec spec);
 bool is_legal(RunSpec spec);
 
-// A layout as it is predicted and run: a balanced cut is made, and recompute that is still to be chosen is chosen stage
-// by stage, from "none" to "selective" to "full" where a rank is above its memory. Nothing where the balanced cut is
-// the even one, which is another layout's.
+// A layout as it is predicted and run: a balanced cut and balanced shares are made, and recompute that is still to be
+// chosen is chosen stage by stage, from "none" to "selective" to "full" where a rank is above its memory. Nothing where
+// the balanced cut is the even one, or balanced shares are equal, which is another layout's.
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
                                             Foresight& foresight);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/errors.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
@@ -58,6 +59,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::SegmentInputs); }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
+    {Feature::UnequalShares, "unequal shares of the batch", "mesh.batch_shares",
+     [](const RunSpec& spec) { return !has_equal_shares(spec.mesh); }},
     {Feature::Context, "context parallelism", "mesh.context",
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
     {Feature::Expert, "expert parallelism", "mesh.expert", [](const RunSpec& spec) { return spec.mesh.expert > 1; }},
@@ -143,6 +146,15 @@ const std::vector<Combination>& combinations() {
       {Context, Context, NotBuilt, "context parallelism is not built yet"},
       {Expert, Expert, Refused, "expert parallelism is not built yet"},
       {SequenceParallel, SequenceParallel, NotBuilt, "sequence parallelism is not built yet"},
+      {UnequalShares, TablePipeline, Refused, "a table of actions has one number of microbatches"},
+      {UnequalShares, AsynchronousPipeline, Refused, "all data ranks make each update of a step together"},
+      {UnequalShares, Reproducible, Refused, "a balanced tree has as many microbatches on each data rank"},
+      {UnequalShares, ShardedGradients, Refused,
+       "data ranks sum gradients together after each microbatch (sync.zero = 1 can)"},
+      {UnequalShares, ShardedParameters, Refused,
+       "data ranks gather parameters together for each microbatch (sync.zero = 1 can)"},
+      {UnequalShares, LocalUpdates, Refused, "replicas weigh alike in the average of their weights"},
+      {UnequalShares, ParameterServers, Refused, "workers weigh alike in what servers add up"},
       {LocalUpdates, Data, ChangesSemantics,
        "replicas train apart, each clipping by its own norm, and average their weights every sync.period steps"},
       {LocalUpdates, AsynchronousPipeline, Refused, "its stages update at different times, so no step ends a period"},

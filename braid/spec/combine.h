@@ -28,6 +28,7 @@ enum class Feature {
   SelectiveRecompute,    // memory.recompute "selective" on some stage
   SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
   Data,                  // mesh.data > 1
+  UnequalShares,         // mesh.batch_shares is not "equal"
   Context,               // mesh.context > 1
   Expert,                // mesh.expert > 1
   Tensor,                // mesh.tensor > 1

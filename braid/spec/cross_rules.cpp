@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "braid/base/text.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 
 namespace braid {
@@ -149,16 +150,24 @@ std::vector<CrossRule> data_rules() {
 
 std::vector<CrossRule> train_rules() {
   return {
-      {{"train.batch", "train.microbatch", "mesh.data"},
+      {{"mesh.batch_shares", "mesh.data"},
+       [](const View& at) { return has_equal_shares(at.spec.mesh) || batch_shares(at.spec.mesh); },
+       [](const View& at) {
+         return cat("must be \"equal\" or have one whole number from 1 for each of mesh.data (", at.spec.mesh.data,
+                    ")");
+       }},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.batch_shares"},
        [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
        [](const View& at) {
-         return cat("must be divisible by train.microbatch x mesh.data (", at.spec.train.microbatch, " x ",
-                    at.spec.mesh.data, " = ", batch_unit(at.spec), ")");
+         const int64_t unit = batch_unit(at.spec), microbatch = at.spec.train.microbatch;
+         return cat("must be divisible by train.microbatch x ",
+                    batch_shares(at.spec.mesh) ? "the sum of mesh.batch_shares (" : "mesh.data (", microbatch, " x ",
+                    unit / microbatch, " = ", unit, ")");
        }},
       {{"mesh.data", "train.reduction"},
        [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
        [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
-      {{"train.batch", "train.microbatch", "mesh.data", "train.reduction"},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.batch_shares", "train.reduction"},
        [](const View& at) {
          const int64_t unit = batch_unit(at.spec);
          return !reproducible(at.spec) || at.spec.train.batch % unit != 0 || power_of_two(at.spec.train.batch / unit);
@@ -215,8 +224,6 @@ std::vector<CrossRule> launch_rules() {
 }
 
 }  // namespace
-
-int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * spec.mesh.data; }
 
 const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {

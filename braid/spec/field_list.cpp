@@ -98,6 +98,10 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::ranks_per_node>("mesh.ranks_per_node", at_least(0),
                                       "Neighbouring ranks with fast links between them, which sums over replicas use "
                                       "first; 0: all ranks."),
+      mesh<&MeshSpec::batch_shares>("mesh.batch_shares", WordOrNumbers{{kEqualShares}},
+                                    "Parts of the batch that data ranks have: equal ones, or one whole number for each "
+                                    "of mesh.data, in proportion "
+                                    "to which they get the microbatches of each step, as in [3, 1]."),
   };
 }
 

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace braid {
+
+// Of all data ranks alike.
+inline constexpr const char* kEqualShares = "equal";
 
 struct MeshSpec {
   int pipe = 1;
@@ -11,8 +15,9 @@ struct MeshSpec {
   int context = 1;
   int expert = 1;
   int tensor = 1;
-  bool sequence_parallel = false;  // tensor ranks share the tokens where they do not share features
-  int ranks_per_node = 0;          // neighbours with fast links between them; 0: all
+  bool sequence_parallel = false;           // tensor ranks share the tokens where they do not share features
+  int ranks_per_node = 0;                   // neighbours with fast links between them; 0: all
+  std::string batch_shares = kEqualShares;  // of data ranks (batch_shares.h)
 
   bool operator==(const MeshSpec&) const = default;
 };

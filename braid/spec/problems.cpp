@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "braid/base/text.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/fields.h"
@@ -103,8 +104,9 @@ std::string nearest_value(const CrossRule& broken, const View& at, const Rules& 
     const bool countable = !broken_rule(*find_field("mesh.pipe"), at.spec) && stages >= 1 && layers >= stages;
     return toml_text(countable ? even_partition(layers, stages) : std::string("even"));
   }
-  for (const char* off_by_default : {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best",
-                                     "checkpoint.host_gib", "run.ranks", "run.placement", "mesh.sequence_parallel"}) {
+  for (const char* off_by_default :
+       {"pipeline.speeds", "memory.limit_gb", "sync.consistency", "checkpoint.keep_best", "checkpoint.host_gib",
+        "run.ranks", "run.placement", "mesh.sequence_parallel", "mesh.batch_shares"}) {
     if (key == off_by_default) return value_text(*find_field(key), RunSpec());
   }
   if (key == "memory.recompute") {

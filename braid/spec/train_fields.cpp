@@ -10,7 +10,8 @@ std::vector<Field> train_fields() {
   return {
       train<&T::steps>("train.steps", at_least(1), "Optimizer steps of the run."),
       train<&T::batch>("train.batch", IntRange{1, 1000000},
-                       "Sequences per step over all ranks; a multiple of train.microbatch x mesh.data."),
+                       "Sequences per step over all ranks; a multiple of train.microbatch x mesh.data, or x the sum of "
+                       "mesh.batch_shares."),
       train<&T::microbatch>("train.microbatch", IntRange{1, 1000000}, "Sequences per forward pass of one rank."),
       train<&T::seed>("train.seed", IntRange{0, kMaxToml},
                       "Makes initial weights, order of samples and dropout; equal on every mesh."),

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "braid/base/seeds.h"
+#include "braid/spec/batch_shares.h"
 
 namespace braid {
 
@@ -19,12 +20,12 @@ BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGrou
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
       by_document_(spec.data.attention == AttentionMask::Document),
-      data_rank_(groups.data->rank()),
-      data_size_(groups.data->size()),
-      num_microbatches_(batch_ / (microbatch_ * data_size_)) {}
+      first_micro_(first_microbatches(spec)[groups.data->rank()]),
+      num_microbatches_(braid::num_microbatches(spec, groups.data->rank())),
+      num_global_(batch_ / microbatch_) {}
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {
-  return first_sample({batch_, microbatch_, data_size_}, step, data_rank_, micro);
+  return first_sample({batch_, microbatch_}, step, global_micro(micro));
 }
 
 Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts parts) const {

@@ -24,9 +24,9 @@ class BatchSource {
   BatchSource(const RunSpec& spec, const Blend& blend, const RankGroups& groups, uint64_t seed);
 
   int num_microbatches() const { return num_microbatches_; }  // per rank and step
-  int num_global_microbatches() const { return num_microbatches_ * data_size_; }
+  int num_global_microbatches() const { return num_global_; }
   // The place of this rank's microbatch `micro` among all of the step.
-  int global_micro(int micro) const { return data_rank_ * num_microbatches_ + micro; }
+  int global_micro(int micro) const { return first_micro_ + micro; }
   // This rank's microbatch `micro` of step `step`: of its b x t tokens and targets the `parts`, and nothing else is
   // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
   // token file is damaged.
@@ -46,7 +46,7 @@ class BatchSource {
   uint64_t dropout_key_;
   int batch_, microbatch_, context_;
   bool by_document_;
-  int data_rank_, data_size_, num_microbatches_;
+  int first_micro_, num_microbatches_, num_global_;
 };
 
 }  // namespace braid

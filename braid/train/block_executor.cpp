@@ -63,11 +63,12 @@ int BlockExecutor::local_micro(int stage, int micro) const {
   return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
 }
 
-// What an update minimises is the mean over its microbatches on all data ranks.
+// What an update minimises is the mean over its microbatches on all data ranks, each of which has as large a part of
+// its own in each update.
 double BlockExecutor::loss_gradient(int micro) const {
-  const int update = plan_.update_of(micro);
-  const int data_ranks = batches_.num_global_microbatches() / batches_.num_microbatches();
-  return loss_scale_ / ((plan_.update_end(update) - plan_.update_begin(update)) * data_ranks);
+  const int update = plan_.update_of(micro), own = plan_.update_end(update) - plan_.update_begin(update);
+  const int64_t of_all = int64_t{own} * batches_.num_global_microbatches() / batches_.num_microbatches();
+  return loss_scale_ / static_cast<double>(of_all);
 }
 
 void BlockExecutor::use_weights_of(int stage, int micro) {

@@ -22,6 +22,7 @@ struct Setting {
 
 Setting setting(RunSpec spec, int data, int batch, int threads) {
   spec.mesh.data = data;
+  spec.mesh.batch_shares = kEqualShares;
   spec.train.batch = batch;
   spec.train.threads = threads;
   return {std::move(spec), {data}};

@@ -160,7 +160,6 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
                                .signals = SignalsTo::Caller})[0];
   end.spec = spec;
   end.bigram_entropy = start.bigram_entropy;
-  end.schedule = step_schedule(spec);
   return end;
 }
 

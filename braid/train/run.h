@@ -46,11 +46,10 @@ struct RunEnd {
   Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
-  Schedule schedule;
-  Timeline timeline;  // of the last step, one row per world rank
+  Timeline timeline;       // of the last step, one row per world rank
   bool interrupted = false;
 };
-// What world rank 0 brings home of it (launch/packed.h). The caller knows spec, bigram_entropy and schedule.
+// What world rank 0 brings home of it (launch/packed.h). The caller knows spec and bigram_entropy.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
   pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);

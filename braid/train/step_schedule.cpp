@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "braid/base/errors.h"
@@ -11,6 +12,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/pipeline_stages.h"
@@ -23,8 +25,6 @@
 namespace braid {
 namespace {
 
-int num_microbatches(const RunSpec& spec) { return spec.train.batch / (spec.train.microbatch * spec.mesh.data); }
-
 constexpr const char* kBatch = "train.batch";
 
 // The fields of a request, and what sets them in a configuration.
@@ -34,20 +34,22 @@ const std::map<std::string_view, const char*> kKeys = {{"schedule", "pipeline.sc
                                                        {"group", "pipeline.group"},
                                                        {"microbatches", kBatch}};
 
-// A request's field in the configuration, and a value of the one as a value of the other.
-Problem in_keys_of_spec(Problem problem, const RunSpec& spec) {
+// A request's field in the configuration, and a value of the one as a value of the other. Of microbatches the nearest
+// batch that gives so many to a data rank that has `count`, where there is one.
+Problem in_keys_of_spec(Problem problem, const RunSpec& spec, int count) {
   if (const auto known = kKeys.find(problem.key); known != kKeys.end()) problem.key = known->second;
   if (problem.key == kBatch) {
     problem.value = cat(spec.train.batch);
-    problem.rule = cat("makes ", num_microbatches(spec), " microbatches per rank, which ", problem.rule);
-    const int per_microbatch = spec.train.microbatch * spec.mesh.data;
-    if (!problem.nearest.empty()) problem.nearest = cat(std::stoi(problem.nearest) * per_microbatch);
+    problem.rule = cat("makes ", count, " microbatches per rank, which ", problem.rule);
+    if (problem.nearest.empty()) return problem;
+    const int64_t batch = int64_t{std::stoi(problem.nearest)} * spec.train.batch;
+    problem.nearest = batch % (count * batch_unit(spec)) == 0 ? cat(batch / count) : "";
   }
   return problem;
 }
 
-Schedule requested(const RunSpec& spec) {
-  const ScheduleRequest request{spec.mesh.pipe, num_microbatches(spec), spec.pipeline.chunks, spec.pipeline.group};
+Schedule requested(const RunSpec& spec, int count) {
+  const ScheduleRequest request{spec.mesh.pipe, count, spec.pipeline.chunks, spec.pipeline.group};
   const std::string& schedule = spec.pipeline.schedule;
   const std::string path = schedule_file(spec.pipeline);
   try {
@@ -55,7 +57,7 @@ Schedule requested(const RunSpec& spec) {
     return schedule_from_table(named_file_content({"pipeline.schedule", schedule, path}), schedule, request);
   } catch (const ConfigError& error) {
     std::vector<Problem> problems;
-    for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec));
+    for (const Problem& problem : error.problems()) problems.push_back(in_keys_of_spec(problem, spec, count));
     throw ConfigError(std::move(problems));
   }
 }
@@ -92,25 +94,18 @@ bool runs_ahead_already(const Schedule& schedule) {
   });
 }
 
-}  // namespace
-
-Schedule step_schedule(const RunSpec& spec) {
+// Of a data rank with `count` microbatches.
+Schedule schedule_of(const RunSpec& spec, int count) {
   const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
-  const Schedule asked = requested(spec);
+  const Schedule asked = requested(spec, count);
   const Schedule schedule = with_comms(with_grad_sync(gathers_stages ? with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
   if (runs_ahead_already(schedule)) return schedule;
   return with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));
 }
 
-VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
-  if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, VersionRule::Vertical};
-  const ScheduleTraits* traits = traits_of(spec.pipeline);
-  return {schedule, traits ? traits->versions.value_or(VersionRule::Own) : VersionRule::Own};
-}
-
-void refuse_faulty_schedule(const RunSpec& spec) {
-  const Schedule schedule = step_schedule(spec);
+void refuse_faulty_schedule_of(const RunSpec& spec, int count) {
+  const Schedule schedule = schedule_of(spec, count);
   std::vector<Problem> problems;
   const auto refuse = [&](std::string rule) {
     problems.push_back({"pipeline.schedule", spec.pipeline.schedule, std::move(rule), ""});
@@ -126,6 +121,27 @@ void refuse_faulty_schedule(const RunSpec& spec) {
     for (Problem& problem : refused_pairs_of_table(spec, schedule)) problems.push_back(std::move(problem));
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+}  // namespace
+
+Schedule step_schedule(const RunSpec& spec, int data_rank) {
+  return schedule_of(spec, num_microbatches(spec, data_rank));
+}
+
+Schedule step_schedule(const RunSpec& spec) { return step_schedule(spec, busiest_data_rank(spec)); }
+
+VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
+  if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, VersionRule::Vertical};
+  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  return {schedule, traits ? traits->versions.value_or(VersionRule::Own) : VersionRule::Own};
+}
+
+void refuse_faulty_schedule(const RunSpec& spec) {
+  const std::vector<int> first = first_microbatches(spec);
+  std::set<int> counts;
+  for (size_t rank = 0; rank + 1 < first.size(); ++rank) counts.insert(first[rank + 1] - first[rank]);
+  for (const int count : counts) refuse_faulty_schedule_of(spec, count);
 }
 
 }  // namespace braid

@@ -7,16 +7,19 @@
 
 namespace braid {
 
-// What each pipeline rank does in a step, with its reductions and transfers. Throws ConfigError with every condition
-// of the schedule that the configuration breaks, in the configuration's keys, and for a file that cannot be read.
+// What each pipeline rank of a data rank does in a step, with its reductions and transfers. Throws ConfigError with
+// every condition of the schedule that the configuration breaks, in the configuration's keys, and for a file that
+// cannot be read.
+Schedule step_schedule(const RunSpec& spec, int data_rank);
+// Of the data rank with the most microbatches.
 Schedule step_schedule(const RunSpec& spec);
 
 // Which versions of the weights its stages use.
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
 
-// Throws ConfigError when step_schedule() cannot run: with the grid around its faults when validate() finds any, with
-// every fault of its layout, and, for a table with UPDATE actions, with everything that an asynchronous schedule
-// refuses.
+// Throws ConfigError when step_schedule() of some data rank cannot run: with the grid around its faults when validate()
+// finds any, with every fault of its layout, and, for a table with UPDATE actions, with everything that an asynchronous
+// schedule refuses.
 void refuse_faulty_schedule(const RunSpec& spec);
 
 }  // namespace braid

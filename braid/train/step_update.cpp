@@ -93,9 +93,11 @@ std::string where_loss_is_not_finite(const StepNumbers& numbers, const StepParts
   const auto& losses = numbers.losses;
   const auto found = std::find_if_not(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
   if (found == losses.end()) return "";
-  const int count = num_replicas(parts);
-  const auto micro = found - losses.begin(), per_replica = static_cast<int64_t>(losses.size()) / count;
-  const int64_t data_rank = count == 1 ? parts.model.groups().at[Axis::Data] : micro / per_replica;
+  const auto micro = found - losses.begin();
+  const std::vector<int>& first = parts.first_microbatches;
+  const bool alone = num_replicas(parts) == 1;  // and told by nobody else
+  const int64_t data_rank =
+      alone ? parts.model.groups().at[Axis::Data] : std::ranges::upper_bound(first, micro) - first.begin() - 1;
   return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");
 }
 

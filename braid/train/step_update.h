@@ -2,6 +2,8 @@
 // it. It knows neither schedules nor when the next step begins.
 #pragma once
 
+#include <vector>
+
 #include "braid/optim/loss_scaler.h"
 #include "braid/optim/optimizer.h"
 #include "braid/spec/train_spec.h"
@@ -26,6 +28,7 @@ struct StepParts {
   OnSpike on_spike;
   double clip_norm;  // as in the configuration
   UpdateTime time;
+  std::vector<int> first_microbatches;  // of data ranks (spec/batch_shares.h)
 };
 
 // The gradients are final. Tells all ranks `own`, updates with report.learning_rate, moves the loss scale on, and adds

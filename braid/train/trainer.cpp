@@ -14,6 +14,7 @@
 #include "braid/optim/lr_schedule.h"
 #include "braid/param/memory_account.h"
 #include "braid/schedule/passes.h"
+#include "braid/spec/batch_shares.h"
 #include "braid/spec/recompute.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/spec/shard_data.h"
@@ -56,8 +57,9 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker)
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
-  const Schedule schedule = step_schedule(spec_);
-  groups_ = std::make_unique<RankGroups>(DeviceMesh(spec_.mesh), StageLayout(schedule), world, shard_data(spec_));
+  const DeviceMesh mesh(spec_.mesh);
+  const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[Axis::Data]);
+  groups_ = std::make_unique<RankGroups>(mesh, StageLayout(schedule), world, shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
   if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
@@ -96,7 +98,8 @@ StepParts Trainer::step_parts() {
           spikes_,
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
-          within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd};
+          within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd,
+          first_microbatches(spec_)};
 }
 
 StepReport Trainer::step() {

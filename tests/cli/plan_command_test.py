@@ -113,6 +113,35 @@ class PlanCommand(unittest.TestCase):
             first = [self.layouts("--top", top, *words)[0]["step_seconds"] for top in ("1", "50")]
             self.assertEqual(*first)
 
+    def test_parts_of_the_batch_in_proportion_to_unlike_devices(self):
+        kind = """[[devices]]
+name = "{}"
+per_node = 4
+nodes = 1
+memory_gib = 80
+memory_gbps = {}
+peak_tflops = {{ bfloat16 = {} }}
+"""
+        (self.path / "unlike.toml").write_text('name = "unlike"\n' + kind.format("fast", 1800, 300) + kind.format("slow", 600, 100)
+                                               + "[node]\nlink_gbps = 300\nlatency_us = 3\n[network]\ngbps = 12\nlatency_us = 8\n")
+        words = ["model.layers=24", "model.heads=16", "model.width=2048", "train.batch=128"]
+
+        def best(*more):
+            said = json.loads(self.plan("--json", "--top", "1", *more, *words, cluster="unlike.toml"))
+            return said["layouts"][0]
+
+        shared, equal = best(), best("--pin", "mesh.batch_shares=equal")
+        self.assertNotIn("batch_shares", equal)
+        self.assertIn("mesh.batch_shares=", " ".join(shared["overrides"]))
+        self.assertIn("batch shares in proportion to speed rather than equal, which would take", shared["why"])
+        # Stages in proportion do nearly as well on such a network; without them the slow devices set the pace.
+        self.assertGreater(equal["step_seconds"], 1.01 * shared["step_seconds"])
+        neither = best("--pin", "mesh.batch_shares=equal", "--pin", "pipeline.partition=even")
+        self.assertGreater(neither["step_seconds"], 1.8 * shared["step_seconds"])
+        again, = json.loads(self.plan("--json", "--fixed", *words, *shared["overrides"], cluster="unlike.toml"))["layouts"]
+        for key in ["step_seconds", "memory_gib", "batch_shares"]:
+            self.assertEqual(again[key], shared[key])
+
     def test_text_has_a_row_and_reasons_for_each(self):
         said = self.plan("--nodes", "8", "--top", "2")
         self.assertRegex(said, r"^[\d,]+ layouts of 64 devices of dgx-a100-80gb in ")

@@ -209,37 +209,32 @@ TEST(Sampler, PartsTakeTheirSharesAndNoneRepeatsWithinItsEpoch) {
   }
 }
 
-// The samples of a step in the order (data rank, micro), for every way to divide the batch.
-TEST(FirstSample, PartitionsTheStepInTheSameOrderOnEveryMesh) {
+// The samples of a step in the order of its microbatches, for every way to divide the batch.
+TEST(FirstSample, PartitionsTheStepInTheSameOrderForEveryMicrobatch) {
   for (const int batch : {1, 2, 6, 8, 12, 24}) {
     for (int microbatch = 1; microbatch <= batch; ++microbatch) {
-      for (int data_size = 1; data_size <= batch; ++data_size) {
-        if (batch % (microbatch * data_size) != 0) continue;
-        const int micros = batch / (microbatch * data_size);
-        for (const int64_t step : {0, 1, 1000}) {
-          std::vector<int64_t> samples;
-          for (int rank = 0; rank < data_size; ++rank) {
-            for (int micro = 0; micro < micros; ++micro) {
-              const int64_t first = first_sample({batch, microbatch, data_size}, step, rank, micro);
-              for (int i = 0; i < microbatch; ++i) samples.push_back(first + i);
-            }
-          }
-          std::vector<int64_t> expected(static_cast<size_t>(batch));
-          std::iota(expected.begin(), expected.end(), step * batch);
-          EXPECT_EQ(samples, expected) << batch << " " << microbatch << " " << data_size;
+      if (batch % microbatch != 0) continue;
+      for (const int64_t step : {0, 1, 1000}) {
+        std::vector<int64_t> samples;
+        for (int micro = 0; micro < batch / microbatch; ++micro) {
+          const int64_t first = first_sample({batch, microbatch}, step, micro);
+          for (int i = 0; i < microbatch; ++i) samples.push_back(first + i);
         }
+        std::vector<int64_t> expected(static_cast<size_t>(batch));
+        std::iota(expected.begin(), expected.end(), step * batch);
+        EXPECT_EQ(samples, expected) << batch << " " << microbatch;
       }
     }
   }
 }
 
 TEST(FirstSample, IsTheBlockOfTheDocumentation) {
-  EXPECT_EQ(first_sample({8, 2, 2}, 0, 1, 1), 6);  // rank 1's second microbatch is global microbatch 3
-  EXPECT_EQ(first_sample({8, 2, 2}, 10, 0, 1), 82);
-  EXPECT_EQ(first_sample({8, 2, 1}, int64_t{1} << 40, 0, 0), int64_t{1} << 43);
-  EXPECT_THROW(first_sample({8, 3, 2}, 0, 0, 0), InternalError);
-  EXPECT_THROW(first_sample({8, 2, 2}, 0, 2, 0), InternalError);
-  EXPECT_THROW(first_sample({8, 2, 2}, 0, 0, 2), InternalError);
+  EXPECT_EQ(first_sample({8, 2}, 0, 3), 6);
+  EXPECT_EQ(first_sample({8, 2}, 10, 1), 82);
+  EXPECT_EQ(first_sample({8, 2}, int64_t{1} << 40, 0), int64_t{1} << 43);
+  EXPECT_THROW(first_sample({8, 3}, 0, 0), InternalError);
+  EXPECT_THROW(first_sample({8, 2}, 0, -1), InternalError);
+  EXPECT_THROW(first_sample({8, 2}, 0, 4), InternalError);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Searches of drawn runs on drawn clusters against an oracle that predicts every layout.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "braid/base/text.h"
@@ -60,8 +61,29 @@ Case drawn_case(uint64_t seed) {
   run.data.paths = {"text"};
   drawn.request.space.num_devices = drawn.cluster.num_devices();
   drawn.request.space.devices_per_node = group.per_node;
+  drawn.request.space.num_kinds = static_cast<int>(groups.size());
   drawn.request.memory_bytes = static_cast<int64_t>(drawn.cluster.least_memory_bytes());
   return drawn;
+}
+
+// A node of four fast devices and one of four that have a third of their rate.
+Case fast_and_slow() {
+  Case both;
+  DeviceGroup fast = load_cluster("dgx-a100-80gb", "").devices[0];
+  fast.per_node = 4;
+  fast.nodes = 1;
+  DeviceGroup slow = fast;
+  for (PeakRate& peak : slow.peaks) peak.flops /= 3;
+  slow.memory_bytes_per_second /= 3;
+  both.cluster = {"fast and slow", {fast, slow}, {300 * kGiga, 3e-6}, {25 * kGiga, 8e-6}, {}, {}};
+  both.request = {{.num_devices = 8, .devices_per_node = 4, .num_kinds = 2},
+                  static_cast<int64_t>(both.cluster.least_memory_bytes())};
+  RunSpec& run = both.request.space.run;
+  run.model = {.layers = 24, .heads = 16, .width = 2048, .context = 1024, .vocab = 32000};
+  run.train.batch = 128;
+  run.train.dtype = DType::BFloat16;
+  run.data.paths = {"text"};
+  return both;
 }
 
 std::vector<std::string> found(const Plan& plan) {
@@ -89,6 +111,7 @@ class Watched final : public Foresight {
     return prediction;
   }
   std::string balanced_partition(const RunSpec& spec) override { return foresight_.balanced_partition(spec); }
+  std::string balanced_shares(const RunSpec& spec) override { return foresight_.balanced_shares(spec); }
   double least_seconds(const RunSpec& spec) override { return foresight_.least_seconds(spec); }
   int64_t least_bytes(const RunSpec& spec) override { return foresight_.least_bytes(spec); }
 
@@ -132,6 +155,23 @@ TEST(ClusterSearch, BoundsHold) {
   }
 }
 
+// Shares that are pinned stay, and meshes with another number of data ranks are out.
+TEST(ClusterSearch, KeepsSharesThatArePinned) {
+  Case both = fast_and_slow();
+  both.request.space.run.mesh.batch_shares = "2,1,1,1";
+  both.request.space.run.train.batch = 120;
+  both.request.space.pinned = {"mesh.batch_shares"};
+  both.request.top = 20;
+  Watched foresight(both.cluster), oracle(both.cluster);
+  const Plan plan = search(both.request, foresight), wanted = exhaustive_search(both.request, oracle);
+  EXPECT_EQ(found(plan), found(wanted));
+  ASSERT_EQ(plan.layouts.size(), 20u);
+  for (const PlannedLayout& layout : plan.layouts) {
+    EXPECT_EQ(layout.spec.mesh.data, 4);
+    EXPECT_EQ(layout.spec.mesh.batch_shares, "2,1,1,1");
+  }
+}
+
 // Two stages on a node of fast devices and one of slow ones, of half their rate.
 TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
   Cluster unlike = with_nodes(load_cluster("dgx-a100-80gb", ""), 1, "");
@@ -156,6 +196,25 @@ TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
   EXPECT_EQ(best.layout.cut, CutChoice::Balanced);
   EXPECT_GT(partition_list(best.spec.pipeline.partition)->front(), 18);
   EXPECT_NE(best.why.find("cut balanced rather than even, which would take "), std::string::npos) << best.why;
+}
+
+TEST(ClusterSearch, ProposesPartsOfTheBatchInProportionToDevices) {
+  Case both = fast_and_slow();
+  both.request.space.pinned = {"pipeline.partition"};  // stages in proportion are the other remedy
+  ClusterForesight foresight(both.cluster, {});
+  Plan plan = search(both.request, foresight);
+  add_reasons(both.request, plan.layouts, foresight);
+  const PlannedLayout& best = plan.layouts.at(0);
+  EXPECT_EQ(best.layout.shares, ShareChoice::Balanced);
+  EXPECT_NE(best.why.find("batch shares in proportion to speed rather than equal, which would take "),
+            std::string::npos)
+      << best.why;
+  const auto is_shares = [](const std::string& word) { return word.starts_with("mesh.batch_shares="); };
+  EXPECT_TRUE(std::ranges::any_of(best.overrides, is_shares));
+
+  both.request.space.pinned.insert("mesh.batch_shares");
+  const Plan equal = search(both.request, foresight);
+  EXPECT_GT(equal.layouts.at(0).prediction.step_seconds(), 1.2 * best.prediction.step_seconds());
 }
 
 }  // namespace

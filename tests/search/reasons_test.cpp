@@ -19,6 +19,7 @@ class MadeUp final : public Foresight {
     return prediction;
   }
   std::string balanced_partition(const RunSpec&) override { return "even"; }
+  std::string balanced_shares(const RunSpec&) override { return kEqualShares; }
   double least_seconds(const RunSpec&) override { return 0; }
   int64_t least_bytes(const RunSpec&) override { return 0; }
 };

@@ -31,6 +31,7 @@ class DrawnForesight final : public Foresight {
     return prediction;
   }
   std::string balanced_partition(const RunSpec&) override { return "even"; }
+  std::string balanced_shares(const RunSpec&) override { return kEqualShares; }
   double least_seconds(const RunSpec& spec) override {
     RunSpec work = spec;
     work.pipeline = {};

@@ -172,6 +172,28 @@ TEST(BadRun, Batches) {
        {"mesh.data=4"},
        "train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 4 = 16); nearest valid is 16"},
       {"",
+       {"mesh.data=2", "mesh.batch_shares=[3, 1]"},
+       "train.batch = 8: must be divisible by train.microbatch x the sum of mesh.batch_shares (4 x 4 = 16); nearest "
+       "valid "
+       "is 16"},
+      {"",
+       {"mesh.data=2", "mesh.batch_shares=3"},
+       "mesh.batch_shares = \"3\": must be \"equal\" or have one whole number from 1 for each of mesh.data (2); "
+       "nearest "
+       "valid is \"equal\""},
+      {"",
+       {"mesh.data=2", "mesh.batch_shares=1.5,0.5"},
+       "mesh.batch_shares = \"1.5,0.5\": must be \"equal\" or have one whole number from 1 for each of mesh.data (2); "
+       "nearest valid is \"equal\""},
+      {"",
+       {"mesh.batch_shares=even"},
+       "mesh.batch_shares = \"even\": must be \"equal\", or numbers with commas between them; nearest valid is "
+       "\"equal\""},
+      {"",
+       {"mesh.data=2", "mesh.batch_shares=3,1", "train.batch=16", "sync.zero=3"},
+       "mesh.batch_shares = \"3,1\": must be \"equal\" with sharded parameters, since data ranks gather parameters "
+       "together for each microbatch (sync.zero = 1 can); nearest valid is \"equal\""},
+      {"",
        {"train.reduction=reproducible", "mesh.data=3", "train.batch=24"},
        "mesh.data = 3: must be a power of two when train.reduction is \"reproducible\"; nearest valid is 2"},
       {"",

@@ -29,9 +29,9 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("model"), 25);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 6);
-  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node] =
-      run.mesh;
-  EXPECT_EQ(num_fields("mesh"), 7);
+  [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node,
+                                batch_shares] = run.mesh;
+  EXPECT_EQ(num_fields("mesh"), 8);
   [[maybe_unused]] const auto& [pipeline_schedule, chunks, group, weights_seen, partition, speeds] = run.pipeline;
   EXPECT_EQ(num_fields("pipeline"), 6);
   [[maybe_unused]] const auto& [replication, bucket_mb, first_bucket_mb, overlap, tune, compression, fraction, rank,
@@ -52,7 +52,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 5);
-  EXPECT_EQ(fields().size(), 25u + 6 + 7 + 6 + 21 + 2 + 14 + 26 + 4 + 5);
+  EXPECT_EQ(fields().size(), 25u + 6 + 8 + 6 + 21 + 2 + 14 + 26 + 4 + 5);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }
@@ -153,6 +153,7 @@ TEST(Printed, ShowsSectionsInOrder) {
                          "tensor = 1\n"
                          "sequence_parallel = false\n"
                          "ranks_per_node = 0\n"
+                         "batch_shares = \"equal\"\n"
                          "\n"
                          "[pipeline]\n"
                          "schedule = \"1f1b\"\n"

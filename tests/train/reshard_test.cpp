@@ -1,5 +1,5 @@
 // What one layout saves another goes on with: the state is the same bit for bit, the losses are those of a run that was
-// never interrupted. Pairs of 24 layouts of 1 to 8 ranks; all of them in a full run.
+// never interrupted. Pairs of 25 layouts of 1 to 8 ranks; all of them in a full run.
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +51,7 @@ const std::vector<Layout>& layouts() {
       {{.pipe = 4, .tensor = 2}},
       {{.pipe = 2, .data = 4}, "1f1b", 1, 3},
       {{.pipe = 8}, "gpipe"},
+      {{.pipe = 2, .data = 2, .batch_shares = "3,1"}, "1f1b", 1, 1},
   };
   return kLayouts;
 }

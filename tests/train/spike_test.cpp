@@ -95,6 +95,21 @@ TEST_P(Spikes, StopNamesTheWeightsThatAreNotFinite) {
   });
 }
 
+// Of microbatches that are not shared out alike.
+TEST(SpikesOfUnequalShares, StopNamesTheDataRankOfTheMicrobatch) {
+  RunSpec spec = spec_on({.data = 2, .batch_shares = "1,3"}, OnSpike::Stop);
+  on_every_rank(spec, [](Trainer& trainer) {
+    if (trainer.groups().world.rank() == 1) trainer.model().params().flat_data().detach().fill_(kNan);
+    std::string error;
+    try {
+      trainer.step();
+    } catch (const RunError& stopped) {
+      error = stopped.what();
+    }
+    EXPECT_NE(error.find("first in microbatch 2 (data rank 1)"), error.npos) << error;
+  });
+}
+
 TEST_P(Spikes, AnOutlierStopsWhereAThresholdSaysSo) {
   RunSpec spec = spec_on(GetParam(), OnSpike::Stop);
   spec.train.spike_threshold = 20;

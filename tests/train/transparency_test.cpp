@@ -1,6 +1,7 @@
 // The layout never changes the mathematics: every mesh of at most 8 ranks trains the serial model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -111,6 +112,9 @@ TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMeshAndBatch) {
     spec.mesh = mesh;
     EXPECT_NEAR(validation_loss(spec), want, 1e-10);
   }
+  spec.train.batch = 16;
+  spec.mesh = {.pipe = 2, .data = 2, .batch_shares = "3,1"};
+  EXPECT_NEAR(validation_loss(spec), want, 1e-10);
   spec.mesh = {.pipe = 2, .data = 2};
   spec.sync.zero = 3;  // ranks gather parameters together, whether their sequences count or not
   for (const auto& [batch, microbatch] : {std::pair(8, 4), std::pair(4, 1), std::pair(24, 6), std::pair(32, 16)}) {
@@ -124,6 +128,44 @@ TEST(TransparencyOfEvaluation, TheValidationLossIsTheSameOnEveryMeshAndBatch) {
   spec.train.seed = 2;
   EXPECT_GT(std::abs(validation_loss(spec) - want), 1e-6);
 }
+
+// Data ranks with unequal parts of the batch.
+class TransparencyOfShares : public testing::TestWithParam<MeshSpec> {};
+
+TEST_P(TransparencyOfShares, AnySharesTrainTheSerialModel) {
+  constexpr int kBatch = 16;
+  RunSpec spec = tiny_spec(6, kBatch);
+  spec.mesh = GetParam();
+  spec.model.dropout = 0.3;
+  RunSpec alone = spec;
+  alone.mesh = {};
+  const LayoutResult want = train_layout(alone);
+  for (const int zero : {0, 1}) {
+    spec.sync.zero = zero;
+    const LayoutResult got = train_layout(spec);
+    for (size_t step = 0; step < want.losses.size(); ++step) {
+      EXPECT_NEAR(got.losses[step], want.losses[step], 1e-12);
+      EXPECT_NEAR(got.grad_norms[step], want.grad_norms[step], 1e-12);
+    }
+    EXPECT_EQ(got.sample_hashes, want.sample_hashes);
+    EXPECT_LT(largest_difference(got.first_gradients, want.first_gradients), 1e-12);
+    EXPECT_LT(largest_difference(got.params, want.params), 1e-12);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryMesh, TransparencyOfShares,
+                         testing::Values(MeshSpec{.data = 2, .batch_shares = "3,1"},
+                                         MeshSpec{.data = 2, .batch_shares = "1,3"},
+                                         MeshSpec{.pipe = 2, .data = 2, .batch_shares = "3,1"},
+                                         MeshSpec{.pipe = 2, .data = 2, .batch_shares = "1,3"},
+                                         MeshSpec{.data = 2, .tensor = 2, .batch_shares = "3,1"},
+                                         MeshSpec{.data = 2, .tensor = 2, .batch_shares = "1,3"},
+                                         MeshSpec{.pipe = 2, .data = 3, .batch_shares = "1,5,2"}),
+                         [](const auto& info) {
+                           std::string shares = info.param.batch_shares;
+                           std::ranges::replace(shares, ',', '_');
+                           return cat("pipe", info.param.pipe, "_tensor", info.param.tensor, "_shares", shares);
+                         });
 
 TEST(TransparencyOfPartition, AnyCutOfTheLayersTrainsTheSameModel) {
   RunSpec spec = tiny_spec(6, 4);

@@ -1,0 +1,19 @@
+// Which devices of a cluster a run has, and what they could do.
+#pragma once
+
+#include "braid/cluster/cluster.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+struct DevicesInUse {
+  double count = 0;
+  double peak = 0;  // flops a second of all
+};
+// The devices that have ranks, the first ones; cores that ranks share are all in use.
+DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster);
+
+// Of the products of all devices, in flops a second: no layout is faster.
+double best_rate_of_all(const RunSpec& spec, const Cluster& cluster);
+
+}  // namespace braid
