@@ -19,7 +19,7 @@ double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.tra
 // What ranks and the pipeline ask of a stage.
 struct StageFacts {
   StagePasses passes;
-  double parameters = 0;
+  StageParameters parameters;
   HeldBytes held;
 };
 
@@ -33,7 +33,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
       all[i] = all[i - 1];
       continue;
     }
-    const double parameters = stage_parameters(spec, layout, load);
+    const StageParameters parameters = stage_parameters(spec, layout, load);
     if (formulas == FormulaSet::Braid) {
       all[i] = {passes[i],
                 parameters,
@@ -73,7 +73,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   const int first = owner_of_stage(traits.placement, layout.pipe, 0);
   const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
-  for (const int rank : std::set{first, last}) shares[rank].parameters -= tied_parameters(run.spec, layout);
+  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
   return shares;
 }
 
@@ -164,7 +164,7 @@ int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int ran
 double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
   if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
-  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(run.spec.train.dtype);
+  return 2 / std::max(share.blocks, 2.0) * share.parameters.count() * element_bytes(run.spec.train.dtype);
 }
 // Of all devices, whatever they compute.
 double best_rate(const RunSpec& spec, const Cluster& cluster) {
@@ -253,19 +253,26 @@ void PipelinedRun::add_exchanges(StepSeconds& seconds) const {
   seconds.data += tied_seconds(run_, last_rank(layout_, traits_));
 }
 
-void PipelinedRun::add_states(std::vector<RankMemory>& memory) const {
-  const StateBytes bytes = sharded(state_bytes(spec_.train.dtype, spec_.optimizer.kind, formulas_), spec_.sync.zero,
-                                   num_shards(spec_, layout_));
+void PipelinedRun::add_states(Prediction& prediction) const {
   const double two_tensors = layout_.pipe > 1 ? 2 * tensor_bytes(run_) : 0;
   const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run_) : two_tensors;
+  double most_offloaded = 0;
   for (int rank = 0; rank < layout_.pipe; ++rank) {
     const RankShare& share = shares_[rank];
-    const int versions = weight_versions(run_, traits_, rank);
-    memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
-    memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
-    memory[rank].moments = static_cast<int64_t>(share.parameters * (bytes.optimizer + outer_bytes(spec_)));
-    memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run_, share));
+    const StageParameters& parameters = share.parameters;
+    const StateBytes bytes = held_bytes(spec_, layout_, formulas_, parameters);
+    const bool stays = spec_.memory.offload == OffloadTo::None;
+    const double moments = (stays ? bytes.optimizer : 0) + outer_bytes(spec_) * parameters.count();
+    RankMemory& memory = prediction.memory[rank];
+    memory.parameters = static_cast<int64_t>(weight_versions(run_, traits_, rank) * bytes.weights);
+    memory.gradients = static_cast<int64_t>(bytes.gradients);
+    memory.moments = static_cast<int64_t>(moments);
+    memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run_, share) + parameters.shared.reduced.kept +
+                                                parameters.experts.reduced.kept);
+    if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
+  prediction.offloaded_bytes = static_cast<int64_t>(layout_.all_ranks.per_node * most_offloaded);
+  if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {
@@ -273,7 +280,7 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   spec_.sync.zero_group = zero_group;
   Prediction prediction = pipelined_;
   add_exchanges(prediction.seconds);
-  add_states(prediction.memory);
+  add_states(prediction);
   prediction.sync_bytes =
       num_updates(run_) * sync_bytes(run_, shares_.front()) + tied_bytes(run_, last_rank(layout_, traits_));
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;

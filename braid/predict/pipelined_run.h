@@ -31,7 +31,7 @@ class PipelinedRun {
  private:
   StepSeconds pipeline_seconds(const PipelineOutcome& outcome) const;
   void add_exchanges(StepSeconds& seconds) const;
-  void add_states(std::vector<RankMemory>& memory) const;
+  void add_states(Prediction& prediction) const;
 
   RunSpec spec_;
   const Cluster cluster_;  // as the ranks see it

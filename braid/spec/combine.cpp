@@ -47,6 +47,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::Clipping, "gradient clipping", "optimizer.clip_norm",
      [](const RunSpec& spec) { return spec.optimizer.clip_norm > 0; }},
     {Feature::Dropout, "dropout", "model.dropout", [](const RunSpec& spec) { return spec.model.dropout > 0; }},
+    {Feature::Experts, "experts", "model.experts", [](const RunSpec& spec) { return spec.model.experts > 0; }},
     {Feature::DocumentAttention, "attention by document", "data.attention",
      [](const RunSpec& spec) { return spec.data.attention == AttentionMask::Document; }},
     {Feature::LossScaling, "loss scaling", "train.dtype",
@@ -57,6 +58,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::Selected); }},
     {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::SegmentInputs); }},
+    {Feature::Offload, "offload", "memory.offload",
+     [](const RunSpec& spec) { return spec.memory.offload != OffloadTo::None; }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
     {Feature::Context, "context parallelism", "mesh.context",
      [](const RunSpec& spec) { return spec.mesh.context > 1; }},
@@ -141,7 +144,9 @@ const std::vector<Combination>& combinations() {
   using enum Verdict;
   static const std::vector<Combination> kTable = {
       {Context, Context, NotBuilt, "context parallelism is not built yet"},
-      {Expert, Expert, Refused, "expert parallelism is not built yet"},
+      {Experts, Experts, NotBuilt, "a mixture of experts is not built yet"},
+      {Expert, Expert, NotBuilt, "expert parallelism is not built yet"},
+      {Offload, Offload, NotBuilt, "offload is not built yet"},
       {SequenceParallel, SequenceParallel, NotBuilt, "sequence parallelism is not built yet"},
       {LocalUpdates, Data, ChangesSemantics,
        "replicas train apart, each clipping by its own norm, and average their weights every sync.period steps"},

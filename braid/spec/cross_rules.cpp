@@ -86,6 +86,16 @@ std::vector<CrossRule> mesh_rules() {
          return cat("must divide the ", at.spec.model.context / at.spec.mesh.context,
                     " tokens of a sequence that a rank has, which sequence parallelism shares");
        }},
+      {{"mesh.expert", "model.experts"},
+       [](const View& at) {
+         const int experts = at.spec.model.experts, ranks = at.spec.mesh.expert;
+         return experts > 0 ? experts % ranks == 0 : ranks == 1;
+       },
+       [](const View& at) {
+         const int experts = at.spec.model.experts;
+         return experts > 0 ? cat("must divide model.experts (", experts, ")")
+                            : std::string("must be 1 when model.experts is 0: there are no experts to share");
+       }},
       {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
          return traits_of(at.spec.model.family).positions == PositionKind::Learned || at.spec.model.head_width > 0 ||
@@ -149,16 +159,18 @@ std::vector<CrossRule> data_rules() {
 
 std::vector<CrossRule> train_rules() {
   return {
-      {{"train.batch", "train.microbatch", "mesh.data"},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.expert"},
        [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
        [](const View& at) {
-         return cat("must be divisible by train.microbatch x mesh.data (", at.spec.train.microbatch, " x ",
-                    at.spec.mesh.data, " = ", batch_unit(at.spec), ")");
+         const int ranks = at.spec.mesh.expert;
+         return cat("must be divisible by train.microbatch x mesh.data", ranks > 1 ? " x mesh.expert (" : " (",
+                    at.spec.train.microbatch, " x ", at.spec.mesh.data, ranks > 1 ? cat(" x ", ranks) : "", " = ",
+                    batch_unit(at.spec), ")");
        }},
       {{"mesh.data", "train.reduction"},
        [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
        [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
-      {{"train.batch", "train.microbatch", "mesh.data", "train.reduction"},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.expert", "train.reduction"},
        [](const View& at) {
          const int64_t unit = batch_unit(at.spec);
          return !reproducible(at.spec) || at.spec.train.batch % unit != 0 || power_of_two(at.spec.train.batch / unit);
@@ -216,7 +228,7 @@ std::vector<CrossRule> launch_rules() {
 
 }  // namespace
 
-int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * spec.mesh.data; }
+int64_t batch_unit(const RunSpec& spec) { return int64_t{spec.train.microbatch} * num_replicas(spec.mesh); }
 
 const std::vector<CrossRule>& cross_rules() {
   static const std::vector<CrossRule> kRules = [] {

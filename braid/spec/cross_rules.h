@@ -45,7 +45,7 @@ std::vector<CrossRule> checkpoint_rules();
 // And about summing gradients over replicas.
 std::vector<CrossRule> reduction_rules();
 
-// train.microbatch x mesh.data: the sequences that one microbatch on every replica takes.
+// train.microbatch x num_replicas(): the sequences that one microbatch on every replica takes.
 int64_t batch_unit(const RunSpec& spec);
 
 }  // namespace braid

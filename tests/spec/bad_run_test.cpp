@@ -208,8 +208,15 @@ TEST(BadRun, FeaturesThatAreNotBuilt) {
        {"mesh.context=2"},
        "mesh.context = 2: must be 1, since context parallelism is not built yet; nearest valid is 1"},
       {"",
-       {"mesh.expert=8"},
+       {"mesh.expert=8", "train.batch=32"},
+       "mesh.expert = 8: must be 1 when model.experts is 0: there are no experts to share; nearest valid is 1\n"
        "mesh.expert = 8: must be 1, since expert parallelism is not built yet; nearest valid is 1"},
+      {"",
+       {"model.experts=8"},
+       "model.experts = 8: must be 0, since a mixture of experts is not built yet; nearest valid is 0"},
+      {"",
+       {"memory.offload=disk"},
+       "memory.offload = \"disk\": must be \"none\", since offload is not built yet; nearest valid is \"none\""},
       {"",
        {"mesh.tensor=2", "mesh.sequence_parallel=true"},
        "mesh.sequence_parallel = true: must be false, since sequence parallelism is not built yet; nearest valid is "
