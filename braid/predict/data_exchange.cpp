@@ -141,6 +141,10 @@ double sync_bytes(const PlannedRun& run, const RankShare& share) {
   const int zero = spec.sync.zero, m = run.layout.microbatches;
   double sum = 0;
   for (const CopiedParameters& part : copied_of(run, share)) {
+    if (spec.sync.replication == ReplicationKind::ParameterServer) {
+      sum += part.bytes.gradients / spec.sync.push_every;
+      continue;
+    }
     const int copies = part.copies.size, shards = zero > 0 ? part.shards : copies;
     const double one_way = (shards - 1.0) / shards, wire = part.summed_bytes;
     const double gradients = one_way * wire, weights = one_way * part.bytes.weights;

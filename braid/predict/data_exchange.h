@@ -41,7 +41,7 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 double tied_seconds(const PlannedRun& run, int last_rank);
 
 // Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is
-// summed (Patarasuk & Yuan 2009).
+// summed (Patarasuk & Yuan 2009). To parameter servers: its gradients, at every push.
 double sync_bytes(const PlannedRun& run, const RankShare& share);
 double tied_bytes(const PlannedRun& run, int last_rank);
 

@@ -1,6 +1,7 @@
 // Counting parameters, and bytes of each.
 #include "braid/predict/model_states.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -174,6 +175,21 @@ StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet f
     held += sharded(part.bytes, spec.sync.zero, part.shards);
   }
   return held;
+}
+
+double replication_bytes(const RunSpec& spec) {
+  constexpr double kMaster = 4;
+  const double copy = std::max(element_bytes(spec.train.dtype), kMaster);
+  switch (spec.sync.replication) {
+    case ReplicationKind::AllReduce:
+    case ReplicationKind::LocalSgd:
+      return 0;
+    case ReplicationKind::DiLoCo:
+      return 2 * copy;
+    case ReplicationKind::ParameterServer:
+      return (2 + (spec.optimizer.clip_norm > 0 ? 1 : 0) + (spec.sync.push_every > 1 ? 1 : 0)) * copy;
+  }
+  return 0;
 }
 
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout) {

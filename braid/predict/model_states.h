@@ -67,6 +67,12 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);
 
+// Of a parameter, what keeping replicas in step takes beside that, in copies of its master: under DiLoCo 2, the last
+// meeting and the outer momentum. Under parameter servers, on the rank that has them, 2, what they hold and what
+// workers read; and on each rank the gradients that are clipped before they leave, and those that are added up. Pushes
+// on their way come on top, while there are no activations.
+double replication_bytes(const RunSpec& spec);
+
 // Of the table that embedding and head share, on a tensor rank; nothing where each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 

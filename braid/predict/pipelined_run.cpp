@@ -188,12 +188,6 @@ DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster) {
   return used;
 }
 
-// Of a parameter: what DiLoCo keeps of the last meeting, and the momentum of its outer steps.
-double outer_bytes(const RunSpec& spec) {
-  constexpr double kMaster = 4;
-  return spec.sync.replication == ReplicationKind::DiLoCo ? 2 * std::max(element_bytes(spec.train.dtype), kMaster) : 0;
-}
-
 }  // namespace
 
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
@@ -262,7 +256,7 @@ void PipelinedRun::add_states(Prediction& prediction) const {
     const StageParameters& parameters = share.parameters;
     const StateBytes bytes = held_bytes(spec_, layout_, formulas_, parameters);
     const bool stays = spec_.memory.offload == OffloadTo::None;
-    const double moments = (stays ? bytes.optimizer : 0) + outer_bytes(spec_) * parameters.count();
+    const double moments = (stays ? bytes.optimizer : 0) + replication_bytes(spec_) * parameters.count();
     RankMemory& memory = prediction.memory[rank];
     memory.parameters = static_cast<int64_t>(weight_versions(run_, traits_, rank) * bytes.weights);
     memory.gradients = static_cast<int64_t>(bytes.gradients);

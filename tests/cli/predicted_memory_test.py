@@ -21,6 +21,7 @@ LAYOUTS = [
     ['optimizer.kind="muon"'],
     ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+    ["mesh.data=2", 'sync.replication="parameter-server"'],
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
@@ -39,6 +40,8 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
         ["mesh.pipe=4"],
         ["model.dropout=0.1"],
+        ["mesh.data=4", 'sync.replication="parameter-server"', "sync.servers=2", "sync.push_every=2"],
+        ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
         ['optimizer.kind="sgd"', "optimizer.momentum=0"],
         ['optimizer.kind="sgd"'],
         ['optimizer.kind="lion"'],
