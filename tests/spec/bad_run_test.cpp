@@ -202,6 +202,27 @@ TEST(BadRun, Data) {
   });
 }
 
+TEST(BadRun, ExpertsThatArePlanned) {
+  const HostLimits limits{.purpose = Purpose::Plan};
+  expect_complaints(
+      {
+          {"", {"model.experts=8", "model.experts_per_token=2", "mesh.expert=4", "train.batch=32"}, "accepted"},
+          {"",
+           {"model.experts=8", "mesh.expert=3", "train.batch=24"},
+           "mesh.expert = 3: must divide model.experts (8); nearest valid is 2"},
+          {"",
+           {"model.experts=4", "model.experts_per_token=8"},
+           "model.experts_per_token = 8: must be at most model.experts (4); nearest valid is 4"},
+          {"",
+           {"model.experts=8", "mesh.expert=4", "train.batch=24"},
+           "train.batch = 24: must be divisible by train.microbatch x mesh.data x mesh.expert (4 x 1 x 4 = 16); "
+           "nearest "
+           "valid is 16"},
+          {"", {"memory.offload=host"}, "accepted"},
+      },
+      limits);
+}
+
 TEST(BadRun, FeaturesThatAreNotBuilt) {
   expect_complaints({
       {"",
