@@ -88,8 +88,12 @@ std::string memory_text(const Prediction& prediction) {
   const RankMemory& rank = prediction.fullest();
   std::vector<std::string> words;
   for (const auto& [name, bytes] : kMemoryParts) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
+  const int64_t offloaded = prediction.offloaded_bytes, host = prediction.host_bytes;
   return cat(bytes_text(rank.total()), " of ", bytes_text(prediction.memory_bytes), " on the fullest rank (",
-             &rank - prediction.memory.data(), " of pipe): ", joined(words));
+             &rank - prediction.memory.data(), " of pipe): ", joined(words),
+             offloaded > 0
+                 ? cat("; ", bytes_text(offloaded), host > 0 ? " of " + bytes_text(host) : "", " offloaded on a node")
+                 : "");
 }
 
 std::string hours(double seconds) { return short_number(seconds / kHour) + " h"; }
@@ -149,6 +153,7 @@ Json memory_json(const Prediction& prediction) {
   for (const RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
   Json json{{"peak", gib(rank.total())}, {"by_rank", std::move(by_rank)}};
   for (const auto& [name, bytes] : kMemoryParts) json[name] = gib(rank.*bytes);
+  if (prediction.offloaded_bytes > 0) json["offloaded"] = gib(prediction.offloaded_bytes);
   return json;
 }
 

@@ -77,6 +77,14 @@ struct Disk {
   bool operator==(const Disk&) const = default;
 };
 
+// What a node has beside its devices, for what is offloaded; 0: there is none.
+struct HostMemory {
+  double bytes = 0;             // of a node
+  double bytes_per_second = 0;  // between it and each device, one way
+
+  bool operator==(const HostMemory&) const = default;
+};
+
 struct Failures {
   double mtbf_seconds_per_device = 0;  // 0: none fails
   double restart_seconds = 0;
@@ -91,6 +99,7 @@ struct Cluster {
   Link network;                      // between nodes
   Disk disk;
   Failures failures;
+  HostMemory host;
 
   int num_nodes() const;
   int64_t num_devices() const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/path_look.h"
@@ -49,6 +50,7 @@ class Reading {
     read_devices();
     read_link("node", "link_gbps", most_per_node() > 1 ? "devices on a node" : nullptr, cluster_.node);
     read_link("network", "gbps", several_nodes() ? "nodes" : nullptr, cluster_.network);
+    read_host();
     read_disk();
     read_failures();
     root_.refuse_unknown_keys();
@@ -199,6 +201,15 @@ class Reading {
     keys.refuse_unknown_keys();
   }
 
+  void read_host() {
+    const TomlTable* table = root_.table("host", Given::Optional);
+    if (!table) return;
+    TableReader keys = reader(*table, "host");
+    keys.read("memory_gib", {}, kGib, cluster_.host.bytes);
+    keys.read("link_gbps", {}, kGiga, cluster_.host.bytes_per_second);
+    keys.refuse_unknown_keys();
+  }
+
   void read_disk() {
     const TomlTable* table = root_.table("disk", Given::Optional);
     if (!table) return;
@@ -224,44 +235,6 @@ class Reading {
   int nodes_ = 0;  // not given, or not readable
 };
 
-std::string in_unit(double value, double unit) { return exact(value / unit); }
-
-std::string type_text(DType type) { return toml_text(std::string(word(type))); }
-
-std::string list_text(const char* key, const std::string& rows) {
-  return rows.empty() ? "" : cat(key, " = [\n", rows, "]\n");
-}
-
-std::string device_text(const DeviceGroup& group) {
-  std::vector<std::string> peaks;
-  for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
-  std::string text = cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node,
-                         "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
-                         "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
-                         joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false",
-                         group.skew > 0 ? cat("\nskew = ", exact(group.skew)) : "", "\n");
-  std::string shares, attention, streams;
-  for (const ProductShare& row : group.shares) {
-    shares += cat("  { type = ", type_text(row.type), ", gflop = ", in_unit(row.flops, kGiga),
-                  ", share = ", exact(row.share), " },\n");
-  }
-  for (const AttentionRate& row : group.attention) {
-    attention += cat("  { type = ", type_text(row.type), ", context = ", exact(row.context),
-                     ", forward_tflops = ", in_unit(row.forward, kTera),
-                     ", backward_tflops = ", in_unit(row.backward, kTera), " },\n");
-  }
-  for (const StreamRate& row : group.streams) {
-    streams += cat("  { mib = ", in_unit(row.bytes, kMib), ", gbps = ", in_unit(row.bytes_per_second, kGiga), " },\n");
-  }
-  return cat(text, list_text("efficiency", shares), list_text("attention", attention), list_text("streams", streams));
-}
-
-std::string link_text(const char* name, const char* rate, const Link& link) {
-  if (link.bytes_per_second == 0) return "";
-  return cat("\n[", name, "]\n", rate, " = ", in_unit(link.bytes_per_second, kGiga),
-             "\nlatency_us = ", in_unit(link.latency_seconds, kMicro), "\n");
-}
-
 }  // namespace
 
 Cluster parse_cluster(const std::string& text, const std::string& origin) {
@@ -270,24 +243,10 @@ Cluster parse_cluster(const std::string& text, const std::string& origin) {
   if (document.problems.empty()) cluster = Reading(document.root, origin, document.problems).cluster();
   if (!document.problems.empty()) throw ConfigError(std::move(document.problems));
   std::ranges::sort(cluster.devices, {}, [](const DeviceGroup& group) {
-    return std::pair(-std::ranges::max(group.peaks, {}, &PeakRate::flops).flops, device_text(group));
+    return std::tuple(-std::ranges::max(group.peaks, {}, &PeakRate::flops).flops, group.name,
+                      cluster_text({.devices = {group}}));
   });
   return cluster;
-}
-
-std::string cluster_text(const Cluster& cluster) {
-  std::string text = cat("name = ", toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(), "\n");
-  for (const DeviceGroup& group : cluster.devices) text += device_text(group);
-  text += link_text("node", "link_gbps", cluster.node) + link_text("network", "gbps", cluster.network);
-  if (cluster.disk.read_bytes_per_second > 0) {
-    text += cat("\n[disk]\nread_gbps = ", in_unit(cluster.disk.read_bytes_per_second, kGiga),
-                "\nwrite_gbps = ", in_unit(cluster.disk.write_bytes_per_second, kGiga), "\n");
-  }
-  if (cluster.failures.mtbf_seconds_per_device > 0) {
-    text += cat("\n[failures]\nmtbf_hours_per_device = ", in_unit(cluster.failures.mtbf_seconds_per_device, kHour),
-                "\nrestart_seconds = ", exact(cluster.failures.restart_seconds), "\n");
-  }
-  return text;
 }
 
 Cluster load_cluster(const std::string& name_or_path, const std::string& key) {

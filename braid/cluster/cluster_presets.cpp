@@ -27,7 +27,8 @@ Cluster dgx_a100() {
           {kNode * 300 * kGiga, 3e-6},
           {kNetwork * 25 * kGiga, 8e-6},
           {6 * kGiga, 4 * kGiga},
-          kFailures};
+          kFailures,
+          {2048 * kGib, kNode * 32 * kGiga}};
 }
 
 Cluster dgx_h100() {
@@ -42,7 +43,8 @@ Cluster dgx_h100() {
           {kNode * 450 * kGiga, 3e-6},
           {kNetwork * 50 * kGiga, 8e-6},
           {10 * kGiga, 8 * kGiga},
-          kFailures};
+          kFailures,
+          {2048 * kGib, kNode * 64 * kGiga}};
 }
 
 Cluster dgx2_v100() {
@@ -57,7 +59,8 @@ Cluster dgx2_v100() {
           {kNode * 150 * kGiga, 3e-6},
           {kNetwork * 6.25 * kGiga, 8e-6},
           {3 * kGiga, 2 * kGiga},
-          kFailures};
+          kFailures,
+          {1536 * kGib, kNode * 16 * kGiga}};
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ std::vector<std::string> cluster_preset_names();
 //   dgx2-v100-32gb   "Tesla V100" data sheet (2020), SXM3: 125 TFLOP/s in float16, 15.7 in float32, 32 GB at 900 GB/s,
 //                    NVLink 300 GB/s both ways; DGX-2: sixteen GPUs, eight 100 Gbit/s links
 //
+// Hosts have 2, 2 and 1.5 TB, each device a link to them by PCIe 4, 5 and 3 of 16 lanes: 64, 128 and 32 GB/s both ways.
+//
 // Of those rates a run reaches a part: a product 0.7 of the peak at 10 and at 100 GFLOP, 0.78 at 1,000; memory 0.613,
 // links of the node 0.8, of the network 0.88. They are fitted for the A100, from where such parts commonly lie, so that
 // predictions (predict_run.h) of four published rows come near (docs/published_rows.md names them), and taken over for

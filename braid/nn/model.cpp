@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "braid/base/errors.h"
 #include "braid/nn/gpt2.h"
 #include "braid/nn/llama.h"
 
@@ -19,7 +20,10 @@ static_assert(std::size(kFamilies) == kWords<ModelFamily>.size());
 
 }  // namespace
 
-const ModelMaker& model_maker(const ModelSpec& spec) { return kFamilies[static_cast<size_t>(spec.family)]; }
+const ModelMaker& model_maker(const ModelSpec& spec) {
+  check(spec.experts == 0, "a mixture of experts is planned alone, and refused before it is built");
+  return kFamilies[static_cast<size_t>(spec.family)];
+}
 
 ModelParams model_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   return model_maker(spec).params(spec, tensor_rank, tensor_size);

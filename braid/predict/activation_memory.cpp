@@ -26,8 +26,9 @@ BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
   const double whole = spec.mesh.sequence_parallel ? t : 1;
   BlockBytes bytes;
   bytes.input = e * n * h / whole;
-  bytes.activation = e * n * (gated ? 3 : 2) * ffn_width(model) / t;
+  bytes.activation = e * n * branches_per_token(model) * (gated ? 3 : 2) * ffn_width(model) / t;
   bytes.linear = n * (4 * e + 2) * h / whole + e * n * (2 * q + 2 * kv) / t + bytes.activation;
+  if (model.experts > 0) bytes.linear += n * (2 * e * model.experts_per_token * h + 4 * model.experts) / whole;
   const double scores = n * model.context * model.heads / t;
   bytes.one_score = e * scores;
   bytes.scores = (2 * e + 1) * scores;

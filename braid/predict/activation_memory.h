@@ -14,7 +14,9 @@ namespace braid {
 //   full                         2 n h                                                  2 n h / t
 //
 // 10 n h are the inputs of the two norms (4), of the two branches (4) and the masks of two dropouts (2); 24 n h
-// queries, keys and values (6), the attention's output (2), before and after the activation (16).
+// queries, keys and values (6), the attention's output (2), before and after the activation (16). Experts make these 16
+// k times as large, where a token goes to k of E, and add 4 k n h of the rows that come and go back and 4 n E of the
+// choice.
 double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
 
 // Of those the weight-gradient pass alone needs: 32 n h of 34 n h + 5 a s n (Qi et al. 2023, table 1).

@@ -10,6 +10,8 @@ struct BlockSizes {
   double q, kv;  // all heads' queries; keys, or values
   double f;      // the feed-forward branch's features
   bool gated, rotary;
+  double experts;  // 0: one branch for all tokens
+  double k;        // branches that a token goes through
 
   explicit BlockSizes(const ModelSpec& model)
       : h(model.width),
@@ -17,7 +19,9 @@ struct BlockSizes {
         kv(static_cast<double>(num_kv_heads(model)) * head_width(model)),
         f(ffn_width(model)),
         gated(traits_of(model.family).feed_forward == FeedForward::Gated),
-        rotary(traits_of(model.family).positions == PositionKind::Rotary) {}
+        rotary(traits_of(model.family).positions == PositionKind::Rotary),
+        experts(model.experts),
+        k(branches_per_token(model)) {}
 };
 
 }  // namespace braid

@@ -24,13 +24,33 @@ struct Sizes : BlockSizes {
         drop(spec.model.dropout > 0 ? 1 : 0) {}
 };
 
-// x (n x in) times a weight (in x out), for each of the three passes.
-void add_linear(PartWork& work, const Sizes& z, double in, double out) {
-  const double flops = 2 * z.n * in * out;
-  const Product product{flops, z.e * (z.n * in + in * out + z.n * out)};
+// x (rows x in) times a weight (in x out), for each of the three passes.
+void add_product(PartWork& work, const Sizes& z, double rows, double in, double out) {
+  const double flops = 2 * rows * in * out;
+  const Product product{flops, z.e * (rows * in + in * out + rows * out)};
   work.forward.products.push_back(product);
   work.input_grad.products.push_back(product);
-  work.weight_grad.products.push_back({flops, z.e * (z.n * in + z.n * out) + 2 * kFloat * in * out});
+  work.weight_grad.products.push_back({flops, z.e * (rows * in + rows * out) + 2 * kFloat * in * out});
+}
+
+void add_linear(PartWork& work, const Sizes& z, double in, double out) { add_product(work, z, z.n, in, out); }
+
+// A feed-forward branch over so many rows.
+void add_branch(PartWork& work, const Sizes& z, double rows) {
+  add_product(work, z, rows, z.h, (z.gated ? 2 : 1) * z.f / z.t);
+  add_product(work, z, rows, z.f / z.t, z.h);
+}
+
+// Tensor ranks choose and route alike, under sequence parallelism each for its tokens.
+void add_router(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  const double tokens = z.whole * z.n;
+  add_product(work, z, tokens, z.h, z.experts);
+  work.forward.streamed_bytes += tokens * z.e * (2 * z.experts + (3 * z.k + 1) * z.h);
+  work.input_grad.streamed_bytes += tokens * z.e * (3 * z.experts + (3 * z.k + 2) * z.h);
+  for (PassWork* pass : {&work.forward, &work.input_grad}) {
+    pass->routed_bytes = tokens * z.e * z.k * z.h;
+    pass->num_routes = layout.expert > 1 ? 2 : 0;
+  }
 }
 
 void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
@@ -115,12 +135,19 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
   PartWork work;
-  add_linear(work, z, z.h, (z.gated ? 2 : 1) * z.f / z.t);
-  add_linear(work, z, z.f / z.t, z.h);
-  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and of the activation are made again
-    work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * z.f / z.t);
+  if (z.experts > 0) {
+    add_router(work, z, layout);
+    for (int expert = 0; expert < spec.model.experts / layout.expert; ++expert) {
+      add_branch(work, z, z.n * z.k * layout.expert / z.experts);
+    }
+  } else {
+    add_branch(work, z, z.n);
   }
-  add_streams(work, z, (z.gated ? 3 : 2) * z.f, (z.gated ? 5 : 3) * z.f, z.f);
+  const double f = z.k * z.f;
+  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and of the activation are made again
+    work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * f / z.t);
+  }
+  add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
   add_sums(work, z, layout);
   return work;
 }

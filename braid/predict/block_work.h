@@ -11,8 +11,11 @@
 // Passes over memory, elements read and written for each token: a norm 2h forward and 3h backward, a sum with the
 // residual 3h and 3h, dropout's mask a byte, the activation 2f (gated 3f) and 3f (5f), heads gathered 2q each way,
 // rotary positions 2 (q + kv) each way, gradients of biases what they sum; softmax and its dropout, where scores are in
-// memory, 2 + 2 each score forward, 3 + 2 backward. With sequence parallelism norms, residuals and their dropout are
-// shared by the tensor ranks.
+// memory, 2 + 2 each score forward, 3 + 2 backward. With E experts of which k are a token's own: the router's product
+// h x E, its softmax 2E and 3E; each expert's products have n k e / E rows, where e expert ranks route to each other as
+// many tokens as each has, all experts equally many; tokens are copied to rows 2 k h and summed back (k + 1) h, and in
+// backward (2 k + 1) h and (k + 1) h; e n k h bytes go to the experts and come back, by an all-to-all each. With
+// sequence parallelism norms, residuals and their dropout are shared by the tensor ranks.
 #pragma once
 
 #include <vector>
@@ -30,6 +33,8 @@ struct PassWork {
   int num_reductions = 0;     // all alike
   double context_bytes = 0;   // gathered from context ranks
   int num_gathers = 0;
+  double routed_bytes = 0;  // to and from experts by an all-to-all of expert ranks
+  int num_routes = 0;
 };
 
 // The passes of one part of the model.

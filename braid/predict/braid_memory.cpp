@@ -21,8 +21,9 @@ constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/l
 // Bytes of the tensors above.
 struct Tensors {
   double hidden, qkv, heads, inner, activated;
-  double of_norm, of_scores;  // statistics kept for backward
-  double logits;              // whole, or of a chunk
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, of every expert
+  double of_norm, of_scores;      // statistics kept for backward
+  double logits;                  // whole, or of a chunk
   bool whole_logits;
 
   Tensors(const RunSpec& spec, const RunLayout& layout) {
@@ -34,8 +35,12 @@ struct Tensors {
     hidden = of_row * model.width / (spec.mesh.sequence_parallel ? t : 1);
     qkv = of_row * (q + 2 * kv) / t;
     heads = of_row * q / t;
-    activated = of_row * ffn_width(model) / t;
+    activated = of_row * branches_per_token(model) * ffn_width(model) / t;
     inner = g * activated;
+    if (model.experts > 0) {
+      routed = hidden * model.experts_per_token;
+      chosen = kSingle * layout.tokens * model.experts / (spec.mesh.sequence_parallel ? t : 1);
+    }
     of_norm = kSingle * layout.tokens * (3 - g);
     of_scores = kSingle * layout.tokens * model.heads / t;
     logits = of_row * static_cast<double>(layout.vocab) / t;
@@ -48,7 +53,7 @@ struct Tensors {
     return keeps == Keeps::Selected ? always : always + hidden + heads;
   }
   double feed(Keeps keeps) const {
-    const double always = hidden + inner + of_norm;
+    const double always = hidden + inner + of_norm + 2 * routed + chosen;
     return keeps == Keeps::Selected ? always : always + hidden + activated;
   }
   double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
@@ -74,11 +79,14 @@ bool waits_in_a_line(const PlannedRun& run) {
 double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {
   const bool selected = load.recompute.keeps == Keeps::Selected;
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
-  const double coming = load.head ? x.hidden : 0;  // from another stage it is communication
-  const double feed = x.activated + again_feed + widened_bytes(run, x.hidden + std::max(x.activated, x.inner));
+  const double coming = load.head ? x.hidden : 0;          // from another stage it is communication
+  const double rows = x.routed > 0 ? x.routed : x.hidden;  // of the products
+  const double feed =
+      x.activated + again_feed + 2 * x.routed + widened_bytes(run, rows + std::max(x.activated, x.inner));
   // The feed-forward branch's tensors are gone by then, unless weight gradients wait for a pass of their own.
   const bool waits = waits_in_a_line(run);
-  const double freed = waits ? -x.hidden : x.inner + (selected ? 0 : x.activated + x.hidden);
+  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
+  const double freed = waits ? -x.hidden : of_feed;
   const double attention = x.heads + 2 * x.qkv + again_attention - freed + widened_bytes(run, x.hidden + x.qkv);
   const double mask = run.spec.model.dropout > 0 ? kMaskBytes * run.layout.tokens * run.spec.model.width : 0;
   return std::max(coming + std::max(feed, attention), mask);
@@ -99,7 +107,9 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
 
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const Tensors x(spec, layout);
-  const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, 2 * x.hidden + x.inner + x.activated);
+  // Of experts each product's rows, and beside them the router's input and the gradient of its choice.
+  const double feed = x.routed > 0 ? 2 * x.routed + x.hidden + x.chosen : 2 * x.hidden;
+  const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, feed + x.inner + x.activated);
   return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
 }
 
@@ -118,14 +128,17 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   if (spec.sync.zero < 2 || layout.gradient_group.size == 1 || share.blocks == 0) return 0;
-  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
+  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const StageLoad alone{.blocks = 1};
-  const double block = stage_parameters(spec, layout, alone);
-  const double ends = std::max(share.parameters - share.blocks * block, 0.0);
+  const double block = stage_parameters(spec, layout, alone).count(), all = share.parameters.count();
+  const double ends = std::max(all - share.blocks * block, 0.0);
   const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
-  const double tied = std::min(tied_parameters(spec, layout), ends);
+  const double tied = std::min(tied_parameters(spec, layout).count, ends);
   const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
-  const double weights = spec.sync.zero == 3 ? std::min(2.0, share.blocks) * block + ends : 0;
+  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all;
+  const double gathered =
+      spec.sync.zero_gather == GatherUnit::Stage ? stages : std::min(2.0, share.blocks) * block + ends;
+  const double weights = spec.sync.zero == 3 ? gathered : 0;
   return gradients * bytes.gradients + weights * bytes.weights;
 }
 

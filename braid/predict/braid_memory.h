@@ -17,10 +17,14 @@ namespace braid {
 //   the product behind it: its output              e n f/t            made again
 //   statistics in float32: rows of norms (2 each, 1 of RMSNorm), scores of a head   4 n (2 (3 - g) + heads/t)
 //
+// With experts the rows of the feed-forward branch are k tokens for each token, all experts having equally many: its
+// input and output are k times as large, and beside them are the rows that came, e n k h, those that went back, e n k
+// h, of which the router's gradient is made, and its choice in float32, 4 n E. Braid has no such layers yet: an
+// estimate of what they must keep.
+//
 // Under sequence parallelism each e n h is shared by the tensor ranks. Under full recompute the input of each segment,
-// e n h. A stage whose output goes to another keeps it until its
-// gradient comes, e n h; the first segment of the stage with the embedding has tokens as its input. Dropout keeps
-// nothing: its mask is a function of the place.
+// e n h. A stage whose output goes to another keeps it until its gradient comes, e n h; the first segment of the
+// stage with the embedding has tokens as its input. Dropout keeps nothing: its mask is a function of the place.
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 // After the input-gradient pass, where the weight-gradient pass comes later: each product's input and the gradient of
@@ -35,7 +39,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 
 // Buffers of a rank under ZeRO 2 and 3, which stay from microbatch to microbatch: gradients of three blocks' parameters
 // and of each table's uses on their way to their owners; under 3 also the weights of the block that runs and of the
-// next, and of embedding and head.
+// next, and of embedding and head, or those of the stages that are gathered as a whole.
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
 // What is there all the time: the step's tokens, rotary tables of each block.

@@ -15,9 +15,10 @@ double saved_model_bytes(const RunSpec& spec, const Cluster& cluster) {
   whole.sync = {};
   if (spec.train.dtype != DType::Float64) whole.train.dtype = DType::Float32;
   RunLayout layout = layout_of(whole, cluster, FormulaSet::Braid);
-  const StateBytes bytes = state_bytes(whole.train.dtype, spec.optimizer.kind, FormulaSet::Braid);
   layout.aligned_to = 1;  // files have no gaps
-  return stage_parameters(whole, layout, layout.stages[0]) * (bytes.weights + bytes.optimizer);
+  const StateBytes bytes =
+      held_bytes(whole, layout, FormulaSet::Braid, stage_parameters(whole, layout, layout.stages[0]));
+  return bytes.weights + bytes.optimizer;
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ double GroupLinks::all_gather_seconds(double bytes) const {
   return size_ <= 1 ? 0 : (size_ - 1) * (latency_ + bytes / size_ / rate_);
 }
 
+double GroupLinks::all_to_all_seconds(double bytes) const {
+  return size_ <= 1 ? 0 : (size_ - 1) * (latency_ + bytes / size_ / link_rate_);
+}
+
 double GroupLinks::send_seconds(double bytes) const { return latency_ + bytes / link_rate_; }
 
 }  // namespace braid

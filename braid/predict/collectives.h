@@ -28,6 +28,9 @@ class GroupLinks {
   // Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every rank after the gather, or before the sum.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
+  // Of `bytes` on every rank, each of which sends a part of them to each other one: n-1 messages, (n-1)/n of the bytes
+  // over the slowest link of the group.
+  double all_to_all_seconds(double bytes) const;
   // One message to a neighbour, over the slowest link that lies between two of them.
   double send_seconds(double bytes) const;
 

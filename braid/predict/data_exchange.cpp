@@ -4,21 +4,41 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/predict/offload.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
 namespace {
 
-struct Exchange {
+// Of parameters that the same ranks hold copies of.
+struct Copies {
   GroupLinks links;
-  double weight_bytes = 0, gradient_bytes = 0;
+  double weight_bytes, gradient_bytes;
+};
+
+struct Exchange {
+  std::vector<Copies> parts;         // one after the other
   double forward = 0, backward = 0;  // seconds of one microbatch's passes
   double last_share = 1;             // of the bucket that nothing hides
   int microbatches = 1;
   bool overlaps = false;
+  bool gathers_once = false;  // of a step, under zero 3
 
-  double gather() const { return links.all_gather_seconds(weight_bytes); }
-  double scatter() const { return links.reduce_scatter_seconds(gradient_bytes); }
+  template <class Seconds>
+  double sum(const Seconds& of) const {
+    double seconds = 0;
+    for (const Copies& part : parts) seconds += of(part);
+    return seconds;
+  }
+  double gather() const {
+    return sum([](const Copies& part) { return part.links.all_gather_seconds(part.weight_bytes); });
+  }
+  double scatter() const {
+    return sum([](const Copies& part) { return part.links.reduce_scatter_seconds(part.gradient_bytes); });
+  }
+  double all_reduce() const {
+    return sum([](const Copies& part) { return part.links.all_reduce_seconds(part.gradient_bytes); });
+  }
   // `seconds` behind `cover`.
   double exposed(double seconds, double cover) const {
     if (!overlaps) return seconds;
@@ -29,33 +49,36 @@ struct Exchange {
 double step_seconds(const Exchange& x, int zero) {
   switch (zero) {
     case 0:
-      return x.exposed(x.links.all_reduce_seconds(x.gradient_bytes), x.backward);
+      return x.exposed(x.all_reduce(), x.backward);
     case 1:
       return x.exposed(x.scatter(), x.backward) + x.gather();
     case 2:
       return x.microbatches * x.exposed(x.scatter(), x.backward) + x.gather();
     default:
+      if (x.gathers_once) return x.gather() + x.microbatches * x.exposed(x.scatter(), x.backward);
       return x.microbatches * (x.exposed(x.gather(), x.forward) + x.exposed(x.gather() + x.scatter(), x.backward));
   }
-}
-
-// Bytes of a gradient's element on the wire.
-double wire_bytes(const RunSpec& spec, double gradient) {
-  const CompressionKind kind = spec.sync.compression;
-  if (kind == CompressionKind::BFloat16 || kind == CompressionKind::Float16) return std::min(gradient, 2.0);
-  return kind == CompressionKind::EightBit ? 1 : gradient;
 }
 
 bool overlaps(const RunSpec& spec, FormulaSet formulas) {
   return spec.sync.zero == 3 || (formulas == FormulaSet::Braid && spec.sync.overlap != OverlapChoice::Off);
 }
 
+// Stages that are gathered as a whole stay from microbatch to microbatch where a rank has no more of them.
+bool gathers_once(const PlannedRun& run) {
+  return run.spec.sync.zero_gather == GatherUnit::Stage && run.layout.chunks <= kMostStagesGathered;
+}
+
 // Copies of groups that shard are summed once more, over as many ranks as there are groups.
-double copies_seconds(const RunLayout& layout, const Cluster& cluster, double shard_bytes, int shards) {
-  const int copies = layout.gradient_group.size / std::max(shards, 1);
+double copies_seconds(const CopiedParameters& part, const Cluster& cluster, double shard_bytes) {
+  const int copies = part.copies.size / std::max(part.shards, 1);
   if (copies <= 1) return 0;
-  const int near = std::max(layout.gradient_group.per_node / shards, 1);
+  const int near = std::max(part.copies.per_node / part.shards, 1);
   return GroupLinks(cluster, {copies, near}).all_reduce_seconds(shard_bytes);
+}
+
+std::vector<CopiedParameters> copied_of(const PlannedRun& run, const RankShare& share) {
+  return copied_parameters(run.spec, run.layout, run.formulas, share.parameters);
 }
 
 }  // namespace
@@ -70,35 +93,41 @@ int num_updates(const PlannedRun& run) {
 
 double data_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  if (layout.gradient_group.size <= 1) return 0;
-  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
-  const int zero = spec.sync.zero, shards = zero > 0 ? num_shards(spec, layout) : layout.gradient_group.size;
-  const RankGroup group{shards, std::min(shards, layout.gradient_group.per_node)};
-  Exchange x{GroupLinks(cluster, group)};
-  x.weight_bytes = share.parameters * bytes.weights;
-  x.gradient_bytes = share.parameters * wire_bytes(spec, bytes.gradients);
+  const int zero = spec.sync.zero;
+  Exchange x;
+  double copies = 0;
+  for (const CopiedParameters& part : copied_of(run, share)) {
+    if (part.copies.size <= 1) continue;
+    const int ranks = zero > 0 ? part.shards : part.copies.size;
+    x.parts.push_back(
+        {{cluster, {ranks, std::min(ranks, part.copies.per_node)}}, part.bytes.weights, part.summed_bytes});
+    if (zero > 0) copies += copies_seconds(part, cluster, part.summed_bytes / ranks);
+  }
+  if (x.parts.empty()) return 0;
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   x.last_share = 1 / std::max(share.blocks, 1.0);
   x.microbatches = layout.microbatches;
   x.overlaps = overlaps(spec, formulas);
-  const double copies = zero > 0 ? copies_seconds(layout, cluster, x.gradient_bytes / shards, shards) : 0;
+  x.gathers_once = gathers_once(run);
   return (step_seconds(x, zero) + copies) / std::max(spec.sync.period, 1);
 }
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
-  const double parameters = share.parameters / (spec.sync.zero > 0 ? num_shards(spec, layout) : 1);
-  const double streamed = parameters * (bytes.weights + 3 * bytes.gradients + 2 * bytes.optimizer);
-  return rates[share.devices].stream_seconds(streamed, parameters * bytes.optimizer) +
+  StateBytes own;  // that it updates
+  for (const CopiedParameters& part : copied_of(run, share)) {
+    own += sharded(part.bytes, spec.sync.zero > 0 ? 3 : 0, part.shards);
+  }
+  const double streamed = own.weights + 3 * own.gradients + 2 * own.optimizer;
+  const double update = rates[share.devices].stream_seconds(streamed, own.optimizer);
+  return std::max(update, offload_seconds(run, own.optimizer)) +
          GroupLinks(cluster, layout.all_ranks).all_reduce_seconds(sizeof(float));
 }
 
 double tied_bytes(const PlannedRun& run, int last_rank) {
   if (last_rank == 0) return 0;
-  const double gradient = state_bytes(run.spec.train.dtype, run.spec.optimizer.kind, run.formulas).gradients;
-  return tied_parameters(run.spec, run.layout) * gradient;
+  return state_bytes(run.spec.train.dtype, run.formulas, tied_parameters(run.spec, run.layout)).gradients;
 }
 
 double tied_seconds(const PlannedRun& run, int last_rank) {
@@ -108,19 +137,24 @@ double tied_seconds(const PlannedRun& run, int last_rank) {
 }
 
 double sync_bytes(const PlannedRun& run, const RankShare& share) {
-  const auto& [spec, cluster, formulas, layout, rates] = run;
-  const int copies = layout.gradient_group.size, zero = spec.sync.zero;
-  if (copies <= 1) return 0;
-  const StateBytes bytes = state_bytes(spec.train.dtype, spec.optimizer.kind, formulas);
-  const int shards = zero > 0 ? num_shards(spec, layout) : copies;
-  const double one_way = (shards - 1.0) / shards;
-  const double gradients = one_way * share.parameters * wire_bytes(spec, bytes.gradients);
-  const double weights = one_way * share.parameters * bytes.weights;
-  const double again = 2 * (copies - shards) / static_cast<double>(copies) / shards * share.parameters *
-                       wire_bytes(spec, bytes.gradients);  // the sum of the groups that shard
-  const int m = layout.microbatches;
-  const double sent[] = {2 * gradients, gradients + weights, m * gradients + weights, m * (2 * weights + gradients)};
-  return (sent[zero] + again) / std::max(spec.sync.period, 1);
+  const RunSpec& spec = run.spec;
+  const int zero = spec.sync.zero, m = run.layout.microbatches;
+  double sum = 0;
+  for (const CopiedParameters& part : copied_of(run, share)) {
+    if (spec.sync.replication == ReplicationKind::ParameterServer) {
+      sum += part.bytes.gradients / spec.sync.push_every;
+      continue;
+    }
+    const int copies = part.copies.size, shards = zero > 0 ? part.shards : copies;
+    const double one_way = (shards - 1.0) / shards, wire = part.summed_bytes;
+    const double gradients = one_way * wire, weights = one_way * part.bytes.weights;
+    const double again =
+        2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // the sum of the groups that shard
+    const double gathered = (gathers_once(run) ? 1 : 2 * m) * weights;
+    const double sent[] = {2 * gradients, gradients + weights, m * gradients + weights, m * gradients + gathered};
+    sum += sent[zero] + again;
+  }
+  return sum / std::max(spec.sync.period, 1);
 }
 
 }  // namespace braid

@@ -10,7 +10,7 @@ namespace braid {
 
 // One pipeline rank: its parameters and its passes over all its stages.
 struct RankShare {
-  double parameters = 0;
+  StageParameters parameters;
   double blocks = 0;
   StagePasses passes;
   size_t devices = 0;  // as of its stages (run_layout.h)
@@ -18,17 +18,22 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
+// Of a rank's stages, that sync.zero_gather "stage" keeps whole at once (schedule/passes.h).
+inline constexpr int kMostStagesGathered = 3;
+
 // Of a step: several where the pipeline is asynchronous (schedule/generators/asynchronous.h).
 int num_updates(const PlannedRun& run);
 
-// An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a
-// scattered sum for each microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7). Under the set
-// Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the last microbatch's backward
-// but for the last bucket, unless sync.overlap is off, and what is done for each microbatch behind its passes.
+// An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a scattered sum for each
+// microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7), or with sync.zero_gather "stage" one
+// gather for all. Under the set Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the
+// last microbatch's backward but for the last bucket, unless sync.overlap is off, and what is done for each microbatch
+// behind its passes. Experts are exchanged over the ranks that hold copies of them, after the rest.
 double data_seconds(const PlannedRun& run, const RankShare& share);
 
 // Weights are written, gradients read three times (their norm, the update, the zeroing), states read and written; and
-// the norm is summed over all ranks. Ranks that shard update their part.
+// the norm is summed over all ranks. Ranks that shard update their part. Where states are offloaded, they come and go
+// meanwhile (offload.h).
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 // The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when
@@ -36,7 +41,7 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 double tied_seconds(const PlannedRun& run, int last_rank);
 
 // Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is
-// summed (Patarasuk & Yuan 2009).
+// summed (Patarasuk & Yuan 2009). To parameter servers: its gradients, at every push.
 double sync_bytes(const PlannedRun& run, const RankShare& share);
 double tied_bytes(const PlannedRun& run, int last_rank);
 

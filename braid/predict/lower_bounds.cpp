@@ -38,10 +38,9 @@ double least_step_seconds(const RunSpec& spec, const Cluster& cluster, FormulaSe
 
 int64_t least_rank_bytes(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const RunLayout layout = layout_on_one_stage(spec, cluster, formulas);
-  const StateBytes bytes =
-      sharded(state_bytes(spec.train.dtype, spec.optimizer.kind, formulas), spec.sync.zero, num_shards(spec, layout));
-  const double parameters = stage_parameters(spec, layout, layout.stages[0]);
-  return static_cast<int64_t>(parameters * bytes.total() / spec.mesh.pipe);
+  StateBytes bytes = held_bytes(spec, layout, formulas, stage_parameters(spec, layout, layout.stages[0]));
+  if (spec.memory.offload != OffloadTo::None) bytes.optimizer = 0;
+  return static_cast<int64_t>(bytes.total() / spec.mesh.pipe);
 }
 
 }  // namespace braid

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "braid/predict/block_work.h"
 #include "braid/predict/model_states.h"
+#include "braid/spec/model_shape.h"
 #include "braid/spec/problems.h"
 #include "braid/spec/recompute.h"
 
@@ -21,7 +23,7 @@ RunSpec on_one_rank(RunSpec run) {
   return run;
 }
 
-double num_parameters(const RunSpec& run, const Cluster& cluster) {
+StageParameters all_parameters(const RunSpec& run, const Cluster& cluster) {
   const RunLayout layout = layout_of(on_one_rank(run), cluster, FormulaSet::Braid);
   return stage_parameters(run, layout, layout.stages[0]);
 }
@@ -33,7 +35,7 @@ bool is_possible(const RunSpec& spec, const Cluster& cluster) {
 
 // What the bytes of a step follow from.
 struct StepBytes {
-  double parameters, element, gradient, batch_of_microbatches, passed, layers;
+  double parameters, shared, element, gradient, batch_of_microbatches, passed, layers, branches;
 };
 
 struct Way {
@@ -42,6 +44,8 @@ struct Way {
 };
 
 double share_of_others(double ranks) { return (ranks - 1) / ranks; }
+
+constexpr const char* kExperts = "expert";  // of models that have any
 
 constexpr Way kWays[] = {
     {"data", "the model", "the batch", "gradients, once a step", "hardly: 2 (n-1)/n",
@@ -56,12 +60,20 @@ constexpr Way kWays[] = {
      [](const StepBytes& of, double n) { return 4 * of.layers * of.passed * 2 * share_of_others(n); }},
     {"pipe", "the batch", "the blocks", "activations between two stages, there and back", "not at all",
      [](const StepBytes& of, double) { return 2 * of.passed; }},
+    {kExperts, "all but experts", "the experts and the batch",
+     "tokens on their way to experts and back, four times in each block; gradients of what is copied, once a step",
+     "hardly, where tokens are few; less, where they are many",
+     [](const StepBytes& of, double n) {
+       const double routed = 4 * of.layers * of.branches * of.passed / n;
+       return share_of_others(n) * (routed + 2 * of.gradient * of.shared);
+     }},
 };
 
 RunSpec spread(const RunSpec& run, const std::string& way, int ranks) {
   RunSpec spec = on_one_rank(run);
   if (way == "tensor") spec.mesh.tensor = ranks;
   if (way == "pipe") spec.mesh.pipe = ranks;
+  if (way == kExperts) spec.mesh.expert = ranks;
   if (way.starts_with("data")) spec.mesh.data = ranks;
   if (way == "data, ZeRO 3") spec.sync.zero = 3;
   return spec;
@@ -71,15 +83,19 @@ RunSpec spread(const RunSpec& run, const std::string& way, int ranks) {
 
 std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster& cluster, int ranks) {
   const double element = element_bytes(run.train.dtype);
-  const double gradient = state_bytes(run.train.dtype, run.optimizer.kind, FormulaSet::Braid).gradients;
-  const StepBytes sizes{num_parameters(run, cluster),
+  const double gradient = state_bytes(run.train.dtype, FormulaSet::Braid, {.count = 1}).gradients;
+  const StageParameters parameters = all_parameters(run, cluster);
+  const StepBytes sizes{parameters.count(),
+                        parameters.shared.count,
                         element,
                         gradient,
                         1.0 * run.train.batch / run.train.microbatch,
                         element * run.train.batch * run.model.context * run.model.width,
-                        1.0 * run.model.layers};
+                        1.0 * run.model.layers,
+                        1.0 * branches_per_token(run.model)};
   std::vector<ParallelismRow> rows;
   for (const auto& [name, copied, split, when, growth, sent] : kWays) {
+    if (name == std::string_view(kExperts) && run.model.experts == 0) continue;
     ParallelismRow row{name, copied, split, when, growth, sent(sizes, ranks), sent(sizes, 2.0 * ranks)};
     const RunSpec spec = spread(run, name, ranks);
     row.possible = is_possible(spec, cluster);

@@ -21,7 +21,7 @@ double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.tra
 // What ranks and the pipeline ask of a stage.
 struct StageFacts {
   StagePasses passes;
-  double parameters = 0;
+  StageParameters parameters;
   HeldBytes held;
 };
 
@@ -35,7 +35,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
       all[i] = all[i - 1];
       continue;
     }
-    const double parameters = stage_parameters(spec, layout, load);
+    const StageParameters parameters = stage_parameters(spec, layout, load);
     if (formulas == FormulaSet::Braid) {
       all[i] = {passes[i],
                 parameters,
@@ -75,7 +75,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   const int first = owner_of_stage(traits.placement, layout.pipe, 0);
   const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
-  for (const int rank : std::set{first, last}) shares[rank].parameters -= tied_parameters(run.spec, layout);
+  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
   return shares;
 }
 
@@ -125,7 +125,8 @@ double ranks_per_core(const PlannedRun& run) {
 
 // Replicas that have done their microbatches leave their cores to the others.
 double cores_of_replica(const PlannedRun& run, double crowd) {
-  const double mean = static_cast<double>(run.spec.train.batch) / run.spec.train.microbatch / run.spec.mesh.data;
+  const double mean =
+      static_cast<double>(run.spec.train.batch) / run.spec.train.microbatch / num_replicas(run.spec.mesh);
   return std::min<double>(run.layout.pipe, run.layout.pipe / crowd * (run.layout.microbatches / mean));
 }
 
@@ -172,13 +173,7 @@ int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int ran
 double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
   if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
-  return 2 / std::max(share.blocks, 2.0) * share.parameters * element_bytes(run.spec.train.dtype);
-}
-
-// Of a parameter: what DiLoCo keeps of the last meeting, and the momentum of its outer steps.
-double outer_bytes(const RunSpec& spec) {
-  constexpr double kMaster = 4;
-  return spec.sync.replication == ReplicationKind::DiLoCo ? 2 * std::max(element_bytes(spec.train.dtype), kMaster) : 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters.count() * element_bytes(run.spec.train.dtype);
 }
 
 }  // namespace
@@ -254,20 +249,28 @@ void PipelinedRun::add_exchanges(const Replica& replica, StepSeconds& seconds) c
   seconds.data += tied_seconds(run, last_rank(replica.layout, traits_));
 }
 
-void PipelinedRun::add_states(const Replica& replica, std::vector<RankMemory>& memory) const {
+void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) const {
   const PlannedRun run = planned(replica);
-  const StateBytes bytes = sharded(state_bytes(spec_.train.dtype, spec_.optimizer.kind, formulas_), spec_.sync.zero,
-                                   num_shards(spec_, replica.layout));
-  const double two_tensors = replica.layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
+  const RunLayout& layout = replica.layout;
+  const double two_tensors = layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
   const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
-  for (int rank = 0; rank < replica.layout.pipe; ++rank) {
+  double most_offloaded = 0;
+  for (int rank = 0; rank < layout.pipe; ++rank) {
     const RankShare& share = replica.shares[rank];
-    const int versions = weight_versions(run, traits_, rank);
-    memory[rank].parameters = static_cast<int64_t>(versions * share.parameters * bytes.weights);
-    memory[rank].gradients = static_cast<int64_t>(share.parameters * bytes.gradients);
-    memory[rank].moments = static_cast<int64_t>(share.parameters * (bytes.optimizer + outer_bytes(spec_)));
-    memory[rank].communication = static_cast<int64_t>(passed + exchanged_bytes(run, share));
+    const StageParameters& parameters = share.parameters;
+    const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
+    const bool stays = spec_.memory.offload == OffloadTo::None;
+    const double moments = (stays ? bytes.optimizer : 0) + replication_bytes(spec_) * parameters.count();
+    RankMemory& memory = prediction.memory[rank];
+    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
+    memory.gradients = static_cast<int64_t>(bytes.gradients);
+    memory.moments = static_cast<int64_t>(moments);
+    memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +
+                                                parameters.experts.reduced.kept);
+    if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
+  prediction.offloaded_bytes = static_cast<int64_t>(layout.all_ranks.per_node * most_offloaded);
+  if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
 Prediction PipelinedRun::with_zero(int zero, int zero_group) {
@@ -277,7 +280,7 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   for (const Replica& replica : replicas_) {
     Prediction one = replica.pipelined;
     add_exchanges(replica, one.seconds);
-    add_states(replica, one.memory);
+    add_states(replica, one);
     prediction = prediction.memory.empty() ? std::move(one) : of_both_replicas(std::move(prediction), std::move(one));
   }
   const PlannedRun run = planned(replicas_.front());
@@ -291,7 +294,7 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
 std::string PipelinedRun::balanced_shares() const {
   std::vector<double> seconds;
   for (const size_t replica : replica_of_data_rank_) seconds.push_back(replicas_[replica].slowest_rank().total());
-  const int all = spec_.train.batch / spec_.train.microbatch;
+  const int all = spec_.train.batch / spec_.train.microbatch / spec_.mesh.expert;
   const ScheduleRequest step{spec_.mesh.pipe, all, spec_.pipeline.chunks, spec_.pipeline.group};
   return seconds.empty() ? kEqualShares : braid::balanced_shares(seconds, traits_.name, step);
 }

@@ -44,7 +44,7 @@ class PipelinedRun {
   void add_replica(RunLayout layout, PipelineDetail detail);
   StepSeconds pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const;
   void add_exchanges(const Replica& replica, StepSeconds& seconds) const;
-  void add_states(const Replica& replica, std::vector<RankMemory>& memory) const;
+  void add_states(const Replica& replica, Prediction& prediction) const;
 
   RunSpec spec_;
   const Cluster cluster_;  // as the ranks see it

@@ -37,7 +37,8 @@ Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
   for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
   group.memory_bytes *= static_cast<double>(group.per_node) / static_cast<double>(ranks);
-  if (ranks > group.per_node && spec.mesh.data > 1) group.skew = 0;  // who waits leaves its core to another replica
+  if (ranks > group.per_node && num_replicas(spec.mesh) > 1)
+    group.skew = 0;  // who waits leaves its core to another replica
   return cluster;
 }
 
@@ -67,6 +68,13 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
                      cat("must be a type of which ", cluster.name, " says the peak of ", group.name),
                      nearest_type(spec.train.dtype, group.peaks)});
   }
+  const auto needs = [&](OffloadTo place, const char* table, bool there) {
+    if (spec.memory.offload != place || there) return;
+    found.push_back({"memory.offload", cat(place),
+                     cat("needs a [", table, "] in the cluster file, which ", cluster.name, " has not"), "none"});
+  };
+  needs(OffloadTo::Host, "host", cluster.host.bytes > 0);
+  needs(OffloadTo::Disk, "disk", cluster.disk.read_bytes_per_second > 0);
   if (spec.model.vocab <= 0) found.push_back({"model.vocab", "0", "must be given to be planned", ""});
   return found;
 }

@@ -32,7 +32,8 @@ struct PredictOptions {
 };
 
 // Why a run cannot be predicted on a cluster, whatever its mesh, beside problems() of the run for Purpose::Plan: a
-// schedule that is a file, a type without a peak, a vocabulary that nobody knows.
+// schedule that is a file, a type without a peak, an offload to what the cluster does not say it has, a vocabulary that
+// nobody knows.
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster);
 // That it has more ranks than there are devices.
 std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster);

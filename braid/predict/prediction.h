@@ -39,6 +39,8 @@ struct Prediction {
   double mfu = 0;                  // operations of the model alone over what the devices could do
   std::vector<RankMemory> memory;  // of each pipeline rank; its other axes hold the same
   int64_t memory_bytes = 0;        // of a device that has the least
+  int64_t offloaded_bytes = 0;     // of a node's ranks, each as the one that offloads most
+  int64_t host_bytes = 0;          // that a node has for them; 0: more than they need, or nobody says
   double goodput = 1;              // share of the time that makes steps which count, failures considered
 
   double step_seconds() const { return seconds.total(); }

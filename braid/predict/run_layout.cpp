@@ -157,13 +157,17 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});
+  layout.expert_group = group({Axis::Expert});
   layout.pipe_group = group({Axis::Pipe});
   layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
+  layout.expert_gradient_group = group({Axis::Data, Axis::Context});
   const ScheduleTraits* schedule = traits_of(spec.pipeline);
   if (schedule && schedule->placement == StagePlacement::Mirrored) {
     layout.copies_in_pipe = 2;
-    layout.gradient_group.size *= 2;
-    if (!layout.pipe_group.across_nodes()) layout.gradient_group.per_node *= 2;
+    for (RankGroup* copies : {&layout.gradient_group, &layout.expert_gradient_group}) {
+      copies->size *= 2;
+      if (!layout.pipe_group.across_nodes()) copies->per_node *= 2;
+    }
   }
   return layout;
 }

@@ -38,9 +38,10 @@ struct RunLayout {
   int aligned_to = 1;    // elements that a parameter's place in memory is a multiple of
   std::vector<StageLoad> stages;
 
-  RankGroup all_ranks, tensor_group, context_group, pipe_group;
-  int copies_in_pipe = 1;    // of a stage: 2 under a mirrored schedule
-  RankGroup gradient_group;  // holds copies of a parameter: those, x data x context x expert
+  RankGroup all_ranks, tensor_group, context_group, expert_group, pipe_group;
+  int copies_in_pipe = 1;           // of a stage: 2 under a mirrored schedule
+  RankGroup gradient_group;         // holds copies of a parameter: those, x data x context x expert
+  RankGroup expert_gradient_group;  // of an expert's: those, x data x context
 
   int num_ranks() const { return pipe * data * context * expert * tensor; }
 };

@@ -1,4 +1,4 @@
-// Work over rates, part by part. Exchanges of tensor and context ranks hide behind nothing.
+// Work over rates, part by part. Exchanges of tensor, context and expert ranks hide behind nothing.
 #include "braid/predict/stage_passes.h"
 
 #include "braid/predict/block_work.h"
@@ -8,7 +8,7 @@ namespace {
 
 struct Rates {
   DeviceRates device;
-  GroupLinks tensor, context;
+  GroupLinks tensor, context, experts;
   double sequence, hidden_bytes, skew;
 
   PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
@@ -19,6 +19,7 @@ struct Rates {
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
     if (tensor.size() > 1) pass.tensor += skew * pass.compute;
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
+    if (work.num_routes > 0) pass.context += work.num_routes * experts.all_to_all_seconds(work.routed_bytes);
     return pass;
   }
 
@@ -69,6 +70,7 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
     const Rates rates{{group, spec.train.dtype},
                       {cluster, layout.tensor_group},
                       {cluster, layout.context_group},
+                      {cluster, layout.expert_group},
                       static_cast<double>(spec.model.context),
                       element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
                       group.skew};

@@ -12,7 +12,7 @@ namespace braid {
 struct PassSeconds {
   double compute = 0;
   double tensor = 0;
-  double context = 0;
+  double context = 0;  // exchanges of context and expert ranks
 
   double total() const { return compute + tensor + context; }
   bool operator==(const PassSeconds&) const = default;

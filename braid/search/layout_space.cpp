@@ -40,7 +40,9 @@ class Space {
       if (run_.model.heads % tensor != 0 || num_kv_heads(run_.model) % tensor != 0) continue;
       for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
         const int64_t data = devices / tensor / pipe;
-        if (devices % (int64_t{tensor} * pipe) != 0 || run_.train.batch % data != 0) continue;
+        if (devices % (int64_t{tensor} * pipe) != 0 || run_.train.batch % (data * run_.mesh.expert) != 0) {
+          continue;
+        }
         if (pipe > run_.model.layers) continue;  // an even cut gives each stage a block
         add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
       }
@@ -53,6 +55,10 @@ class Space {
     return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch,     nullptr,
             run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven,
             ShareChoice::AsGiven};
+  }
+  // Expert ranks share the batch as data ranks do.
+  int sequences_of_replica(const LayoutPoint& layout) const {
+    return run_.train.batch / layout.data / run_.mesh.expert;
   }
   bool pinned(const char* key) const { return request_.pinned.contains(key); }
   template <class Value>
@@ -73,7 +79,7 @@ class Space {
 
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
-    for (const int microbatch : kept("train.microbatch", divisors(run_.train.batch / layout.data), given_.microbatch)) {
+    for (const int microbatch : kept("train.microbatch", divisors(sequences_of_replica(layout)), given_.microbatch)) {
       layout.microbatch = microbatch;
       using enum RecomputeChoice;
       for (const auto policy :
@@ -117,7 +123,7 @@ class Space {
     if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
     if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
     ScheduleRequest asked{.ranks = layout.pipe,
-                          .microbatches = run_.train.batch / layout.data / layout.microbatch,
+                          .microbatches = sequences_of_replica(layout) / layout.microbatch,
                           .chunks = layout.chunks,
                           .group = run_.pipeline.group};
     const auto is_taken = [&] { return schedule_problems(layout.schedule->name, asked).empty(); };

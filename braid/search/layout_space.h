@@ -18,11 +18,12 @@ struct SpaceRequest {
   int num_kinds = 1;                  // of devices
 };
 
-// Meshes of pipe x data x tensor ranks that take all devices, microbatches that divide a replica's part of the batch,
-// ZeRO's stages on all data ranks or on those of a node, schedules with two, three .. stages per rank where that is
-// open, even cuts and balanced ones, equal shares of the batch and, on devices of several kinds, balanced ones, and
-// what is computed again. One rank of pipe has one schedule. In an order that is always the same, in which layouts of
-// the same work are neighbours, and of these those that differ in ZeRO alone.
+// Meshes of pipe x data x tensor ranks that take all devices beside the run's own context and expert ranks,
+// microbatches that divide a replica's part of the batch, ZeRO's stages on all data ranks or on those of a node,
+// schedules with two, three .. stages per rank where that is open, even cuts and balanced ones, equal shares of the
+// batch and, on devices of several kinds, balanced ones, and what is computed again. One rank of pipe has one schedule.
+// In an order that is always the same, in which layouts of the same work are neighbours, and of these those that differ
+// in ZeRO alone.
 std::vector<LayoutPoint> layout_space(const SpaceRequest& request);
 
 }  // namespace braid

@@ -39,7 +39,7 @@ std::string shares_text(const std::vector<int>& shares) {
 int64_t batch_unit(const RunSpec& spec) {
   const auto shares = batch_shares(spec.mesh);
   const int64_t sum = shares ? std::accumulate(shares->begin(), shares->end(), int64_t{0}) : spec.mesh.data;
-  return spec.train.microbatch * sum;
+  return spec.train.microbatch * sum * spec.mesh.expert;
 }
 
 std::vector<int> first_microbatches(const RunSpec& spec) {

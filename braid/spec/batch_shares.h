@@ -24,8 +24,8 @@ std::optional<std::vector<int>> batch_shares(const MeshSpec& mesh);
 // Such a list in lowest terms; the word for equal shares where they are.
 std::string shares_text(const std::vector<int>& shares);
 
-// The sequences that make one microbatch for each unit of a share: train.microbatch x the sum of the shares, which are
-// 1 for each data rank where there is no list. A batch is a multiple of it.
+// The sequences that make one microbatch for each unit of a share: train.microbatch x mesh.expert x the sum of the
+// shares, which are 1 for each data rank where there is no list. A batch is a multiple of it.
 int64_t batch_unit(const RunSpec& spec);
 
 // The number of the first microbatch of each data rank, then the number of all microbatches. `spec` has no problems().

@@ -48,6 +48,7 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
     {Feature::Clipping, "gradient clipping", "optimizer.clip_norm",
      [](const RunSpec& spec) { return spec.optimizer.clip_norm > 0; }},
     {Feature::Dropout, "dropout", "model.dropout", [](const RunSpec& spec) { return spec.model.dropout > 0; }},
+    {Feature::Experts, "experts", "model.experts", [](const RunSpec& spec) { return spec.model.experts > 0; }},
     {Feature::DocumentAttention, "attention by document", "data.attention",
      [](const RunSpec& spec) { return spec.data.attention == AttentionMask::Document; }},
     {Feature::LossScaling, "loss scaling", "train.dtype",
@@ -58,6 +59,8 @@ constexpr FeatureRow kFeatures[kNumFeatures] = {
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::Selected); }},
     {Feature::SegmentRecompute, "recompute of blocks", "memory.recompute",
      [](const RunSpec& spec) { return recomputes(spec, Recompute::Keeps::SegmentInputs); }},
+    {Feature::Offload, "offload", "memory.offload",
+     [](const RunSpec& spec) { return spec.memory.offload != OffloadTo::None; }},
     {Feature::Data, "data parallelism", "mesh.data", [](const RunSpec& spec) { return spec.mesh.data > 1; }},
     {Feature::UnequalShares, "unequal shares of the batch", "mesh.batch_shares",
      [](const RunSpec& spec) { return !has_equal_shares(spec.mesh); }},
@@ -144,7 +147,9 @@ const std::vector<Combination>& combinations() {
   using enum Verdict;
   static const std::vector<Combination> kTable = {
       {Context, Context, NotBuilt, "context parallelism is not built yet"},
-      {Expert, Expert, Refused, "expert parallelism is not built yet"},
+      {Experts, Experts, NotBuilt, "a mixture of experts is not built yet"},
+      {Expert, Expert, NotBuilt, "expert parallelism is not built yet"},
+      {Offload, Offload, NotBuilt, "offload is not built yet"},
       {SequenceParallel, SequenceParallel, NotBuilt, "sequence parallelism is not built yet"},
       {UnequalShares, TablePipeline, Refused, "a table of actions has one number of microbatches"},
       {UnequalShares, AsynchronousPipeline, Refused, "all data ranks make each update of a step together"},

@@ -22,11 +22,13 @@ enum class Feature {
   TiedEmbedding,         // model.output_weights "tied"
   Clipping,              // optimizer.clip_norm > 0
   Dropout,               // model.dropout > 0
+  Experts,               // model.experts > 0
   DocumentAttention,     // data.attention "document"
   LossScaling,           // train.dtype "float16"
   NarrowWeights,         // train.dtype "bfloat16" or "float16"
   SelectiveRecompute,    // memory.recompute "selective" on some stage
   SegmentRecompute,      // memory.recompute "full" or "every:K" on some stage
+  Offload,               // memory.offload is not "none"
   Data,                  // mesh.data > 1
   UnequalShares,         // mesh.batch_shares is not "equal"
   Context,               // mesh.context > 1

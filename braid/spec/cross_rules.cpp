@@ -87,6 +87,16 @@ std::vector<CrossRule> mesh_rules() {
          return cat("must divide the ", at.spec.model.context / at.spec.mesh.context,
                     " tokens of a sequence that a rank has, which sequence parallelism shares");
        }},
+      {{"mesh.expert", "model.experts"},
+       [](const View& at) {
+         const int experts = at.spec.model.experts, ranks = at.spec.mesh.expert;
+         return experts > 0 ? experts % ranks == 0 : ranks == 1;
+       },
+       [](const View& at) {
+         const int experts = at.spec.model.experts;
+         return experts > 0 ? cat("must divide model.experts (", experts, ")")
+                            : std::string("must be 1 when model.experts is 0: there are no experts to share");
+       }},
       {{"model.width", "model.heads", "model.family", "model.head_width"},
        [](const View& at) {
          return traits_of(at.spec.model.family).positions == PositionKind::Learned || at.spec.model.head_width > 0 ||
@@ -156,18 +166,19 @@ std::vector<CrossRule> train_rules() {
          return cat("must be \"equal\" or have one whole number from 1 for each of mesh.data (", at.spec.mesh.data,
                     ")");
        }},
-      {{"train.batch", "train.microbatch", "mesh.data", "mesh.batch_shares"},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.expert", "mesh.batch_shares"},
        [](const View& at) { return at.spec.train.batch % batch_unit(at.spec) == 0; },
        [](const View& at) {
-         const int64_t unit = batch_unit(at.spec), microbatch = at.spec.train.microbatch;
+         const int64_t unit = batch_unit(at.spec), microbatch = at.spec.train.microbatch, ranks = at.spec.mesh.expert;
          return cat("must be divisible by train.microbatch x ",
-                    batch_shares(at.spec.mesh) ? "the sum of mesh.batch_shares (" : "mesh.data (", microbatch, " x ",
-                    unit / microbatch, " = ", unit, ")");
+                    batch_shares(at.spec.mesh) ? "the sum of mesh.batch_shares" : "mesh.data",
+                    ranks > 1 ? " x mesh.expert (" : " (", microbatch, " x ", unit / microbatch / ranks,
+                    ranks > 1 ? cat(" x ", ranks) : "", " = ", unit, ")");
        }},
       {{"mesh.data", "train.reduction"},
        [](const View& at) { return !reproducible(at.spec) || power_of_two(at.spec.mesh.data); },
        [](const View&) { return std::string("must be a power of two when train.reduction is \"reproducible\""); }},
-      {{"train.batch", "train.microbatch", "mesh.data", "mesh.batch_shares", "train.reduction"},
+      {{"train.batch", "train.microbatch", "mesh.data", "mesh.expert", "mesh.batch_shares", "train.reduction"},
        [](const View& at) {
          const int64_t unit = batch_unit(at.spec);
          return !reproducible(at.spec) || at.spec.train.batch % unit != 0 || power_of_two(at.spec.train.batch / unit);

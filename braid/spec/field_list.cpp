@@ -37,7 +37,12 @@ std::vector<Field> model_fields() {
                         "Mistral; 0: all. Llama only."),
       model<&M::ffn>("model.ffn", at_least(0),
                      "Features inside the feed-forward branch; 0 takes 4 x model.width (gpt2) or 8/3 x model.width "
-                     "rounded up to a multiple of 64 (llama)."),
+                     "rounded up to a multiple of 64 (llama). With experts: of each of them."),
+      model<&M::experts>("model.experts", IntRange{0, 1 << 16},
+                         "Feed-forward branches of a block, of which a router chooses model.experts_per_token for each "
+                         "token; 0: one branch for all tokens. 0 for now: more are planned, not trained."),
+      model<&M::experts_per_token>("model.experts_per_token", IntRange{1, 1 << 16},
+                                   "Experts that each token goes to; at most model.experts."),
       model<&M::context>("model.context", at_least(1), "Tokens per sequence."),
       model<&M::vocab>("model.vocab", IntRange{0, 1 << 24}, "Tokens the model knows; 0 takes the tokenizer's number."),
       model<&M::vocab_multiple>("model.vocab_multiple", IntRange{1, 65536},
@@ -90,7 +95,8 @@ std::vector<Field> mesh_fields() {
       mesh<&MeshSpec::pipe>("mesh.pipe", axis, "Pipeline stages the blocks are cut into; at most model.layers."),
       mesh<&MeshSpec::data>("mesh.data", axis, "Replicas that share the batch."),
       mesh<&MeshSpec::context>("mesh.context", axis, "Ranks that share a sequence; 1 for now."),
-      mesh<&MeshSpec::expert>("mesh.expert", axis, "Ranks that share the experts; 1 for now."),
+      mesh<&MeshSpec::expert>("mesh.expert", axis,
+                              "Ranks that share the experts, and the batch as replicas do; 1 for now."),
       mesh<&MeshSpec::tensor>("mesh.tensor", axis, "Ranks that share each matrix; divides model.heads."),
       mesh<&MeshSpec::sequence_parallel>(
           "mesh.sequence_parallel", Anything{},
@@ -142,6 +148,10 @@ std::vector<Field> memory_fields() {
           "memory.limit_gb", from(0),
           "What a rank may hold of parameters, gradients, optimizer states and activations, in GiB "
           "(2^30 bytes), which a measured partition keeps to; 0: no limit."),
+      memory<&MemorySpec::offload>(
+          "memory.offload", one_of<OffloadTo>(),
+          "Where the optimizer's states, float32 masters among them, are between updates: on the device (none), in the "
+          "memory of its host, or on the disk of its node. \"none\" for now: others are planned, not trained."),
   };
 }
 

@@ -212,15 +212,39 @@ ModelSpec qwen3_model(const Keys& keys) {
   return model;
 }
 
+void take_experts(const Keys& keys, const char* count, ModelSpec& model) {
+  keys.take_size(count, model.experts);
+  keys.take_size("num_experts_per_tok", model.experts_per_token);
+}
+
+ModelSpec mixtral_model(const Keys& keys) {
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
+  if (!keys.find("rms_norm_eps")) model.norm_eps = 1e-5;
+  if (!keys.find("rope_theta") && !keys.find("rope_parameters")) model.rope_base = 1e6;
+  keys.take_size_or("sliding_window", 0, model.window);
+  take_experts(keys, "num_local_experts", model);
+  return model;
+}
+
+// A mixture in every layer: "intermediate_size" is of layers without one.
+ModelSpec qwen3_moe_model(const Keys& keys) {
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 4});
+  model.qk_norm = true;
+  take_windows_by_layer(keys, model);
+  keys.take_size("moe_intermediate_size", model.ffn);
+  keys.need("decoder_sparse_step", 1);
+  keys.need("mlp_only_layers", Json::array());
+  take_experts(keys, "num_experts", model);
+  return model;
+}
+
 struct HfFamily {
   const char* model_type;
   ModelSpec (*read)(const Keys& keys);
 };
-constexpr HfFamily kHfFamilies[] = {{"gpt2", gpt2_model},
-                                    {"llama", llama_model},
-                                    {"mistral", mistral_model},
-                                    {"qwen2", qwen2_model},
-                                    {"qwen3", qwen3_model}};
+constexpr HfFamily kHfFamilies[] = {{"gpt2", gpt2_model},          {"llama", llama_model}, {"mistral", mistral_model},
+                                    {"qwen2", qwen2_model},        {"qwen3", qwen3_model}, {"mixtral", mixtral_model},
+                                    {"qwen3_moe", qwen3_moe_model}};
 
 }  // namespace
 

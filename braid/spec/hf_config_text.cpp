@@ -84,6 +84,9 @@ std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details
     problems.push_back(
         {"model.qkv_bias", "true", "must be false beside model.qk_norm: no model type has both", "false"});
   }
+  if (spec.experts > 0) {
+    problems.push_back({"model.experts", toml_text(int64_t{spec.experts}), "must be 0: no experts are written", "0"});
+  }
   OrderedJson json;
   json["architectures"] = {type.architecture};
   json["model_type"] = type.name;

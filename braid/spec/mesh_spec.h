@@ -27,4 +27,8 @@ inline int64_t num_ranks(const MeshSpec& mesh) {
   return int64_t{mesh.pipe} * mesh.data * mesh.context * mesh.expert * mesh.tensor;
 }
 
+// Ranks that have sequences of their own: data ranks, and expert ranks, which share the batch as well (kSampleAxes in
+// mesh/placement.h).
+inline int64_t num_replicas(const MeshSpec& mesh) { return int64_t{mesh.data} * mesh.expert; }
+
 }  // namespace braid

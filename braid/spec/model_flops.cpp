@@ -12,13 +12,15 @@ namespace {
 // A weight takes part in one multiply-add per token in forward, and in two in backward (for the input and for itself).
 constexpr double kFlopsPerWeight = 6;
 
+// That a token meets.
 double block_weights(const ModelSpec& spec) {
   const double width = spec.width;
   const double keys = static_cast<double>(num_kv_heads(spec)) * head_width(spec);
   const double queries = static_cast<double>(spec.heads) * head_width(spec);
   const double attention = 2 * width * queries + 2 * width * keys;  // query and output; key and value
   const double matrices = traits_of(spec.family).feed_forward == FeedForward::Gated ? 3 : 2;
-  return attention + matrices * width * ffn_width(spec);
+  const double router = width * spec.experts;
+  return attention + router + branches_per_token(spec) * matrices * width * ffn_width(spec);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace braid {
 
 // Floating-point operations (a multiply-add is two) of forward and backward for one token of a full sequence:
 //
-//   6 x (weights of all matrix products: the blocks' and the output head's, not the embedding lookup)
+//   6 x (weights of all matrix products: the blocks' and the output head's, not the embedding lookup; of experts those
+//        of the token's own, and the router's)
 //   + 12 x layers x heads x head width x tokens seen    queries with keys, and probabilities with values
 //
 // The second term is half of the 12 x layers x width x context of Chowdhery et al., "PaLM" (2022), appendix B: a token

@@ -1,4 +1,6 @@
 // What must hold between the fields of a model beyond its cuts over the mesh.
+#include <algorithm>
+
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
@@ -41,6 +43,9 @@ std::vector<CrossRule> model_rules() {
       {{"model.head_width"},
        [](const View& at) { return at.spec.model.head_width % 2 == 0; },
        [](const View&) { return std::string("must be an even number, since features are rotated in pairs"); }},
+      {{"model.experts_per_token", "model.experts"},
+       [](const View& at) { return branches_per_token(at.spec.model) <= std::max(at.spec.model.experts, 1); },
+       [](const View& at) { return cat("must be at most model.experts (", at.spec.model.experts, ")"); }},
       {{"model.rope_scaling", "model.family"},
        [](const View& at) { return !scaled(at) || traits_of(at.spec.model.family).positions == PositionKind::Rotary; },
        [](const View& at) { return cat("must be \"none\" when model.family is \"", at.spec.model.family, "\""); }},

@@ -29,6 +29,8 @@ int head_width(const ModelSpec& spec);
 double mean_tokens_seen(const ModelSpec& spec);
 // model.ffn, or where it is 0: 4 x width (gpt2), 8/3 x width rounded up to a multiple of 64 (llama).
 int ffn_width(const ModelSpec& spec);
+// Feed-forward branches that each token goes through: 1, or model.experts_per_token where there are experts.
+inline int branches_per_token(const ModelSpec& spec) { return spec.experts > 0 ? spec.experts_per_token : 1; }
 // Where a model may be cut: into its embedding, the two halves of each of `layers` transformer blocks, and its head.
 inline int num_units(int layers) { return 2 * layers + 2; }
 // vocab, which is resolved (> 0), rounded up to a multiple of vocab_multiple * tensor_size.

@@ -21,18 +21,20 @@ struct ModelSpec {
   std::string preset;  // a known model's sizes (preset.h); other keys of the section override it
   std::string config;  // a Hugging Face config.json to take sizes from; other keys of the section override it
   ModelFamily family = ModelFamily::Gpt2;
-  int layers = 6;           // transformer blocks
-  int heads = 6;            // attention heads per block
-  int kv_heads = 0;         // key and value heads per block, shared by groups of heads; 0: as many as heads
-  int width = 384;          // features of the residual stream
-  int head_width = 0;       // features of one head; 0: width / heads
-  bool qkv_bias = false;    // biases on queries, keys and values
-  bool qk_norm = false;     // an RMSNorm over each head's features of queries and keys, before their rotation
-  int window = 0;           // newest tokens that a token sees, itself among them; 0: all
-  int ffn = 0;              // features inside the feed-forward branch; 0: ffn_width() chooses
-  int context = 256;        // tokens per sequence
-  int vocab = 0;            // 0: the tokenizer's
-  int vocab_multiple = 64;  // vocabulary is padded to a multiple of this times mesh.tensor
+  int layers = 6;         // transformer blocks
+  int heads = 6;          // attention heads per block
+  int kv_heads = 0;       // key and value heads per block, shared by groups of heads; 0: as many as heads
+  int width = 384;        // features of the residual stream
+  int head_width = 0;     // features of one head; 0: width / heads
+  bool qkv_bias = false;  // biases on queries, keys and values
+  bool qk_norm = false;   // an RMSNorm over each head's features of queries and keys, before their rotation
+  int window = 0;         // newest tokens that a token sees, itself among them; 0: all
+  int ffn = 0;            // features inside the feed-forward branch, or each expert; 0: ffn_width() chooses
+  int experts = 0;        // feed-forward branches of a block, of which a router chooses for each token; 0: one, dense
+  int experts_per_token = 1;  // that the router chooses
+  int context = 256;          // tokens per sequence
+  int vocab = 0;              // 0: the tokenizer's
+  int vocab_multiple = 64;    // vocabulary is padded to a multiple of this times mesh.tensor
   OutputWeights output_weights = OutputWeights::Tied;
   double dropout = 0;        // on embeddings and on both residual branches
   double init_std = 0.02;    // residual projections use init_std / sqrt(2 layers)

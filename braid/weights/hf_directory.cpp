@@ -22,6 +22,7 @@ ModelSpec model_in(const std::string& folder) {
   for (Problem& problem : problems) {
     if (problem.key == "model.config") problem = {path, "", "must be a model's configuration that can be read", ""};
   }
+  if (model.experts > 0) problems.push_back({path, "", "must be of a dense model: experts are planned, not read", ""});
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return model;
 }

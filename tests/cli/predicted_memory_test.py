@@ -18,6 +18,10 @@ LAYOUTS = [
     ["mesh.pipe=2", 'pipeline.schedule="pipedream"', 'model.output_weights="untied"'],
     ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
     ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
+    ['optimizer.kind="muon"'],
+    ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
+    [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+    ["mesh.data=2", 'sync.replication="parameter-server"'],
 ]
 if os.environ.get("BRAID_FULL"):
     LAYOUTS += [
@@ -36,6 +40,15 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
         ["mesh.pipe=4"],
         ["model.dropout=0.1"],
+        ["mesh.data=4", 'sync.replication="parameter-server"', "sync.servers=2", "sync.push_every=2"],
+        ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
+        ['optimizer.kind="sgd"', "optimizer.momentum=0"],
+        ['optimizer.kind="sgd"'],
+        ['optimizer.kind="lion"'],
+        ['optimizer.kind="adagrad"'],
+        [*LLAMA, "mesh.data=2", "sync.zero=1", 'optimizer.kind="muon"'],
+        ["mesh.pipe=2", "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
+        *[["mesh.data=2", f'sync.compression="{kind}"'] for kind in ("bfloat16", "one-bit", "eight-bit", "power-sgd")],
     ]
 
 

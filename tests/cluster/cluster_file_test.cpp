@@ -40,6 +40,10 @@ latency_us = 3
 [network]
 gbps = 25
 latency_us = 8
+[host]
+memory_gib = 512
+link_gbps = 26
+
 [disk]
 read_gbps = 6
 write_gbps = 4
@@ -82,6 +86,7 @@ TEST(ClusterFile, IsReadInItsUnits) {
   EXPECT_EQ(cluster.devices[1].skew, 0.25);
   EXPECT_EQ(cluster.node, (Link{300e9, 3e-6}));
   EXPECT_EQ(cluster.network, (Link{25e9, 8e-6}));
+  EXPECT_EQ(cluster.host, (HostMemory{512 * kGib, 26e9}));
   EXPECT_EQ(cluster.disk, (Disk{6e9, 4e9}));
   EXPECT_EQ(cluster.failures, (Failures{50000 * 3600.0, 120}));
 }
@@ -112,7 +117,7 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "c:24: devices[1].peak_tflops.fp16 = 125: is not a known key; nearest valid is float16\n"
             "c:3: nodes = 4: must be the 3 nodes of all devices; nearest valid is 3\n"
             "c: network: must be given where there are several nodes\n"
-            "c:31: disk.read_gbps = \"six\": must be a number more than 0\n"
+            "c:35: disk.read_gbps = \"six\": must be a number more than 0\n"
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 

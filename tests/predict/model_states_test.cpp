@@ -11,8 +11,8 @@ namespace {
 constexpr double kGB = 1e9;
 
 double bytes(double parameters, int zero, int shards) {
-  const StateBytes whole = state_bytes(DType::Float16, OptimizerKind::AdamW, FormulaSet::Megatron);
-  return parameters * sharded(whole, zero, shards).total();
+  const StateBytes whole = state_bytes(DType::Float16, FormulaSet::Megatron, {parameters, 2 * parameters});
+  return sharded(whole, zero, shards).total();
 }
 
 // Table 1: GB of a device by data ranks, under the stages 1, 2, 3. The paper rounds some and cuts others, so a figure
@@ -67,13 +67,14 @@ TEST(ModelStates, OfZerosTable2) {
 }
 
 TEST(ModelStates, OfOtherTypes) {
-  const auto total = [](DType type, OptimizerKind kind, FormulaSet formulas) {
-    return state_bytes(type, kind, formulas).total();
+  const auto total = [](DType type, double moments, FormulaSet formulas) {
+    return state_bytes(type, formulas, {1, moments}).total();
   };
-  EXPECT_EQ(total(DType::BFloat16, OptimizerKind::AdamW, FormulaSet::Megatron), 18);
-  EXPECT_EQ(total(DType::Float16, OptimizerKind::AdamW, FormulaSet::Braid), 18);
-  EXPECT_EQ(total(DType::Float32, OptimizerKind::AdamW, FormulaSet::Braid), 16);
-  EXPECT_EQ(total(DType::Float32, OptimizerKind::Lion, FormulaSet::Braid), 12);
+  EXPECT_EQ(total(DType::BFloat16, 2, FormulaSet::Megatron), 18);
+  EXPECT_EQ(total(DType::Float16, 2, FormulaSet::Braid), 18);
+  EXPECT_EQ(total(DType::Float32, 2, FormulaSet::Braid), 16);
+  EXPECT_EQ(total(DType::Float32, 1, FormulaSet::Braid), 12);
+  EXPECT_EQ(total(DType::Float32, 0, FormulaSet::Braid), 8);
 }
 
 // 12 h^2 + 13 h of a block (Narayanan et al. 2021, section 5.1), shared by tensor ranks but for norms and two biases.
@@ -87,8 +88,29 @@ TEST(ModelStates, ParametersOfStages) {
   run.mesh.pipe = 2;
   const RunLayout layout = layout_of(run, {.devices = {{.per_node = 2}}}, FormulaSet::Megatron);
   const double block = 12.0 * 256 * 256 + 13 * 256, table = 1024.0 * 256;
-  EXPECT_EQ(stage_parameters(run, layout, layout.stages[0]), 2 * block + table + 128 * 256);
-  EXPECT_EQ(stage_parameters(run, layout, layout.stages[1]), 2 * block + table + 2 * 256);
+  EXPECT_EQ(stage_parameters(run, layout, layout.stages[0]).count(), 2 * block + table + 128 * 256);
+  EXPECT_EQ(stage_parameters(run, layout, layout.stages[1]).count(), 2 * block + table + 2 * 256);
+}
+
+// Numbers of each kind as braid/optim keeps them; Muon has AdamW's two of all but the 12 h^2 inside of blocks.
+TEST(ModelStates, MomentsOfEveryOptimizer) {
+  RunSpec run;
+  run.model = {.layers = 1, .heads = 4, .width = 256, .context = 128, .vocab = 1024};
+  const RunLayout layout = layout_of(run, {.devices = {{.per_node = 1}}}, FormulaSet::Megatron);
+  const double matrices = 12.0 * 256 * 256, all = matrices + 13 * 256 + (1024 + 128) * 256 + 2 * 256;
+  const auto moments = [&](OptimizerKind kind, double momentum) {
+    run.optimizer.kind = kind;
+    run.optimizer.momentum = momentum;
+    const StageParameters parameters = stage_parameters(run, layout, layout.stages[0]);
+    EXPECT_EQ(parameters.count(), all);
+    return parameters.shared.moments;
+  };
+  EXPECT_EQ(moments(OptimizerKind::AdamW, 0.9), 2 * all);
+  EXPECT_EQ(moments(OptimizerKind::Sgd, 0.9), all);
+  EXPECT_EQ(moments(OptimizerKind::Sgd, 0), 0);
+  EXPECT_EQ(moments(OptimizerKind::Adagrad, 0), all);
+  EXPECT_EQ(moments(OptimizerKind::Lion, 0), all);
+  EXPECT_EQ(moments(OptimizerKind::Muon, 0.9), 2 * all - matrices);
 }
 
 }  // namespace

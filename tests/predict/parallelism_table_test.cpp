@@ -36,5 +36,21 @@ TEST(ParallelismTable, GradientsOfFloat64AreTwiceAsLarge) {
   EXPECT_EQ(rows(run)[0].sent_bytes, 2 * single);
 }
 
+// Eight experts of 8 h^2 in each block on two ranks, each with half of the batch: its tokens go to two experts and come
+// back, there and back again for gradients; the other parameters' gradients are summed.
+TEST(ParallelismTable, ExpertsHaveARowWhereThereAreAny) {
+  RunSpec run = small();
+  EXPECT_EQ(rows(run).size(), 4u);
+  run.model.experts = 8;
+  run.model.experts_per_token = 2;
+  const ParallelismRow row = rows(run).back();
+  EXPECT_EQ(row.name, "expert");
+  EXPECT_TRUE(row.possible);
+  const double routed = 4 * 4 * 2 * 4.0 * (16 * 128 / 2) * 256;
+  const double others = 4 * (4.0 * 256 * 256 + 8 * 256) + (1024 + 128) * 256;  // two norms, biases, routers; tables
+  EXPECT_NEAR(row.sent_bytes, routed / 2 + 2 * 4.0 * others / 2, 0.02 * row.sent_bytes);
+  EXPECT_GT(row.prediction.seconds.context, 0);
+}
+
 }  // namespace
 }  // namespace braid::parallelism_table_test

@@ -101,5 +101,15 @@ TEST(LayoutSpace, LeavesOutDevicesThatOtherAxesTake) {
   EXPECT_TRUE(layout_space(asked).empty());
 }
 
+TEST(LayoutSpace, ExpertRanksShareTheBatch) {
+  SpaceRequest asked = request(8);
+  asked.run.mesh.expert = 2;
+  const std::vector<LayoutPoint> layouts = layout_space(asked);
+  ASSERT_FALSE(layouts.empty());
+  for (const LayoutPoint& layout : layouts) {
+    EXPECT_EQ(asked.run.train.batch % (layout.data * 2 * layout.microbatch), 0);
+  }
+}
+
 }  // namespace
 }  // namespace braid::layout_space_test

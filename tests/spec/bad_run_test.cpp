@@ -224,14 +224,42 @@ TEST(BadRun, Data) {
   });
 }
 
+TEST(BadRun, ExpertsThatArePlanned) {
+  const HostLimits limits{.purpose = Purpose::Plan};
+  expect_complaints(
+      {
+          {"", {"model.experts=8", "model.experts_per_token=2", "mesh.expert=4", "train.batch=32"}, "accepted"},
+          {"",
+           {"model.experts=8", "mesh.expert=3", "train.batch=24"},
+           "mesh.expert = 3: must divide model.experts (8); nearest valid is 2"},
+          {"",
+           {"model.experts=4", "model.experts_per_token=8"},
+           "model.experts_per_token = 8: must be at most model.experts (4); nearest valid is 4"},
+          {"",
+           {"model.experts=8", "mesh.expert=4", "train.batch=24"},
+           "train.batch = 24: must be divisible by train.microbatch x mesh.data x mesh.expert (4 x 1 x 4 = 16); "
+           "nearest "
+           "valid is 16"},
+          {"", {"memory.offload=host"}, "accepted"},
+      },
+      limits);
+}
+
 TEST(BadRun, FeaturesThatAreNotBuilt) {
   expect_complaints({
       {"",
        {"mesh.context=2"},
        "mesh.context = 2: must be 1, since context parallelism is not built yet; nearest valid is 1"},
       {"",
-       {"mesh.expert=8"},
+       {"mesh.expert=8", "train.batch=32"},
+       "mesh.expert = 8: must be 1 when model.experts is 0: there are no experts to share; nearest valid is 1\n"
        "mesh.expert = 8: must be 1, since expert parallelism is not built yet; nearest valid is 1"},
+      {"",
+       {"model.experts=8"},
+       "model.experts = 8: must be 0, since a mixture of experts is not built yet; nearest valid is 0"},
+      {"",
+       {"memory.offload=disk"},
+       "memory.offload = \"disk\": must be \"none\", since offload is not built yet; nearest valid is \"none\""},
       {"",
        {"mesh.tensor=2", "mesh.sequence_parallel=true"},
        "mesh.sequence_parallel = true: must be false, since sequence parallelism is not built yet; nearest valid is "

@@ -23,10 +23,10 @@ int num_fields(const std::string& section) {
 TEST(Fields, CoverEveryMember) {
   const RunSpec run;
   [[maybe_unused]] const auto& [preset, config, family, layers, heads, kv_heads, width, head_width, qkv_bias, qk_norm,
-                                window, ffn, context, vocab, vocab_multiple, output_weights, dropout, init_std,
-                                norm_eps, rope_base, rope_scaling, rope_factor, rope_low, rope_high, rope_context] =
-      run.model;
-  EXPECT_EQ(num_fields("model"), 25);
+                                window, ffn, experts, per_token, context, vocab, vocab_multiple, output_weights,
+                                dropout, init_std, norm_eps, rope_base, rope_scaling, rope_factor, rope_low, rope_high,
+                                rope_context] = run.model;
+  EXPECT_EQ(num_fields("model"), 27);
   [[maybe_unused]] const auto& [paths, include, tokenizer, weights, attention, validation_fraction] = run.data;
   EXPECT_EQ(num_fields("data"), 6);
   [[maybe_unused]] const auto& [pipe, data, context_ranks, expert, tensor, sequence_parallel, ranks_per_node,
@@ -38,8 +38,8 @@ TEST(Fields, CoverEveryMember) {
                                 start, zero, zero_group, zero_gather, period, period_warmup, outer_lr, outer_momentum,
                                 servers, consistency, staleness, push_every, pull_every] = run.sync;
   EXPECT_EQ(num_fields("sync"), 21);
-  [[maybe_unused]] const auto& [recompute, limit_gb] = run.memory;
-  EXPECT_EQ(num_fields("memory"), 2);
+  [[maybe_unused]] const auto& [recompute, limit_gb, offload] = run.memory;
+  EXPECT_EQ(num_fields("memory"), 3);
   [[maybe_unused]] const auto& [kind, lr, schedule, warmup, decay_steps, cooldown, final_lr, momentum, beta1, beta2,
                                 eps, decay, clip, groups] = run.optimizer;
   EXPECT_EQ(num_fields("optimizer"), 14);
@@ -52,7 +52,7 @@ TEST(Fields, CoverEveryMember) {
   EXPECT_EQ(num_fields("checkpoint"), 4);
   [[maybe_unused]] const auto& [ranks, max_restarts, progress_seconds, placement, heartbeat_seconds] = run.run;
   EXPECT_EQ(num_fields("run"), 5);
-  EXPECT_EQ(fields().size(), 25u + 6 + 8 + 6 + 21 + 2 + 14 + 26 + 4 + 5);
+  EXPECT_EQ(fields().size(), 27u + 6 + 8 + 6 + 21 + 3 + 14 + 26 + 4 + 5);
   [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j] = run;
   EXPECT_EQ(sections().size(), 10u);
 }

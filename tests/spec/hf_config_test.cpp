@@ -170,17 +170,38 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedAllAtOnce) {
             "c: quantization_config = {\"bits\":4}: must not be there: braid reads weights of no such kind");
 }
 
+// mistralai/Mixtral-8x7B-v0.1 leaves nothing out that counts; Qwen3-30B-A3B has layers without experts by name only.
+TEST(HfConfig, ExpertsAreReadToBePlanned) {
+  const ModelSpec mixtral = of_type("mixtral", R"(, "num_local_experts": 8, "num_experts_per_tok": 2,
+      "num_key_value_heads": 8, "sliding_window": null)");
+  EXPECT_EQ(mixtral.experts, 8);
+  EXPECT_EQ(mixtral.experts_per_token, 2);
+  EXPECT_EQ(mixtral.ffn, 72);
+  EXPECT_EQ(mixtral.window, 0);
+  const char* const kMoe =
+      R"(, "num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 24, "head_dim": 128,
+      "num_key_value_heads": 4, "mlp_only_layers": [], "decoder_sparse_step": 1)";
+  const ModelSpec qwen = of_type("qwen3_moe", kMoe);
+  EXPECT_EQ(qwen.experts, 16);
+  EXPECT_EQ(qwen.experts_per_token, 4);
+  EXPECT_EQ(qwen.ffn, 24);
+  EXPECT_TRUE(qwen.qk_norm);
+  const std::string some = replaced(kMoe, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [0]");
+  EXPECT_EQ(complaint(cat("{\"model_type\": \"qwen3_moe\", ", kFigures, some, "}")),
+            "c: mlp_only_layers = [0]: must be [], since braid computes nothing else; nearest valid is []");
+}
+
 TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
   EXPECT_EQ(complaint("{"), "c:1: is not JSON: unexpected end of input; expected string literal");
   EXPECT_EQ(complaint(""), "c:1: is not JSON: it is empty");
   EXPECT_EQ(complaint("{\n\"a\": 1,\n\"b\": tru}"), "c:3: is not JSON: invalid literal");
   EXPECT_EQ(complaint("[1]"), "c: must hold a JSON object");
   EXPECT_EQ(complaint("{}"),
-            "c: model_type: must be given, one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\"");
+            "c: model_type: must be given, one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", "
+            "\"mixtral\", \"qwen3_moe\"");
   EXPECT_EQ(complaint(R"({"model_type": "mamba"})"),
-            "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\"; nearest "
-            "valid is "
-            "\"gpt2\"");
+            "c: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", "
+            "\"mixtral\", \"qwen3_moe\"; nearest valid is \"gpt2\"");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 12.5")),
             "c: n_layer = 12.5: must be an integer, at least 1");
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 99999999999999999999")),

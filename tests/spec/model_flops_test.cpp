@@ -75,6 +75,21 @@ TEST(ModelFlops, WideHeadsAndWindowsByHand) {
   EXPECT_EQ(model_flops_per_token(spec), 6.0 * (weights + 3 * 128 * 2 * 16));
 }
 
+// A router of 64 x 8, and three of 64 x 160 for each of the token's two experts.
+TEST(ModelFlops, OfExpertsThoseOfTheToken) {
+  ModelSpec spec;
+  spec.family = ModelFamily::Llama;
+  spec.layers = 3;
+  spec.heads = 8;
+  spec.width = 64;
+  spec.ffn = 160;
+  spec.experts = 8;
+  spec.experts_per_token = 2;
+  spec.context = 32;
+  spec.vocab = 100;
+  EXPECT_EQ(model_flops_per_token(spec), 6.0 * (3 * (4 * 4096 + 512 + 2 * 30720) + 6400 + 3 * 64 * 2 * 16));
+}
+
 TEST(ModelFlops, UtilisationIsWorkOverPeak) {
   const ModelSpec spec = gpt2_124m();
   EXPECT_DOUBLE_EQ(model_flop_utilisation(spec, 1000, 797815296.0 * 4000), 0.25);

@@ -152,7 +152,13 @@ TEST_F(HfDirectoryFaults, AFamilyThatIsNotKnownIsSaidSo) {
   replace("config.json", "\"mistral\"", "\"mamba\"");
   EXPECT_EQ(complaint(),
             "DIR/config.json: model_type = \"mamba\": must be one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
-            "\"qwen3\"; nearest valid is \"gpt2\"");
+            "\"qwen3\", \"mixtral\", \"qwen3_moe\"; nearest valid is \"gpt2\"");
+}
+
+TEST_F(HfDirectoryFaults, ExpertsArePlannedAndNotRead) {
+  copy("mistral");
+  replace("config.json", "\"mistral\"", "\"mixtral\", \"num_local_experts\": 8, \"num_experts_per_tok\": 2");
+  EXPECT_EQ(complaint(), "DIR/config.json: must be of a dense model: experts are planned, not read");
 }
 
 TEST_F(HfDirectoryFaults, AnIndexNamesFilesOfItsFolderOnly) {
