@@ -148,11 +148,9 @@ Job::Job(const JobPlace& place, const JobWork& work)
         join.name_seconds = place.launcher.empty() ? kNameSeconds : kJoinSeconds;
         join.on_wait = work.on_wait;
         join.heartbeat_seconds = work.heartbeat_seconds;
-        auto control = join_job(join);
-        control->quiet(kPreparationSeconds);
-        return control;
+        return join_job(join);
       }()),
-      rounds_(*control_),
+      rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       launcher_(rounds_, {node_of_rank_, own_address("--root", place.address), work.sums, work.heartbeat_seconds}) {}
 

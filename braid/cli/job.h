@@ -50,7 +50,7 @@ struct JobWork {
   std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
   std::vector<std::string> settings;     // "train.steps = 50": what must be equal on all nodes
   std::string engines = engines_text();  // these too
-  double heartbeat_seconds = 3;
+  double heartbeat_seconds = 3, progress_seconds = 0;  // of the spec; a progress of 0: however long
   GlooSumOrder sums = GlooSumOrder::Tree;
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };

@@ -44,6 +44,7 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   equal.train.overwrite = false;
   work.settings = settings(equal);
   work.heartbeat_seconds = spec.run.heartbeat_seconds;
+  work.progress_seconds = spec.run.progress_seconds;
   if (spec.train.reduction == Reduction::Fast) work.sums = GlooSumOrder::Engine;
   return work;
 }

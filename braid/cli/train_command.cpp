@@ -182,6 +182,7 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   const RunEnd end = surviving_run(spec, {&*folder, printer, job});
   signals.work_is_kept();
   const int signal = signal_of_all(job);
+  if (job) job->rounds().leave();  // what follows is this host's alone, and may fork
   show_end(end, printer);
   if (signal != 0) return ended_by_signal(signal, end, start, printer);
   show_sample(end);

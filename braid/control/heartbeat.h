@@ -45,11 +45,9 @@ class Heartbeat {
 
 // What is known of another node's life, in seconds that this one has listened.
 struct PeerLife {
-  double heard_at = 0, quiet_until = 0;
+  double heard_at = 0;
 
-  bool lost(const Heartbeat& beat) const {
-    return beat.listened() - std::max(heard_at, quiet_until) > beat.lost_seconds();
-  }
+  bool lost(const Heartbeat& beat) const { return beat.listened() - heard_at > beat.lost_seconds(); }
 };
 
 }  // namespace braid

@@ -3,8 +3,7 @@
 // business.
 //
 // A job of one node has a JobControl too, which hears itself. No threads: whoever owns it polls its descriptors
-// together with others and calls advance(). While the owner does neither, it sends no heartbeats, so that it says with
-// quiet() how long it may be busy.
+// together with others and calls advance(). An owner that does not for the heartbeat's time is lost to the others.
 #pragma once
 
 #include <poll.h>
@@ -42,8 +41,6 @@ class JobControl {
   virtual void say(const std::string& bytes) = 0;
   // Goes to node 0 with the next heartbeat; an older one that has not gone is forgotten.
   virtual void report_progress(const std::string& bytes) = 0;
-  // Nobody counts this node as lost for its silence during the next `seconds`; 0 ends that.
-  virtual void quiet(double seconds) = 0;
 
   // Adds the descriptors to wait for, and says how long at most, in milliseconds.
   virtual int watch(std::vector<pollfd>& watched) const = 0;

@@ -30,11 +30,6 @@ void JobMember::say(const std::string& bytes) {
   parts_.line->flush();
 }
 
-void JobMember::quiet(double seconds) {
-  quiet_until_ = now_seconds() + seconds;
-  if (parts_.line) beat();
-}
-
 int JobMember::watch(std::vector<pollfd>& watched) const {
   if (!events_.empty()) return 0;
   if (!parts_.line) return kNothingDueMilliseconds;
@@ -69,17 +64,15 @@ void JobMember::hear() {
 void JobMember::take(JobMessage& message) {
   if (auto* said = std::get_if<JobSaid>(&message)) {
     events_.push_back({JobEvent::Kind::Said, said->node, std::move(said->bytes)});
-  } else if (auto* beat = std::get_if<JobBeat>(&message)) {
-    root_.quiet_until = parts_.heartbeat.listened() + beat->quiet_seconds;
   } else if (auto* loss = std::get_if<JobLoss>(&message)) {
     lose(loss->node, loss->why);
-  } else {
+  } else if (!std::holds_alternative<JobBeat>(message)) {
     lose(0, "has sent a message that is not node 0's");
   }
 }
 
 void JobMember::beat() {
-  parts_.line->send(framed_message(JobBeat{std::max(0.0, quiet_until_ - now_seconds()), std::exchange(progress_, {})}));
+  parts_.line->send(framed_message(JobBeat{std::exchange(progress_, {})}));
   parts_.line->flush();
 }
 

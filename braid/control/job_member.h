@@ -31,7 +31,6 @@ class JobMember final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override { progress_ = bytes; }
-  void quiet(double seconds) override;
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override { parts_.line.reset(); }
@@ -44,7 +43,6 @@ class JobMember final : public JobControl {
 
   MemberParts parts_;
   PeerLife root_;
-  double quiet_until_ = 0;  // seconds of the clock
   std::optional<std::string> progress_;
   std::vector<JobEvent> events_;
 };

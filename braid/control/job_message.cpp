@@ -1,7 +1,6 @@
 // The members of each message, said once for both directions. Numbers are little-endian.
 #include "braid/control/job_message.h"
 
-#include <bit>
 #include <utility>
 
 namespace braid {
@@ -24,7 +23,6 @@ class MessageWriter {
   void add(uint8_t number) { add(number, 1); }
   void add(uint32_t number) { add(number, 4); }
   void add(int number) { add(static_cast<uint32_t>(number)); }
-  void add(double number) { add(std::bit_cast<uint64_t>(number), 8); }
   void add(const std::string& text) {
     add(static_cast<uint32_t>(text.size()));
     bytes_ += text;
@@ -75,7 +73,6 @@ class MessageReader {
   void add(uint8_t& value) { value = static_cast<uint8_t>(number(1)); }
   void add(uint32_t& value) { value = static_cast<uint32_t>(number(4)); }
   void add(int& value) { value = static_cast<int>(static_cast<uint32_t>(number(4))); }
-  void add(double& value) { value = std::bit_cast<double>(number(8)); }
   void add(std::string& text) {
     uint32_t size = 0;
     add(size);
@@ -118,7 +115,7 @@ void message_members(Wire& wire, Message& message) {
   if constexpr (std::is_same_v<Plain, JobRefusal>) wire(message.reasons);
   if constexpr (std::is_same_v<Plain, JobWord>) wire(message.bytes);
   if constexpr (std::is_same_v<Plain, JobSaid>) wire(message.node, message.bytes);
-  if constexpr (std::is_same_v<Plain, JobBeat>) wire(message.quiet_seconds, message.progress);
+  if constexpr (std::is_same_v<Plain, JobBeat>) wire(message.progress);
   if constexpr (std::is_same_v<Plain, JobLoss>) wire(message.node, message.why);
 }
 

@@ -14,7 +14,7 @@
 
 namespace braid {
 
-constexpr uint32_t kJobProtocol = 2;
+constexpr uint32_t kJobProtocol = 3;
 
 // A node to node 0, first of all. Of one that speaks another protocol, only that is known.
 struct JobHello {
@@ -43,9 +43,8 @@ struct JobSaid {
   int node = 0;
   std::string bytes;
 };
-// Either way: who sends it lives, and will not be silent for long but for the next `quiet_seconds`.
+// Either way: who sends it lives.
 struct JobBeat {
-  double quiet_seconds = 0;
   std::optional<std::string> progress;
 };
 // Node 0 to all, and to the node itself.

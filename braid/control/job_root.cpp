@@ -35,11 +35,6 @@ void JobRoot::say(const std::string& bytes) {
 
 void JobRoot::report_progress(const std::string& bytes) { events_.push_back({JobEvent::Kind::Progress, 0, bytes}); }
 
-void JobRoot::quiet(double seconds) {
-  quiet_until_ = now_seconds() + seconds;
-  beat();
-}
-
 int JobRoot::watch(std::vector<pollfd>& watched) const {
   if (!parts_.reception) return 1000;
   parts_.reception->watch(watched);
@@ -93,7 +88,6 @@ void JobRoot::take(int node, JobMessage& message) {
     tell_all(framed_message(JobSaid{node, word->bytes}));
     events_.push_back({JobEvent::Kind::Said, node, std::move(word->bytes)});
   } else if (auto* beat = std::get_if<JobBeat>(&message)) {
-    lives_[node].quiet_until = parts_.heartbeat.listened() + beat->quiet_seconds;
     if (beat->progress) events_.push_back({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
   } else {
     faults_[node] = "has sent a message that only node 0 sends";
@@ -124,7 +118,7 @@ std::string JobRoot::loss(int node) const {
   return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].heard_at, 1), " s");
 }
 
-void JobRoot::beat() { tell_all(framed_message(JobBeat{std::max(0.0, quiet_until_ - now_seconds()), std::nullopt})); }
+void JobRoot::beat() { tell_all(framed_message(JobBeat{})); }
 
 void JobRoot::tell_all(const Frame& frame) {
   for (const auto& line : parts_.lines) {

@@ -28,7 +28,6 @@ class JobRoot final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void quiet(double seconds) override;
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override;
@@ -45,7 +44,6 @@ class JobRoot final : public JobControl {
   RootParts parts_;
   std::vector<PeerLife> lives_;
   std::vector<std::string> faults_;  // by node: what it has done wrong
-  double quiet_until_ = 0;           // seconds of the clock
   std::vector<JobEvent> events_;
 };
 

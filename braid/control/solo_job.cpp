@@ -16,7 +16,6 @@ class SoloJob final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return nodes_; }
   void say(const std::string& bytes) override { heard_.push_back({JobEvent::Kind::Said, 0, bytes}); }
   void report_progress(const std::string& bytes) override { heard_.push_back({JobEvent::Kind::Progress, 0, bytes}); }
-  void quiet(double) override {}
   int watch(std::vector<pollfd>&) const override { return heard_.empty() ? kSoloWatchMilliseconds : 0; }
   std::vector<JobEvent> advance() override { return std::exchange(heard_, {}); }
   void leave_to_child() override {}

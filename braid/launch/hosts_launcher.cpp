@@ -49,7 +49,6 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   check(num_ranks == static_cast<int>(options_.node_of_rank.size()), "every rank of the world has a node");
   const double begin = now_seconds();
   rounds_.begin();
-  rounds_.control().quiet(0);
   RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
   const double progress_seconds =
       options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
@@ -80,7 +79,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     }
     supervisor.run();
   }
-  rounds_.control().quiet(kPreparationSeconds);
+  rounds_.end();
   if (node.failure()) throw_failure(*node.failure(), node.outcomes(), now_seconds() - begin);
   std::vector<std::string> values;
   for (const std::string& outcome : node.outcomes()) values.push_back(RankOutcome::value(outcome));

@@ -20,13 +20,26 @@ std::string sealed(int round, std::vector<std::string> words) {
 
 }  // namespace
 
-void JobRounds::begin() { ++number_; }
+JobRounds::JobRounds(JobControl& control, double progress_seconds)
+    : control_(control), progress_seconds_(progress_seconds) {
+  end();
+}
+
+void JobRounds::begin() {
+  if (stand_in_) take(stand_in_->leave());
+  stand_in_.reset();
+  ++number_;
+}
+
+void JobRounds::end() {
+  if (nodes().size() > 1) stand_in_.emplace(control_, progress_seconds_);
+}
 
 void JobRounds::say(std::vector<std::string> words) { control_.say(sealed(number_, std::move(words))); }
 
-void JobRounds::take() {
+void JobRounds::take(std::vector<JobEvent> events) {
   progress_.resize(nodes().size());
-  for (JobEvent& event : control_.advance()) {
+  for (JobEvent& event : events) {
     if (event.kind == JobEvent::Kind::Progress) {
       progress_[static_cast<size_t>(event.node)] = std::move(event.bytes);
     } else if (event.kind == JobEvent::Kind::Lost) {
@@ -42,7 +55,7 @@ void JobRounds::take() {
 }
 
 std::vector<Said> JobRounds::heard() {
-  take();
+  take(control_.advance());
   std::vector<Said> now;
   std::deque<std::pair<int, Said>> later;
   for (auto& [round, said] : early_) {
@@ -60,7 +73,6 @@ std::vector<std::string> JobRounds::take_progress() {
 std::vector<std::vector<std::string>> JobRounds::exchange(std::vector<std::string> words) {
   const double begun = now_seconds();
   begin();
-  control_.quiet(0);
   say(std::move(words));
   std::vector<std::vector<std::string>> all(nodes().size());
   for (size_t missing = nodes().size(); missing > 0;) {
@@ -74,7 +86,7 @@ std::vector<std::vector<std::string>> JobRounds::exchange(std::vector<std::strin
     const int most = control_.watch(watched);
     poll(watched.data(), watched.size(), std::min(most, 1000));
   }
-  control_.quiet(kPreparationSeconds);
+  end();
   return all;
 }
 

@@ -66,8 +66,10 @@ bool NodeOfJob::tells_end(const std::string& heard) const {
   return false;
 }
 
-bool NodeOfJob::goes_on() const {
-  return rounds_.lost_node() < 0 && !std::ranges::all_of(at_end_, [](bool gone) { return gone; });
+bool NodeOfJob::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
+
+bool NodeOfJob::all_at_end() const {
+  return std::ranges::all_of(at_end_, [](bool gone) { return gone; });
 }
 
 void NodeOfJob::listen_to_ranks(Supervisor& supervisor) {
@@ -133,8 +135,10 @@ void NodeOfJob::take(Supervisor& supervisor, const Said& said) {
   }
 }
 
-// What one rank says of another may follow from the loss: its connection was closed, it did not come.
+// What one rank says of another may follow from the loss: its connection was closed, it did not come. Who has heard
+// that all are at their end may leave at once, and loses nobody.
 void NodeOfJob::tell_of_loss() {
+  if (all_at_end()) return;
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
   if (rounds_.lost_node() < 0 || (failure_ && !in_doubt)) return;
   const auto first = std::ranges::find(node_of_rank_, rounds_.lost_node());

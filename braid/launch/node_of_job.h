@@ -52,6 +52,7 @@ class NodeOfJob final : public Surroundings {
   void answer(Supervisor& supervisor, const std::string& key);
   void tell_of_failure();
   void tell_of_loss();
+  bool all_at_end() const;
   void tell_of_end(const Supervisor& supervisor);
   void look_at_all();
 

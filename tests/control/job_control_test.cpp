@@ -101,7 +101,6 @@ TEST(JobControl, without_node_zero_nothing_is_heard_but_what_it_said_last) {
     EXPECT_TRUE(job.heard[node][0].bytes == last);
     EXPECT_TRUE(holds(job.loss(node), {"0 has "}));
     job[node].say("to nobody");
-    job[node].quiet(1);
   }
   job.advance_for(0.1);
   EXPECT_EQ(job.num_heard(1), 2u);
@@ -125,23 +124,6 @@ TEST(JobControl, a_silent_node_zero_is_lost) {
   job.hold(0);
   job.advance_until([&] { return job.num_heard(1) == 1 && job.num_heard(2) == 1; });
   for (int node : {1, 2}) EXPECT_TRUE(holds(job.loss(node), {"0 was silent for 0."}));
-}
-
-TEST(JobControl, who_has_said_so_may_be_quiet) {
-  NodesOfAJob job(with_heartbeat(0.1, 3));
-  job.advance_for(0.1);
-  job[2].quiet(1000);
-  job.hold(2);
-  job.advance_for(0.4);
-  EXPECT_EQ(job.num_heard(0), 0u);
-  job[2].quiet(0);
-  job.advance_until([&] { return job.num_heard(0) == 1; });
-  EXPECT_TRUE(holds(job.loss(0), {"2 was silent"}));
-
-  job[0].quiet(1000);
-  job.hold(0);
-  job.advance_for(0.4);
-  EXPECT_EQ(job.words(1, Lost).size(), 1u);
 }
 
 // Nobody is lost for what the judge has slept through.

@@ -19,8 +19,8 @@ std::vector<JobMessage> one_of_each() {
           JobRefusal{{"one", "two"}},
           JobWord{"word"},
           JobSaid{2, "word"},
-          JobBeat{1.5, std::nullopt},
-          JobBeat{0, "step 7"},
+          JobBeat{},
+          JobBeat{"step 7"},
           JobLoss{3, "closed"}};
 }
 
@@ -28,7 +28,7 @@ std::string bytes_of(const JobMessage& message) { return framed_message(message)
 
 TEST(JobMessage, the_bytes_of_the_documentation) {
   EXPECT_EQ(*framed_message(JobSaid{258, "ab"}), std::string("\x0b\0\0\0\x04\x02\x01\0\0\x02\0\0\0ab", 15));
-  EXPECT_EQ(*framed_message(JobBeat{0, std::nullopt}), std::string("\x0a\0\0\0\x05\0\0\0\0\0\0\0\0\0", 14));
+  EXPECT_EQ(*framed_message(JobBeat{"x"}), std::string("\x07\0\0\0\x05\x01\x01\0\0\0x", 11));
   EXPECT_EQ(*framed_message(JobRefusal{{"x"}}), std::string("\x0a\0\0\0\x02\x01\0\0\0\x01\0\0\0x", 14));
 }
 

@@ -64,6 +64,7 @@ class HostsTest(unittest.TestCase):
         while processes() and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertEqual(processes(), {})
+        self.assertEqual([socket for host in self.network.hosts for socket in host.sockets()], [])
         self.assertEqual(os.listdir("/dev/shm"), [])
         ours = {self.path.name, pathlib.Path(references().name).name}
         found = [name for name in os.listdir(tempfile.gettempdir()) if not name.startswith("torchelastic_")]

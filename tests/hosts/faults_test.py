@@ -14,6 +14,9 @@ SLOW = ["train.batch=16", "model.context=64"]  # steps long enough to be struck 
 QUICK = ["run.heartbeat_seconds=0.5"]
 DATA = ["mesh.data=2", *SLOW]
 MIXED = ["mesh.data=2", "mesh.tensor=2", "sync.zero=1", *SLOW]
+LONG = 500_000  # lines of text, which take a while to prepare
+EVALUATING = ["train.eval_every=1", "train.eval_sequences=4000", "train.save_every=0"]
+SAVING = ["train.eval_every=0", "train.save_every=1", "model.width=128"]
 ENDLESS = ["train.steps=100000", "train.save_every=0"]
 
 
@@ -95,6 +98,27 @@ class Faults(HostsTest):
                 self.expect_nothing_left()
                 self.expect_the_same_end(job, but=QUICK)
 
+    def preparing(self, node):
+        """A job of which that node prepares its data, and has no rank yet."""
+        job = self.job("mesh.data=2", *QUICK)
+        (job.path / "text/long.txt").write_text("the quick brown fox jumps over the lazy dog\n" * LONG)
+        job.start()
+        job.wait_until(lambda: f"h{node} has rank" in job.nodes[node].said)  # what it says last before
+        self.assertEqual(job.nodes[node].ranks(), [])
+        return job
+
+    def test_a_command_that_is_stopped_while_it_prepares_its_data_ends_the_others(self):
+        for victim in (0, 1):
+            with self.subTest(node=victim):
+                job = self.preparing(victim)
+                job.nodes[victim].send(signal.SIGSTOP)
+                other = job.nodes[1 - victim]
+                self.assertEqual(job.ended([other]), [3], job.told())
+                self.assertIn(f"node {victim} on h{victim} was silent for ", other.told.splitlines()[0])
+                job.nodes[victim].send(signal.SIGCONT)
+                self.assertEqual(job.ended(), [3, 3], job.told())
+                self.expect_nothing_left()
+
     def test_a_cut_line_ends_both_sides(self):
         for victim in (0, 1) if FULL else (1,):
             with self.subTest(node=victim):
@@ -142,6 +166,49 @@ class Faults(HostsTest):
         job.nodes[0].send(signal.SIGINT)
         self.expect_codes(job, 130, 130)
         self.assertEqual(len(job.checkpoints()), 2)
+
+    def test_a_signal_in_an_evaluation_or_a_save_is_agreed_on_before_the_next_step(self):
+        at = {"an evaluation": (EVALUATING, lambda job: job.last_step() >= 2),
+              "a save": (SAVING, lambda job: list((job.path / "run").glob("step-*.tmp*")))}
+        for what, (words, reached) in at.items():
+            with self.subTest(what):
+                job = self.job("mesh.data=2", "train.steps=100000", *words)
+                job.start()
+                job.wait_until(lambda: reached(job))
+                job.nodes[1].send(signal.SIGUSR1)
+                job.wait_until(lambda: "SIGUSR1: the run is saved after this step" in job.nodes[1].told)
+                step = job.last_step()
+                job.wait_until(lambda: job.saved_step() >= step)
+                job.wait_until(lambda: job.last_step() > step and reached(job))
+                job.nodes[1].send(signal.SIGTERM)
+                self.expect_codes(job, 143, 143)
+                self.assertEqual(job.saved_step(), job.last_step())
+                self.assertEqual(job.leftovers(), [])
+                self.expect_nothing_left()
+
+    def test_signals_while_a_node_prepares_its_data(self):
+        job = self.preparing(1)
+        job.nodes[1].send(signal.SIGUSR1)
+        job.wait_until(lambda: "SIGUSR1: there is nothing to save" in job.nodes[1].told)
+        job.nodes[1].send(signal.SIGTERM)
+        self.expect_codes(job, 3, 143)
+        self.assertIn("node 1 on h1 has closed its connection", job.nodes[0].told.splitlines()[0])
+        self.assertIn("SIGTERM before the first step: there was nothing to save", job.nodes[1].told)
+        self.expect_nothing_left()
+
+    def test_a_sample_is_made_when_the_others_have_gone_and_a_signal_ends_it(self):
+        job = self.job("mesh.data=2", 'train.sample_prompt="the"', "train.sample_tokens=1")
+        job.start()
+        self.expect_codes(job, 0, 0)
+        self.assertEqual((job.path / "run/sample.txt").read_bytes()[:3], b"the")
+        job.forget()
+        job.words[-1] = "train.sample_tokens=100000000"
+        job.start()
+        job.wait_until(lambda: "bubble of the last step" in job.nodes[0].said)
+        self.assertEqual(job.ended(job.nodes[1:]), [0])
+        job.nodes[0].send(signal.SIGTERM)
+        self.expect_codes(job, 143, 0)
+        self.expect_nothing_left()
 
     # Again and again.
 

@@ -57,6 +57,21 @@ def processes():
     return found
 
 
+LISTENS, CONNECTED = "0A", "01"
+
+
+def sockets_of(tables):
+    """The TCP sockets of /proc/net/tcp that listen or are connected: where, in which state, and whether a process has it,
+    which nobody does who is connected and not accepted yet."""
+    found = []
+    for line in tables.splitlines():
+        words = line.split()
+        if len(words) > 9 and words[3] in (LISTENS, CONNECTED):
+            address, port = words[1].split(":")
+            found.append((address, int(port, 16), words[3], words[9] != "0"))
+    return found
+
+
 class Host:
     def __init__(self, number):
         self.name, self.address, self.cable = f"h{number}", f"10.77.0.1{number}", f"v{number}"
@@ -94,6 +109,10 @@ class Host:
             self.line.end()
             self.line = None
         run("ip", "link", "set", self.cable, "master", "switch", "up")
+
+    def sockets(self):
+        tables = ["ip", "netns", "exec", self.name, "cat", "/proc/net/tcp", "/proc/net/tcp6"]
+        return sockets_of(subprocess.run(tables, capture_output=True, text=True).stdout)
 
     def sent_bytes(self):
         """That have left on its cable so far, with the headers of Ethernet, IP and TCP."""

@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kRoundBytes = 4 << 20;   // of a member's tensor
 constexpr int64_t kKeptBytes = 256 << 10;  // smaller scratch is not worth keeping
 constexpr int64_t kLittleBytes = GlooLane::kInside;
+constexpr int64_t kLittleOfTwoBytes = 1 << 20;  // up to which one exchange of two ranks is faster than Gloo's sum
 
 bool cut_in_chunks(Kind kind) {
   return kind == Kind::ReduceScatter || kind == Kind::AllToAll || kind == Kind::AllGather;
@@ -25,6 +26,14 @@ bool engine_sums(const Call& call) {
   return call.kind == Kind::AllReduce && call.op == ReduceOp::Sum && wide;
 }
 
+// Of two ranks, one exchange of all takes as many bytes as two of shares.
+GlooTask::Sum sum_of(const Call& call, int64_t bytes, const GlooLine& line) {
+  const int n = line.group()->size();
+  const bool engine = line.sums() == GlooSumOrder::Engine && engine_sums(call);
+  if (engine && bytes * (n - 1) > (n == 2 ? kLittleOfTwoBytes : kLittleBytes)) return GlooTask::Sum::Engine;
+  return n == 2 || bytes * (n - 1) <= kLittleBytes ? GlooTask::Sum::Whole : GlooTask::Sum::Shares;
+}
+
 }  // namespace
 
 GlooCollective::GlooCollective(std::shared_ptr<GlooLine> line, int64_t number, const Call& call)
@@ -34,11 +43,7 @@ GlooCollective::GlooCollective(std::shared_ptr<GlooLine> line, int64_t number, c
   task_.call = call;
   task_.combine = combine_of(call.type, call.op);
   task_.element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
-  const int64_t bytes = call.chunk * task_.element_bytes;
-  if (bytes * (n - 1) > kLittleBytes) task_.sum = GlooTask::Sum::Shares;
-  if (task_.sum == GlooTask::Sum::Shares && engine_sums(call) && line_->sums() == GlooSumOrder::Engine) {
-    task_.sum = GlooTask::Sum::Engine;
-  }
+  task_.sum = sum_of(call, call.chunk * task_.element_bytes, *line_);
   const int64_t most = kRoundBytes / (cut_in_chunks(call.kind) ? n : 1) / task_.element_bytes;
   task_.capacity =
       task_.sum == GlooTask::Sum::Engine ? call.chunk : std::clamp<int64_t>(call.chunk, 1, std::max<int64_t>(most, 1));

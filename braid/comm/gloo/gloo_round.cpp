@@ -136,15 +136,21 @@ void GlooRound::add_parcel(GlooRoute::Line line, GlooParcel::Side side, int memb
 
 void GlooRound::post(std::deque<GlooParcel>& parcels) {
   open_ += static_cast<int>(parcels.size());
-  awaited_ = 1 + static_cast<int>(parcels.size() / 2);
+  awaited_ = 1 + static_cast<int>(std::ranges::count_if(parcels, [this](const auto& one) { return awaits(one.side); }));
   const auto self = shared_from_this();
   for (GlooParcel& parcel : parcels) ways_.post.add(GlooParcelPtr(self, &parcel));
   if (--awaited_ == 0) got_line();
 }
 
 void GlooRound::parcel_done(const GlooParcel& parcel) {
-  if (parcel.side == GlooParcel::Side::Receive && --awaited_ == 0) got_line();
+  if (awaits(parcel.side) && --awaited_ == 0) got_line();
   leave_one();
+}
+
+// A sum in place overwrites what it has given.
+bool GlooRound::awaits(GlooParcel::Side side) const {
+  const bool gives_all = task_.call.kind == Kind::AllReduce && task_.sum == GlooTask::Sum::Whole;
+  return side == GlooParcel::Side::Receive || gives_all;
 }
 
 void GlooRound::got_line() {

@@ -1,7 +1,7 @@
 // A round of a collective over Gloo: a stretch of its elements, exchanged between all members at once.
 //
 //   kind             gives on the line First to member m   gets from m, into       and then
-//   all_reduce       little: the stretch                   scratch                 combines all
+//   all_reduce       little, or of two ranks: the stretch  scratch                 combines all, once its own is given
 //                    else: share m of the stretch          scratch                 combines share `rank`, and on the
 //                                                                                  line Second gives it to all
 //     by the engine  nothing                               nothing                 GlooSums
@@ -76,6 +76,7 @@ class GlooRound final : public std::enable_shared_from_this<GlooRound>, private 
   void add_parcel(GlooRoute::Line line, GlooParcel::Side side, int member, const Place& place);
   void post(std::deque<GlooParcel>& parcels);
   void parcel_done(const GlooParcel& parcel) override;
+  bool awaits(GlooParcel::Side side) const;
   void got_line();
   void after_first();
   void combine(int64_t begin, int64_t end, std::byte* out);
@@ -88,7 +89,7 @@ class GlooRound final : public std::enable_shared_from_this<GlooRound>, private 
   const Ways ways_;
   std::deque<GlooParcel> lines_[2];
   int line_ = 0;
-  std::atomic<int> awaited_{0};  // receives of the line, and one until all its parcels are posted
+  std::atomic<int> awaited_{0};  // parcels of the line that what follows waits for, and one until all are posted
   std::atomic<int> open_{1};     // parcels that are not done, and one until nothing else is to do
 };
 

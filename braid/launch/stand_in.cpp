@@ -1,0 +1,113 @@
+// The thread, and what it sees of the others.
+#include "braid/launch/stand_in.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <limits>
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+#include "braid/launch/process_signs.h"
+
+namespace braid {
+namespace {
+
+constexpr double kBusyPatience = 10;        // times as long as a rank may show nothing, as for ranks at files
+constexpr double kLookSeconds = 0.5;        // between two looks at the other threads
+constexpr double kComputedSeconds = 0.001;  // in that time: a sign
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double computed_by_others() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
+bool is_held_outside() {
+  const auto seen = process_signs(getpid());
+  return seen && (seen->state == 'D' || seen->state == 't');
+}
+
+// Signals go to the threads that they went to before.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+StandIn::StandIn(JobControl& control, double progress_seconds)
+    : control_(control),
+      patience_seconds_(progress_seconds > 0 ? kBusyPatience * progress_seconds
+                                             : std::numeric_limits<double>::infinity()),
+      looked_at_(now_seconds()),
+      sign_at_(looked_at_),
+      wake_(eventfd(0, EFD_CLOEXEC)) {
+  if (wake_ < 0) throw RunError(cat("no descriptor to wake a thread by: ", std::strerror(errno)));
+  const WithoutSignals none;
+  thread_ = std::thread([this] { run(); });
+}
+
+StandIn::~StandIn() {
+  leave();
+  close(wake_);
+}
+
+// A thread that has been joined is listed by the kernel for a moment yet.
+std::vector<JobEvent> StandIn::leave() {
+  if (thread_.joinable()) {
+    leaving_ = true;
+    eventfd_write(wake_, 1);
+    thread_.join();
+    const std::string listed = cat("/proc/self/task/", thread_id_.load());
+    while (access(listed.c_str(), F_OK) == 0) poll(nullptr, 0, 1);
+  }
+  return std::exchange(heard_, {});
+}
+
+void StandIn::run() {
+  thread_id_ = gettid();
+  while (!leaving_) {
+    std::vector<pollfd> watched;
+    const bool beats = !stands_still();
+    const int most = beats ? control_.watch(watched) : std::numeric_limits<int>::max();
+    watched.push_back({wake_, POLLIN, 0});
+    poll(watched.data(), watched.size(), std::min(most, static_cast<int>(kLookSeconds * 1000)));
+    if (!beats) continue;
+    for (JobEvent& event : control_.advance()) heard_.push_back(std::move(event));
+  }
+}
+
+// Time in which this thread did not run either is not counted.
+bool StandIn::stands_still() {
+  const double now = now_seconds();
+  if (now - looked_at_ >= kLookSeconds) {
+    const double computed = computed_by_others();
+    const bool was_away = now - looked_at_ > 4 * kLookSeconds;
+    if (was_away || computed - computed_seconds_ > kComputedSeconds || is_held_outside()) sign_at_ = now;
+    computed_seconds_ = computed;
+    looked_at_ = now;
+  }
+  return now - sign_at_ > patience_seconds_;
+}
+
+}  // namespace braid

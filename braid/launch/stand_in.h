@@ -1,0 +1,42 @@
+// Who listens and beats for a node of a job while that prepares something and does neither: a thread. It does not know
+// what is prepared, nor what is said.
+#pragma once
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "braid/control/job_control.h"
+
+namespace braid {
+
+// A process that is stopped, or whose host is, does not beat, and is lost by its silence. That this thread lives is no
+// sign that the node gets on: the beats end when its other threads have computed nothing for ten times
+// `progress_seconds`, unless a disk or a debugger holds the first of them; 0: they never end. Threads that compute in
+// vain are not told from others.
+class StandIn {
+ public:
+  // `control` outlives this, and is this one's alone until leave().
+  StandIn(JobControl& control, double progress_seconds);
+  ~StandIn();
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  // What was heard meanwhile. The thread is gone then, for the kernel too: this process may fork.
+  std::vector<JobEvent> leave();
+
+ private:
+  void run();
+  bool stands_still();
+
+  JobControl& control_;
+  const double patience_seconds_;
+  std::vector<JobEvent> heard_;
+  double computed_seconds_ = 0, looked_at_, sign_at_;
+  std::atomic<bool> leaving_{false};
+  int wake_;  // a descriptor
+  std::atomic<int> thread_id_{0};
+  std::thread thread_;
+};
+
+}  // namespace braid
