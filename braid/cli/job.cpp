@@ -4,6 +4,7 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -107,6 +108,18 @@ std::optional<JobToken> token_of(const JobOptions& options) {
   return token_of_text(kTokenVariable, text);
 }
 
+std::vector<int> hosts_of_ranks(const Job& job, bool one_rank_each) {
+  std::vector<std::string> hosts;
+  std::vector<int> host_of_node, host_of_rank;
+  for (const JobNode& node : job.nodes()) {
+    const auto known = one_rank_each ? std::ranges::find(hosts, node.host) : hosts.end();
+    host_of_node.push_back(static_cast<int>(known - hosts.begin()));
+    if (known == hosts.end()) hosts.push_back(node.host);
+  }
+  for (const int node : job.node_of_rank()) host_of_rank.push_back(host_of_node[static_cast<size_t>(node)]);
+  return host_of_rank;
+}
+
 }  // namespace
 
 void add_job_options(CLI::App& app, JobOptions& options) {
@@ -154,6 +167,7 @@ Job::Job(const JobPlace& place, const JobWork& work)
       }()),
       rounds_(*control_),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
+      host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
       launcher_(rounds_, {node_of_rank_, own_address("--root", place.address), work.sums, work.heartbeat_seconds}) {}
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }

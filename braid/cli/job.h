@@ -66,11 +66,14 @@ class Job {
   int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
   const std::vector<JobNode>& nodes() const { return rounds_.nodes(); }
   const std::vector<int>& node_of_rank() const { return node_of_rank_; }
+  // A node is a host, or a rank of one where a launcher has started each: then equal names are one host. By rank of the
+  // world; hosts are counted in the order of nodes.
+  const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
  private:
   std::unique_ptr<JobControl> control_;
   JobRounds rounds_;
-  std::vector<int> node_of_rank_;
+  std::vector<int> node_of_rank_, host_of_rank_;
   HostsLauncher launcher_;
 };
 

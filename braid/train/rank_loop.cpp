@@ -198,7 +198,7 @@ void RankLoop::foresee() {
   };
   Cluster rates;
   try {
-    rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
+    rates = measured_rates(start_.spec, shared_.controls.host_of_rank, world_);
     forget_peak(start_.spec);
   } catch (const RunError& error) {  // on all ranks
     forget_peak(start_.spec);

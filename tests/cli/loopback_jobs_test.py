@@ -42,6 +42,8 @@ class LoopbackJobs(TinyRun):
         self.ended(self.by_torchrun("first", 0), 0)
         told = self.ended(self.by_torchrun("first", 1, "train.steps=9"), 0)
         self.assertIn("resumed at step 6 from ", told[0][0])
+        for said, _ in told:
+            self.assertIn(f"{socket.gethostname()} has rank 0, 1; inside a host data\n", said)
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
         self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
