@@ -71,6 +71,13 @@ TEST(JoinJob, the_port_is_another_jobs) {
   EXPECT_TRUE(holds(error_of(options[0]), {"config: ", "another program listens there"}));
 }
 
+TEST(JoinJob, where_connecting_fails_at_once_its_reason_is_said) {
+  auto options = job_options(2)[1];
+  options.join_seconds = 0.2;
+  options.root = {"224.0.0.1", 9};  // nobody connects to many hosts
+  EXPECT_TRUE(holds(error_of(options), {"run: ", "224.0.0.1:9: Network is unreachable"}));
+}
+
 // All listeners of this machine with the port, as the system prints them.
 TEST(JoinJob, nobody_listens_elsewhere) {
   const auto options = job_options(2);
