@@ -7,12 +7,15 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/control/job_message.h"
 #include "braid/launch/node_of_job.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
 namespace {
+
+static_assert(HostsLauncher::kMostReturned < kMostSaidBytes);  // with the words around it
 
 // What node 0 sees of other nodes' ranks is as old as their heartbeats, which come at a sixth of that time, and a look.
 double report_seconds(double heartbeat_seconds) { return heartbeat_seconds / 6 + 1.5; }
@@ -28,6 +31,7 @@ std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::B
     queue = enter_rank(world.rank, num_ranks_here, options);
     communicator = make_gloo_world(world, *queue);
     value = body(*communicator);
+    check(value.size() <= HostsLauncher::kMostReturned, "a rank of several hosts returns at most 60 MiB");
   });
   if (queue) life.guarded([&] { queue->drain(); });
   life.guarded([&] { communicator.reset(); });
