@@ -7,6 +7,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/control/heartbeat.h"
 #include "braid/control/job_message.h"
 #include "braid/launch/node_of_job.h"
 #include "braid/launch/rank_life.h"
@@ -17,8 +18,10 @@ namespace {
 
 static_assert(HostsLauncher::kMostReturned < kMostSaidBytes);  // with the words around it
 
-// What node 0 sees of other nodes' ranks is as old as their heartbeats, which come at a sixth of that time, and a look.
-double report_seconds(double heartbeat_seconds) { return heartbeat_seconds / 6 + 1.5; }
+// What node 0 sees of other nodes' ranks is as old as a heartbeat, a look, and half of one for being late.
+double report_seconds(double heartbeat_seconds) {
+  return Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
+}
 
 // The life of a rank, in its process: how it ended.
 std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,

@@ -16,7 +16,6 @@ namespace braid {
 namespace {
 
 constexpr int kLookMilliseconds = 50;  // while nothing is said
-constexpr double kSignSeconds = 1;     // between two looks at signs of progress
 
 }  // namespace
 
