@@ -38,7 +38,6 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
-      progress_seconds_(progress_seconds),
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
@@ -164,7 +163,7 @@ void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs
 
 // Its own supervisor kills what hangs, once it hears of the failure.
 void NodeOfJob::look_at_all() {
-  if (progress_seconds_ <= 0 || board_.failed()) return;
+  if (board_.failed()) return;
   const auto hung = hangs_.look(now_seconds(), signs_);
   if (!hung) return;
   const JobNode& node = rounds_.nodes()[static_cast<size_t>(node_of_rank_[static_cast<size_t>(*hung)])];

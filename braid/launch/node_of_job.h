@@ -58,7 +58,6 @@ class NodeOfJob final : public Surroundings {
   JobRounds& rounds_;
   RankBoard& board_;
   const std::vector<int>& node_of_rank_;
-  const double progress_seconds_;
   std::vector<int> ranks_here_;
   std::vector<size_t> read_;  // by place: bytes of what it has written
   std::map<std::string, std::string> values_;
