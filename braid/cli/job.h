@@ -25,14 +25,16 @@ struct JobOptions {
   std::string token_file;  // empty: BRAID_TOKEN, where that is set
 };
 void add_job_options(CLI::App& app, JobOptions& options);
+// The words of a command that say `options`, all of which are given but for the token's file.
+std::vector<std::string> job_words(const JobOptions& options);
 
 // This command's place, as its words and the launcher's variables say it together.
 struct JobPlace {
   int node = 0, num_nodes = 1;
-  std::string root;
-  JobAddress address;  // the same
+  JobAddress root;
   std::optional<JobToken> token;
-  std::string launcher;  // "torchrun"; empty: by hand
+  std::string token_key = "--token-file";  // how errors name it: as it was given
+  std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
   std::string job;  // which job of the launcher this is an attempt of; empty: nobody says

@@ -90,7 +90,7 @@ void MemberJoin::pass_gate(Socket& socket) const {
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
   throw ConfigError(
-      {{kTokenKey, "",
+      {{options_.token_key, "",
         cat("node ", options_.node, " is refused: the token is another than node 0's at ", text(options_.root)), ""}});
 }
 

@@ -55,6 +55,14 @@ class LoopbackJobs(TinyRun):
         self.assertIn(rule, told[0][1])
         self.assertIn(f"node 0 on {socket.gethostname()}: {rule}", told[1][1])
 
+    def test_a_token_is_called_as_it_was_given(self):
+        job = ["--nodes", "2", "--root", f"127.0.0.1:{free_port()}"]
+        nodes = [self.started(MESH, "--node", str(node), *job, env=os.environ | {"BRAID_TOKEN": str(node) * 64})
+                 for node in range(2)]
+        told = nodes[1].communicate(timeout=60)[1]
+        self.assertEqual(nodes[1].returncode, 2)
+        self.assertIn("BRAID_TOKEN: node 1 is refused: the token is another than node 0's at 127.0.0.1:", told)
+
     def test_a_signal_while_another_node_is_awaited_ends_at_once(self):
         for node in range(2):
             process = self.started(MESH, "--nodes", "2", "--node", str(node), "--root", f"127.0.0.1:{free_port()}")

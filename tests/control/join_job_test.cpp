@@ -49,7 +49,7 @@ TEST(JoinJob, without_a_token_nowhere_else) {
     options[node].token.reset();
     options[node].join_seconds = 0.2;
     options[node].root.host = "192.0.2.1";
-    EXPECT_TRUE(holds(error_of(options[node]), {"config: --root = 192.0.2.1:", "--token-file"}));
+    EXPECT_TRUE(holds(error_of(options[node]), {"config: root = 192.0.2.1:", "(token)"}));
   }
 }
 
@@ -104,7 +104,7 @@ TEST(JoinJob, another_token_is_refused_on_both_sides) {
   EXPECT_TRUE(
       holds(errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token is another", "127.0.0.1"}));
   for (int node : {1, 2}) {
-    EXPECT_TRUE(holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token is another"}));
+    EXPECT_TRUE(holds(errors[node], {cat("token: node ", node, " is refused"), "the token is another"}));
     EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
   }
 }
