@@ -82,7 +82,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                           .sums = options_.sums,
                                           .activity = &board.activity(place)},
                                          board.num_ranks(), body, options);
-        leave_rank(line, framed({kEnd, outcome}));
+        leave_rank(line, frame_of({kEnd, outcome}));
       });
     }
     supervisor.run();

@@ -64,7 +64,7 @@ class Supervisor {
   void bury(int place);
   void kill_late();
   void look();
-  RankSigns signs_of(int place) const;
+  RankSigns signs_of(int place);
   void send(int signal);
 
   const Parts parts_;
