@@ -52,7 +52,7 @@ struct JobWork {
   std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
   std::vector<std::string> settings;     // "train.steps = 50": what must be equal on all nodes
   std::string engines = engines_text();  // these too
-  double heartbeat_seconds = 3;
+  double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
   GlooSumOrder sums = GlooSumOrder::Tree;
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };

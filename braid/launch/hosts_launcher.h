@@ -26,7 +26,7 @@ class HostsLauncher final : public Launcher {
     std::vector<int> node_of_rank;  // by rank of the world
     std::string address;            // of this host, that the other hosts' ranks reach
     GlooSumOrder sums = GlooSumOrder::Tree;
-    double heartbeat_seconds = 3;  // of the job (join_job.h)
+    double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // of the job (join_job.h)
   };
 
   // `rounds` outlives this.
