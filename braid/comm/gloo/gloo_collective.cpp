@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kRoundBytes = 4 << 20;   // of a member's tensor
 constexpr int64_t kKeptBytes = 256 << 10;  // smaller scratch is not worth keeping
+constexpr int64_t kLittleBytes = GlooLane::kInside;
 
 bool cut_in_chunks(Kind kind) {
   return kind == Kind::ReduceScatter || kind == Kind::AllToAll || kind == Kind::AllGather;
@@ -34,7 +35,7 @@ GlooCollective::GlooCollective(std::shared_ptr<GlooLine> line, int64_t number, c
   task_.combine = combine_of(call.type, call.op);
   task_.element_bytes = static_cast<int64_t>(c10::elementSize(call.type));
   const int64_t bytes = call.chunk * task_.element_bytes;
-  if (bytes * (n - 1) > GlooLane::kInside) task_.sum = GlooTask::Sum::Shares;
+  if (bytes * (n - 1) > kLittleBytes) task_.sum = GlooTask::Sum::Shares;
   if (task_.sum == GlooTask::Sum::Shares && engine_sums(call) && line_->sums() == GlooSumOrder::Engine) {
     task_.sum = GlooTask::Sum::Engine;
   }
