@@ -130,7 +130,7 @@ TEST(JoinJob, a_host_that_nobody_knows_is_refused_soon) {
     options.root.host = "no-such-host.invalid";  // RFC 2606: no name ends so
     options.name_seconds = 0.2;
     EXPECT_TRUE(
-        holds(error_of(options), {"config: --root = no-such-host.invalid:", ": no-such-host.invalid is no known"}));
+        holds(error_of(options), {"config: root = no-such-host.invalid:", ": no-such-host.invalid is no known"}));
   }
 }
 
