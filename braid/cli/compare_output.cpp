@@ -1,3 +1,4 @@
+// A paragraph for each row of the table.
 #include "braid/cli/compare_output.h"
 
 #include <algorithm>

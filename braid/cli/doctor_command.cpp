@@ -25,11 +25,13 @@ struct DoctorRequest {
   bool as_json = false;
 };
 
-JobHost this_host(const DoctorRequest& request, int num_ranks) {
+std::string version_here() {
   const std::string commit = build_commit();
-  JobHost host{host_facts(), engines_text(), num_ranks, PosixFileSystem().free_bytes(request.folder)};
-  if (!commit.empty()) host.version += ", commit " + commit;
-  return host;
+  return commit.empty() ? engines_text() : cat(engines_text(), ", commit ", commit);
+}
+
+JobHost this_host(const DoctorRequest& request, int num_ranks) {
+  return {host_facts(), version_here(), num_ranks, PosixFileSystem().free_bytes(request.folder)};
 }
 
 MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
@@ -38,38 +40,21 @@ MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
   return job;
 }
 
-// A node of the job is a host, or a rank of one where a launcher has started each: then equal names are one host.
-std::vector<int> hosts_of_nodes(const Job& job, const JobPlace& place, std::vector<JobHost> nodes,
-                                std::vector<JobHost>& hosts) {
-  std::vector<int> host_of_node;
-  for (JobHost& node : nodes) {
-    auto host = hosts.end();
-    if (place.one_rank_each)
-      host = std::ranges::find(hosts, node.facts.host, [](const JobHost& h) { return h.facts.host; });
-    if (host == hosts.end()) {
-      host = hosts.insert(host, std::move(node));
-    } else {
-      host->num_ranks += node.num_ranks;
-    }
-    host_of_node.push_back(static_cast<int>(host - hosts.begin()));
-  }
-  std::vector<int> host_of_rank;
-  for (const int node : job.node_of_rank()) host_of_rank.push_back(host_of_node[static_cast<size_t>(node)]);
-  return host_of_rank;
-}
-
-MeasuredJob on_hosts(const DoctorRequest& request, const JobPlace& place, Job& job) {
+MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
   const JobHost here = this_host(request, job.nodes()[static_cast<size_t>(job.rounds().node())].num_ranks);
   std::vector<JobHost> nodes;
-  for (const auto& words : job.rounds().exchange({here.version, packed(here)})) {
-    auto node = unpacked<JobHost>(words.at(1));
-    if (!node) {
-      throw ConfigError({{"braid", "", cat("must be one version on all hosts, and one has ", words.at(0)), ""}});
-    }
-    nodes.push_back(std::move(*node));
-  }
+  for (const auto& words : job.rounds().exchange({packed(here)}))
+    nodes.push_back(unpacked<JobHost>(words.at(0)).value());
   MeasuredJob measured;
-  measured.host_of_rank = hosts_of_nodes(job, place, std::move(nodes), measured.hosts);
+  measured.host_of_rank = job.host_of_rank();
+  for (size_t rank = 0; rank < measured.host_of_rank.size(); ++rank) {
+    const auto host = static_cast<size_t>(measured.host_of_rank[rank]);
+    if (host == measured.hosts.size()) {
+      measured.hosts.push_back(nodes[static_cast<size_t>(job.node_of_rank()[rank])]);
+      measured.hosts.back().num_ranks = 0;
+    }
+    ++measured.hosts[host].num_ranks;
+  }
   measured.speed = measure_job(job.launcher(), measured.host_of_rank, request.folder);
   return measured;
 }
@@ -110,11 +95,11 @@ int doctor_command(const Words& words) {
   }
   if (place.one_rank_each) work.ranks_here = 1;
   work.settings = {"command = doctor"};
-  work.engines = "";  // that versions differ is something to find out
+  work.engines = version_here();
   work.sums = GlooSumOrder::Engine;
   work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << what << std::endl; };
   Job job(place, work);
-  const MeasuredJob measured = on_hosts(request, place, job);
+  const MeasuredJob measured = on_hosts(request, job);
   if (job.leads()) show(request, measured);
   return 0;
 }

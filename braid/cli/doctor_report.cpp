@@ -15,7 +15,7 @@ std::string report_line(const std::string& title, const std::string& text) {
   return title + std::string(title.size() < 10 ? 10 - title.size() : 1, ' ') + text + "\n";
 }
 
-std::string bytes_text(int64_t bytes) { return bytes < 0 ? "no limit" : human_bytes(static_cast<double>(bytes)); }
+std::string limit_text(int64_t bytes) { return bytes < 0 ? "no limit" : human_bytes(static_cast<double>(bytes)); }
 std::string rate_text(double bytes_per_second) { return fixed(bytes_per_second / 1e9, 2) + " GB/s"; }
 std::string microseconds_text(double seconds) { return fixed(1e6 * seconds, 1) + " us"; }
 
@@ -32,11 +32,11 @@ std::string host_text(const JobHost& host) {
   const std::string files = facts.open_files < 0 ? "no limit" : cat(facts.open_files);
   return report_line("host", cat(facts.host, ": ", facts.cores, " cores",
                                  facts.processor.empty() ? "" : " of " + facts.processor, ", memory ",
-                                 bytes_text(facts.memory_bytes), ", free ", bytes_text(facts.free_memory_bytes),
-                                 "; disk free ", bytes_text(host.free_disk_bytes))) +
+                                 limit_text(facts.memory_bytes), ", free ", limit_text(facts.free_memory_bytes),
+                                 "; disk free ", limit_text(host.free_disk_bytes))) +
          report_line("", joined(interfaces, "; ")) +
-         report_line("", cat("limits: open files ", files, ", locked memory ", bytes_text(facts.locked_bytes),
-                             "; /dev/shm ", bytes_text(facts.shared_memory_bytes))) +
+         report_line("", cat("limits: open files ", files, ", locked memory ", limit_text(facts.locked_bytes),
+                             "; /dev/shm ", limit_text(facts.shared_memory_bytes))) +
          report_line("", cat(host.version, "; ", host.num_ranks, host.num_ranks == 1 ? " rank" : " ranks"));
 }
 

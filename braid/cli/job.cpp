@@ -4,6 +4,7 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -19,7 +20,7 @@ extern char** environ;
 namespace braid {
 namespace {
 
-constexpr const char* kTokenVariable = "BRAID_TOKEN";
+constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file", *kTokenVariable = "BRAID_TOKEN";
 constexpr double kJoinSeconds = 300;
 constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pods do
 // Where a launcher has started all ranks on one host and named no port, they find each other at one that follows from
@@ -37,24 +38,18 @@ std::map<std::string, std::string> variables() {
   return all;
 }
 
-// Of the launchers that count attempts: torchrun's agent, which goes on living, and Slurm's job.
-std::string job_of_launcher() {
-  if (const char* const run = std::getenv("TORCHELASTIC_RUN_ID"))
-    return cat("torchrun ", run, " of process ", getppid());
-  if (const char* const job = std::getenv("SLURM_JOB_ID")) return cat("Slurm ", job);
-  return "";
-}
-
-std::string root_on_one_host(const LauncherEnvironment& started) {
+// As HOST:PORT; empty where the launcher says too little.
+std::string root_of(const LauncherEnvironment& started) {
+  if (started.root && started.root->port > 0) return text(*started.root);
   const bool one_host = started.local_size && started.size && *started.local_size == *started.size;
-  return one_host ? cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts) : "";
+  if (one_host) return cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts);
+  return started.root ? text(JobAddress{started.root->host, kUsualPort}) : "";
 }
 
 JobPlace place_by_hand(const JobOptions& options, std::vector<Problem>& problems) {
   const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
   if (!any && !options.token_file.empty()) {
-    problems.push_back(
-        {"--token-file", options.token_file, "must come with --nodes, --node and --root, or a launcher"});
+    problems.push_back({kTokenOption, options.token_file, "must come with --nodes, --node and --root, or a launcher"});
   }
   if (!any) return {};
   const auto need = [&](bool there, const char* option) {
@@ -62,12 +57,12 @@ JobPlace place_by_hand(const JobOptions& options, std::vector<Problem>& problems
   };
   need(options.nodes > 0, "--nodes");
   need(options.node >= 0, "--node");
-  need(!options.root.empty(), "--root");
+  need(!options.root.empty(), kRootOption);
   if (options.nodes > 0 && options.node >= options.nodes) {
     problems.push_back(
         {"--node", cat(options.node), cat("must be less than --nodes (", options.nodes, ")"), cat(options.nodes - 1)});
   }
-  return {options.node, options.nodes, options.root};
+  return {options.node, options.nodes};
 }
 
 JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions& options,
@@ -85,26 +80,33 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
   place.launcher = started.name;
   place.one_rank_each = started.unit == StartedUnit::Rank;
   place.attempt = started.attempt;
-  place.job = job_of_launcher();
+  place.job = started.job;
+  if (started.starter == Starter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
   place.node = started.index.value_or(0);
   place.num_nodes = started.size.value_or(options.nodes);
-  place.root = options.root;
-  if (place.root.empty() && started.root && started.root->port > 0) place.root = text(*started.root);
-  if (place.root.empty()) place.root = root_on_one_host(started);
-  if (place.root.empty() && started.root) place.root = text(JobAddress{started.root->host, kUsualPort});
-  if (place.root.empty() && place.num_nodes > 1) {
-    problems.push_back({"--root", "", cat("must be given: ", started.name, " names no address of its first host")});
-  }
   return place;
 }
 
-std::optional<JobToken> token_of(const JobOptions& options) {
-  if (!options.token_file.empty()) {
-    return token_of_file({"--token-file", options.token_file, options.token_file});
-  }
+void take_token(const JobOptions& options, JobPlace& place) {
   const char* const text = std::getenv(kTokenVariable);
-  if (!text) return std::nullopt;
-  return token_of_text(kTokenVariable, text);
+  if (!options.token_file.empty()) {
+    place.token = token_of_file({kTokenOption, options.token_file, options.token_file});
+  } else if (text) {
+    place.token_key = kTokenVariable;
+    place.token = token_of_text(kTokenVariable, text);
+  }
+}
+
+std::vector<int> hosts_of_ranks(const Job& job, bool one_rank_each) {
+  std::vector<std::string> hosts;
+  std::vector<int> host_of_node, host_of_rank;
+  for (const JobNode& node : job.nodes()) {
+    const auto known = one_rank_each ? std::ranges::find(hosts, node.host) : hosts.end();
+    host_of_node.push_back(static_cast<int>(known - hosts.begin()));
+    if (known == hosts.end()) hosts.push_back(node.host);
+  }
+  for (const int node : job.node_of_rank()) host_of_rank.push_back(host_of_node[static_cast<size_t>(node)]);
+  return host_of_rank;
 }
 
 }  // namespace
@@ -113,9 +115,16 @@ void add_job_options(CLI::App& app, JobOptions& options) {
   app.add_option("--nodes", options.nodes, "hosts that run this command together, each with its --node")
       ->check(CLI::Range(1, 100000));
   app.add_option("--node", options.node, "which of them this is, from 0")->check(CLI::Range(0, 99999));
-  app.add_option("--root", options.root, "where node 0 listens, as HOST:PORT, an address of its own");
-  app.add_option("--token-file", options.token_file,
+  app.add_option(kRootOption, options.root, "where node 0 listens, as HOST:PORT, an address of its own");
+  app.add_option(kTokenOption, options.token_file,
                  "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN");
+}
+
+std::vector<std::string> job_words(const JobOptions& options) {
+  const auto& [nodes, node, root, token_file] = options;
+  std::vector<std::string> words{"--nodes", cat(nodes), "--node", cat(node), kRootOption, root};
+  if (!token_file.empty()) words.insert(words.end(), {kTokenOption, token_file});
+  return words;
 }
 
 JobPlace job_place(const JobOptions& options) {
@@ -123,12 +132,14 @@ JobPlace job_place(const JobOptions& options) {
   gethostname(domain_name, sizeof domain_name - 1);
   const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
   std::vector<Problem> problems;
-  JobPlace place = started.starter == Starter::Hand ? place_by_hand(options, problems)
-                                                    : place_by_launcher(started, options, problems);
-  if (!place.root.empty()) {
-    collect_problems(problems, [&] { place.address = parse_job_address("--root", place.root); });
+  const bool by_hand = started.starter == Starter::Hand;
+  JobPlace place = by_hand ? place_by_hand(options, problems) : place_by_launcher(started, options, problems);
+  const std::string root = by_hand || !options.root.empty() ? options.root : root_of(started);
+  if (!by_hand && root.empty() && place.num_nodes > 1) {
+    problems.push_back({kRootOption, "", cat("must be given: ", started.name, " names no address of its first host")});
   }
-  if (place.num_nodes > 1) collect_problems(problems, [&] { place.token = token_of(options); });
+  if (!root.empty()) collect_problems(problems, [&] { place.root = parse_job_address(kRootOption, root); });
+  if (place.num_nodes > 1) collect_problems(problems, [&] { take_token(options, place); });
   throw_problems(std::move(problems));
   return place;
 }
@@ -138,8 +149,10 @@ Job::Job(const JobPlace& place, const JobWork& work)
         JoinOptions join;
         join.node = place.node;
         join.num_nodes = place.num_nodes;
-        join.root = place.address;
+        join.root = place.root;
+        join.root_key = kRootOption;
         join.token = place.token;
+        join.token_key = place.token_key;
         join.attempt = place.attempt;
         join.self = {host_name(), work.ranks_here};
         join.engines = work.engines;
@@ -152,7 +165,8 @@ Job::Job(const JobPlace& place, const JobWork& work)
       }()),
       rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
-      launcher_(rounds_, {node_of_rank_, own_address("--root", place.address), work.sums, work.heartbeat_seconds}) {}
+      host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
+      launcher_(rounds_, {node_of_rank_, own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
 

@@ -25,14 +25,16 @@ struct JobOptions {
   std::string token_file;  // empty: BRAID_TOKEN, where that is set
 };
 void add_job_options(CLI::App& app, JobOptions& options);
+// The words of a command that say `options`, all of which are given but for the token's file.
+std::vector<std::string> job_words(const JobOptions& options);
 
 // This command's place, as its words and the launcher's variables say it together.
 struct JobPlace {
   int node = 0, num_nodes = 1;
-  std::string root;
-  JobAddress address;  // the same
+  JobAddress root;
   std::optional<JobToken> token;
-  std::string launcher;  // "torchrun"; empty: by hand
+  std::string token_key = "--token-file";  // how errors name it: as it was given
+  std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
   std::string job;  // which job of the launcher this is an attempt of; empty: nobody says
@@ -50,7 +52,8 @@ struct JobWork {
   std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another
   std::vector<std::string> settings;     // "train.steps = 50": what must be equal on all nodes
   std::string engines = engines_text();  // these too
-  double heartbeat_seconds = 3, progress_seconds = 0;  // of the spec; a progress of 0: however long
+  double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
+  double progress_seconds = 0;  // of the spec; 0: however long
   GlooSumOrder sums = GlooSumOrder::Tree;
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };
@@ -66,11 +69,14 @@ class Job {
   int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
   const std::vector<JobNode>& nodes() const { return rounds_.nodes(); }
   const std::vector<int>& node_of_rank() const { return node_of_rank_; }
+  // A node is a host, or a rank of one where a launcher has started each: then equal names are one host. By rank of the
+  // world; hosts are counted in the order of nodes.
+  const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
  private:
   std::unique_ptr<JobControl> control_;
   JobRounds rounds_;
-  std::vector<int> node_of_rank_;
+  std::vector<int> node_of_rank_, host_of_rank_;
   HostsLauncher launcher_;
 };
 

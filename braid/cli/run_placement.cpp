@@ -12,7 +12,7 @@ namespace braid {
 namespace {
 
 // Axes along which neighbours are on another host, or all on the same.
-std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& node_of_rank, bool across) {
+std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& host_of_rank, bool across) {
   std::vector<std::string> names;
   for (int number = 0; number < kNumAxes; ++number) {
     const auto axis = static_cast<Axis>(number);
@@ -20,7 +20,7 @@ std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& node_of_rank
     bool crosses = false;
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
       for (const int peer : mesh.peers(rank, {axis})) {
-        crosses |= node_of_rank[static_cast<size_t>(peer)] != node_of_rank[static_cast<size_t>(rank)];
+        crosses |= host_of_rank[static_cast<size_t>(peer)] != host_of_rank[static_cast<size_t>(rank)];
       }
     }
     if (crosses == across) names.push_back(text(axis));
@@ -50,17 +50,20 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
 }
 
 std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
-  const std::vector<int>& node_of_rank = job.node_of_rank();
+  const std::vector<int>& host_of_rank = job.host_of_rank();
   std::vector<std::string> hosts;
-  for (int node = 0; node < job.num_nodes(); ++node) {
+  for (int host = 0; host <= std::ranges::max(host_of_rank); ++host) {
     std::vector<std::string> ranks;
-    for (size_t rank = 0; rank < node_of_rank.size(); ++rank) {
-      if (node_of_rank[rank] == node) ranks.push_back(cat(rank));
+    int node = 0;
+    for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+      if (host_of_rank[rank] != host) continue;
+      ranks.push_back(cat(rank));
+      node = job.node_of_rank()[rank];
     }
     hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has rank ", joined(ranks)));
   }
   const DeviceMesh mesh(mesh_spec);
-  const std::string inside = axes_of(mesh, node_of_rank, false), across = axes_of(mesh, node_of_rank, true);
+  const std::string inside = axes_of(mesh, host_of_rank, false), across = axes_of(mesh, host_of_rank, true);
   std::string all = joined(hosts, "; ");
   if (!inside.empty()) all += "; inside a host " + inside;
   if (!across.empty()) all += "; across hosts " + across;

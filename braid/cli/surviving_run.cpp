@@ -24,7 +24,8 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
   controls.on_begin = [] { StopSignals::keep_work(); };
   if (parts.job) {
     controls.launcher = &parts.job->launcher();
-    controls.num_hosts = parts.job->num_nodes();
+    controls.limits = host_limits(parts.job->num_nodes());
+    controls.host_of_rank = parts.job->host_of_rank();
   }
   try {
     return run_training(spec, parts.printer, controls);

@@ -131,17 +131,9 @@ void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
   train.overwrite = train.resume.empty();
 }
 
-// The words of a job that its nodes share, and those of the node that leads.
-std::vector<std::string> words_of_job(const Start& start) {
-  const auto& [nodes, node, root, token_file] = start.options;
-  if (nodes == 0 || !start.place.launcher.empty()) return {};
-  std::vector<std::string> words{"--nodes", cat(nodes), "--node", cat(node), "--root", root};
-  if (!token_file.empty()) words.insert(words.end(), {"--token-file", token_file});
-  return words;
-}
-
 int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
-  std::vector<std::string> words = words_of_job(start);
+  std::vector<std::string> words;
+  if (start.options.nodes > 0 && start.place.launcher.empty()) words = job_words(start.options);
   if (end.interrupted && !words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
   const std::string command =
@@ -215,7 +207,7 @@ int train_on_hosts(const Start& start, RunSpec spec) {
   JobWork work = work_of_run(start.place, spec);
   work.on_wait = [](const std::string& what) { std::cout << "waits for " << what << std::endl; };
   StopSignals signals;
-  std::cout << "waits for all " << start.place.num_nodes << " nodes at " << start.place.root << std::endl;
+  std::cout << "waits for all " << start.place.num_nodes << " nodes at " << text(start.place.root) << std::endl;
   Job job(start.place, work);
   if (!job.leads()) return take_part(spec, signals, job);
   return train(start, spec, signals, &job);

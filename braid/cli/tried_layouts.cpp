@@ -1,3 +1,4 @@
+// All layouts are judged before the first is run.
 #include "braid/cli/tried_layouts.h"
 
 #include <algorithm>

@@ -17,7 +17,10 @@ inline int milliseconds_until(double at) {
 // held still, its owner busy) others may have spoken as they should or been held still with it.
 class Heartbeat {
  public:
-  // Who is not heard for `lost_seconds` is lost; beats are sent at a sixth of that.
+  // Of the seconds after which who is silent is lost: the time between two beats.
+  static constexpr double kBeat = 1.0 / 6;
+
+  // Who is not heard for `lost_seconds` is lost.
   explicit Heartbeat(double lost_seconds) : lost_seconds_(lost_seconds), last_(now_seconds()), next_(last_) {}
 
   void listen() {
@@ -34,7 +37,7 @@ class Heartbeat {
   bool take_due() {
     const double now = now_seconds();
     if (now < next_) return false;
-    next_ = now + lost_seconds_ / 6;
+    next_ = now + kBeat * lost_seconds_;
     return true;
   }
 

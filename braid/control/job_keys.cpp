@@ -6,7 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/kdf.h>
-#include <sys/random.h>
+#include <openssl/rand.h>
 
 #include <memory>
 #include <utility>
@@ -57,7 +57,7 @@ GateBytes JobKeys::gate_answer(const GateBytes& nonce) const {
 }
 
 bool JobKeys::draw(GateBytes& nonce) {
-  return ::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size());
+  return RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) == 1;
 }
 
 bool JobKeys::equal(const GateBytes& a, const GateBytes& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }

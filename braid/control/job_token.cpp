@@ -2,7 +2,8 @@
 #include "braid/control/job_token.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,31 +17,21 @@
 namespace braid {
 namespace {
 
-constexpr char kHexDigits[] = "0123456789abcdef";
 constexpr size_t kMostBytesOfFile = 4096;
 
-int hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return -1;
-}
-
-std::string_view trimmed(std::string_view text) {
+std::string trimmed(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpaces);
   if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+  return std::string(text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1));
 }
 
-std::optional<JobToken> token_of_digits(std::string_view digits) {
+std::optional<JobToken> token_of_digits(const std::string& digits) {
   JobToken token;
-  if (digits.size() != 2 * token.secret.bytes.size()) return std::nullopt;
-  for (size_t i = 0; i < token.secret.bytes.size(); ++i) {
-    const int high = hex_value(digits[2 * i]), low = hex_value(digits[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    token.secret.bytes[i] = static_cast<unsigned char>(16 * high + low);
-  }
+  auto& bytes = token.secret.bytes;
+  size_t length = 0;
+  const bool read = OPENSSL_hexstr2buf_ex(bytes.data(), bytes.size(), &length, digits.c_str(), '\0') == 1;
+  if (!read || length != bytes.size() || digits.size() != 2 * length) return std::nullopt;
   return token;
 }
 
@@ -58,15 +49,12 @@ std::string refusal(int descriptor, const std::string& path) {
 
 std::string new_token_text() {
   Secret secret;
-  if (::getrandom(secret.bytes.data(), secret.bytes.size(), 0) != static_cast<ssize_t>(secret.bytes.size())) {
-    throw RunError(cat("the system gives no random numbers: ", std::strerror(errno)));
+  if (RAND_bytes(secret.bytes.data(), static_cast<int>(secret.bytes.size())) != 1) {
+    throw RunError("the system gives no random numbers");
   }
-  std::string text;
-  for (unsigned char byte : secret.bytes) {
-    text += kHexDigits[byte / 16];
-    text += kHexDigits[byte % 16];
-  }
-  return text;
+  char digits[2 * secret.bytes.size() + 1];
+  OPENSSL_buf2hexstr_ex(digits, sizeof digits, nullptr, secret.bytes.data(), secret.bytes.size(), '\0');
+  return lower_case(digits);
 }
 
 JobToken token_of_file(const NamedFile& file) {

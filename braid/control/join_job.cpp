@@ -30,9 +30,9 @@ std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
     if (is_wildcard(address)) {
       fault = "stands for all interfaces of a host; node 0 listens on one";
     } else if (!options.token && !is_loopback(address)) {
-      fault = cat("is reached by other hosts, so the job needs a token (", kTokenKey, ")");
+      fault = cat("is reached by other hosts, so the job needs a token (", options.token_key, ")");
     }
-    if (!fault.empty()) throw ConfigError({{kRootKey, text(options.root), fault, ""}});
+    if (!fault.empty()) throw ConfigError({{options.root_key, text(options.root), fault, ""}});
   }
   return resolved.found;
 }
@@ -60,7 +60,8 @@ void JoinWait::for_node_0(const std::string& why) {
 
 void JoinWait::for_name(const std::string& why) {
   const double since = unnamed_since_ < 0 ? now_seconds() : unnamed_since_;
-  if (now_seconds() - since > options_.name_seconds) throw ConfigError({{kRootKey, text(options_.root), why, ""}});
+  if (now_seconds() - since > options_.name_seconds)
+    throw ConfigError({{options_.root_key, text(options_.root), why, ""}});
   for_node_0(why);
   unnamed_since_ = since;
 }

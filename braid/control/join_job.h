@@ -19,6 +19,7 @@ struct JoinOptions {
   JobAddress root;                // of node 0, which listens there and nowhere else
   std::optional<JobToken> token;  // none: the job stays on this host, whose other users may join it
   int attempt = 0;                // of the job: only equal ones meet
+  std::string root_key = "root", token_key = "token";  // how errors name these two
   JobNode self;
   std::string engines;                // their names and versions, which must be equal on all nodes
   std::vector<std::string> settings;  // which must be equal too, "train.steps = 50", in the same order

@@ -1,6 +1,8 @@
 // Every other node: it dials node 0 until it is there, passes the gate, says hello and waits for what node 0 says to
 // all.
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -72,7 +74,7 @@ Socket MemberJoin::connect() {
   const auto addresses = root_addresses(options_);
   const SocketAddress& address = addresses[num_dialed_++ % addresses.size()];
   Socket socket = Socket::connecting(address);
-  if (!socket) throw NotYet(cat("cannot connect to ", text(address)));
+  if (const int error = errno; !socket) throw NotYet(cat(text(address), ": ", std::strerror(error)));
   if (!ready({socket.descriptor(), POLLOUT, 0}, now_seconds() + kStepSeconds)) {
     throw NotYet(cat(text(address), " does not answer"));
   }
@@ -88,7 +90,7 @@ void MemberJoin::pass_gate(Socket& socket) const {
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
   throw ConfigError(
-      {{kTokenKey, "",
+      {{options_.token_key, "",
         cat("node ", options_.node, " is refused: the token is another than node 0's at ", text(options_.root)), ""}});
 }
 

@@ -50,9 +50,10 @@ StrangerGate RootJoin::gate(const JobKeys& keys) {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
-        if (Socket listener = Socket::listening(kRootKey, address)) return {std::move(listener), keys};
+        if (Socket listener = Socket::listening(options_.root_key, address)) return {std::move(listener), keys};
       }
-      throw ConfigError({{kRootKey, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
+      throw ConfigError(
+          {{options_.root_key, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
     } catch (const UnknownHost& why) {
       wait_.for_name(why.what());
     }

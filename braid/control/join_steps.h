@@ -11,9 +11,6 @@
 
 namespace braid {
 
-// How errors name the address and the token.
-inline constexpr const char *kRootKey = "--root", *kTokenKey = "--token-file";
-
 // What may go better a moment later.
 struct NotYet : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -22,22 +22,22 @@ struct LauncherRow {
   int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
   StartedUnit unit;
   // Names of variables; null: the launcher does not say.
-  const char *index, *size, *local_size, *host, *port, *attempt;
+  const char *index, *size, *local_size, *host, *port, *attempt, *job;
 };
 
 constexpr LauncherRow kLaunchers[] = {
     {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE",
-     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
+     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"},
     {Starter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedUnit::Rank, "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr},
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr, nullptr},
     {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
-     nullptr, nullptr, nullptr},
+     nullptr, nullptr, nullptr, nullptr},
     {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS", nullptr,
-     nullptr, nullptr, "SLURM_RESTART_COUNT"},
+     nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
     {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
-     nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr},
+     nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
     {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 3, StartedUnit::Node, "JOB_COMPLETION_INDEX",
-     nullptr, nullptr, nullptr, nullptr, nullptr},
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 std::optional<int> whole_number(const std::string& text) {
@@ -152,6 +152,7 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   found.size = reader.number(row.size);
   found.local_size = reader.number(row.local_size);
   found.attempt = reader.number_if_set(row.attempt).value_or(0);
+  if (row.job != nullptr && variables.contains(row.job)) found.job = cat(row.name, " ", variables.at(row.job));
   if (row.host != nullptr) read_root(reader, row, found);
   if (row.starter == Starter::Srun) read_slurm(reader, found);
   if (row.starter == Starter::KubeflowTrainer) found.local_size = reader.number_if_set("PET_NPROC_PER_NODE");

@@ -22,6 +22,7 @@ struct LauncherEnvironment {
   std::optional<int> local_size;   // ranks of this node
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;
+  std::string job;  // "srun 17": which of the launcher's this is an attempt of; empty: it does not say
 };
 
 // Of launchers inside another (torchrun in srun) the inner one counts. `full_host_name` is this host's, with its domain

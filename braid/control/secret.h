@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <span>
 
 namespace braid {
 
@@ -13,10 +12,7 @@ struct Secret {
   Secret() = default;
   Secret(const Secret&) = default;
   Secret& operator=(const Secret&) = default;
-  ~Secret() {
-    volatile unsigned char* at = bytes.data();  // volatile: the writes are not left out
-    for (size_t i = 0; i < bytes.size(); ++i) at[i] = 0;
-  }
+  ~Secret();
 };
 
 }  // namespace braid

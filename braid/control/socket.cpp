@@ -75,7 +75,10 @@ Socket Socket::connecting(const SocketAddress& address) {
   do {
     failed = ::connect(socket.descriptor(), address.get(), address.length);
   } while (failed != 0 && errno == EINTR);
-  if (failed != 0 && errno != EINPROGRESS) socket.close();
+  if (const int error = errno; failed != 0 && error != EINPROGRESS) {
+    socket.close();
+    errno = error;
+  }
   return socket;
 }
 

@@ -26,7 +26,7 @@ class Socket {
   // A listener; none where this host has no such address. Throws ConfigError about `key` where the port is taken or not
   // for this user, RunError where the system refuses otherwise.
   static Socket listening(const std::string& key, const SocketAddress& address);
-  // Begins to connect; fault() says when that has failed. Nothing where the system has no socket.
+  // Begins to connect; fault() says when that has failed. None where that is so at once (errno says why).
   static Socket connecting(const SocketAddress& address);
 
   // The next connection to a listener. None: there is nobody, or the system has no descriptor left (errno says).

@@ -112,7 +112,8 @@ std::optional<std::string> ForkedProcess::end() {
 bool ForkedProcess::say(const std::string& bytes) const {
   if (line_ < 0) return true;  // it has ended
   const ssize_t count = ::send(line_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  return count == static_cast<ssize_t>(bytes.size()) || errno == EPIPE || errno == ECONNRESET;
+  if (count < 0) return errno == EPIPE || errno == ECONNRESET;  // it has ended
+  return count == static_cast<ssize_t>(bytes.size());
 }
 
 void ForkedProcess::forget() {

@@ -15,6 +15,7 @@ HangWatch::HangWatch(int num_ranks, double progress_seconds)
     : progress_seconds_(progress_seconds), ranks_(static_cast<size_t>(num_ranks)) {}
 
 std::optional<int> HangWatch::look(double now, const std::vector<RankSigns>& ranks) {
+  if (progress_seconds_ <= 0) return std::nullopt;
   const bool was_away = looked_at_ < 0 || now - looked_at_ > kGap;
   for (const RankSigns& signs : ranks) slowest_step_ = std::max(slowest_step_, signs.slowest_step);
   for (size_t rank = 0; rank < ranks.size(); ++rank) take(ranks_[rank], ranks[rank], now);

@@ -29,8 +29,9 @@ class HangWatch {
  public:
   HangWatch(int num_ranks, double progress_seconds);
 
-  // The rank that is hung; when all wait, the one that has begun the fewest activities. Asked about once a second;
-  // where longer than kGap passes between two calls the caller itself was stopped, and all ranks have the time anew.
+  // The rank that is hung; when all wait, the one that has begun the fewest activities. Where `progress_seconds` is 0,
+  // none ever is. Asked about once a second; where longer than kGap passes between two calls the caller itself was
+  // stopped, and all ranks have the time anew.
   std::optional<int> look(double now_seconds, const std::vector<RankSigns>& ranks);
 
   static constexpr double kGap = 3;  // seconds

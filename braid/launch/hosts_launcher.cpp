@@ -7,6 +7,8 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/control/heartbeat.h"
+#include "braid/control/job_message.h"
 #include "braid/launch/node_of_job.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/supervisor.h"
@@ -14,8 +16,12 @@
 namespace braid {
 namespace {
 
-// What node 0 sees of other nodes' ranks is as old as their heartbeats, which come at a sixth of that time, and a look.
-double report_seconds(double heartbeat_seconds) { return heartbeat_seconds / 6 + 1.5; }
+static_assert(HostsLauncher::kMostReturned < kMostSaidBytes);  // with the words around it
+
+// What node 0 sees of other nodes' ranks is as old as a heartbeat, a look, and half of one for being late.
+double report_seconds(double heartbeat_seconds) {
+  return Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
+}
 
 // The life of a rank, in its process: how it ended.
 std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,
@@ -28,6 +34,7 @@ std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::B
     queue = enter_rank(world.rank, num_ranks_here, options);
     communicator = make_gloo_world(world, *queue);
     value = body(*communicator);
+    check(value.size() <= HostsLauncher::kMostReturned, "a rank of several hosts returns at most 60 MiB");
   });
   if (queue) life.guarded([&] { queue->drain(); });
   life.guarded([&] { communicator.reset(); });
@@ -74,7 +81,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                           .sums = options_.sums,
                                           .activity = &board.activity(place)},
                                          board.num_ranks(), body, options);
-        leave_rank(line, framed({kEnd, outcome}));
+        leave_rank(line, frame_of({kEnd, outcome}));
       });
     }
     supervisor.run();

@@ -16,13 +16,17 @@ namespace braid {
 // When a rank is killed, exits or hangs, its host's supervisor says so to all, the ranks of all hosts end, and each
 // node throws the same CommError, which names rank, host, process, and what it was doing. When a node is lost, all
 // others throw a CommError that names it.
+//
+// A rank returns at most kMostReturned bytes: where it would more, an InternalError is thrown.
 class HostsLauncher final : public Launcher {
  public:
+  static constexpr size_t kMostReturned = size_t{60} << 20;
+
   struct Options {
     std::vector<int> node_of_rank;  // by rank of the world
     std::string address;            // of this host, that the other hosts' ranks reach
     GlooSumOrder sums = GlooSumOrder::Tree;
-    double heartbeat_seconds = 3;  // of the job (join_job.h)
+    double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // of the job (join_job.h)
   };
 
   // `rounds` outlives this.

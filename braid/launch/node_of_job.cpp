@@ -2,7 +2,7 @@
 #include "braid/launch/node_of_job.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
@@ -38,7 +38,6 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
-      progress_seconds_(progress_seconds),
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
@@ -47,23 +46,23 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
     if (node_of_rank[static_cast<size_t>(rank)] == rounds.node()) ranks_here_.push_back(rank);
   }
-  read_.resize(ranks_here_.size());
+  lines_.resize(ranks_here_.size());
 }
 
 void NodeOfJob::advance(Supervisor& supervisor) {
-  listen_to_ranks(supervisor);
+  for (int place = 0; place < supervisor.num_ranks(); ++place) tells_end(supervisor, place);
   tell_of_failure();
   tell_of_end(supervisor);
   listen_to_nodes(supervisor);
   tell_of_loss();
 }
 
-bool NodeOfJob::tells_end(const std::string& heard) const {
-  size_t at = 0;
-  while (const auto frame = next_frame(heard, at)) {
-    if (frame->at(0) == kEnd) return true;
-  }
-  return false;
+bool NodeOfJob::tells_end(Supervisor& supervisor, int place) {
+  const std::string& heard = supervisor.message(place);
+  Line& line = lines_[static_cast<size_t>(place)];
+  line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
+  while (const auto frame = next_frame(line.reader)) take(supervisor, place, *frame);
+  return line.ended;
 }
 
 bool NodeOfJob::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
@@ -72,22 +71,17 @@ bool NodeOfJob::all_at_end() const {
   return std::ranges::all_of(at_end_, [](bool gone) { return gone; });
 }
 
-void NodeOfJob::listen_to_ranks(Supervisor& supervisor) {
-  for (int place = 0; place < supervisor.num_ranks(); ++place) {
-    while (const auto frame = next_frame(supervisor.message(place), read_[static_cast<size_t>(place)])) {
-      take(supervisor, place, *frame);
-    }
-  }
-}
-
 void NodeOfJob::take(Supervisor& supervisor, int place, const Texts& frame) {
   if (frame.at(0) == kSet) rounds_.say({kSet, frame.at(1), frame.at(2)});
-  if (frame.at(0) == kEnd) rounds_.say({kEnded, cat(ranks_here_[static_cast<size_t>(place)]), frame.at(1)});
+  if (frame.at(0) == kEnd) {
+    rounds_.say({kEnded, cat(ranks_here_[static_cast<size_t>(place)]), frame.at(1)});
+    lines_[static_cast<size_t>(place)].ended = true;
+  }
   if (frame.at(0) == kGet) {
     // A rank asks one thing at a time: what it asked before it has given up.
     std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
     open_.emplace(frame.at(2), Question{place, frame.at(1)});
-    if (!values_.contains(frame.at(2))) supervisor.say(place, framed({kNotYet, frame.at(1)}));
+    if (!values_.contains(frame.at(2))) supervisor.say(place, frame_of({kNotYet, frame.at(1)}));
     answer(supervisor, frame.at(2));
   }
 }
@@ -97,7 +91,7 @@ void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
   if (known == values_.end()) return;
   const auto [first, last] = open_.equal_range(key);
   for (auto question = first; question != last; ++question) {
-    supervisor.say(question->second.place, framed({kValue, question->second.number, known->second}));
+    supervisor.say(question->second.place, frame_of({kValue, question->second.number, known->second}));
   }
   open_.erase(first, last);
 }
@@ -168,7 +162,7 @@ void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs
 
 // Its own supervisor kills what hangs, once it hears of the failure.
 void NodeOfJob::look_at_all() {
-  if (progress_seconds_ <= 0 || board_.failed()) return;
+  if (board_.failed()) return;
   const auto hung = hangs_.look(now_seconds(), signs_);
   if (!hung) return;
   const JobNode& node = rounds_.nodes()[static_cast<size_t>(node_of_rank_[static_cast<size_t>(*hung)])];

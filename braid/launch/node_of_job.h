@@ -28,7 +28,7 @@ class NodeOfJob final : public Surroundings {
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
   void advance(Supervisor& supervisor) override;
-  bool tells_end(const std::string& heard) const override;
+  bool tells_end(Supervisor& supervisor, int place) override;
   void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override;
   bool goes_on() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
@@ -40,12 +40,17 @@ class NodeOfJob final : public Surroundings {
   const std::vector<int>& ranks_here() const { return ranks_here_; }
 
  private:
+  // What a rank has written.
+  struct Line {
+    FrameReader reader;
+    size_t read = 0;  // bytes that the reader has had
+    bool ended = false;
+  };
   struct Question {
     int place;
     std::string number;
   };
 
-  void listen_to_ranks(Supervisor& supervisor);
   void take(Supervisor& supervisor, int place, const Texts& frame);
   void listen_to_nodes(Supervisor& supervisor);
   void take(Supervisor& supervisor, const Said& said);
@@ -59,9 +64,8 @@ class NodeOfJob final : public Surroundings {
   JobRounds& rounds_;
   RankBoard& board_;
   const std::vector<int>& node_of_rank_;
-  const double progress_seconds_;
   std::vector<int> ranks_here_;
-  std::vector<size_t> read_;  // by place: bytes of what it has written
+  std::vector<Line> lines_;  // by place
   std::map<std::string, std::string> values_;
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;

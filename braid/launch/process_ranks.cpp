@@ -20,18 +20,17 @@ constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and w
 // All ranks are on this host: nothing goes on beside them.
 class OneHost final : public Surroundings {
  public:
-  OneHost(int num_ranks, double progress_seconds)
-      : progress_seconds_(progress_seconds), hangs_(num_ranks, progress_seconds) {}
+  OneHost(int num_ranks, double progress_seconds) : hangs_(num_ranks, progress_seconds) {}
 
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(Supervisor&) override {}
-  bool tells_end(const std::string& heard) const override { return RankOutcome::complete(heard); }
+  bool tells_end(Supervisor& supervisor, int rank) override { return RankOutcome::complete(supervisor.message(rank)); }
   bool goes_on() const override { return false; }
   void leave_to_child() override {}
 
   // What hangs will not end by itself.
   void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override {
-    if (progress_seconds_ <= 0 || told_) return;
+    if (told_) return;
     const auto hung = hangs_.look(now_seconds(), signs);
     if (!hung) return;
     std::vector<std::string> states;
@@ -42,7 +41,6 @@ class OneHost final : public Surroundings {
   }
 
  private:
-  const double progress_seconds_;
   HangWatch hangs_;
   bool told_ = false;
 };

@@ -6,42 +6,36 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/control/frame.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_life.h"
 
 namespace braid {
 
-std::string framed(const Texts& texts) { return *framed(std::string_view(packed(texts))); }
+std::string frame_of(const Texts& texts) { return *framed(packed(texts)); }
 
-std::optional<Texts> next_frame(const std::string& bytes, size_t& at) {
-  uint32_t length = 0;
-  if (bytes.size() - at < sizeof length) return std::nullopt;
-  std::memcpy(&length, bytes.data() + at, sizeof length);
-  if (bytes.size() - at - sizeof length < length) return std::nullopt;
-  const auto texts = unpacked<Texts>(std::string_view(bytes).substr(at + sizeof length, length));
+std::optional<Texts> next_frame(FrameReader& reader) {
+  if (reader.messages().empty()) return std::nullopt;
+  auto texts = unpacked<Texts>(reader.messages().front());
   check(texts && !texts->empty(), "frames of a rank's line are whole");
-  at += sizeof length + length;
+  reader.messages().pop_front();
   return texts;
 }
 
 void StoreOverLine::set(const std::string& key, const std::string& value) {
   const std::scoped_lock hold(lock_);
-  write_all(line_, framed({kSet, key, value}));
+  write_all(line_, frame_of({kSet, key, value}));
 }
 
 // The first answer comes at once, whatever the time.
 std::optional<std::string> StoreOverLine::get(const std::string& key, double seconds) {
   const std::scoped_lock hold(lock_);
   const std::string number = cat(++questions_);
-  write_all(line_, framed({kGet, number, key}));
+  write_all(line_, frame_of({kGet, number, key}));
   const double until = now_seconds() + seconds;
   auto answer = next_about(number, std::numeric_limits<double>::infinity());
   if (answer->at(0) == kNotYet) answer = next_about(number, until);
@@ -52,9 +46,7 @@ std::optional<std::string> StoreOverLine::get(const std::string& key, double sec
 // The next frame about that question; nothing when `until` has passed.
 std::optional<Texts> StoreOverLine::next_about(const std::string& number, double until) {
   for (;;) {
-    size_t end = 0;
-    if (auto frame = next_frame(heard_, end)) {
-      heard_.erase(0, end);
+    if (auto frame = next_frame(heard_)) {
       if (frame->size() >= 2 && frame->at(1) == number) return frame;
       continue;
     }
@@ -64,7 +56,7 @@ std::optional<Texts> StoreOverLine::next_about(const std::string& number, double
     if (poll(&watched, 1, static_cast<int>(std::min(left, 1.0) * 1000) + 1) <= 0) continue;
     char some[4096];
     const ssize_t count = read(line_, some, sizeof some);
-    if (count > 0) heard_.append(some, static_cast<size_t>(count));
+    if (count > 0) heard_.add({some, static_cast<size_t>(count)});
     if (count == 0) throw CommError({"finding the other ranks", -1, 0, "the supervisor is gone"});
   }
 }

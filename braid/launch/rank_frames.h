@@ -1,22 +1,22 @@
-// What a rank's process and its supervisor say to each other over a stream: lists of texts, each with its length before
-// it. It does not know what they say.
+// What a rank's process and its supervisor say to each other over a stream: lists of texts, each in a frame. It does
+// not know what they say.
 #pragma once
 
-#include <cstddef>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "braid/control/frame.h"
 #include "braid/control/key_value_store.h"
 
 namespace braid {
 
 using Texts = std::vector<std::string>;
 
-std::string framed(const Texts& texts);
-// The frame that begins at `at`, which moves behind it; nothing where it is not whole yet.
-std::optional<Texts> next_frame(const std::string& bytes, size_t& at);
+std::string frame_of(const Texts& texts);
+// The oldest that has come whole; nothing where none has.
+std::optional<Texts> next_frame(FrameReader& reader);
 
 // Words of frames.
 inline constexpr const char* kSet = "set";         // key, value
@@ -39,7 +39,7 @@ class StoreOverLine final : public KeyValueStore {
 
   const int line_;
   std::mutex lock_;
-  std::string heard_;
+  FrameReader heard_;
   int64_t questions_ = 0;
 };
 

@@ -10,11 +10,10 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/launch/packed.h"
+#include "braid/launch/rank_frames.h"
 
 namespace braid {
 namespace {
-
-using Texts = std::vector<std::string>;
 
 Texts texts_of_current() {
   try {

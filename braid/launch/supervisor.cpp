@@ -16,7 +16,6 @@ namespace braid {
 namespace {
 
 constexpr int kLookMilliseconds = 50;  // while nothing is said
-constexpr double kSignSeconds = 1;     // between two looks at signs of progress
 
 }  // namespace
 
@@ -72,7 +71,7 @@ void Supervisor::bury(int place) {
   ForkedProcess& process = *ranks_[place].process;
   if (!process.runs()) return;
   const auto how = process.end();
-  if (how && !parts_.surroundings.tells_end(process.heard())) fail(place, *how);
+  if (how && !parts_.surroundings.tells_end(*this, place)) fail(place, *how);
 }
 
 void Supervisor::say(int place, const std::string& bytes) {
@@ -99,11 +98,11 @@ void Supervisor::look() {
   parts_.surroundings.look(*this, signs);
 }
 
-RankSigns Supervisor::signs_of(int place) const {
+RankSigns Supervisor::signs_of(int place) {
   const ForkedProcess& process = *ranks_[place].process;
   RankSigns signs;
   const auto seen = process.runs() ? process_signs(process.pid()) : std::nullopt;
-  signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(process.heard());
+  signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(*this, place);
   if (signs.ended) return signs;
   const ActivityLook doing = parts_.board.activity(place).look();
   signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);

@@ -19,6 +19,8 @@ namespace braid {
 // world.
 class Supervisor {
  public:
+  static constexpr double kSignSeconds = 1;  // between two looks at signs of progress
+
   // What it works with; all of it outlives the supervisor.
   struct Parts {
     WorldFate& fate;   // of the world
@@ -62,7 +64,7 @@ class Supervisor {
   void bury(int place);
   void kill_late();
   void look();
-  RankSigns signs_of(int place) const;
+  RankSigns signs_of(int place);
   void send(int signal);
 
   const Parts parts_;

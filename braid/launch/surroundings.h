@@ -20,8 +20,8 @@ class Surroundings {
   virtual int watch(std::vector<pollfd>& watched) const = 0;
   // Whatever can be done without waiting; after every wait.
   virtual void advance(Supervisor& supervisor) = 0;
-  // Whether `heard`, all that a rank has written, says how it ended.
-  virtual bool tells_end(const std::string& heard) const = 0;
+  // Whether what the rank of a place has written so far says how it ended.
+  virtual bool tells_end(Supervisor& supervisor, int place) = 0;
   // About once a second: what is seen of this host's ranks, in the order they were started.
   virtual void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) = 0;
   // Whether there is something to wait for although no rank of this host runs any more.

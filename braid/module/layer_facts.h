@@ -4,11 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "braid/mesh/placement.h"
 #include "braid/module/layer_list.h"
 
 namespace braid {
 
 class MicrobatchListener;
+
+inline Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
 Tensors parameters(const Layer& layer);  // each once
 Tensors buffers(const Layer& layer);

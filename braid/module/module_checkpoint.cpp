@@ -25,8 +25,6 @@ namespace {
 
 constexpr const char* kSteps = "step";
 
-Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
-
 std::string state_name(const std::string& kind, const std::string& parameter) { return cat(kind, "/", parameter); }
 
 void verify_whole(CheckpointReader& reader, const std::string& directory) {

@@ -16,8 +16,6 @@
 namespace braid {
 namespace {
 
-Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
-
 // Modules do not say which of their parameters a decay is for. As in braid's own models: vectors, which are norms and
 // biases, have none.
 WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? WeightDecay::Yes : WeightDecay::No; }

@@ -1,3 +1,4 @@
+// Which steps a measurement is taken from, and the rows.
 #include "braid/report/foreseen.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // Copies and files that are larger than what caches hold, or nearly.
 #include "braid/train/host_probe.h"
 
-#include <ATen/ops/full.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "braid/base/text.h"
 #include "braid/base/uncached_file.h"
 #include "braid/ckpt/all_or_none.h"
+#include "braid/train/all_reduced.h"
 #include "braid/train/unaccounted.h"
 
 namespace braid {
@@ -99,9 +99,8 @@ CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
     wait_for(to);
     best = std::min(best, now_seconds() - begin);
   }
-  const at::Tensor rate = at::full({1}, 2.0 * static_cast<double>(at_once * bytes) / best, at::kDouble);
-  ranks.all_reduce(rate, ReduceOp::Sum).wait_host();
-  return {static_cast<double>(bytes), rate.item<double>() / ranks.size()};
+  const double rate = 2.0 * static_cast<double>(at_once * bytes) / best;
+  return {static_cast<double>(bytes), all_reduced(rate, ReduceOp::Sum, ranks) / ranks.size()};
 }
 
 std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks) {

@@ -1,7 +1,6 @@
 // Rounds of a block, as many on every rank.
 #include "braid/train/kernel_probe.h"
 
-#include <ATen/ops/full.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -13,14 +12,15 @@
 #include "braid/base/median.h"
 #include "braid/ckpt/all_or_none.h"
 #include "braid/param/uncounted_scope.h"
+#include "braid/train/all_reduced.h"
 #include "braid/train/timed_block.h"
 
 namespace braid {
 namespace {
 
 constexpr int kFewestRounds = 2, kMostRounds = 200;
-constexpr double kBudget = 0.3;   // seconds of a block
-constexpr double kTooLong = 0.2;  // of one round; no wider block is tried then
+constexpr double kBlockBudget = 0.3;  // seconds of a block
+constexpr double kTooLong = 0.2;      // of one round; no wider block is tried then
 
 // One head is 32 or 64 wide; no product of one has as many operations as one of another.
 struct StandIn {
@@ -36,12 +36,6 @@ RunSpec spec_of(const StandIn& block, DType dtype) {
   spec.model.heads = block.heads;
   spec.model.width = block.width;
   return spec;
-}
-
-double all_reduced(double value, ReduceOp op, Communicator& ranks) {
-  const at::Tensor number = at::full({1}, value, at::kDouble);
-  ranks.all_reduce(number, op).wait_host();
-  return number.item<double>();
 }
 
 double mean_of_ranks(double value, Communicator& ranks) {
@@ -66,7 +60,8 @@ WarmBlock warm_block(const RunSpec& spec, at::Device device, Communicator& ranks
 
 // As many on every rank: what the slowest one's first suggests.
 int num_rounds(double seconds, Communicator& ranks) {
-  return std::clamp(static_cast<int>(kBudget / all_reduced(seconds, ReduceOp::Max, ranks)), kFewestRounds, kMostRounds);
+  return std::clamp(static_cast<int>(kBlockBudget / all_reduced(seconds, ReduceOp::Max, ranks)), kFewestRounds,
+                    kMostRounds);
 }
 
 // `round` returns its seconds. Returns those of the shortest, on the slowest rank: a passing load does not lengthen it.

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "braid/base/clock.h"
+#include "braid/train/all_reduced.h"
 #include "braid/train/unaccounted.h"
 
 namespace braid {
@@ -72,12 +73,6 @@ LinkSpeed measured_link(const Pair& link, const at::Tensor& buffer) {
   if (seconds < kShortTrip) seconds = best_trip(link, buffer, bytes = kLarge);
   speed.bytes_per_second = 2 * static_cast<double>(bytes) / seconds;
   return speed;
-}
-
-double largest_of_all(Communicator& world, double value) {
-  const at::Tensor number = at::full({1}, value, at::kDouble);
-  world.all_reduce(number, ReduceOp::Max).wait_host();
-  return number.item<double>();
 }
 
 // Of so many sums, one after another.
@@ -170,8 +165,8 @@ LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device) 
     pair.latency_seconds = speed.latency_seconds;
     pair.bytes_per_second = speed.bytes_per_second;
   }
-  pair.latency_seconds = largest_of_all(world, pair.latency_seconds);
-  pair.bytes_per_second = largest_of_all(world, pair.bytes_per_second);
+  pair.latency_seconds = all_reduced(pair.latency_seconds, ReduceOp::Max, world);
+  pair.bytes_per_second = all_reduced(pair.bytes_per_second, ReduceOp::Max, world);
   return pair;
 }
 
@@ -201,9 +196,9 @@ std::vector<SumSpeed> measured_sums(Communicator& world) {
     if (!sums.empty() && sums.back().seconds > kShortSum) break;
     const at::Tensor tensor = buffer.narrow(0, 0, bytes / 4);
     seconds_of_sums(world, tensor, 1);
-    const double once = largest_of_all(world, seconds_of_sums(world, tensor, 1));
+    const double once = all_reduced(seconds_of_sums(world, tensor, 1), ReduceOp::Max, world);
     const int count = repeats(once, kSumBudget);
-    sums.push_back({bytes, largest_of_all(world, seconds_of_sums(world, tensor, count)) / count});
+    sums.push_back({bytes, all_reduced(seconds_of_sums(world, tensor, count), ReduceOp::Max, world) / count});
   }
   return sums;
 }

@@ -90,14 +90,6 @@ void note_host(const MeasuredJob& job, size_t number, std::vector<std::string>& 
   if (!fault.empty()) notes.push_back(cat(name, ": the disk was not measured: ", fault));
 }
 
-void note_versions(const MeasuredJob& job, std::vector<std::string>& notes) {
-  const auto differs = [&](const JobHost& host) { return host.version != job.hosts[0].version; };
-  if (std::ranges::none_of(job.hosts, differs)) return;
-  std::vector<std::string> versions;
-  for (const JobHost& host : job.hosts) versions.push_back(cat(host.facts.host, " has ", host.version));
-  notes.push_back("versions differ, with which no run begins: " + joined(versions, "; "));
-}
-
 }  // namespace
 
 JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder) {
@@ -145,7 +137,6 @@ LinkSummary summary(const MeasuredJob& job, LinkSpan span) {
 std::vector<std::string> job_notes(const MeasuredJob& job) {
   std::vector<std::string> notes;
   for (size_t number = 0; number < job.hosts.size(); ++number) note_host(job, number, notes);
-  note_versions(job, notes);
   note_slow_links(job, LinkSpan::OneHost, notes);
   note_slow_links(job, LinkSpan::AcrossHosts, notes);
   for (const ClockDifference& clock : job.speed.clocks) {

@@ -70,7 +70,7 @@ struct LinkSummary {
 enum class LinkSpan { OneHost, AcrossHosts };
 LinkSummary summary(const MeasuredJob& job, LinkSpan span);
 
-// Sentences about limits that are too low, versions that differ, pairs ten times slower than the median of their kind,
+// Sentences about limits that are too low, pairs ten times slower than the median of their kind,
 // clocks apart, more ranks than cores, disks that could not be measured.
 std::vector<std::string> job_notes(const MeasuredJob& job);
 

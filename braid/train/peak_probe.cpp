@@ -1,12 +1,12 @@
 // The probe.
 #include "braid/train/peak_probe.h"
 
-#include <ATen/ops/full.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "braid/train/all_reduced.h"
 #include "braid/train/square_product.h"
 
 namespace braid {
@@ -16,12 +16,6 @@ constexpr int64_t kSmallest = 256, kLargest = 8192;
 constexpr double kLongEnough = 0.01;  // seconds of one product: start-up costs and the clock no longer matter
 constexpr double kBudget = 0.06;      // seconds of the products that count
 constexpr int kMostProducts = 8;
-
-double all_reduced(double value, ReduceOp op, Communicator& world) {
-  auto number = at::full({1}, value, at::kDouble);
-  world.all_reduce(number, op).wait_host();
-  return number.item<double>();
-}
 
 // The same on every rank: the slowest one decides when a product is long enough, so none takes much more than that.
 int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world) {

@@ -17,6 +17,7 @@
 #include "braid/predict/predict_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/replicas_apart.h"
+#include "braid/train/all_reduced.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run_rates.h"
 
@@ -198,7 +199,7 @@ void RankLoop::foresee() {
   };
   Cluster rates;
   try {
-    rates = measured_rates(start_.spec, shared_.controls.num_hosts, world_);
+    rates = measured_rates(start_.spec, shared_.controls.host_of_rank, world_);
     forget_peak(start_.spec);
   } catch (const RunError& error) {  // on all ranks
     forget_peak(start_.spec);
@@ -249,10 +250,9 @@ void RankLoop::evaluate() {
 void RankLoop::compare_replicas() {
   if (own_losses_.empty()) return;
   const auto count = static_cast<int64_t>(own_losses_.size());
-  auto sum = at::full({1}, std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), at::kDouble);
-  world_.all_reduce(sum, ReduceOp::Sum).wait_host();
+  const double sum = all_reduced(std::accumulate(own_losses_.begin(), own_losses_.end(), 0.0), ReduceOp::Sum, world_);
   own_losses_.clear();
-  const double mean = sum.item<double>() / static_cast<double>(count * world_.size());
+  const double mean = sum / static_cast<double>(count * world_.size());
   tell([&] { shared_.observer.on_replicas(trainer_.num_steps(), mean, count); });
 }
 

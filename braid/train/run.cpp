@@ -22,6 +22,7 @@
 #include "braid/train/measured_partition.h"
 #include "braid/train/rank_loop.h"
 #include "braid/train/run_data.h"
+#include "braid/train/run_rates.h"
 #include "braid/train/step_schedule.h"
 
 namespace braid {
@@ -46,8 +47,8 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
 }
 
 // Everything that can be known to be wrong before a rank starts.
-void refuse_problems(const RunSpec& spec, int num_hosts) {
-  auto found = problems(spec, host_limits(num_hosts));
+void refuse_problems(const RunSpec& spec, const HostLimits& limits) {
+  auto found = problems(spec, limits);
   if (found.empty()) add_empty_groups(spec, found);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
@@ -112,7 +113,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   reset_memory_peak(world.rank());
   enter_device(spec);
   if (RankActivity* activity = world.activity()) activity->begin_storage("start");
-  if (shared.controls.num_hosts > 1) require_same_inputs(spec, shared.corpus.origin, world);
+  if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
   for (Beginning from{spec.train.resume};;) {
     Trainer trainer(spec, shared.corpus, world);
     if (!from.checkpoint.empty()) trainer.load(from.checkpoint);
@@ -141,12 +142,12 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   const Continuation run = continuation_of(begun);
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
-  refuse_problems(spec, controls.num_hosts);
+  refuse_problems(spec, controls.limits);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
   install_memory_accounting();
   const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
-  RunStart start = run_start(spec, corpus, controls.num_hosts);
+  RunStart start = run_start(spec, corpus, num_hosts(controls.host_of_rank));
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
   const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};

@@ -109,7 +109,8 @@ struct RunControls {
   // Before the first step.
   std::function<void()> on_begin = [] {};
   const Launcher* launcher = nullptr;  // null: as run.ranks says
-  int num_hosts = 1;                   // that the ranks are on
+  HostLimits limits = host_limits();   // that the run was read with
+  std::vector<int> host_of_rank;       // by rank of the world; empty: all are on this one
 };
 
 // Runs `spec`, whose fields are each valid (parse_run). train.resume is a checkpoint or empty, and train.out the

@@ -8,7 +8,6 @@
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
 #include "braid/ckpt/all_or_none.h"
-#include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
@@ -43,12 +42,6 @@ CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   return {cores, std::min(std::max(cores / ranks, 1), threads_per_rank(spec, cores * num_hosts))};
 }
 
-// Those of a host that compute at the same time: not more than it has devices.
-bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
-  const auto here = host_of_rank.begin() + rank;
-  return std::count(host_of_rank.begin(), here, *here) < per_node;
-}
-
 // Of one of the devices on which a rank computes.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
@@ -69,24 +62,25 @@ void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup
 
 }  // namespace
 
-std::vector<int> host_of_ranks(const RunSpec& spec, int num_hosts) {
-  const auto ranks = static_cast<int>(num_ranks(spec.mesh));
-  if (spec.run.placement != kPlacedInBlocks) return listed_hosts(spec.run.placement, ranks, num_hosts);
-  std::vector<int> hosts;
-  for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / std::max(ranks / num_hosts, 1));
-  return hosts;
+int num_hosts(const std::vector<int>& host_of_rank) {
+  return host_of_rank.empty() ? 1 : 1 + std::ranges::max(host_of_rank);
 }
 
-Cluster measured_rates(const RunSpec& spec, int num_hosts, Communicator& world) {
+bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
+  const auto here = host_of_rank.begin() + rank;
+  return std::count(host_of_rank.begin(), here, *here) < per_node;
+}
+
+Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator& world) {
   const at::Device device = compute_device(spec);
-  const std::vector<int> hosts = host_of_ranks(spec, num_hosts);
-  const CoreShare share =
-      device.is_cpu() ? share_of_cores(spec, num_hosts) : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
+  hosts.resize(static_cast<size_t>(world.size()));
+  const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_hosts(hosts))
+                                          : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
   Cluster cluster;
   DeviceGroup group;
   group.shared_cores = device.is_cpu();
   group.per_node = share.per_node;
-  group.nodes = num_hosts;
+  group.nodes = num_hosts(hosts);
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;
   const bool measures = computes(hosts, world.rank(), share.per_node);
   const auto measuring = world.split(measures ? 0 : 1, world.rank(), "rates");

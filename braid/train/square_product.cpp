@@ -1,3 +1,4 @@
+// Its values are of no consequence but that none is denormal.
 #include "braid/train/square_product.h"
 
 #include <ATen/ops/mm.h>

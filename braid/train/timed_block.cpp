@@ -12,6 +12,7 @@
 #include "braid/nn/kernels/gelu.h"
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/swiglu.h"
+#include "braid/predict/block_sizes.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/train/rank_model.h"
@@ -22,17 +23,15 @@ namespace {
 
 // The layers of a block on a tensor rank; projections that share their input are one.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
-  const ModelSpec& model = spec.model;
-  const int64_t n = int64_t{spec.train.microbatch} * model.context, h = model.width, t = spec.mesh.tensor;
-  const int64_t q = int64_t{model.heads} * head_width(model), kv = int64_t{num_kv_heads(model)} * head_width(model);
-  const int64_t f = ffn_width(model);
-  const bool gated = traits_of(model.family).feed_forward == FeedForward::Gated;
+  const BlockSizes z(spec.model);
+  const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
+  const auto shared = [&](double features) { return static_cast<int64_t>(features) / spec.mesh.tensor; };
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
   std::vector<TimedLinear> layers;
-  layers.emplace_back(n, h, (q + 2 * kv) / t, dtype, device);
-  layers.emplace_back(n, q / t, h, dtype, device);
-  layers.emplace_back(n, h, (gated ? 2 : 1) * f / t, dtype, device);
-  layers.emplace_back(n, f / t, h, dtype, device);
+  layers.emplace_back(n, h, shared(z.q + 2 * z.kv), dtype, device);
+  layers.emplace_back(n, shared(z.q), h, dtype, device);
+  layers.emplace_back(n, h, shared((z.gated ? 2 : 1) * z.f), dtype, device);
+  layers.emplace_back(n, shared(z.f), h, dtype, device);
   return layers;
 }
 

@@ -52,8 +52,9 @@ class TimedElements {
   TimedElements(const RunSpec& spec, at::Device device);
 
   void round();
-  double tensor_bytes() const;      // of a hidden state
-  double bytes_per_second() const;  // the median of the rounds
+  double bytes() const { return bytes_; }  // read and written in a round
+  double tensor_bytes() const;             // of a hidden state
+  double bytes_per_second() const;         // the median of the rounds
 
  private:
   bool gated_;

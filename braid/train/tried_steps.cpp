@@ -1,3 +1,4 @@
+// The first step also sets up what later ones find there, so it does not count.
 #include "braid/train/tried_steps.h"
 
 #include <algorithm>

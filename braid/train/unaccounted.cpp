@@ -1,3 +1,4 @@
+// Memory of operator new, which the accounting allocator does not see.
 #include "braid/train/unaccounted.h"
 
 #include <ATen/ops/empty.h>

@@ -54,6 +54,17 @@ class CheckRooms(unittest.TestCase):
         )
         self.assertEqual((code, said), (1, "braid/base/b.h:2: Fault is also defined in braid/base/a.h:1\n"))
 
+    def test_what_is_unnamed_is_once_in_its_room(self):
+        first = "namespace braid {\nnamespace {\n\nconstexpr int kMost = 3;\n\nint twice(int value) { return 2 * value; }\n\n}  // namespace\n}\n"
+        files = {"braid/base/a.cpp": first, "braid/spec/a.cpp": first}
+        rooms = ["braid_room(base)", "braid_room(spec ROOMS base)"]
+        self.assertEqual(self.check(rooms, files)[0], 0)
+        other = first.replace("kMost", "kLeast").replace("int value", "double value")
+        self.assertEqual(self.check(rooms, files | {"braid/base/b.cpp": other})[0], 0)
+        code, said = self.check(rooms, files | {"braid/base/b.cpp": first.replace("value", "number")})
+        self.assertEqual((code, said), (1, "braid/base/b.cpp:1: kMost is also in braid/base/a.cpp\n"
+                                           "braid/base/b.cpp:1: twice is also in braid/base/a.cpp\n"))
+
     def test_a_test_has_a_namespace_of_its_own(self):
         code, said = self.check(
             ["braid_room(base)"],

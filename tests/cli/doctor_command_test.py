@@ -24,8 +24,8 @@ class Doctor(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name)
 
-    def started(self, *words, **options):
-        process = subprocess.Popen([BINARY, "doctor", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    def started(self, *words, program=BINARY, **options):
+        process = subprocess.Popen([program, "doctor", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    **options)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
@@ -82,6 +82,17 @@ class Doctor(unittest.TestCase):
         self.assertEqual([(kind["nodes"], kind["per_node"]) for kind in found["devices"]], [(2, 1)])
         self.assertEqual(sorted(found["network"]), ["gbps", "latency_us"])
         self.assertNotIn("node", found)
+
+    def test_versions_that_differ_are_said_and_measure_nothing(self):
+        other = self.path / "braid"
+        other.write_bytes(pathlib.Path(BINARY).read_bytes().replace(b", Gloo of LibTorch ", b", Glue of LibTorch "))
+        other.chmod(0o755)
+        job = ["--nodes", "2", "--root", f"127.0.0.1:{free_port()}", "--ranks", "1", "--out", str(self.path)]
+        nodes = [self.started("--node", "0", *job), self.started("--node", "1", *job, program=str(other))]
+        for node in nodes:
+            said, told = node.communicate(timeout=120)
+            self.assertEqual((node.returncode, said), (2, ""), told)
+            self.assertRegex(told, "^node 1 on .*: has braid .*, Glue of .*, node 0 braid .*, Gloo of ")
 
     def test_as_json(self):
         found = json.loads(self.on_two_nodes("/proc", "--json")[0])

@@ -42,6 +42,8 @@ class LoopbackJobs(TinyRun):
         self.ended(self.by_torchrun("first", 0), 0)
         told = self.ended(self.by_torchrun("first", 1, "train.steps=9"), 0)
         self.assertIn("resumed at step 6 from ", told[0][0])
+        for said, _ in told:
+            self.assertIn(f"{socket.gethostname()} has rank 0, 1; inside a host data\n", said)
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
         self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
@@ -52,6 +54,14 @@ class LoopbackJobs(TinyRun):
         rule = 'train.out = "run": must be a folder that can be made: '
         self.assertIn(rule, told[0][1])
         self.assertIn(f"node 0 on {socket.gethostname()}: {rule}", told[1][1])
+
+    def test_a_token_is_called_as_it_was_given(self):
+        job = ["--nodes", "2", "--root", f"127.0.0.1:{free_port()}"]
+        nodes = [self.started(MESH, "--node", str(node), *job, env=os.environ | {"BRAID_TOKEN": str(node) * 64})
+                 for node in range(2)]
+        told = nodes[1].communicate(timeout=60)[1]
+        self.assertEqual(nodes[1].returncode, 2)
+        self.assertIn("BRAID_TOKEN: node 1 is refused: the token is another than node 0's at 127.0.0.1:", told)
 
     def test_a_signal_while_another_node_is_awaited_ends_at_once(self):
         for node in range(2):

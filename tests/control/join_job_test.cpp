@@ -49,7 +49,7 @@ TEST(JoinJob, without_a_token_nowhere_else) {
     options[node].token.reset();
     options[node].join_seconds = 0.2;
     options[node].root.host = "192.0.2.1";
-    EXPECT_TRUE(holds(error_of(options[node]), {"config: --root = 192.0.2.1:", "--token-file"}));
+    EXPECT_TRUE(holds(error_of(options[node]), {"config: root = 192.0.2.1:", "(token)"}));
   }
 }
 
@@ -69,6 +69,13 @@ TEST(JoinJob, the_port_is_another_jobs) {
   options[0].join_seconds = 0.5;
   NodesOfAJob job(options);
   EXPECT_TRUE(holds(error_of(options[0]), {"config: ", "another program listens there"}));
+}
+
+TEST(JoinJob, where_connecting_fails_at_once_its_reason_is_said) {
+  auto options = job_options(2)[1];
+  options.join_seconds = 0.2;
+  options.root = {"224.0.0.1", 9};  // nobody connects to many hosts
+  EXPECT_TRUE(holds(error_of(options), {"run: ", "224.0.0.1:9: Network is unreachable"}));
 }
 
 // All listeners of this machine with the port, as the system prints them.
@@ -97,7 +104,7 @@ TEST(JoinJob, another_token_is_refused_on_both_sides) {
   EXPECT_TRUE(
       holds(errors[0], {"nodes 1, 2 did not come within 0.5 s", "2 refused: the token is another", "127.0.0.1"}));
   for (int node : {1, 2}) {
-    EXPECT_TRUE(holds(errors[node], {cat("--token-file: node ", node, " is refused"), "the token is another"}));
+    EXPECT_TRUE(holds(errors[node], {cat("token: node ", node, " is refused"), "the token is another"}));
     EXPECT_FALSE(holds(errors[node], {"aaaa"}) || holds(errors[node], {"bbbb"}));
   }
 }
@@ -123,7 +130,7 @@ TEST(JoinJob, a_host_that_nobody_knows_is_refused_soon) {
     options.root.host = "no-such-host.invalid";  // RFC 2606: no name ends so
     options.name_seconds = 0.2;
     EXPECT_TRUE(
-        holds(error_of(options), {"config: --root = no-such-host.invalid:", ": no-such-host.invalid is no known"}));
+        holds(error_of(options), {"config: root = no-such-host.invalid:", ": no-such-host.invalid is no known"}));
   }
 }
 

@@ -13,12 +13,12 @@ using Variables = std::map<std::string, std::string>;
 
 std::string number(std::optional<int> value) { return value ? cat(*value) : "-"; }
 
-// "torchrun rank 1/4 local 2 root h0:29501 attempt 2"
+// "torchrun rank 1/4 local 2 root h0:29501 attempt 2 of torchrun none"
 std::string text(const LauncherEnvironment& found) {
   if (found.starter == Starter::Hand) return "by hand";
   return cat(found.name, found.unit == StartedUnit::Rank ? " rank " : " node ", number(found.index), "/",
              number(found.size), " local ", number(found.local_size), " root ", found.root ? text(*found.root) : "-",
-             " attempt ", found.attempt);
+             " attempt ", found.attempt, found.job.empty() ? "" : " of " + found.job);
 }
 
 const Variables kTorchrun{
@@ -64,11 +64,13 @@ TEST(LauncherEnvironment, each_launcher) {
   const std::vector<Case> cases{
       {{}, "h", "by hand"},
       {{{"HOME", "/root"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, "h", "by hand"},  // in sbatch's script
-      {kTorchrun, "h", "torchrun rank 1/4 local 2 root h0:29501 attempt 2"},
-      {kOpenMpi, "h", "Open MPI rank 3/4 local 2 root - attempt 0"},
+      {with(kTorchrun, "SLURM_JOB_ID", "17"), "h",
+       "torchrun rank 1/4 local 2 root h0:29501 attempt 2 of torchrun none"},
+      {with(kOpenMpi, "SLURM_JOB_ID", "17"), "h", "Open MPI rank 3/4 local 2 root - attempt 0"},
       {kHydra, "h", "hydra rank 0/2 local 1 root - attempt 0"},
       {kSrun, "h", "srun rank 4/7 local 2 root n03:0 attempt 0"},
-      {with(kSrun, "SLURM_RESTART_COUNT", "3"), "h", "srun rank 4/7 local 2 root n03:0 attempt 3"},
+      {with(with(kSrun, "SLURM_RESTART_COUNT", "3"), "SLURM_JOB_ID", "17"), "h",
+       "srun rank 4/7 local 2 root n03:0 attempt 3 of srun 17"},
       {with(with(kSrun, "SLURM_NODEID", "3"), "SLURM_STEP_NODELIST", "r[1-2]n[04,7-9]x,y"), "h",
        "srun rank 4/7 local 1 root r1n04x:0 attempt 0"},
       {with(kSrun, "SLURM_STEP_NODELIST", "solo"), "h", "srun rank 4/7 local 2 root solo:0 attempt 0"},

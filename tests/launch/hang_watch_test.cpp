@@ -8,8 +8,9 @@ namespace {
 
 // Looks once a second, at ranks as they are at that second; returns the second and the rank that is hung.
 template <class SignsAt>
-std::optional<std::pair<int, int>> first_hung(int num_ranks, int seconds, const SignsAt& signs_at) {
-  HangWatch watch(num_ranks, 10);
+std::optional<std::pair<int, int>> first_hung(int num_ranks, int seconds, const SignsAt& signs_at,
+                                              double progress_seconds = 10) {
+  HangWatch watch(num_ranks, progress_seconds);
   for (int second = 0; second <= seconds; ++second) {
     std::vector<RankSigns> ranks;
     for (int rank = 0; rank < num_ranks; ++rank) ranks.push_back(signs_at(rank, second));
@@ -23,6 +24,12 @@ using Hung = std::optional<std::pair<int, int>>;
 TEST(HangWatch, one_that_does_nothing_while_another_waits_for_it) {
   const auto signs = [](int rank, int) { return RankSigns{.waits = rank == 0, .activities = 7 + rank}; };
   EXPECT_EQ(first_hung(2, 1000, signs), Hung({11, 1}));
+}
+
+TEST(HangWatch, none_where_nobody_asks) {
+  EXPECT_EQ(first_hung(
+                1, 1000, [](int, int) { return RankSigns(); }, 0),
+            Hung());
 }
 
 TEST(HangWatch, where_all_wait_the_one_that_has_begun_least) {

@@ -70,6 +70,16 @@ TEST(HostsLauncher, what_a_rank_throws_is_thrown_on_every_node) {
   for (const NodeEnd& end : ends) EXPECT_EQ(end.error, "the paper is out");
 }
 
+TEST(HostsLauncher, a_value_that_no_message_holds_is_an_error_of_its_rank) {
+  const auto ends = run_on_hosts({1, 1}, [](Communicator& world) {
+    world.barrier().wait_host();
+    return std::string(world.rank() == 1 ? HostsLauncher::kMostReturned + 1 : 0, 'x');
+  });
+  for (const NodeEnd& end : ends) {
+    EXPECT_NE(end.error.find("a rank of several hosts returns at most 60 MiB"), std::string::npos) << end.error;
+  }
+}
+
 TEST(HostsLauncher, a_rank_that_is_killed_is_named_on_every_node) {
   const auto ends = run_on_hosts({1, 1}, [](Communicator& world) -> std::string {
     world.activity()->begin("forward of microbatch 5 on stage 1");

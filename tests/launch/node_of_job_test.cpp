@@ -27,7 +27,7 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
     for (int question = 0; question < 300; ++question) store.get("address", 0);
     store.set("address", std::string(4096, 'a'));
     poll(nullptr, 0, 300);  // meanwhile answers are not read; a line has room for some fifty
-    leave_rank(line, framed({kEnd, store.get("address", kDeadline).value_or("")}));
+    leave_rank(line, frame_of({kEnd, store.get("address", kDeadline).value_or("")}));
   });
   supervisor.run();
   if (node.failure()) FAIL() << node.failure()->why;

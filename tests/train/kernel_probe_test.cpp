@@ -108,15 +108,15 @@ TEST(KernelProbe, SkewIsOfRanksThatWaitForEachOther) {
     CallCount pause{.fails_after = world.rank() == 1 ? 4 : -1, .fail = pause_of(std::chrono::milliseconds(500))};
     FailingCommunicator pausing(world, pause);
     EXPECT_GT(measured_skew(spec, at::kCPU, pausing), 0);
-    EXPECT_EQ(measured_rates(small(2), 1, world).devices[0].skew, 0);
+    EXPECT_EQ(measured_rates(small(2), {}, world).devices[0].skew, 0);
   });
 }
 
-TEST(RunRates, MoreRanksThanCoresTakeTurns) {
+TEST(RunRates, MoreRanksThanCoresHaveRates) {
   const int crowd = 5;
   std::vector<Cluster> seen(crowd);
   run_ranks(crowd, [&](Communicator& world) {
-    seen[static_cast<size_t>(world.rank())] = measured_rates(small(crowd), 1, world);
+    seen[static_cast<size_t>(world.rank())] = measured_rates(small(crowd), {}, world);
   });
   const DeviceGroup& group = seen[0].devices[0];
   EXPECT_TRUE(group.shared_cores);
@@ -127,21 +127,20 @@ TEST(RunRates, MoreRanksThanCoresTakeTurns) {
 }
 
 TEST(RunRates, LinksAreOfThoseWhoHaveThem) {
-  RunSpec spec = small(3);
-  spec.run.placement = "0,1,1";
   run_ranks(3, [&](Communicator& world) {
-    const Cluster cluster = measured_rates(spec, 2, world);
+    const Cluster cluster = measured_rates(small(3), {0, 1, 1}, world);
     EXPECT_GT(cluster.node.bytes_per_second, 0);
     EXPECT_GT(cluster.network.bytes_per_second, 0);
   });
 }
 
-TEST(RunRates, HostsOfRanksAreInBlocksOrAsListed) {
-  RunSpec spec = small(4);
-  EXPECT_EQ(host_of_ranks(spec, 1), (std::vector<int>{0, 0, 0, 0}));
-  EXPECT_EQ(host_of_ranks(spec, 2), (std::vector<int>{0, 0, 1, 1}));
-  spec.run.placement = "0,1,0,1";
-  EXPECT_EQ(host_of_ranks(spec, 2), (std::vector<int>{0, 1, 0, 1}));
+TEST(RunRates, OfAHostAsManyComputeAsItHasDevices) {
+  const std::vector<int> hosts{0, 1, 0, 0, 1};
+  std::vector<int> computing;
+  for (int rank = 0; rank < 5; ++rank) {
+    if (computes(hosts, rank, 2)) computing.push_back(rank);
+  }
+  EXPECT_EQ(computing, (std::vector<int>{0, 1, 2, 4}));
 }
 
 }  // namespace

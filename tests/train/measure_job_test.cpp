@@ -175,7 +175,6 @@ TEST(JobNotes, hosts) {
   MeasuredJob job = sound_job({0, 1});
   job.hosts[0].facts.open_files = 100;
   job.hosts[0].num_ranks = 9;
-  job.hosts[1].version = "braid 2";
   job.speed.hosts[1].disk.fault = "/x: cannot create: No space left on device";
   job.speed.clocks = {{1, -2.5, 700, 1e-4}};
   EXPECT_EQ(job_notes(job),
@@ -183,7 +182,6 @@ TEST(JobNotes, hosts) {
                 "h0: a process may open 100 files, and a rank of 2 may need 260: ulimit -n 260",
                 "h0: 9 ranks share 8 cores, and wait for each other",
                 "h1: the disk was not measured: /x: cannot create: No space left on device",
-                "versions differ, with which no run begins: h0 has braid 1; h1 has braid 2",
                 "the clock of h1 is 2.5 s behind that of h0: times in files of the two do not compare"}));
 }
 

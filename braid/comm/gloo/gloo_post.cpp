@@ -10,8 +10,6 @@
 namespace braid {
 namespace {
 
-constexpr double kNamedSoonSeconds = 0.3;  // a peer that died is known by name so soon, if anybody watches it
-
 template <class Queues>
 auto pop_first(Queues& queues, typename Queues::iterator at) {
   auto first = std::move(at->second.front());
@@ -213,7 +211,7 @@ void GlooPost::note_left(int peer) {
 
 void GlooPost::closed(int peer, const std::string& why) {
   if (!peers_[peer].left) {
-    const double end = now_seconds() + kNamedSoonSeconds;
+    const double end = now_seconds() + kNamedSeconds;
     while (!stopping_ && !fate_.failure() && now_seconds() < end) news_.wait(news_.look(), end - now_seconds());
     if (!stopping_ && !fate_.failure()) {
       fate_.fail({peer, rank_, cat("closed its connection to rank ", rank_, " (", printable(why, 300), ")")});

@@ -17,6 +17,9 @@ namespace braid {
 // Thread-safe.
 class GlooPost final : private GlooLane::Receiver {
  public:
+  // A peer that died is known by name so soon, if anybody watches it.
+  static constexpr double kNamedSeconds = 0.3;
+
   // All of them outlive this. `engine` is null in a world of one rank.
   GlooPost(GlooEngine* engine, int rank, int size, WorldFate& fate, GlooNews& news);
   ~GlooPost();

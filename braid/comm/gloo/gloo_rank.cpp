@@ -13,8 +13,8 @@
 namespace braid {
 namespace {
 
-constexpr double kNamedByLaneSeconds = 0.6;  // after a lane has had its time to name a peer (gloo_post.cpp)
-constexpr double kConnectSeconds = 10;       // at most, once all ranks are there
+constexpr double kNamedByLaneSeconds = 2 * GlooPost::kNamedSeconds;  // a lane names a peer first
+constexpr double kConnectSeconds = 10;                               // at most, once all ranks are there
 
 std::string text_of(const std::vector<int>& ranks) {
   std::vector<std::string> texts;

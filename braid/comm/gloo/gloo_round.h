@@ -10,6 +10,7 @@
 //   all_gather       the stretch                           chunk m
 //   broadcast        the root: the stretch                 from the root alone
 //   barrier          nothing                               nothing
+//   split            the stretch                           chunk m
 //
 // What is given on the line First carries the call, by which members see that theirs differ.
 #pragma once

@@ -21,12 +21,12 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kLittleBytes = 8 << 10;  // combining it on every rank is cheaper than meeting once more
-constexpr int64_t kLine = 64;              // bytes; shares begin at cache lines
+constexpr int64_t kCombinedByAll = 8 << 10;  // combining it on every rank is cheaper than meeting once more
+constexpr int64_t kLine = 64;                // bytes; shares begin at cache lines
 
 // Two ranks move as many bytes with shares as without, and meet once more.
 bool is_shared(const Call& call, int num_members, int64_t bytes) {
-  return call.kind == Kind::AllReduce && num_members > 2 && bytes > kLittleBytes;
+  return call.kind == Kind::AllReduce && num_members > 2 && bytes > kCombinedByAll;
 }
 
 bool has_chunk_for_each(Kind kind) { return kind == Kind::ReduceScatter || kind == Kind::AllToAll; }

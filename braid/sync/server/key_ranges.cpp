@@ -1,3 +1,4 @@
+// The first key of each server, and where the last one ends.
 #include "braid/sync/server/key_ranges.h"
 
 #include <algorithm>

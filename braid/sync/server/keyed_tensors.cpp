@@ -1,3 +1,4 @@
+// Packing, and reading what may have come from anybody: every length is looked at first.
 #include "braid/sync/server/keyed_tensors.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Threads, and what a worker is told of a server that failed.
 #include "braid/sync/server/local_servers.h"
 
 #include <pthread.h>

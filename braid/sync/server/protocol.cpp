@@ -1,3 +1,4 @@
+// Headers and tensors of each kind of message, one function each way.
 #include "braid/sync/server/protocol.h"
 
 namespace braid {

@@ -1,3 +1,4 @@
+// A place for each row that has come, in the order of coming; rows are put in order at the end.
 #include "braid/sync/server/row_sum.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Copies of bytes between a server's keys and their place in the whole.
 #include "braid/sync/server/whole_state.h"
 
 #include <algorithm>

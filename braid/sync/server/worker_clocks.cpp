@@ -1,3 +1,4 @@
+// Only live workers hold others back.
 #include "braid/sync/server/worker_clocks.h"
 
 #include <algorithm>

@@ -1,0 +1,11 @@
+// One number of each rank, combined over all of them. It does not know what it counts.
+#pragma once
+
+#include "braid/comm/communicator.h"
+
+namespace braid {
+
+// The same on all ranks. Blocks. Collective.
+double all_reduced(double value, ReduceOp op, Communicator& ranks);
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// What is timed of a block is what predictions count of it.
+#include "braid/train/timed_block.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/comm/local/run_ranks.h"
+#include "braid/predict/block_sizes.h"
+#include "braid/predict/block_work.h"
+
+namespace braid::timed_block_test {
+namespace {
+
+// A rank has half of the tensors, and of the passes over memory what all tensor ranks do alike.
+RunSpec small(ModelFamily family) {
+  RunSpec spec;
+  spec.model.family = family;
+  spec.model.width = 64;
+  spec.model.heads = 4;
+  spec.model.context = 32;
+  spec.train.microbatch = 2;
+  spec.mesh.tensor = 2;
+  return spec;
+}
+
+// Elements that predictions count for each token, there and back, and no timed kernel reads or writes: heads that are
+// gathered and turned, and what gradients of biases sum.
+double not_timed(const BlockSizes& z, double tensor) {
+  const double heads = 2 * (2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0));
+  return heads / tensor + (z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
+}
+
+TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
+    const RunSpec spec = small(family);
+    RunLayout layout;
+    layout.tokens = 64;
+    layout.tensor = 2;
+    const PartWork parts[] = {attention_work(spec, layout, FormulaSet::Braid),
+                              feed_work(spec, layout, FormulaSet::Braid)};
+    std::vector<double> predicted, timed;
+    double bytes = -64 * element_bytes(spec.train.dtype) * not_timed(BlockSizes(spec.model), 2);
+    for (const PartWork& part : parts) {
+      for (const Product& product : part.forward.products) predicted.push_back(product.flops);
+      bytes += part.forward.streamed_bytes + part.input_grad.streamed_bytes;
+    }
+    run_ranks(1, [&](Communicator& world) {
+      const TimedBlock block(spec, at::kCPU, world);
+      for (const TimedLinear& layer : block.layers()) timed.push_back(layer.flops());
+      EXPECT_EQ(block.elements().bytes(), bytes);
+    });
+    EXPECT_EQ(timed, predicted);
+  }
+}
+
+}  // namespace
+}  // namespace braid::timed_block_test
