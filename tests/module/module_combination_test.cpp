@@ -124,9 +124,11 @@ const std::vector<Switch> kSwitches = {
 };
 
 // There is no option for them: modules say themselves what of this they are.
-const std::vector<Feature> kNotOffered = {
-    DocumentAttention, LossScaling, SelectiveRecompute, Context,     Expert, Tensor, SequenceParallel,
-    Reproducible,      Nodes,       RatesByName,        ProcessRanks};
+const std::vector<Feature> kNotOffered = {DocumentAttention, LossScaling,  SelectiveRecompute,
+                                          Experts,           Offload,      UnequalShares,
+                                          Context,           Expert,       Tensor,
+                                          SequenceParallel,  Reproducible, Nodes,
+                                          RatesByName,       ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
 std::vector<std::string> reasons(const std::vector<Feature>& on) {
