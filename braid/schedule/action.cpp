@@ -64,8 +64,6 @@ std::string nearest_op(std::string_view name) {
 
 bool of_whole_stage(Op op) { return op == Op::ReduceGrad || op == Op::Unshard || op == Op::Reshard; }
 
-bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
-
 std::string text(Op op) { return std::string(known(op).name); }
 std::string_view words_of(Op op) { return known(op).words; }
 

@@ -46,6 +46,9 @@ struct Action {
 };
 static_assert(sizeof(Action) == 8);
 
+// The sends and receives between stages.
+inline bool communicates(Op op) { return op >= Op::SendForward && op <= Op::RecvBackward; }
+
 inline bool goes_back(Op op) { return op == Op::FullBackward || op == Op::InputGrad; }
 
 // True when a fused pair is what the two actions are: a forward that is marked, then B or I. Any other mark fuses
@@ -55,7 +58,6 @@ inline bool fused(const Action& first, const Action& second) {
 }
 
 bool of_whole_stage(Op op);  // REDUCE_GRAD, UNSHARD, RESHARD
-bool communicates(Op op);    // the sends and receives between stages
 
 std::string text(Op op);
 std::string_view words_of(Op op);                            // for people: "input gradient", "send activations"

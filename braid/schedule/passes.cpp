@@ -8,7 +8,8 @@
 namespace braid {
 namespace {
 
-bool contains(const Schedule& schedule, bool (*wanted)(Op)) {
+template <class Wanted>
+bool contains(const Schedule& schedule, const Wanted& wanted) {
   return std::any_of(schedule.programs.begin(), schedule.programs.end(), [&](const Program& program) {
     return std::any_of(program.begin(), program.end(), [&](const Action& action) { return wanted(action.op); });
   });
@@ -37,7 +38,9 @@ size_t recompute_place(const Program& program, size_t index) {
 
 }  // namespace
 
-bool has_comms(const Schedule& schedule) { return contains(schedule, communicates); }
+bool has_comms(const Schedule& schedule) {
+  return contains(schedule, [](Op op) { return communicates(op); });
+}
 
 Schedule with_comms(const Schedule& schedule) {
   if (has_comms(schedule)) return schedule;

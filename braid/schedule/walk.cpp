@@ -1,15 +1,30 @@
 // The walk: each rank runs until it waits, and is woken by the action it waits for. No clock, no judgement.
 #include "braid/schedule/walk.h"
 
-#include "braid/base/errors.h"
+#include <limits>
+#include <utility>
+
 #include "braid/schedule/passes.h"
 
 namespace braid {
 namespace {
 
-constexpr int kNever = -1;
+// What is known of an action that others wait for is where in its program it ran, or
+constexpr int kElsewhere = -1;  // that it ran on a rank that does not own the stage: a fault, and no place to wait for;
+constexpr int kNever = std::numeric_limits<int>::min();  // that it has not run. Between the two: and who waits for it.
+constexpr int kRuns = 0;                                 // in place of who waits
+
 constexpr size_t kPadding = 8;  // keeps rows of a power of two of microbatches from sharing the lines of a cache
-constexpr int kElsewhere = -2;  // ran, but on a rank that does not own the stage: a fault, and no place to wait for
+constexpr int kBlock = 256;     // ranks: what they do next and wait for fits into a cache
+constexpr int kNoBlock = -1;
+
+bool ran(int known) { return known >= kElsewhere; }
+
+// Thousands of ranks in turn are more streams than a processor foresees.
+template <class T>
+void fetch_next_line(const T& here) {
+  __builtin_prefetch(&here + 64 / sizeof(T));
+}
 
 class Walker {
  public:
@@ -22,23 +37,40 @@ class Walker {
         row_(slots_ * (static_cast<size_t>(schedule.num_microbatches) + kPadding)),
         done_(row_ * schedule.num_stages, kNever),
         next_(schedule.num_ranks(), 0),
-        queued_(schedule.num_ranks(), 1) {}
+        waits_before_(schedule.num_ranks(), kRuns),
+        queued_(schedule.num_ranks(), 0) {}
 
   std::vector<int> run() {
-    for (int rank = schedule_.num_ranks() - 1; rank >= 0; --rank) ready_.push_back(rank);
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) push(rank);
+    std::vector<int> firsts;
     do {
-      while (!ready_.empty()) {
-        const int rank = ready_.back();
-        ready_.pop_back();
-        queued_[rank] = 0;
-        while (step(rank)) {
-        }
+      for (; !later_.empty(); firsts.clear()) {
+        firsts.swap(later_);
+        shift_ = kBlock / 2 - shift_;
+        for (const int rank : firsts) run_block(rank);
       }
     } while (swept());
     return next_;
   }
 
  private:
+  // Neighbours wait for each other so often that all ranks go on in lockstep, and whoever takes them in turn finds no
+  // program in the cache. A block of them goes on by half as many microbatches as it has ranks, most in its middle,
+  // before both its ends wait for other blocks; its ends are in the middle of the blocks after that.
+  int block_of(int rank) const { return (rank + shift_) / kBlock; }
+
+  void run_block(int first) {
+    block_ = block_of(first);
+    for (ready_.push_back(first); !ready_.empty();) {
+      const int rank = ready_.back();
+      ready_.pop_back();
+      queued_[rank] = 0;
+      while (step(rank)) {
+      }
+    }
+    block_ = kNoBlock;
+  }
+
   // Those of one (stage, microbatch) lie side by side. B and I both make the gradient of the input, so they share one.
   static size_t slot(Op op) {
     switch (op) {
@@ -61,21 +93,39 @@ class Walker {
                                                                   : schedule_.stage_rank[stage];
   }
 
-  // A well-formed schedule wakes every rank through wake(). This finds those that a fault kept out of it.
+  // Nobody is woken by what ran before; this finds sends and receives that a faulty schedule repeats.
   bool swept() {
     bool moved = false;
-    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) moved |= step(rank);
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+      if (!step(rank)) continue;
+      moved = true;
+      push(rank);
+    }
     return moved;
-  }
-
-  void wake(int stage, int micro) {
-    if (inside(stage)) push(owner(stage, micro));
   }
 
   void push(int rank) {
     if (queued_[rank]) return;
     queued_[rank] = 1;
-    ready_.push_back(rank);
+    (block_of(rank) == block_ ? ready_ : later_).push_back(rank);
+  }
+
+  // Whether an action ran. If not, the rank waits for it, first of all who do.
+  bool there(int rank, int& known) {
+    if (ran(known)) return true;
+    if (waits_before_[rank] == kRuns) {
+      waits_before_[rank] = known;
+      known = kElsewhere - 1 - rank;
+    }
+    return false;
+  }
+
+  void wake(int known) {
+    while (known != kNever) {
+      const int rank = kElsewhere - 1 - known;
+      known = std::exchange(waits_before_[rank], kRuns);
+      push(rank);
+    }
   }
 
   void complete(const Visit& visit) {
@@ -83,7 +133,11 @@ class Walker {
     next_[visit.rank] = visit.index + 1;
     if (action.op <= Op::RecvBackward && action.op != Op::WeightGrad) {
       const bool owned = owner(action.stage, action.micro) == visit.rank;
-      done(action.op, action.stage, action.micro) = owned ? visit.index : kElsewhere;
+      int& known = done(action.op, action.stage, action.micro);
+      if (!ran(known)) wake(known);
+      known = owned ? visit.index : kElsewhere;
+      fetch_next_line(known);
+      fetch_next_line(action);
     }
     visit_(visit);
   }
@@ -98,12 +152,12 @@ class Walker {
       case Op::InputGrad:
         return compute(rank);
       case Op::WeightGrad:
-        if (done(Op::InputGrad, action.stage, action.micro) == kNever) return false;
+        if (!there(rank, done(Op::InputGrad, action.stage, action.micro))) return false;
         break;
       case Op::SendForward:
-        return send(rank, Op::Forward, +1) && woke(action, +1);
+        return send(rank, Op::Forward, +1);
       case Op::SendBackward:
-        return send(rank, Op::InputGrad, -1) && woke(action, -1);
+        return send(rank, Op::InputGrad, -1);
       case Op::RecvForward:
         return receive(rank, Op::SendForward, -1);
       case Op::RecvBackward:
@@ -119,11 +173,6 @@ class Walker {
     return true;
   }
 
-  bool woke(const Action& action, int offset) {
-    wake(action.stage + offset, action.micro);
-    return true;
-  }
-
   // F, B, I, or a fused pair, which runs when both may.
   bool compute(int rank) {
     const Program& program = schedule_.programs[rank];
@@ -135,10 +184,6 @@ class Walker {
       if (!available(program[first + i], visits[i])) return false;
     }
     for (int i = 0; i < count; ++i) complete(visits[i]);
-    for (int i = 0; i < count; ++i) {
-      const Action& action = program[first + i];
-      wake(action.stage + (action.op == Op::Forward ? +1 : -1), action.micro);
-    }
     return true;
   }
 
@@ -146,14 +191,14 @@ class Walker {
   // when that is elsewhere. Notes in `visit` what it waited for elsewhere.
   bool available(const Action& action, Visit& visit) {
     const bool forward = action.op == Op::Forward;
-    if (!forward && done(Op::Forward, action.stage, action.micro) == kNever) return false;
+    if (!forward && !there(visit.rank, done(Op::Forward, action.stage, action.micro))) return false;
     const int source = action.stage + (forward ? -1 : +1);
     if (!inside(source)) return true;
     const int source_rank = owner(source, action.micro);
     const bool transferred = comms_ && source_rank != visit.rank;
     const Op through = forward ? Op::RecvForward : Op::RecvBackward;
-    const int index = transferred ? done(through, action.stage, action.micro) : done(action.op, source, action.micro);
-    if (index == kNever) return false;
+    int& index = transferred ? done(through, action.stage, action.micro) : done(action.op, source, action.micro);
+    if (!there(visit.rank, index)) return false;
     if (!transferred && source_rank != visit.rank && index >= 0) {
       visit.after_rank = source_rank;
       visit.after_index = index;
@@ -164,7 +209,7 @@ class Walker {
   bool send(int rank, Op made_by, int offset) {
     const Action& action = next_action(rank);
     const int stage = action.stage + offset;
-    if (!inside(stage) || done(made_by, action.stage, action.micro) == kNever) return false;
+    if (!inside(stage) || !there(rank, done(made_by, action.stage, action.micro))) return false;
     Visit visit{rank, next_[rank]};
     if (mode_ == SendMode::Buffered) {
       complete(visit);
@@ -172,11 +217,15 @@ class Walker {
     }
     const int peer = owner(stage, action.micro);
     const Op wanted = action.op == Op::SendForward ? Op::RecvForward : Op::RecvBackward;
-    if (peer == rank || at_end(peer) || next_action(peer) != Action{wanted, stage, action.micro}) return false;
+    if (peer == rank || at_end(peer) || next_action(peer) != Action{wanted, stage, action.micro}) {
+      there(rank, done(wanted, stage, action.micro));
+      return false;
+    }
     visit.after_rank = peer;
     visit.after_index = next_[peer];
     complete(visit);
     complete({peer, visit.after_index, rank, visit.index});
+    push(peer);
     return true;
   }
 
@@ -184,16 +233,15 @@ class Walker {
     const Action& action = next_action(rank);
     const int stage = action.stage + offset;
     if (!inside(stage)) return false;
-    const int peer = owner(stage, action.micro);
     if (mode_ == SendMode::Rendezvous) {
       // The sender runs the pair, so let it try now that this receive is reached.
-      const Action match{sent_by, stage, action.micro};
-      if (peer == rank || at_end(peer) || next_action(peer) != match || !step(peer)) return false;
-      push(peer);
-      return true;
+      int& known = done(action.op, action.stage, action.micro);
+      if (!ran(known)) wake(std::exchange(known, kNever));
+      return false;
     }
-    const int index = done(sent_by, stage, action.micro);
-    if (index == kNever) return false;
+    const int peer = owner(stage, action.micro);
+    int& index = done(sent_by, stage, action.micro);
+    if (!there(rank, index)) return false;
     complete(index >= 0 ? Visit{rank, next_[rank], peer, index} : Visit{rank, next_[rank]});
     return true;
   }
@@ -202,12 +250,16 @@ class Walker {
   const SendMode mode_;
   const std::function<void(const Visit&)>& visit_;
   const bool comms_;
-  const size_t slots_;        // ops that are kept in done_
-  const size_t row_;          // of done_: one stage
-  std::vector<int> done_;     // by stage, microbatch and slot: the index in the program that ran it
-  std::vector<int> next_;     // by rank
-  std::vector<int> ready_;    // ranks that may be able to move
-  std::vector<char> queued_;  // by rank: whether it is among them
+  const size_t slots_;             // ops that are kept in done_
+  const size_t row_;               // of done_: one stage
+  std::vector<int> done_;          // by stage, microbatch and slot: what is known of it
+  std::vector<int> next_;          // by rank
+  std::vector<int> waits_before_;  // by rank: who else waits for the same, kNever after the last; or kRuns
+  std::vector<char> queued_;       // by rank: whether its turn will come
+  std::vector<int> ready_;         // whose turn will, in this block
+  std::vector<int> later_;         // and after all blocks
+  int block_ = kNoBlock;
+  int shift_ = 0;  // of the blocks, in turn half of one and none
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ struct Visit {
 //
 // Returns for each rank the index where it stops: its program's size when it runs to the end. The result and each
 // rank's visits do not depend on the order of the walk (ranks are in-order processes; Kahn, 1974). Needs stages and
-// microbatches in range; tolerates every other fault. Time and space are linear in the actions.
+// microbatches in range; tolerates every other fault. Time and space are linear in the actions; each transfer that a
+// faulty schedule repeats may take a look at every rank more.
 std::vector<int> walk(const Schedule& schedule, SendMode mode, const std::function<void(const Visit&)>& visit);
 
 }  // namespace braid

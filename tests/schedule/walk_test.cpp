@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
@@ -75,27 +73,63 @@ TEST(Walk, BothDirectionsOfAMirroredScheduleRun) {
   }
 }
 
-// Every visit comes after what it waits for and after the one before it on its rank.
+// Every visit comes after what it waits for and after the one before it on its rank; under rendezvous a send waits for
+// the receive that follows it.
+void expect_order(const Schedule& schedule, SendMode mode) {
+  SCOPED_TRACE(schedule.name);
+  const Walked all = walked(schedule, mode);
+  std::vector<int> seen(schedule.num_ranks(), 0);  // of each rank
+  for (const Visit& visit : all.visits) {
+    EXPECT_EQ(visit.index, seen[visit.rank]);
+    const Op op = schedule.programs[visit.rank][visit.index].op;
+    const bool meets = mode == SendMode::Rendezvous && (op == Op::SendForward || op == Op::SendBackward);
+    if (visit.after_rank >= 0) {
+      EXPECT_LT(visit.after_index, seen[visit.after_rank] + (meets ? 1 : 0));
+    }
+    ++seen[visit.rank];
+  }
+  EXPECT_EQ(all.stops, seen);
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    EXPECT_EQ(seen[rank], static_cast<int>(schedule.programs[rank].size()));
+  }
+}
+
 TEST(Walk, TheOrderRespectsEveryWait) {
   for (const auto& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, {.ranks = 4, .microbatches = 8});
-    for (const Schedule& whole : {schedule, with_comms(schedule)}) {
-      std::map<std::pair<int, int>, bool> seen;
-      const Walked all = walked(whole);
-      for (const Visit& visit : all.visits) {
-        if (visit.index > 0) {
-          EXPECT_TRUE(seen[std::pair(visit.rank, visit.index - 1)]);
-        }
-        if (visit.after_rank >= 0) {
-          EXPECT_TRUE(seen[std::pair(visit.after_rank, visit.after_index)]) << name;
-        }
-        seen[std::pair(visit.rank, visit.index)] = true;
-      }
-      for (int rank = 0; rank < 4; ++rank) {
-        EXPECT_EQ(all.stops[rank], static_cast<int>(whole.programs[rank].size())) << name;
-      }
-    }
+    expect_order(schedule, SendMode::Buffered);
+    expect_order(with_comms(schedule), SendMode::Buffered);
   }
+}
+
+TEST(Walk, ManyRanksGoOnInBlocks) {
+  for (const char* name : {"1f1b", "interleaved", "zb-v", "dualpipe"}) {
+    const Schedule schedule = make_schedule(name, {.ranks = 300, .microbatches = 600});
+    expect_order(schedule, SendMode::Buffered);
+  }
+  for (const SendMode mode : {SendMode::Buffered, SendMode::Rendezvous}) {
+    expect_order(with_comms(make_schedule("gpipe", {.ranks = 300, .microbatches = 40})), mode);
+  }
+}
+
+TEST(Walk, RanksWaitForStagesThatOthersOwn) {
+  const Schedule schedule{.name = "astray",
+                          .num_stages = 2,
+                          .num_microbatches = 1,
+                          .stage_rank = {1, 1},
+                          .programs = {{{Op::Forward, 1, 0}}, {{Op::Forward, 0, 0}}}};
+  EXPECT_EQ(walked(schedule).stops, (std::vector<int>{1, 1}));
+}
+
+TEST(Walk, RepeatedTransfersMeet) {
+  const Action send{Op::SendForward, 0, 0};
+  const Action receive{Op::RecvForward, 1, 0};
+  const Schedule schedule{.name = "repeated",
+                          .num_stages = 2,
+                          .num_microbatches = 1,
+                          .stage_rank = {0, 1},
+                          .programs = {{{Op::Forward, 0, 0}, send, send}, {receive, {Op::Forward, 1, 0}, receive}}};
+  EXPECT_EQ(walked(schedule, SendMode::Rendezvous).stops, (std::vector<int>{3, 3}));
 }
 
 }  // namespace
