@@ -81,6 +81,10 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
     problems.push_back(
         {"--nodes", cat(options.nodes), cat("must be what ", started.name, " says"), cat(*started.size)});
   }
+  if (!started.size && options.nodes > 0 && started.index >= options.nodes) {
+    problems.push_back({started.index_name, cat(*started.index), cat("must be less than --nodes (", options.nodes, ")"),
+                        cat(options.nodes - 1)});
+  }
   JobPlace place;
   place.launcher = started.name;
   place.one_rank_each = started.unit == StartedUnit::Rank;

@@ -148,6 +148,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
 LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
   LauncherReader reader(variables, row);
   LauncherEnvironment found{row.starter, row.name, row.unit};
+  found.index_name = row.index;
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);
   found.local_size = reader.number(row.local_size);

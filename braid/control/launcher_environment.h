@@ -19,6 +19,7 @@ struct LauncherEnvironment {
   std::string name;  // "torchrun"; empty for Hand
   StartedUnit unit = StartedUnit::Node;
   std::optional<int> index, size;  // index < size
+  std::string index_name;          // the variable that says the index
   std::optional<int> local_size;   // ranks of this node
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;

@@ -62,6 +62,10 @@ class JobOptions(unittest.TestCase):
         self.refused(["--nodes = 2: must be what Open MPI says; nearest valid is 4",
                       "--root: must be given: Open MPI names no address of its first host"], OPEN_MPI, "--nodes", "2")
         self.refused(["--nodes: must be given: Kubernetes does not say it"], {"JOB_COMPLETION_INDEX": "0"})
+        for index, nodes in (2, 2), (1, 1):
+            rule = f"must be less than --nodes ({nodes}); nearest valid is {nodes - 1}"
+            self.refused([f"JOB_COMPLETION_INDEX = {index}: {rule}"], {"JOB_COMPLETION_INDEX": str(index)}, "--nodes",
+                         str(nodes), "--root", "127.0.0.1:9")
 
     def test_variables_that_contradict_each_other(self):
         said = "says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset the variables of one"
