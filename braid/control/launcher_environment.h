@@ -29,7 +29,7 @@ struct LauncherEnvironment {
 // where it has one: from it Kubernetes' pods know the first of them.
 //
 // Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a
-// launcher's variables without the others, numbers that are none or not below their size.
+// launcher's variables without the others, numbers that are none or not below their size, addresses that are none.
 LauncherEnvironment read_launcher_environment(const std::map<std::string, std::string>& variables,
                                               const std::string& full_host_name);
 
