@@ -102,6 +102,7 @@ int doctor_command(const Words& words) {
 
   refuse_no_folder(request.folder);
   const JobPlace place = job_place(request.job);
+  if (!place.note.empty()) std::cerr << "braid: " << place.note << std::endl;
   JobWork work;
   work.ranks_here = request.ranks > 0 ? request.ranks : std::min(num_cores(), kMaxProcessRanks);
   if (place.num_nodes == 1) {

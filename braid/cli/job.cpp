@@ -50,13 +50,29 @@ std::string root_on_one_host(const LauncherEnvironment& started) {
   return one_host ? cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts) : "";
 }
 
-JobPlace place_by_hand(const JobOptions& options, std::vector<Problem>& problems) {
+// Each of them would train alone, in the same folder.
+JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& problems) {
+  JobPlace place;
+  if (!started.unclaimed) return place;
+  const auto& [index_name, size_name, size, by_allocation] = *started.unclaimed;
+  if (by_allocation) {
+    place.note = cat(size_name, " = ", size, ", and this runs alone: srun would start all of them");
+  } else {
+    problems.push_back(
+        {size_name, cat(size),
+         cat("says that ", size, " processes were started together, and no launcher that braid knows has: unset ",
+             index_name, " and ", size_name, ", or give each its place by --nodes, --node and --root")});
+  }
+  return place;
+}
+
+JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
   const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
   if (!any && !options.token_file.empty()) {
     problems.push_back(
         {"--token-file", options.token_file, "must come with --nodes, --node and --root, or a launcher"});
   }
-  if (!any) return {};
+  if (!any) return place_alone(started, problems);
   const auto need = [&](bool there, const char* option) {
     if (!there) problems.push_back({option, "", "must be given with the other two of --nodes, --node and --root"});
   };
@@ -127,7 +143,7 @@ JobPlace job_place(const JobOptions& options) {
   gethostname(domain_name, sizeof domain_name - 1);
   const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
   std::vector<Problem> problems;
-  JobPlace place = started.starter == Starter::Hand ? place_by_hand(options, problems)
+  JobPlace place = started.starter == Starter::Hand ? place_by_hand(started, options, problems)
                                                     : place_by_launcher(started, options, problems);
   if (!place.root.empty()) {
     collect_problems(problems, [&] { place.address = parse_job_address("--root", place.root); });

@@ -240,6 +240,7 @@ int train_command(const Words& words) {
   RunSpec spec;
   collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));
+  if (!start.place.note.empty()) std::cerr << "braid: " << start.place.note << std::endl;
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);

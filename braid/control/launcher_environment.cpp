@@ -230,6 +230,17 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   return found;
 }
 
+// Kubeflow's PyTorchJob, DeepSpeed and scripts say RANK and WORLD_SIZE and nothing that only they do.
+LauncherEnvironment read_no_row(const Variables& variables) {
+  LauncherEnvironment found;
+  for (const LauncherRow& row : kLaunchers) {
+    if (found.unclaimed || row.size == nullptr || !variables.contains(row.size)) continue;
+    const int size = whole_number(variables.at(row.size)).value_or(0);
+    if (size > 1) found.unclaimed = {row.index, row.size, size, row.starter == Starter::Srun};
+  }
+  return found;
+}
+
 }  // namespace
 
 LauncherEnvironment read_launcher_environment(const Variables& variables, const std::string& full_host_name) {
@@ -244,7 +255,7 @@ LauncherEnvironment read_launcher_environment(const Variables& variables, const 
     }
     if (chosen == nullptr) chosen = &row;  // rows are in order of depth
   }
-  return chosen == nullptr ? LauncherEnvironment{} : read_row(variables, *chosen, full_host_name);
+  return chosen == nullptr ? read_no_row(variables) : read_row(variables, *chosen, full_host_name);
 }
 
 }  // namespace braid

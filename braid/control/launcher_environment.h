@@ -13,6 +13,13 @@ namespace braid {
 enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, KubernetesJob };
 enum class StartedUnit { Rank, Node };  // what each process is
 
+// Several processes that were started together, as variables say that no launcher below is known by.
+struct UnclaimedProcesses {
+  std::string index_name, size_name;  // the variables
+  int size = 2;
+  bool by_allocation = false;  // Slurm says it to the script of an allocation too, which is one process
+};
+
 // `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
   Starter starter = Starter::Hand;
@@ -23,6 +30,7 @@ struct LauncherEnvironment {
   std::optional<int> local_size;   // ranks of this node
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;
+  std::optional<UnclaimedProcesses> unclaimed;  // of Hand
 };
 
 // Of launchers inside another (torchrun in srun) the inner one counts. `full_host_name` is this host's, with its domain

@@ -86,6 +86,23 @@ TEST(LauncherEnvironment, each_launcher) {
   }
 }
 
+// Started together by a launcher that none of the marks tells.
+TEST(LauncherEnvironment, processes_that_nobody_claims) {
+  const auto said = [](const Variables& variables) {
+    const LauncherEnvironment found = read_launcher_environment(variables, "h");
+    EXPECT_EQ(found.starter, Starter::Hand);
+    return found.unclaimed ? cat(found.unclaimed->index_name, " ", found.unclaimed->size_name, " ",
+                                 found.unclaimed->size, found.unclaimed->by_allocation ? " allocated" : "")
+                           : "nothing";
+  };
+  EXPECT_EQ(said(without(kTorchrun, "TORCHELASTIC_RUN_ID")), "RANK WORLD_SIZE 4");
+  EXPECT_EQ(said({{"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
+  EXPECT_EQ(said({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), "PMI_RANK PMI_SIZE 2");
+  EXPECT_EQ(said({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), "SLURM_PROCID SLURM_NTASKS 8 allocated");
+  EXPECT_EQ(said({{"SLURM_NTASKS", "8"}, {"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
+  EXPECT_EQ(said({{"WORLD_SIZE", "1"}, {"SLURM_NTASKS", "1"}, {"PMI_SIZE", "many"}, {"RANK", "3"}}), "nothing");
+}
+
 TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
   const std::vector<std::pair<Variables, Starter>> cases{
       {both(kTorchrun, kSrun), Starter::Torchrun},    {both(kOpenMpi, kSrun), Starter::OpenMpi},
