@@ -142,6 +142,15 @@ TEST(JoinJob, what_is_waited_for_is_said) {
   EXPECT_TRUE(said[1].contains("the other nodes"));
 }
 
+TEST(JoinJob, other_commands_are_one_fault) {
+  auto all = job_options(2);
+  all[0].settings = {"command = train", "a = 1", "b = 2"};
+  all[1].settings = {"command = doctor"};
+  for (const std::string& error : join_each(all).errors) {
+    EXPECT_EQ(error, "node 1 on h1: has command = doctor; node 0 command = train");
+  }
+}
+
 TEST(JoinJob, all_hear_all_that_is_wrong) {
   auto all = job_options(5);
   for (auto& options : all) options.join_seconds = 1;
