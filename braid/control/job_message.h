@@ -46,9 +46,9 @@ struct JobSaid {
 // Either way: who sends it lives, and will not be silent for long but for the next `quiet_seconds`.
 struct JobBeat {
   double quiet_seconds = 0;
-  std::optional<std::string> progress;
+  std::optional<std::string> progress;  // before the table, of node 0: for whom it waits
 };
-// Node 0 to all, and to the node itself.
+// Node 0 to all, and to the node itself. In place of the table: who did not come.
 struct JobLoss {
   int node = 0;
   std::string why;
