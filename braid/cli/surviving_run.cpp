@@ -6,8 +6,8 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/ready_launcher.h"
 #include "braid/cli/stop_signals.h"
-#include "braid/launch/node_of_job.h"
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 
@@ -22,14 +22,14 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
   controls.stop_requested = [] { return StopSignals::received() != 0; };
   controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
   controls.on_begin = [] { StopSignals::keep_work(); };
-  if (parts.job) {
-    controls.launcher = &parts.job->launcher();
-    controls.num_hosts = parts.job->num_nodes();
-  }
+  if (!parts.job) return run_training(spec, parts.printer, controls);
+  const ReadyLauncher launcher(*parts.job);
+  controls.launcher = &launcher;
+  controls.num_hosts = parts.job->num_nodes();
   try {
     return run_training(spec, parts.printer, controls);
-  } catch (const ConfigError& error) {
-    if (parts.job) say_refused(parts.job->rounds(), error.what());  // the other nodes wait for this one's ranks
+  } catch (const std::exception& error) {
+    launcher.refuse(error);  // the other nodes wait for this one's ranks
     throw;
   }
 }

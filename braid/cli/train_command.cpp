@@ -14,6 +14,7 @@
 #include "braid/cli/job.h"
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/output_file.h"
+#include "braid/cli/ready_launcher.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/run_placement.h"
@@ -213,8 +214,13 @@ int train_on_hosts(const Start& start, RunSpec spec) {
   StopSignals signals;
   std::cout << "waits for all " << start.place.num_nodes << " nodes at " << start.place.root << std::endl;
   Job job(start.place, work);
-  if (!job.leads()) return take_part(spec, signals, job);
-  return train(start, spec, signals, &job);
+  signals.others_hear();
+  try {
+    return job.leads() ? train(start, spec, signals, &job) : take_part(spec, signals, job);
+  } catch (const StoppedBeforeRanks& stop) {
+    std::cerr << "braid: " << stop.what() << std::endl;
+    return 128 + stop.signal;
+  }
 }
 
 }  // namespace

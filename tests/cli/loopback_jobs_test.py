@@ -62,6 +62,13 @@ class LoopbackJobs(TinyRun):
                              "braid: SIGINT before the first step: there was nothing to save\n")
             self.assertEqual(process.returncode, 130)
 
+    def test_a_signal_to_a_node_before_its_ranks_run_is_one_to_all(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            nodes = self.by_hand(*ENDLESS, "train.overwrite=true")
+            self.line_of(nodes[1], "note ")
+            nodes[1].send_signal(number)
+            self.ended(nodes, code)
+
     def test_sigusr1_to_a_node_saves_once_and_an_end_says_how_every_host_goes_on(self):
         nodes = self.by_hand(*ENDLESS)
         self.line_of(nodes[0], "step 1/")
