@@ -97,12 +97,19 @@ RunSpec agreed_spec(RunSpec spec, Job& job) {
   spec.train.resume = words.at(0);
   spec.train.init = words.at(1);
   const bool sees = run_mark(spec.train.out) == words.at(2);
-  const auto all = job.rounds().exchange({sees ? "" : job.rounds().nodes()[job.rounds().node()].host});
-  std::vector<std::string> blind;
+  const std::string host = job.rounds().nodes()[job.rounds().node()].host;
+  const std::string why = sees ? why_not_writable(spec.train.out) : "";
+  const auto all = job.rounds().exchange({sees ? "" : host, why.empty() ? "" : cat(host, " cannot: ", why)});
+  std::vector<std::string> blind, barred;
   for (const auto& node : all) {
     if (!node.at(0).empty()) blind.push_back(node.at(0));
+    if (!node.at(1).empty()) barred.push_back(node.at(1));
   }
-  if (blind.empty()) return spec;
+  if (blind.empty() && barred.empty()) return spec;
+  if (blind.empty()) {
+    throw ConfigError({{"train.out", toml_text(spec.train.out),
+                        cat("must be a folder that all hosts can write: ", joined(barred, "; ")), ""}});
+  }
   throw ConfigError({{"train.out", toml_text(spec.train.out),
                       cat("must be a folder that all hosts share: ", joined(blind), " ",
                           blind.size() == 1 ? "does" : "do", " not see the one of ", job.rounds().nodes()[0].host),

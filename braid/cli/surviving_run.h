@@ -29,7 +29,7 @@ int signal_of_all(Job* job);
 void tell_of_refusal(Job& job, const std::string& why);
 
 // On several hosts: `spec` as node 0 has resolved it, with the checkpoint that it goes on from. Throws ConfigError on
-// all nodes when some do not see the folder that node 0 holds. Collective over the job.
+// all nodes when some do not see the folder that node 0 holds, or cannot write there. Collective over the job.
 RunSpec agreed_spec(RunSpec spec, Job& job);
 
 }  // namespace braid

@@ -55,6 +55,14 @@ class Refusals(HostsTest):
         self.expect_codes(job, 2, 2)
         return [node.told for node in job.nodes]
 
+    def test_a_shared_folder_that_one_host_cannot_write(self):
+        job = self.job(MESH)
+        (job.path / "run").mkdir()
+        for told in self.with_other(job, "mount --bind run run && mount -o remount,bind,ro run"):
+            self.assertIn('train.out = "run": must be a folder that all hosts can write: h1 cannot: cannot be written: '
+                          "Read-only file system", told)
+        self.assertEqual(job.checkpoints(), [])
+
     def test_data_that_are_missing_or_others_on_one_host(self):
         job = self.job(MESH)
         here, there = self.with_other(job, "mount -t tmpfs tmpfs text")
