@@ -69,7 +69,12 @@ RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
       return attempt(now, parts);
     } catch (const CommError& error) {
       const auto next = next_attempt(spec, parts, restarts);
-      if (!next) throw;
+      if (!next) {
+        if (restarts > 0 && restarts == spec.run.max_restarts) {
+          parts.printer.note(cat("all restarts that run.max_restarts allows are used up: ", restarts));
+        }
+        throw;
+      }
       std::cerr << "braid: " << error.what() << std::endl;
       now.train.resume = *next;
     }

@@ -138,12 +138,25 @@ std::vector<std::string> words_of_job(const Start& start) {
   return words;
 }
 
-int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
+// The command that takes the run up again.
+std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
   std::vector<std::string> words = words_of_job(start);
-  if (end.interrupted && !words.empty()) printer.note("every host takes it up with its own --node");
+  if (!words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
-  const std::string command =
-      end.interrupted ? resume_command(program_invocation_name, start.request.path, words, end.checkpoint) : "";
+  return resume_command(program_invocation_name, start.request.path, words, checkpoint);
+}
+
+// A run that has failed for good; a launcher of ranks starts it again itself.
+void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
+  const std::string checkpoint = chosen_checkpoint(out).directory;
+  if (checkpoint.empty() || start.place.one_rank_each) return;
+  const std::string command = command_from(checkpoint, start, printer);
+  printer.note("the run has failed; this goes on from its newest whole checkpoint:");
+  std::cout << command << std::endl;
+}
+
+int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
+  const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }
@@ -177,7 +190,14 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
     spec = agreed_spec(spec, *job);
     printer.note(placement_text(*job, spec.mesh));
   }
-  const RunEnd end = surviving_run(spec, {&*folder, printer, job});
+  const RunEnd end = [&] {
+    try {
+      return surviving_run(spec, {&*folder, printer, job});
+    } catch (const CommError&) {
+      if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
+      throw;
+    }
+  }();
   signals.work_is_kept();
   const int signal = signal_of_all(job);
   show_end(end, printer);
