@@ -216,6 +216,11 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   surviving_run(spec, {nullptr, printer, &job});
   signals.work_is_kept();
   const int signal = signal_of_all(&job);
+  const std::string leader = cat("node 0 on ", job.nodes()[0].host);
+  std::cout << (signal == 0
+                    ? cat("the run has ended; ", leader, " says how")
+                    : cat("interrupted by ", signal_name(signal), "; ", leader, " says what goes on from there"))
+            << std::endl;
   return signal == 0 ? 0 : 128 + signal;
 }
 

@@ -42,6 +42,7 @@ class LoopbackJobs(TinyRun):
         self.ended(self.by_torchrun("first", 0), 0)
         told = self.ended(self.by_torchrun("first", 1, "train.steps=9"), 0)
         self.assertIn("resumed at step 6 from ", told[0][0])
+        self.assertTrue(told[1][0].endswith(f"\nthe run has ended; node 0 on {socket.gethostname()} says how\n"), told[1])
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
         self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
@@ -78,7 +79,8 @@ class LoopbackJobs(TinyRun):
         self.line_of(nodes[0], f"step {saved + 20}/")
         self.assertEqual(len(self.checkpoints()), 1)
         nodes[1].send_signal(signal.SIGTERM)
-        said = self.ended(nodes, 143)[0][0]
+        (said, _), (closing, _) = self.ended(nodes, 143)
+        self.assertIn(f"\ninterrupted by SIGTERM; node 0 on {socket.gethostname()} says what goes on", closing)
         self.assertIn("every host takes it up with its own --node", said)
         words = shlex.split(said.splitlines()[-1])
         start = words.index("--nodes")
