@@ -2,6 +2,8 @@
 #include "braid/ckpt/save.h"
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 
 namespace braid {
@@ -42,7 +44,9 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
 
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world) {
   const std::string own = fault_of([&] {
-    if (!mine.fault.empty()) throw IoError(mine.fault_path, -1, mine.fault);
+    if (mine.fault.empty()) return;
+    const std::string whose = world.size() == 1 ? "" : cat("; of rank ", world.rank(), " on ", host_name());
+    throw IoError(mine.fault_path, -1, mine.fault + whose);
   });
   for (const std::string& fault : all_gather_text(own, device, world)) {
     if (fault.empty()) continue;

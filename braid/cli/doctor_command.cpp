@@ -1,5 +1,9 @@
 // braid doctor: what this host or a job has, measured by the ranks of a run. On several hosts node 0 prints.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "braid/base/file_system.h"
@@ -69,6 +73,16 @@ void refuse_no_folder(const std::string& folder) {
   throw ConfigError({{"--out", folder, "must be a folder: its disk is measured", ""}});
 }
 
+// Before minutes are spent on what it would hold.
+void refuse_unwritable(const std::string& path) {
+  if (path.empty()) return;
+  const bool was_there = path_kind(path) != PathKind::Nothing;
+  if (!std::ofstream(path, std::ios::app)) {
+    throw ConfigError({{"--cluster", path, cat("cannot be written: ", std::strerror(errno)), ""}});
+  }
+  if (!was_there) std::filesystem::remove(path);
+}
+
 }  // namespace
 
 int doctor_command(const Words& words) {
@@ -87,6 +101,8 @@ int doctor_command(const Words& words) {
 
   refuse_no_folder(request.folder);
   const JobPlace place = job_place(request.job);
+  if (!place.note.empty()) std::cerr << "braid: " << place.note << std::endl;
+  if (place.node == 0) refuse_unwritable(request.cluster);
   JobWork work;
   work.ranks_here = request.ranks > 0 ? request.ranks : std::min(num_cores(), kMaxProcessRanks);
   if (place.num_nodes == 1) {

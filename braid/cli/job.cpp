@@ -46,12 +46,28 @@ std::string root_of(const LauncherEnvironment& started) {
   return started.root ? text(JobAddress{started.root->host, kUsualPort}) : "";
 }
 
-JobPlace place_by_hand(const JobOptions& options, std::vector<Problem>& problems) {
+// Each of them would train alone, in the same folder.
+JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& problems) {
+  JobPlace place;
+  if (!started.unclaimed) return place;
+  const auto& [index_name, size_name, size, by_allocation] = *started.unclaimed;
+  if (by_allocation) {
+    place.note = cat(size_name, " = ", size, ", and this runs alone: srun would start all of them");
+  } else {
+    problems.push_back(
+        {size_name, cat(size),
+         cat("says that ", size, " processes were started together, and no launcher that braid knows has: unset ",
+             index_name, " and ", size_name, ", or give each its place by --nodes, --node and --root")});
+  }
+  return place;
+}
+
+JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
   const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
   if (!any && !options.token_file.empty()) {
     problems.push_back({kTokenOption, options.token_file, "must come with --nodes, --node and --root, or a launcher"});
   }
-  if (!any) return {};
+  if (!any) return place_alone(started, problems);
   const auto need = [&](bool there, const char* option) {
     if (!there) problems.push_back({option, "", "must be given with the other two of --nodes, --node and --root"});
   };
@@ -75,6 +91,10 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
   if (started.size && options.nodes > 0 && options.nodes != *started.size) {
     problems.push_back(
         {"--nodes", cat(options.nodes), cat("must be what ", started.name, " says"), cat(*started.size)});
+  }
+  if (!started.size && options.nodes > 0 && started.index >= options.nodes) {
+    problems.push_back({started.index_name, cat(*started.index), cat("must be less than --nodes (", options.nodes, ")"),
+                        cat(options.nodes - 1)});
   }
   JobPlace place;
   place.launcher = started.name;
@@ -133,7 +153,7 @@ JobPlace job_place(const JobOptions& options) {
   const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
   std::vector<Problem> problems;
   const bool by_hand = started.starter == Starter::Hand;
-  JobPlace place = by_hand ? place_by_hand(options, problems) : place_by_launcher(started, options, problems);
+  JobPlace place = by_hand ? place_by_hand(started, options, problems) : place_by_launcher(started, options, problems);
   const std::string root = by_hand || !options.root.empty() ? options.root : root_of(started);
   if (!by_hand && root.empty() && place.num_nodes > 1) {
     problems.push_back({kRootOption, "", cat("must be given: ", started.name, " names no address of its first host")});

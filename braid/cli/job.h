@@ -37,7 +37,8 @@ struct JobPlace {
   std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
   int attempt = 0;
-  std::string job;  // which job of the launcher this is an attempt of; empty: nobody says
+  std::string note;  // to be said to the user; empty: nothing
+  std::string job;   // which job of the launcher this is an attempt of; empty: nobody says
 };
 // Throws ConfigError with every contradiction, everything that is missing, an address that is none and a token that
 // cannot be had.

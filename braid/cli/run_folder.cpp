@@ -212,6 +212,18 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
 
 std::string run_mark(const std::string& run) { return first_line(fs::path(run) / kLock); }
 
+std::string why_not_writable(const std::string& folder) {
+  const fs::path path = fs::path(folder) / cat("run.tried-", host_name(), "-", ::getpid());
+  try {
+    write_file(path, "");
+  } catch (const IoError& error) {
+    return error.why();
+  }
+  std::error_code gone;
+  fs::remove(path, gone);
+  return "";
+}
+
 bool has_evaluation(const std::string& checkpoint, int64_t step) {
   return evaluations_in(run_of(checkpoint)).contains(step);
 }

@@ -60,6 +60,8 @@ class RunFolder {
 
 // What the run that holds a folder has written there of itself; empty where nobody does, or the folder is not there.
 std::string run_mark(const std::string& run);
+// Why no file can be made in `folder` by this host; empty where one can.
+std::string why_not_writable(const std::string& folder);
 
 // Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
 // none that can be read, has no evaluation.

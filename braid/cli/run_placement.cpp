@@ -43,6 +43,7 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   equal.train.resume = "";  // node 0 says what the run goes on from
   equal.train.overwrite = false;
   work.settings = settings(equal);
+  work.settings.insert(work.settings.begin(), "command = train");
   work.heartbeat_seconds = spec.run.heartbeat_seconds;
   work.progress_seconds = spec.run.progress_seconds;
   if (spec.train.reduction == Reduction::Fast) work.sums = GlooSumOrder::Engine;

@@ -24,7 +24,7 @@ constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // the call that met the 
 constexpr int kBitsOfSignal = 8;                       // of an event, below its time
 constexpr int64_t kNanoseconds = 1'000'000'000;
 
-enum class Training { NotBegun, Unsaved, Saved };
+enum class Training { NotBegun, OthersHear, Unsaved, Saved };
 
 // What the process and the ranks that it forks know together.
 struct KnownToRanks {
@@ -86,7 +86,9 @@ void on_stop_signal(int signal) {
   const bool is_same = is_rank || (!is_first && is_soon_after(first, event));
   if (then == Training::Saved && !is_same) end_at_once(signal, " after the last step: all is saved");
   if (is_first) {
-    say(signal, ": the step is finished and saved; another signal, a moment from now, ends at once");
+    say(signal, then == Training::OthersHear
+                    ? ": all hosts end before the first step; another signal, a moment from now, ends this one at once"
+                    : ": the step is finished and saved; another signal, a moment from now, ends at once");
   } else if (!is_same) {
     end_at_once(signal, ", the second: nothing more is saved");
   }
@@ -136,6 +138,7 @@ StopSignals::~StopSignals() {
   for (size_t i = 0; i < std::size(kIgnoredSignals); ++i) sigaction(kIgnoredSignals[i], &others_before[i], nullptr);
 }
 
+void StopSignals::others_hear() { known->training = Training::OthersHear; }
 void StopSignals::keep_work() { known->training = Training::Unsaved; }
 bool StopSignals::takes_save_request() { return known->save_requested.exchange(false); }
 void StopSignals::work_is_kept() { known->training = Training::Saved; }

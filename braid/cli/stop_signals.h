@@ -27,6 +27,8 @@ class StopSignals {
   ~StopSignals();  // signals do what they did before
   StopSignals(const StopSignals&) = delete;
 
+  // From here on others end with this process, and must hear of a signal first: it is kept as if work would be lost.
+  void others_hear();
   static void keep_work();  // from here on something would be lost; by a rank too
   void work_is_kept();      // from here on nothing would be any more
 

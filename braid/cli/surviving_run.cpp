@@ -6,8 +6,8 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/ready_launcher.h"
 #include "braid/cli/stop_signals.h"
-#include "braid/launch/node_of_job.h"
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
 
@@ -22,15 +22,15 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
   controls.stop_requested = [] { return StopSignals::received() != 0; };
   controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
   controls.on_begin = [] { StopSignals::keep_work(); };
-  if (parts.job) {
-    controls.launcher = &parts.job->launcher();
-    controls.limits = host_limits(parts.job->num_nodes());
-    controls.host_of_rank = parts.job->host_of_rank();
-  }
+  if (!parts.job) return run_training(spec, parts.printer, controls);
+  const ReadyLauncher launcher(*parts.job);
+  controls.launcher = &launcher;
+  controls.limits = host_limits(parts.job->num_nodes());
+  controls.host_of_rank = parts.job->host_of_rank();
   try {
     return run_training(spec, parts.printer, controls);
-  } catch (const ConfigError& error) {
-    if (parts.job) say_refused(parts.job->rounds(), error.what());  // the other nodes wait for this one's ranks
+  } catch (const std::exception& error) {
+    launcher.refuse(error);  // the other nodes wait for this one's ranks
     throw;
   }
 }
@@ -70,7 +70,12 @@ RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
       return attempt(now, parts);
     } catch (const CommError& error) {
       const auto next = next_attempt(spec, parts, restarts);
-      if (!next) throw;
+      if (!next) {
+        if (restarts > 0 && restarts == spec.run.max_restarts) {
+          parts.printer.note(cat("all restarts that run.max_restarts allows are used up: ", restarts));
+        }
+        throw;
+      }
       std::cerr << "braid: " << error.what() << std::endl;
       now.train.resume = *next;
     }
@@ -98,12 +103,19 @@ RunSpec agreed_spec(RunSpec spec, Job& job) {
   spec.train.resume = words.at(0);
   spec.train.init = words.at(1);
   const bool sees = run_mark(spec.train.out) == words.at(2);
-  const auto all = job.rounds().exchange({sees ? "" : job.rounds().nodes()[job.rounds().node()].host});
-  std::vector<std::string> blind;
+  const std::string host = job.rounds().nodes()[job.rounds().node()].host;
+  const std::string why = sees ? why_not_writable(spec.train.out) : "";
+  const auto all = job.rounds().exchange({sees ? "" : host, why.empty() ? "" : cat(host, " cannot: ", why)});
+  std::vector<std::string> blind, barred;
   for (const auto& node : all) {
     if (!node.at(0).empty()) blind.push_back(node.at(0));
+    if (!node.at(1).empty()) barred.push_back(node.at(1));
   }
-  if (blind.empty()) return spec;
+  if (blind.empty() && barred.empty()) return spec;
+  if (blind.empty()) {
+    throw ConfigError({{"train.out", toml_text(spec.train.out),
+                        cat("must be a folder that all hosts can write: ", joined(barred, "; ")), ""}});
+  }
   throw ConfigError({{"train.out", toml_text(spec.train.out),
                       cat("must be a folder that all hosts share: ", joined(blind), " ",
                           blind.size() == 1 ? "does" : "do", " not see the one of ", job.rounds().nodes()[0].host),

@@ -19,7 +19,7 @@ struct RunParts {
 // standard error and begins again: from the newest whole checkpoint of the folder, or, where this run has written none,
 // from where it began; run.max_restarts times, and not once somebody has wished the run to stop. Errors that ranks
 // themselves have thrown are the run's end, as run_training() throws them. The nodes of a job do this together; when a
-// node is lost, the run is.
+// node is lost, the run is. Throws StoppedBeforeRanks (ready_launcher.h) on all nodes where a signal came to one first.
 RunEnd surviving_run(const RunSpec& spec, const RunParts& parts);
 
 // The signal that has ended the run, on this host or on another node of the job; 0: none. Collective over the job.
@@ -29,7 +29,7 @@ int signal_of_all(Job* job);
 void tell_of_refusal(Job& job, const std::string& why);
 
 // On several hosts: `spec` as node 0 has resolved it, with the checkpoint that it goes on from. Throws ConfigError on
-// all nodes when some do not see the folder that node 0 holds. Collective over the job.
+// all nodes when some do not see the folder that node 0 holds, or cannot write there. Collective over the job.
 RunSpec agreed_spec(RunSpec spec, Job& job);
 
 }  // namespace braid

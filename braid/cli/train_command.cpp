@@ -14,6 +14,7 @@
 #include "braid/cli/job.h"
 #include "braid/cli/named_checkpoint.h"
 #include "braid/cli/output_file.h"
+#include "braid/cli/ready_launcher.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/run_placement.h"
@@ -131,13 +132,31 @@ void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
   train.overwrite = train.resume.empty();
 }
 
-int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
-  std::vector<std::string> words;
-  if (start.options.nodes > 0 && start.place.launcher.empty()) words = job_words(start.options);
-  if (end.interrupted && !words.empty()) printer.note("every host takes it up with its own --node");
+// The words of a job that its nodes share, and those of the node that leads.
+std::vector<std::string> words_of_job(const Start& start) {
+  if (start.options.nodes == 0 || !start.place.launcher.empty()) return {};
+  return job_words(start.options);
+}
+
+// The command that takes the run up again.
+std::string command_from(const std::string& checkpoint, const Start& start, RunPrinter& printer) {
+  std::vector<std::string> words = words_of_job(start);
+  if (!words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
-  const std::string command =
-      end.interrupted ? resume_command(program_invocation_name, start.request.path, words, end.checkpoint) : "";
+  return resume_command(program_invocation_name, start.request.path, words, checkpoint);
+}
+
+// A run that has failed for good; a launcher of ranks starts it again itself.
+void say_what_goes_on(const Start& start, const std::string& out, RunPrinter& printer) {
+  const std::string checkpoint = chosen_checkpoint(out).directory;
+  if (checkpoint.empty() || start.place.one_rank_each) return;
+  const std::string command = command_from(checkpoint, start, printer);
+  printer.note("the run has failed; this goes on from its newest whole checkpoint:");
+  std::cout << command << std::endl;
+}
+
+int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinter& printer) {
+  const std::string command = end.interrupted ? command_from(end.checkpoint, start, printer) : "";
   printer.print_interruption(end, signal_name(signal), command);
   return 128 + signal;  // as shells say it
 }
@@ -171,7 +190,14 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
     spec = agreed_spec(spec, *job);
     printer.note(placement_text(*job, spec.mesh));
   }
-  const RunEnd end = surviving_run(spec, {&*folder, printer, job});
+  const RunEnd end = [&] {
+    try {
+      return surviving_run(spec, {&*folder, printer, job});
+    } catch (const CommError&) {
+      if (folder->has_begun()) say_what_goes_on(start, spec.train.out, printer);
+      throw;
+    }
+  }();
   signals.work_is_kept();
   const int signal = signal_of_all(job);
   if (job) job->rounds().leave();  // what follows is this host's alone, and may fork
@@ -191,6 +217,11 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   surviving_run(spec, {nullptr, printer, &job});
   signals.work_is_kept();
   const int signal = signal_of_all(&job);
+  const std::string leader = cat("node 0 on ", job.nodes()[0].host);
+  std::cout << (signal == 0
+                    ? cat("the run has ended; ", leader, " says how")
+                    : cat("interrupted by ", signal_name(signal), "; ", leader, " says what goes on from there"))
+            << std::endl;
   return signal == 0 ? 0 : 128 + signal;
 }
 
@@ -209,8 +240,13 @@ int train_on_hosts(const Start& start, RunSpec spec) {
   StopSignals signals;
   std::cout << "waits for all " << start.place.num_nodes << " nodes at " << text(start.place.root) << std::endl;
   Job job(start.place, work);
-  if (!job.leads()) return take_part(spec, signals, job);
-  return train(start, spec, signals, &job);
+  signals.others_hear();
+  try {
+    return job.leads() ? train(start, spec, signals, &job) : take_part(spec, signals, job);
+  } catch (const StoppedBeforeRanks& stop) {
+    std::cerr << "braid: " << stop.what() << std::endl;
+    return 128 + stop.signal;
+  }
 }
 
 }  // namespace
@@ -236,6 +272,7 @@ int train_command(const Words& words) {
   RunSpec spec;
   collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));
+  if (!start.place.note.empty()) std::cerr << "braid: " << start.place.note << std::endl;
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);

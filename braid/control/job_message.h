@@ -45,9 +45,9 @@ struct JobSaid {
 };
 // Either way: who sends it lives.
 struct JobBeat {
-  std::optional<std::string> progress;
+  std::optional<std::string> progress;  // before the table, of node 0: for whom it waits
 };
-// Node 0 to all, and to the node itself.
+// Node 0 to all, and to the node itself. In place of the table: who did not come.
 struct JobLoss {
   int node = 0;
   std::string why;

@@ -17,6 +17,15 @@ std::string without(std::vector<std::string> settings, const std::vector<std::st
   return settings.empty() ? "nothing else" : joined(settings);
 }
 
+// Settings of another command have other names.
+bool runs_another(const JobHello& hello, const JobHello& root) {
+  constexpr const char* kCommand = "command = ";
+  const auto command = [&](const JobHello& of) {
+    return !of.settings.empty() && of.settings[0].starts_with(kCommand) ? of.settings[0] : "";
+  };
+  return !command(hello).empty() && !command(root).empty() && command(hello) != command(root);
+}
+
 void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<std::string>& faults) {
   const JobHello& hello = heard.hello;
   if (hello.protocol != root.protocol) {
@@ -32,7 +41,9 @@ void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<s
   if (hello.engines != root.engines) {
     faults.push_back(cat(who(hello), ": has ", hello.engines, ", node 0 ", root.engines));
   }
-  if (hello.settings != root.settings) {
+  if (runs_another(hello, root)) {
+    faults.push_back(cat(who(hello), ": has ", hello.settings[0], "; node 0 ", root.settings[0]));
+  } else if (hello.settings != root.settings) {
     faults.push_back(cat(who(hello), ": has ", without(hello.settings, root.settings), "; node 0 ",
                          without(root.settings, hello.settings)));
   }

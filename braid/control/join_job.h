@@ -33,9 +33,10 @@ struct JoinOptions {
 };
 
 // Blocks until all nodes have come. Throws ConfigError, on every node that has come, with everything that is wrong with
-// any of them: numbers that are there twice or not at all, other settings, engines, numbers of nodes. Also where
-// the name of its host is not known, the address is not node 0's to listen on, where without a token it is none of
-// loopback, and on a node whose token is another. Throws RunError where node 0 is not reached in time.
+// any of them: numbers that are there twice, other settings, engines, numbers of nodes, and who did not come. Also
+// where the name of its host is not known, the address is not node 0's to listen on or another program listens there,
+// where without a token it is none of loopback, and on a node whose token is another. Throws RunError where node 0 is
+// not reached in time, and on every node that has come where others have not and nothing else is wrong.
 //
 // Progress and losses are as job_control.h says. When node 0 is lost, all others hear that and nothing more. A node
 // that is counted as lost though it lives hears of its own loss, if it can be reached, and nothing more. The destructor

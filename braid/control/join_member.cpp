@@ -89,6 +89,9 @@ void MemberJoin::pass_gate(Socket& socket) const {
   char verdict = kGateShut;
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
+  if (verdict != kGateShut) {
+    throw ConfigError({{kRootKey, text(options_.root), "another program listens there", ""}});
+  }
   throw ConfigError(
       {{options_.token_key, "",
         cat("node ", options_.node, " is refused: the token is another than node 0's at ", text(options_.root)), ""}});
@@ -104,14 +107,19 @@ void MemberJoin::receive(Socket& socket, std::span<char> into) const {
   }
 }
 
-// Until it comes, node 0 beats.
+// Until it comes, node 0 beats, and says for whom it waits.
 std::vector<JobNode> MemberJoin::table(TlsLine& line) {
+  std::string awaited = "the other nodes";
   double until = now_seconds() + kStepSeconds;
   for (;;) {
     line.advance();
     while (const auto bytes = line.next_message()) {
       auto message = parse_job_message(*bytes);
-      if (message && std::holds_alternative<JobBeat>(*message)) continue;
+      if (const auto* beat = message ? std::get_if<JobBeat>(&*message) : nullptr) {
+        awaited = beat->progress.value_or(awaited);
+        continue;
+      }
+      if (message && std::holds_alternative<JobLoss>(*message)) throw RunError(std::get<JobLoss>(*message).why);
       if (message && std::holds_alternative<JobTable>(*message)) return std::get<JobTable>(*message).nodes;
       if (!message || !std::holds_alternative<JobRefusal>(*message)) throw NotYet("node 0 speaks another protocol");
       std::vector<Problem> problems;
@@ -122,7 +130,7 @@ std::vector<JobNode> MemberJoin::table(TlsLine& line) {
     if (!line.fault().empty()) throw NotYet(cat("node 0 ", line.fault(), hint));
     if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
     if (now_seconds() > until) throw NotYet(cat("node 0 is silent", hint));
-    wait_.say("the other nodes");
+    wait_.say(awaited);
     ready(line.wanted(), std::min(until, wait_.due()));
   }
 }

@@ -23,9 +23,12 @@ class RootJoin {
  private:
   StrangerGate gate(const JobKeys& keys);
   void wait_for_news();
-  void beat();
+  void beat(const std::vector<int>& missing);
   std::vector<HeardHello> heard() const;
   std::unique_ptr<JobControl> start();
+  std::string strangers() const;
+  std::string absence(const std::vector<int>& missing) const;
+  [[noreturn]] void give_up(const std::vector<int>& missing);
   [[noreturn]] void refuse(std::vector<std::string> faults, const std::vector<int>& missing);
 
   const JoinOptions& options_;
@@ -64,14 +67,17 @@ std::unique_ptr<JobControl> RootJoin::run() {
   for (;;) {
     wait_for_news();
     reception_->advance();
-    beat();
     const auto others = heard();
     const auto faults = join_faults(hello_, others);
     const auto missing = missing_nodes(options_.num_nodes, others);
     if (faults.empty() && missing.empty()) return start();
     if (!faults.empty()) deadline_ = std::min(deadline_, now_seconds() + kFaultGraceSeconds);
-    if (missing.empty() || now_seconds() > deadline_) refuse(faults, missing);
-    wait_.say(nodes_text(missing));
+    if (missing.empty() || now_seconds() > deadline_) {
+      if (faults.empty()) give_up(missing);
+      refuse(faults, missing);
+    }
+    beat(missing);
+    wait_.say(nodes_text(missing) + strangers());
   }
 }
 
@@ -82,10 +88,10 @@ void RootJoin::wait_for_news() {
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
-// So that who waits for others to come knows that node 0 lives.
-void RootJoin::beat() {
+// So that who waits for others to come knows that node 0 lives, and who they are.
+void RootJoin::beat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
-  const Frame frame = framed_message(JobBeat{});
+  const Frame frame = framed_message(JobBeat{0, nodes_text(missing)});
   for (JobArrival& arrival : reception_->arrivals()) {
     if (!arrival.hello) continue;
     arrival.line->send(frame);
@@ -122,17 +128,33 @@ std::unique_ptr<JobControl> RootJoin::start() {
       RootParts{std::move(context_), std::move(reception_), std::move(lines), std::move(nodes), heartbeat_});
 }
 
-void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
-  if (!missing.empty()) {
-    std::string sentence = missing_sentence(missing, wait_.waited());
-    const StrangerGate& gate = reception_->gate();
-    if (gate.num_refused() > 0) {
-      sentence +=
-          cat("; ", gate.num_refused(), " refused: the token is another (the last from ", gate.last_refused(), ")");
-    }
-    if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
-    faults.push_back(sentence);
+// Perhaps those who are missing.
+std::string RootJoin::strangers() const {
+  const StrangerGate& gate = reception_->gate();
+  if (gate.num_refused() == 0) return "";
+  return cat("; ", gate.num_refused(), " refused: the token is another (the last from ", gate.last_refused(), ")");
+}
+
+std::string RootJoin::absence(const std::vector<int>& missing) const {
+  std::string sentence = missing_sentence(missing, wait_.waited()) + strangers();
+  if (!reception_->last_fault().empty()) sentence += cat("; ", reception_->last_fault());
+  return sentence;
+}
+
+// Nothing is wrong with those who have come.
+void RootJoin::give_up(const std::vector<int>& missing) {
+  const std::string why = absence(missing);
+  for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
+    if (!arrival.hello) continue;
+    arrival.line->send(framed_message(JobLoss{missing[0], why}));
+    reception_->part(std::move(arrival.line), kRefusalsSeconds);
   }
+  reception_->finish(kRefusalsSeconds);
+  throw RunError(why);
+}
+
+void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
+  if (!missing.empty()) faults.push_back(absence(missing));
   for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
     if (arrival.hello) reception_->refuse(std::move(arrival), faults);
   }

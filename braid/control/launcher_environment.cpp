@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -15,6 +16,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+constexpr int kMostPort = 65535;
+
 struct LauncherRow {
   Starter starter;
   const char* name;
@@ -22,22 +25,23 @@ struct LauncherRow {
   int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
   StartedUnit unit;
   // Names of variables; null: the launcher does not say.
-  const char *index, *size, *local_size, *host, *port, *attempt, *job;
+  const char *index, *size, *local_index, *local_size, *host, *port, *attempt, *job;
 };
 
 constexpr LauncherRow kLaunchers[] = {
-    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE",
+    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"},
     {Starter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedUnit::Rank, "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr, nullptr},
-    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
-     nullptr, nullptr, nullptr, nullptr},
-    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS", nullptr,
-     nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
+     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr,
+     nullptr},
+    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS", nullptr, nullptr, nullptr, nullptr},
+    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS",
+     "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
     {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
-     nullptr, "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
+     nullptr, "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
     {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 3, StartedUnit::Node, "JOB_COMPLETION_INDEX",
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 std::optional<int> whole_number(const std::string& text) {
@@ -45,6 +49,11 @@ std::optional<int> whole_number(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
   return number;
+}
+
+bool is_host(const std::string& text) {
+  const auto is_odd = [](unsigned char c) { return c <= ' ' || c == '[' || c == ']'; };
+  return !text.empty() && std::ranges::none_of(text, is_odd);
 }
 
 class LauncherReader {
@@ -81,20 +90,47 @@ class LauncherReader {
   const LauncherRow& row_;
 };
 
-// The first of "h[03-05,9],k1": h03.
-std::string first_of_nodes(const std::string& list) {
-  std::string first;
-  for (size_t at = 0; at < list.size() && list[at] != ','; ++at) {
-    if (list[at] != '[') {
-      first += list[at];
-      continue;
-    }
-    for (++at; at < list.size() && std::string_view("-,]").find(list[at]) == std::string_view::npos; ++at) {
-      first += list[at];
-    }
-    at = std::min(list.find(']', at), list.size() - 1);
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Numbers of any length.
+bool is_upwards(std::string_view from, std::string_view to) {
+  from.remove_prefix(std::min(from.find_first_not_of('0'), from.size()));
+  to.remove_prefix(std::min(to.find_first_not_of('0'), to.size()));
+  return from.size() < to.size() || (from.size() == to.size() && from <= to);
+}
+
+// The first of "03-05,9": 03. Nothing where it is no list of numbers and ranges.
+std::optional<std::string> first_of_ranges(std::string_view list) {
+  const std::string first(list.substr(0, list.find_first_of("-,")));
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = list.find(',');
+    const std::string_view range = list.substr(0, end), from = range.substr(0, range.find('-'));
+    const std::string_view to = from.size() == range.size() ? from : range.substr(from.size() + 1);
+    if (!is_digits(from) || !is_digits(to) || !is_upwards(from, to)) return std::nullopt;
+    if (end != std::string_view::npos) list.remove_prefix(end + 1);
   }
   return first;
+}
+
+// The first of "h[03-05,9],k1": h03. Nothing where it is no list of hosts.
+std::optional<std::string> first_of_nodes(const std::string& list) {
+  std::vector<std::string> names(1);  // the first of each member
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (list[at] == ',') {
+      names.emplace_back();
+    } else if (list[at] == '[') {
+      const size_t end = std::min(list.find(']', at), list.size());
+      const auto number = first_of_ranges(std::string_view(list).substr(at + 1, end - at - 1));
+      if (end == list.size() || !number) return std::nullopt;
+      names.back() += *number;
+      at = end;
+    } else {
+      names.back() += list[at];
+    }
+  }
+  return std::ranges::all_of(names, is_host) ? std::optional(names[0]) : std::nullopt;
 }
 
 // The entry of node `index` in "2(x3),1", which is 2, 2, 2, 1.
@@ -116,7 +152,14 @@ std::optional<int> tasks_of_node(std::string_view list, int index) {
 }
 
 void read_slurm(LauncherReader& reader, LauncherEnvironment& found) {
-  if (const auto nodes = reader.word("SLURM_STEP_NODELIST")) found.root = {first_of_nodes(*nodes), 0};
+  if (const auto nodes = reader.word("SLURM_STEP_NODELIST")) {
+    const auto first = first_of_nodes(*nodes);
+    if (first) found.root = {*first, 0};
+    if (!first) {
+      reader.problems.push_back(
+          {"SLURM_STEP_NODELIST", *nodes, "must be hosts as Slurm lists them, such as n[03-05,9],k1", ""});
+    }
+  }
   const auto node = reader.number("SLURM_NODEID");
   const auto tasks = reader.word("SLURM_STEP_TASKS_PER_NODE");
   if (!node || !tasks) return;
@@ -136,29 +179,67 @@ std::optional<JobAddress> first_pod(const std::string& host, std::optional<int> 
 
 void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironment& found) {
   const auto host = reader.word(row.host);
-  auto port = reader.number(row.port);
-  if (!host || !port) return;
-  if (row.starter == Starter::Torchrun) ++*port;
-  if (*port < 1 || *port > 65535) {
-    reader.problems.push_back({row.port, cat(*reader.number(row.port)), "leaves no port for node 0", ""});
+  const auto port = reader.number(row.port);
+  if (host && !is_host(*host)) {
+    reader.problems.push_back({row.host, *host, "must be the name or the address of a host", ""});
   }
-  found.root = {*host, *port};
+  if (port && (*port < 1 || *port > kMostPort)) {
+    reader.problems.push_back({row.port, cat(*port), cat("must be a port, from 1 to ", kMostPort), ""});
+  }
+  if (!host || !port) return;
+  const int port_of_node_0 = *port + (row.starter == Starter::Torchrun ? 1 : 0);
+  if (*port <= kMostPort && port_of_node_0 > kMostPort) {
+    reader.problems.push_back({row.port, cat(*port), "leaves no port for node 0", ""});
+  }
+  found.root = {*host, port_of_node_0};
+}
+
+// What is said of the unit's place on its host and among agents, which does not matter but where it cannot be.
+void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const LauncherEnvironment& found) {
+  const bool of_ranks = row.unit == StartedUnit::Rank;
+  const int most = of_ranks && found.size > 0 ? *found.size : INT_MAX;
+  if (row.local_size != nullptr && found.local_size && (*found.local_size < 1 || *found.local_size > most)) {
+    const std::string rule =
+        most < INT_MAX ? cat("must be from 1 to ", row.size, " (", most, ")") : "must be 1 or more";
+    reader.problems.push_back({row.local_size, cat(*found.local_size), rule, ""});
+  } else {
+    const std::string tasks = "SLURM_STEP_TASKS_PER_NODE of this node";
+    reader.below(row.local_index, reader.number_if_set(row.local_index),
+                 row.starter == Starter::Srun ? tasks.c_str() : row.local_size, found.local_size);
+  }
+  if (row.starter != Starter::Torchrun) return;
+  const auto num_agents = reader.number_if_set("GROUP_WORLD_SIZE");  // each has a rank at least
+  reader.below("GROUP_RANK", reader.number_if_set("GROUP_RANK"), num_agents ? "GROUP_WORLD_SIZE" : row.size,
+               num_agents ? num_agents : found.size);
 }
 
 LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
+  const bool of_ranks = row.unit == StartedUnit::Rank;
   LauncherReader reader(variables, row);
   LauncherEnvironment found{row.starter, row.name, row.unit};
+  found.index_name = row.index;
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);
-  found.local_size = reader.number(row.local_size);
+  found.local_size = of_ranks ? reader.number(row.local_size) : reader.number_if_set(row.local_size);
   found.attempt = reader.number_if_set(row.attempt).value_or(0);
   if (row.job != nullptr && variables.contains(row.job)) found.job = cat(row.name, " ", variables.at(row.job));
   if (row.host != nullptr) read_root(reader, row, found);
   if (row.starter == Starter::Srun) read_slurm(reader, found);
-  if (row.starter == Starter::KubeflowTrainer) found.local_size = reader.number_if_set("PET_NPROC_PER_NODE");
   if (row.starter == Starter::KubernetesJob) found.root = first_pod(full_host_name, found.index);
   reader.below(row.index, found.index, row.size, found.size);
+  refuse_odd_places(reader, row, found);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
+  return found;
+}
+
+// Kubeflow's PyTorchJob, DeepSpeed and scripts say RANK and WORLD_SIZE and nothing that only they do.
+LauncherEnvironment read_no_row(const Variables& variables) {
+  LauncherEnvironment found;
+  for (const LauncherRow& row : kLaunchers) {
+    if (found.unclaimed || row.size == nullptr || !variables.contains(row.size)) continue;
+    const int size = whole_number(variables.at(row.size)).value_or(0);
+    if (size > 1) found.unclaimed = {row.index, row.size, size, row.starter == Starter::Srun};
+  }
   return found;
 }
 
@@ -176,7 +257,7 @@ LauncherEnvironment read_launcher_environment(const Variables& variables, const 
     }
     if (chosen == nullptr) chosen = &row;  // rows are in order of depth
   }
-  return chosen == nullptr ? LauncherEnvironment{} : read_row(variables, *chosen, full_host_name);
+  return chosen == nullptr ? read_no_row(variables) : read_row(variables, *chosen, full_host_name);
 }
 
 }  // namespace braid

@@ -13,23 +13,32 @@ namespace braid {
 enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, KubernetesJob };
 enum class StartedUnit { Rank, Node };  // what each process is
 
+// Several processes that were started together, as variables say that no launcher below is known by.
+struct UnclaimedProcesses {
+  std::string index_name, size_name;  // the variables
+  int size = 2;
+  bool by_allocation = false;  // Slurm says it to the script of an allocation too, which is one process
+};
+
 // `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
   Starter starter = Starter::Hand;
   std::string name;  // "torchrun"; empty for Hand
   StartedUnit unit = StartedUnit::Node;
   std::optional<int> index, size;  // index < size
+  std::string index_name;          // the variable that says the index
   std::optional<int> local_size;   // ranks of this node
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;
   std::string job;  // "srun 17": which of the launcher's this is an attempt of; empty: it does not say
+  std::optional<UnclaimedProcesses> unclaimed;  // of Hand
 };
 
 // Of launchers inside another (torchrun in srun) the inner one counts. `full_host_name` is this host's, with its domain
 // where it has one: from it Kubernetes' pods know the first of them.
 //
 // Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a
-// launcher's variables without the others, numbers that are none or not below their size.
+// launcher's variables without the others, numbers that are none or not below their size, addresses that are none.
 LauncherEnvironment read_launcher_environment(const std::map<std::string, std::string>& variables,
                                               const std::string& full_host_name);
 

@@ -7,6 +7,7 @@
 
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 
@@ -48,15 +49,16 @@ std::vector<Input> inputs_of(const RunSpec& spec, const CorpusOrigin& origin) {
 
 void require_same_inputs(const RunSpec& spec, const CorpusOrigin& origin, Communicator& world) {
   std::vector<Problem> problems;
+  const auto hosts = all_gather_text(host_name(), at::kCPU, world);
   for (const auto& [key, mark] : inputs_of(spec, origin)) {
     const auto all = all_gather_text(mark, at::kCPU, world);
     std::vector<std::string> others;
     for (size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank] != all[0]) others.push_back(cat(rank));
+      if (all[rank] != all[0]) others.push_back(cat("rank ", rank, " on ", hosts[rank]));
     }
     if (!others.empty()) {
       problems.push_back(
-          {key, "", cat("must name the same files on all hosts; those of rank ", joined(others), " are others"), ""});
+          {key, "", cat("must name the same files on all hosts; those of ", joined(others), " are others"), ""});
     }
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));

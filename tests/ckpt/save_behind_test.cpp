@@ -11,6 +11,7 @@
 #include <set>
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/mesh/device_mesh.h"
@@ -135,6 +136,7 @@ TEST_F(SaveBehindTest, AFailureOfOneRankIsEveryRanksAndKeepsWhatWasThere) {
   });
   EXPECT_EQ(num_errors, 3);
   ASSERT_EQ(errors.size(), 1u);
+  EXPECT_TRUE(errors.begin()->ends_with(cat("; of rank 1 on ", host_name()))) << *errors.begin();
   EXPECT_NE(errors.begin()->find("cannot write: injected"), std::string::npos) << *errors.begin();
   verify_checkpoint(path("saved"));
   EXPECT_EQ(read_checkpoint_info(path("saved")).step, 3);

@@ -43,6 +43,12 @@ class Doctor(unittest.TestCase):
             self.assertEqual((node.returncode, told), (0, ""))
         return [said for said, _ in ends]
 
+    def test_a_cluster_file_that_cannot_be_written_is_refused_before_anything_is_measured(self):
+        for path, why in ((self.path / "none" / "x", "No such file or directory"), (self.path, "Is a directory")):
+            done = braid("doctor", "--ranks", "1", "--cluster", str(path))
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"--cluster = {path}: cannot be written: {why}\n"))
+
     def test_one_host(self):
         cluster = self.path / "cluster.toml"
         done = braid("doctor", "--ranks", "2", "--out", str(self.path), "--cluster", str(cluster))

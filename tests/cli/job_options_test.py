@@ -13,7 +13,7 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "2", "LOCA
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
             "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
 BY_HAND = ["--nodes", "2", "--node", "0", "--root", "127.0.0.1:9"]
-LAUNCHERS = ("TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
+LAUNCHERS = ("RANK", "WORLD_SIZE", "TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
 
 
 def braid_in(variables, *words):
@@ -62,6 +62,10 @@ class JobOptions(unittest.TestCase):
         self.refused(["--nodes = 2: must be what Open MPI says; nearest valid is 4",
                       "--root: must be given: Open MPI names no address of its first host"], OPEN_MPI, "--nodes", "2")
         self.refused(["--nodes: must be given: Kubernetes does not say it"], {"JOB_COMPLETION_INDEX": "0"})
+        for index, nodes in (2, 2), (1, 1):
+            rule = f"must be less than --nodes ({nodes}); nearest valid is {nodes - 1}"
+            self.refused([f"JOB_COMPLETION_INDEX = {index}: {rule}"], {"JOB_COMPLETION_INDEX": str(index)}, "--nodes",
+                         str(nodes), "--root", "127.0.0.1:9")
 
     def test_variables_that_contradict_each_other(self):
         said = "says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset the variables of one"
@@ -71,6 +75,21 @@ class JobOptions(unittest.TestCase):
         self.refused(["RANK = 2: must be less than WORLD_SIZE (2)"], TORCHRUN | {"RANK": "2"})
         self.refused(["OMPI_COMM_WORLD_LOCAL_SIZE = x: must be a number, 0 or more"],
                      OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "x"})
+
+    def test_a_launcher_that_is_not_known_starts_no_run_of_each_rank(self):
+        plain = {name: value for name, value in TORCHRUN.items() if not name.startswith("TORCHELASTIC_")}
+        for variables, names, size in ((plain, ("RANK", "WORLD_SIZE"), 2),
+                                       ({"PMI_RANK": "0", "PMI_SIZE": "4"}, ("PMI_RANK", "PMI_SIZE"), 4)):
+            self.refused([f"{names[1]} = {size}: says that {size} processes were started together, and no launcher that braid "
+                          f"knows has: unset {names[0]} and {names[1]}, or give each its place by --nodes, --node and --root"],
+                         variables)
+            done = braid_in(variables, "doctor", *BY_HAND[:-1], "192.0.2.1:9")  # its place is given
+            self.assertRegex(done.stderr, "^--root = 192.0.2.1:9: is reached by other hosts")
+
+    def test_in_a_script_of_sbatch_a_note_says_that_the_command_runs_alone(self):
+        done = braid_in({"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, "doctor", "--ranks", "1", "--out", "/proc")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "braid: SLURM_NTASKS = 8, and this runs alone: srun would start all of them\n"))
 
     def test_tokens(self):
         rule = "must be 64 hexadecimal digits (what it is set to is not shown)"

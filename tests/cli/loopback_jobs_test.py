@@ -44,6 +44,7 @@ class LoopbackJobs(TinyRun):
         self.assertIn("resumed at step 6 from ", told[0][0])
         for said, _ in told:
             self.assertIn(f"{socket.gethostname()} has rank 0, 1; inside a host data\n", said)
+        self.assertTrue(told[1][0].endswith(f"\nthe run has ended; node 0 on {socket.gethostname()} says how\n"), told[1])
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
         self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
@@ -72,6 +73,13 @@ class LoopbackJobs(TinyRun):
                              "braid: SIGINT before the first step: there was nothing to save\n")
             self.assertEqual(process.returncode, 130)
 
+    def test_a_signal_to_a_node_before_its_ranks_run_is_one_to_all(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            nodes = self.by_hand(*ENDLESS, "train.overwrite=true")
+            self.line_of(nodes[1], "note ")
+            nodes[1].send_signal(number)
+            self.ended(nodes, code)
+
     def test_sigusr1_to_a_node_saves_once_and_an_end_says_how_every_host_goes_on(self):
         nodes = self.by_hand(*ENDLESS)
         self.line_of(nodes[0], "step 1/")
@@ -81,7 +89,8 @@ class LoopbackJobs(TinyRun):
         self.line_of(nodes[0], f"step {saved + 20}/")
         self.assertEqual(len(self.checkpoints()), 1)
         nodes[1].send_signal(signal.SIGTERM)
-        said = self.ended(nodes, 143)[0][0]
+        (said, _), (closing, _) = self.ended(nodes, 143)
+        self.assertIn(f"\ninterrupted by SIGTERM; node 0 on {socket.gethostname()} says what goes on", closing)
         self.assertIn("every host takes it up with its own --node", said)
         words = shlex.split(said.splitlines()[-1])
         start = words.index("--nodes")

@@ -13,6 +13,7 @@ import termios
 import time
 import unittest
 
+from braid_binary import BINARY
 from tiny_run import ENDLESS, TinyRun
 
 PROCESSES = "run.ranks=processes"
@@ -131,6 +132,19 @@ class ProcessRanks(TinyRun):
         self.assertRegex(told.splitlines()[0], f"rank 1: killed by signal 9 .*process {victim} ")
         self.assertIn("restart 1 of 3, from run/step-4", said)
         self.assertEqual(self.losses(), self.losses("whole"))
+
+    def test_a_run_that_fails_for_good_says_the_command_that_goes_on(self):
+        words = ("mesh.data=2", *ENDLESS, "train.save_every=4", PROCESSES, "run.max_restarts=1")
+        process = self.started(*words)
+        for start in ("step 5/", "resumed at step "):
+            self.line_of(process, start)
+            os.kill(ranks_of(process)[1], signal.SIGKILL)
+        said, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 3, told)
+        self.assertIn("note   all restarts that run.max_restarts allows are used up: 1\n", said)
+        lines = said.splitlines()
+        self.assertEqual(lines[-2], "note   the run has failed; this goes on from its newest whole checkpoint:")
+        self.assertRegex(lines[-1], f"^{BINARY} train run.toml mesh.data=2 .* train.resume=run/step-[0-9]+$")
 
     def test_a_run_that_has_saved_nothing_begins_anew(self):
         process = self.started("mesh.data=2", "train.save_every=0", PROCESSES, "train.steps=40")

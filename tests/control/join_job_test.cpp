@@ -142,11 +142,59 @@ TEST(JoinJob, what_is_waited_for_is_said) {
     all[node].on_wait_seconds = 0.05;
     all[node].on_wait = [&, node](const std::string& what) { said[node].insert(what); };
   }
+  for (auto& options : all) options.heartbeat_seconds = 0.3;
   error_of(all[1]);
   EXPECT_TRUE(holds(said[1].empty() ? "" : *said[1].begin(), {"node 0: 127.0.0.1:", "refused"}));
   join_each({all[0], all[1]});
   EXPECT_TRUE(said[0].contains("node 2"));
-  EXPECT_TRUE(said[1].contains("the other nodes"));
+  EXPECT_TRUE(said[1].contains("node 2"));
+}
+
+TEST(JoinJob, who_has_another_token_is_told_of_where_others_are_awaited) {
+  auto all = job_options(2);
+  std::set<std::string> said;
+  all[0].join_seconds = 0.5;
+  all[0].on_wait_seconds = 0.1;
+  all[0].on_wait = [&](const std::string& what) { said.insert(what); };
+  all[1].token = token_of_text("test", std::string(64, 'b'));
+  join_each(all);
+  EXPECT_TRUE(
+      holds(said.empty() ? "" : *said.rbegin(), {"node 1; 1 refused: the token is another (the last from 127.0.0.1"}));
+}
+
+TEST(JoinJob, who_does_not_come_is_a_failure_of_the_world) {
+  auto all = job_options(4);
+  for (auto& options : all) options.join_seconds = 0.5;
+  std::vector<std::string> errors(2);
+  {
+    std::jthread root([&] { errors[0] = error_of(all[0]); });
+    errors[1] = error_of(all[1]);
+  }
+  for (const std::string& error : errors) EXPECT_TRUE(holds(error, {"run: nodes 2, 3 did not come within 0.5 s"}));
+}
+
+TEST(JoinJob, another_program_listens_at_the_address) {
+  const auto options = job_options(2)[1];
+  const Socket listener = Socket::listening("test", resolve(options.root).found.at(0));
+  std::jthread other([&] {
+    Socket heard;
+    for (const double until = now_seconds() + 10; !heard && now_seconds() < until; poll(nullptr, 0, 5)) {
+      heard = listener.accept();
+    }
+    const std::string banner = "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n";
+    heard.send(banner);
+    receive(heard, sizeof(GateBytes));
+  });
+  EXPECT_TRUE(holds(error_of(options), {"config: --root = 127.0.0.1:", ": another program listens there"}));
+}
+
+TEST(JoinJob, other_commands_are_one_fault) {
+  auto all = job_options(2);
+  all[0].settings = {"command = train", "a = 1", "b = 2"};
+  all[1].settings = {"command = doctor"};
+  for (const std::string& error : join_each(all).errors) {
+    EXPECT_EQ(error, "node 1 on h1: has command = doctor; node 0 command = train");
+  }
 }
 
 TEST(JoinJob, all_hear_all_that_is_wrong) {

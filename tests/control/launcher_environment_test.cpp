@@ -88,6 +88,23 @@ TEST(LauncherEnvironment, each_launcher) {
   }
 }
 
+// Started together by a launcher that none of the marks tells.
+TEST(LauncherEnvironment, processes_that_nobody_claims) {
+  const auto said = [](const Variables& variables) {
+    const LauncherEnvironment found = read_launcher_environment(variables, "h");
+    EXPECT_EQ(found.starter, Starter::Hand);
+    return found.unclaimed ? cat(found.unclaimed->index_name, " ", found.unclaimed->size_name, " ",
+                                 found.unclaimed->size, found.unclaimed->by_allocation ? " allocated" : "")
+                           : "nothing";
+  };
+  EXPECT_EQ(said(without(kTorchrun, "TORCHELASTIC_RUN_ID")), "RANK WORLD_SIZE 4");
+  EXPECT_EQ(said({{"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
+  EXPECT_EQ(said({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), "PMI_RANK PMI_SIZE 2");
+  EXPECT_EQ(said({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), "SLURM_PROCID SLURM_NTASKS 8 allocated");
+  EXPECT_EQ(said({{"SLURM_NTASKS", "8"}, {"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
+  EXPECT_EQ(said({{"WORLD_SIZE", "1"}, {"SLURM_NTASKS", "1"}, {"PMI_SIZE", "many"}, {"RANK", "3"}}), "nothing");
+}
+
 TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
   const std::vector<std::pair<Variables, Starter>> cases{
       {both(kTorchrun, kSrun), Starter::Torchrun},    {both(kOpenMpi, kSrun), Starter::OpenMpi},
@@ -111,6 +128,23 @@ TEST(LauncherEnvironment, contradictions_are_named) {
       {with(with(kTorchrun, "RANK", "x"), "LOCAL_WORLD_SIZE", "y"),
        "RANK = x: must be a number, 0 or more\nLOCAL_WORLD_SIZE = y: must be a number, 0 or more"},
       {with(kTorchrun, "MASTER_PORT", "65535"), "MASTER_PORT = 65535: leaves no port for node 0"},
+      {with(kTorchrun, "MASTER_PORT", "0"), "MASTER_PORT = 0: must be a port, from 1 to 65535"},
+      {with(kTrainer, "PET_MASTER_PORT", "65536"), "PET_MASTER_PORT = 65536: must be a port, from 1 to 65535"},
+      {with(kTorchrun, "MASTER_ADDR", ""), "MASTER_ADDR: must be the name or the address of a host"},
+      {with(kTorchrun, "MASTER_ADDR", "a b"), "MASTER_ADDR = a b: must be the name or the address of a host"},
+      {with(kTorchrun, "LOCAL_RANK", "2"), "LOCAL_RANK = 2: must be less than LOCAL_WORLD_SIZE (2)"},
+      {with(with(kTorchrun, "LOCAL_RANK", "0"), "LOCAL_WORLD_SIZE", "0"),
+       "LOCAL_WORLD_SIZE = 0: must be from 1 to WORLD_SIZE (4)"},
+      {with(kTorchrun, "LOCAL_WORLD_SIZE", "5"), "LOCAL_WORLD_SIZE = 5: must be from 1 to WORLD_SIZE (4)"},
+      {with(kTorchrun, "GROUP_RANK", "4"), "GROUP_RANK = 4: must be less than WORLD_SIZE (4)"},
+      {with(with(kTorchrun, "GROUP_RANK", "2"), "GROUP_WORLD_SIZE", "2"),
+       "GROUP_RANK = 2: must be less than GROUP_WORLD_SIZE (2)"},
+      {with(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_RANK", "7"),
+       "OMPI_COMM_WORLD_LOCAL_RANK = 7: must be less than OMPI_COMM_WORLD_LOCAL_SIZE (2)"},
+      {with(kHydra, "MPI_LOCALRANKID", "1"), "MPI_LOCALRANKID = 1: must be less than MPI_LOCALNRANKS (1)"},
+      {with(with(kSrun, "SLURM_NODEID", "3"), "SLURM_LOCALID", "1"),
+       "SLURM_LOCALID = 1: must be less than SLURM_STEP_TASKS_PER_NODE of this node (1)"},
+      {with(kTrainer, "PET_NPROC_PER_NODE", "0"), "PET_NPROC_PER_NODE = 0: must be 1 or more"},
       {without(kSrun, "SLURM_PROCID"),
        "SLURM_PROCID: is not set, though SLURM_STEP_NODELIST says that srun started this"},
       {with(kSrun, "SLURM_NODEID", "4"), "SLURM_STEP_TASKS_PER_NODE = 2(x3),1: has no entry of node 4"},
@@ -124,6 +158,23 @@ TEST(LauncherEnvironment, contradictions_are_named) {
     } catch (const ConfigError& error) {
       EXPECT_EQ(error.what(), expected);
     }
+  }
+}
+
+TEST(LauncherEnvironment, a_list_that_names_no_hosts_is_named) {
+  for (const char* list : {"", "[", "]", "n[1-0]", "n[a-b]", "n[0-1", "n[2", "n[0,,1]", "n[]", "n[1-2-3]", "n[-2]",
+                           "n,", ",n", "n]", "a b", "n[[0]]"}) {
+    try {
+      read_launcher_environment(with(kSrun, "SLURM_STEP_NODELIST", list), "h");
+      ADD_FAILURE() << "not refused: " << list;
+    } catch (const ConfigError& error) {
+      ASSERT_EQ(error.problems().size(), 1u);
+      EXPECT_EQ(error.problems()[0], (Problem{"SLURM_STEP_NODELIST", list,
+                                              "must be hosts as Slurm lists them, such as n[03-05,9],k1", "", ""}));
+    }
+  }
+  for (const char* list : {"n[0-99999999999]", "n[9-10]", "n[007-12]x[3],k", "n-1.example"}) {
+    EXPECT_TRUE(read_launcher_environment(with(kSrun, "SLURM_STEP_NODELIST", list), "h").root.has_value()) << list;
   }
 }
 

@@ -48,6 +48,29 @@ class Refusals(HostsTest):
                           node.told)
         self.assertEqual(job.state(), before)
 
+    def with_other(self, job, mount):
+        """The job where the second host has something else mounted at a folder of it."""
+        other = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+        job.nodes = [job.node(0), job.node(1, before=other)]
+        self.expect_codes(job, 2, 2)
+        return [node.told for node in job.nodes]
+
+    def test_a_shared_folder_that_one_host_cannot_write(self):
+        job = self.job(MESH)
+        (job.path / "run").mkdir()
+        for told in self.with_other(job, "mount --bind run run && mount -o remount,bind,ro run"):
+            self.assertIn('train.out = "run": must be a folder that all hosts can write: h1 cannot: cannot be written: '
+                          "Read-only file system", told)
+        self.assertEqual(job.checkpoints(), [])
+
+    def test_data_that_are_missing_or_others_on_one_host(self):
+        job = self.job(MESH)
+        here, there = self.with_other(job, "mount -t tmpfs tmpfs text")
+        self.assertRegex(there, "^data.paths = ")
+        self.assertEqual(here, f"node 1 on h1: {there}")
+        for told in self.with_other(job, "mount -t tmpfs tmpfs text && printf %01000d 7 > text/0.txt"):
+            self.assertEqual(told, "data.paths: must name the same files on all hosts; those of rank 1 on h1 are others\n")
+
     def test_a_second_job_on_the_port_of_another_and_a_token_of_another_job(self):
         job, other = self.job(MESH, "train.steps=100000"), self.job(MESH)
         other.token.write_text(secrets.token_hex(32) + "\n")

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "braid/base/errors.h"
+#include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/spec/fields.h"
@@ -39,8 +40,10 @@ std::vector<std::string> told(const std::vector<HostInput>& hosts) {
   return told;
 }
 
-std::string rule(const std::string& key, const std::string& ranks) {
-  return cat(key, ": must name the same files on all hosts; those of rank ", ranks, " are others");
+std::string rule(const std::string& key, const std::vector<int>& ranks) {
+  std::vector<std::string> others;
+  for (const int rank : ranks) others.push_back(cat("rank ", rank, " on ", host_name()));
+  return cat(key, ": must name the same files on all hosts; those of ", joined(others), " are others");
 }
 
 TEST_F(HostAgreement, equal_files_begin) {
@@ -48,7 +51,7 @@ TEST_F(HostAgreement, equal_files_begin) {
 }
 
 TEST_F(HostAgreement, other_data_and_another_tokenizer_are_refused_on_all) {
-  const std::string wanted = rule("data.paths", "1, 2") + "\n" + rule("data.tokenizer", "2");
+  const std::string wanted = rule("data.paths", {1, 2}) + "\n" + rule("data.tokenizer", {2});
   EXPECT_EQ(told({host_input(7, 8), host_input(9, 8), host_input(9, 9)}), std::vector<std::string>(3, wanted));
 }
 
@@ -63,9 +66,9 @@ TEST_F(HostAgreement, other_weights_to_begin_with_are_refused_on_all) {
       write(weights + "/" + file, second ? other : "");
       hosts[second].spec.train.init = weights;
     }
-    EXPECT_EQ(told(hosts), std::vector<std::string>(2, rule("train.init", "1"))) << file;
+    EXPECT_EQ(told(hosts), std::vector<std::string>(2, rule("train.init", {1}))) << file;
     for (HostInput& host : hosts) std::swap(host.spec.train.init, host.spec.train.resume);
-    EXPECT_EQ(told(hosts), std::vector<std::string>(2, rule("train.resume", "1"))) << file;
+    EXPECT_EQ(told(hosts), std::vector<std::string>(2, rule("train.resume", {1}))) << file;
   }
 }
 
