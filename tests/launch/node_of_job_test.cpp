@@ -1,7 +1,13 @@
-// One node whose only rank asks its supervisor: no world of ranks.
+// A node's part in a launch without a world of ranks: one whose only rank asks its supervisor, two whose ranks are
+// looked at.
 #include "braid/launch/node_of_job.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
 
 #include "braid/control/join_job.h"
 #include "braid/launch/rank_life.h"
@@ -10,6 +16,96 @@
 
 namespace braid::launch_tests::node_of_job_test {
 namespace {
+
+// A node of two, whose words the test carries.
+class CarriedControl final : public JobControl {
+ public:
+  explicit CarriedControl(int node) : node_(node) {}
+
+  int node() const override { return node_; }
+  const std::vector<JobNode>& nodes() const override { return nodes_; }
+  void say(const std::string&) override {}
+  void report_progress(const std::string& bytes) override { reported = bytes; }
+  void quiet(double) override {}
+  int watch(std::vector<pollfd>&) const override { return 1000; }
+  std::vector<JobEvent> advance() override { return std::exchange(heard, {}); }
+  void leave_to_child() override {}
+
+  std::string reported;
+  std::vector<JobEvent> heard;
+
+ private:
+  const int node_;
+  const std::vector<JobNode> nodes_{{"h0", 1}, {"h1", 1}};
+};
+
+// Two nodes with a rank each.
+class SignsOfNodes : public testing::Test {
+ protected:
+  static constexpr double kProgressSeconds = 0.01;
+  struct Node {
+    explicit Node(int number) : control(number), rounds(control) {}
+
+    // Begins the next launch.
+    void begin() {
+      rounds.begin();
+      supervisor.reset();
+      board.emplace(1);
+      launch.emplace(rounds, *board, node_of_rank, kProgressSeconds);
+      supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, 1);
+      supervisor->start(rounds.node(), [](int) noexcept {
+        for (;;) pause();
+      });
+    }
+    void look(const RankSigns& signs) { launch->look(*supervisor, {signs}); }
+
+    CarriedControl control;
+    JobRounds rounds;
+    SignalRelay signals{std::vector<int>()};
+    const std::vector<int> node_of_rank{0, 1};
+    std::optional<RankBoard> board;
+    std::optional<NodeOfJob> launch;
+    std::optional<Supervisor> supervisor;
+  };
+
+  // What node 1 has reported last comes to node 0, which looks twice, so late that a rank without a sign hangs.
+  void node_0_looks(const RankSigns& own) {
+    zero_.control.heard.push_back({JobEvent::Kind::Progress, 1, one_.control.reported});
+    for (int look = 0; look < 2; ++look) {
+      zero_.rounds.heard();
+      zero_.look(own);
+      poll(nullptr, 0, static_cast<int>(20 * 1000 * kProgressSeconds));
+    }
+    zero_.look(own);
+  }
+
+  const RankSigns works_{.held_outside = true}, waits_{.waits = true}, shows_nothing_{};
+  Node zero_{0}, one_{1};
+};
+
+TEST_F(SignsOfNodes, of_an_earlier_launch_say_nothing_of_this_one) {
+  one_.begin();
+  one_.look(shows_nothing_);
+  zero_.begin();
+  zero_.begin();
+  node_0_looks(works_);
+  EXPECT_FALSE(zero_.board->failed()) << zero_.board->failure()->why;
+  one_.begin();
+  one_.look(shows_nothing_);
+  node_0_looks(works_);
+  EXPECT_TRUE(zero_.board->failed());  // these are of this launch
+}
+
+// It prepares itself, perhaps for long.
+TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
+  zero_.begin();
+  node_0_looks(waits_);
+  EXPECT_FALSE(zero_.board->failed()) << zero_.board->failure()->why;
+  one_.begin();
+  one_.look(waits_);
+  node_0_looks(waits_);
+  EXPECT_TRUE(zero_.board->failed());  // all wait
+}
 
 // Ranks of a host that is ready long before another ask again and again.
 TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
