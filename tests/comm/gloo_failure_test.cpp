@@ -1,10 +1,12 @@
 // Ways in which ranks over Gloo fail: at odds, late, gone, aborted. Everybody learns the same first failure,
 // and nobody hangs.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <barrier>
 #include <random>
 
+#include "braid/base/clock.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
@@ -107,6 +109,25 @@ TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
     EXPECT_EQ(error.failure().rank, 0);
     EXPECT_EQ(error.failure().why, "did not arrive at the start of Gloo on world within 0.1 s (missing: rank 0, 2)");
   }
+}
+
+// Or it would count as hung where another host prepares itself for long.
+TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
+  LocalStore store;
+  OneFate fate;
+  HostQueue queue;
+  RankActivity activity;
+  GlooOptions options{.rank = 0, .size = 2, .store = &store, .fate = &fate, .activity = &activity};
+  std::jthread first([options] {
+    HostQueue own;
+    make_gloo_world(options, own);
+  });
+  const auto waits_for = [&] { return activity.look().waits_in; };
+  for (const double until = now_seconds() + 30; waits_for().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
+  EXPECT_EQ(waits_for(), "the start of Gloo on world");
+  options.rank = 1;
+  options.activity = nullptr;
+  make_gloo_world(options, queue);
 }
 
 TEST(GlooStart, says_where_it_cannot_listen) {
