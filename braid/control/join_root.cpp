@@ -1,5 +1,6 @@
 // Node 0 while the others come: it listens, hears their hellos, and says to all what is wrong, or who they are.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -12,8 +13,8 @@
 namespace braid {
 namespace {
 
-constexpr double kFaultGraceSeconds = 5;  // for others to come, so that what is wrong with them is said too
 constexpr double kRefusalsSeconds = 5;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class RootJoin {
  public:
@@ -25,13 +26,17 @@ class RootJoin {
   void wait_for_news();
   void beat();
   std::vector<HeardHello> heard() const;
+  void note(std::vector<std::string> faults);
+  double ends_at() const { return std::min(deadline_, fault_until_); }
   std::unique_ptr<JobControl> start();
-  [[noreturn]] void refuse(std::vector<std::string> faults, const std::vector<int>& missing);
+  [[noreturn]] void refuse(const std::vector<int>& missing);
 
   const JoinOptions& options_;
   const JobHello hello_;
   JoinWait wait_;
-  double deadline_;
+  const double deadline_;
+  double fault_until_ = kNever;
+  std::vector<std::string> faults_;  // of those who are there, or else of the last who were
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
   std::unique_ptr<Reception> reception_;
@@ -65,11 +70,10 @@ std::unique_ptr<JobControl> RootJoin::run() {
     reception_->advance();
     beat();
     const auto others = heard();
-    const auto faults = join_faults(hello_, others);
+    note(join_faults(hello_, others));
     const auto missing = missing_nodes(options_.num_nodes, others);
-    if (faults.empty() && missing.empty()) return start();
-    if (!faults.empty()) deadline_ = std::min(deadline_, now_seconds() + kFaultGraceSeconds);
-    if (missing.empty() || now_seconds() > deadline_) refuse(faults, missing);
+    if (fault_until_ == kNever && missing.empty()) return start();
+    if (missing.empty() || now_seconds() > ends_at()) refuse(missing);
     wait_.say(nodes_text(missing));
   }
 }
@@ -77,7 +81,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
 void RootJoin::wait_for_news() {
   std::vector<pollfd> watched;
   reception_->watch(watched);
-  const double due = std::min({heartbeat_.due(), reception_->due(), deadline_, wait_.due()});
+  const double due = std::min({heartbeat_.due(), reception_->due(), ends_at(), wait_.due()});
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
@@ -98,6 +102,16 @@ std::vector<HeardHello> RootJoin::heard() const {
     if (arrival.hello) heard.push_back({*arrival.hello, arrival.line->peer()});
   }
   return heard;
+}
+
+// A fault that is gone, with the node that had it, hurries nobody.
+void RootJoin::note(std::vector<std::string> faults) {
+  if (faults.empty()) {
+    fault_until_ = kNever;
+    return;
+  }
+  fault_until_ = std::min(fault_until_, now_seconds() + options_.fault_seconds);
+  faults_ = std::move(faults);
 }
 
 std::unique_ptr<JobControl> RootJoin::start() {
@@ -121,7 +135,8 @@ std::unique_ptr<JobControl> RootJoin::start() {
       RootParts{std::move(context_), std::move(reception_), std::move(lines), std::move(nodes), heartbeat_});
 }
 
-void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
+void RootJoin::refuse(const std::vector<int>& missing) {
+  std::vector<std::string> faults = faults_;
   if (!missing.empty()) {
     std::string sentence = missing_sentence(missing, wait_.waited());
     const StrangerGate& gate = reception_->gate();
