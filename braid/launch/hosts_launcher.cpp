@@ -54,7 +54,12 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   const double progress_seconds =
       options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
   NodeOfJob node(rounds_, board, options_.node_of_rank, progress_seconds);
-  refuse_what_cannot_fork(board.num_ranks());
+  try {
+    refuse_what_cannot_fork(board.num_ranks());
+  } catch (const ConfigError&) {
+    rounds_.take_back();
+    throw;
+  }
   flush_all();
   {
     SignalRelay signals(relayed(options.signals));

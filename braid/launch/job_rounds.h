@@ -30,6 +30,8 @@ class JobRounds {
 
   // Begins the next; what was said in those before and is not heard yet never is.
   void begin();
+  // What has begun is not, as long as nothing was said or heard in it: the next round has its number.
+  void take_back() { --number_; }
   int number() const { return number_; }
   // To all nodes, this one too, in this round.
   void say(std::vector<std::string> words);
