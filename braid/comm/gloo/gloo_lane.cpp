@@ -54,9 +54,13 @@ void GlooLane::send(const GlooHeader& header, const GlooParcelPtr& parcel) {
   }
 }
 
+// What the other thread sends beside it must not be counted: a lone Seen is not answered.
 void GlooLane::leave() {
-  send({.what = GlooHeader::What::Leave});
   const std::scoped_lock hold(sending_);
+  try {
+    post({.what = GlooHeader::What::Leave}, nullptr, 0);
+  } catch (const GlooError&) {
+  }
   left_after_ = forgotten_ + static_cast<int64_t>(outgoing_.size());
 }
 
