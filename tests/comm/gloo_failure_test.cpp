@@ -153,6 +153,22 @@ TEST(GlooEnds, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) 
   });
 }
 
+// A rank whose peers have all left still gives them what it has not sent yet.
+TEST(GlooEnds, what_nobody_has_waited_for_is_there) {
+  for (int turn = 0; turn < 4; ++turn) {
+    std::vector<at::Tensor> sums[3];
+    run_gloo_ranks(3, [&](Communicator& world) {
+      for (int i = 0; i < 150; ++i) {
+        sums[world.rank()].push_back(zeros(36000).fill_(1 + world.rank()));  // shares that travel with their headers
+        world.all_reduce(sums[world.rank()].back(), ReduceOp::Sum);
+      }
+    });
+    for (const auto& own : sums) {
+      for (const at::Tensor& sum : own) ASSERT_TRUE(holds<float>(sum, [](int64_t) { return 6.0f; }));
+    }
+  }
+}
+
 // After wait_host() has thrown, a rank may do what it likes with its tensors.
 TEST(GlooAbort, no_peer_touches_a_tensor_whose_wait_has_thrown) {
   for (int seed = 0; seed < (full_run() ? 40 : 6); ++seed) {

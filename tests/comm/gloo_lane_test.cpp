@@ -57,10 +57,10 @@ TEST(GlooLane, the_last_word_is_heard_whatever_is_sent_beside_it) {
   });
   for (int next = 1; next <= kTurns && !testing::Test::HasFailure(); ++next) {
     turn = next;
-    lane.leave();
+    lane.end();
     const double until = now_seconds() + 10;
-    while (!lane.leave_heard() && now_seconds() < until) std::this_thread::yield();
-    EXPECT_TRUE(lane.leave_heard()) << next;
+    while (!lane.end_heard() && now_seconds() < until) std::this_thread::yield();
+    EXPECT_TRUE(lane.end_heard()) << next;
     while (sent < next) std::this_thread::yield();
   }
   turn = kTurns;

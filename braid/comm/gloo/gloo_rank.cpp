@@ -98,12 +98,16 @@ void GlooRank::raise(const std::string& op, double elapsed_seconds) {
 void GlooRank::leave() {
   if (!options_.fate->failure()) {
     for (const auto& line : lines()) line->start_all();
-    post_->leave();
     ToldWait told(options_.activity);
-    for (uint64_t seen = news_.look(); !options_.fate->failure() && !(idle() && post_->all_left());) {
-      news_.wait(seen, told.nap(GlooNews::kNapSeconds, [] { return "the end of all ranks"; }));
-      seen = news_.look();
-    }
+    const auto wait_until = [&](const auto& so) {
+      for (uint64_t seen = news_.look(); !options_.fate->failure() && !so(); seen = news_.look()) {
+        news_.wait(seen, told.nap(GlooNews::kNapSeconds, [] { return "the end of all ranks"; }));
+      }
+    };
+    post_->leave();
+    wait_until([this] { return idle(); });
+    post_->end();
+    wait_until([this] { return post_->all_ended(); });
   }
   stop();
 }
