@@ -80,7 +80,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                           .sums = options_.sums,
                                           .activity = &board.activity(place)},
                                          board.num_ranks(), body, options);
-        leave_rank(line, framed({kEnd, outcome}));
+        store.leave(outcome);
       });
     }
     supervisor.run();

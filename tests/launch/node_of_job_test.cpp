@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "braid/control/join_job.h"
@@ -107,8 +109,8 @@ TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
   EXPECT_TRUE(zero_.board->failed());  // all wait
 }
 
-// Ranks of a host that is ready long before another ask again and again.
-TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
+// How the only rank of a job ends, as its node hears it.
+std::string outcome_of(void (*life)(int line) noexcept) {
   const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
@@ -117,17 +119,37 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, node}, 1);
-  supervisor.start(0, [](int line) noexcept {
+  supervisor.start(0, life);
+  supervisor.run();
+  EXPECT_FALSE(node.failure()) << node.failure()->why;
+  return node.outcomes().at(0);
+}
+
+// Ranks of a host that is ready long before another ask again and again.
+TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
+  const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
     StoreOverLine store(line);
     for (int question = 0; question < 300; ++question) store.get("address", 0);
     store.set("address", std::string(4096, 'a'));
     poll(nullptr, 0, 300);  // meanwhile answers are not read; a line has room for some fifty
-    leave_rank(line, framed({kEnd, store.get("address", kDeadline).value_or("")}));
+    store.leave(store.get("address", kDeadline).value_or(""));
   });
-  supervisor.run();
-  if (node.failure()) FAIL() << node.failure()->why;
-  EXPECT_EQ(node.outcomes().at(0), std::string(4096, 'a'));
+  EXPECT_EQ(told, std::string(4096, 'a'));
+}
+
+TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
+  const std::string told = outcome_of([](int line) noexcept {
+    alarm(kTooLongSeconds);
+    StoreOverLine store(line);
+    std::atomic<int> said = 0;
+    std::thread([&] {
+      for (;;) store.set(cat("address ", ++said), std::string(4096, 'b'));
+    }).detach();
+    while (said < 10) std::this_thread::yield();
+    store.leave(std::string(8 << 20, 'a'));
+  });
+  EXPECT_TRUE(told == std::string(8 << 20, 'a')) << told.size();
 }
 
 }  // namespace
