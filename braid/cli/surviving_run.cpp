@@ -47,8 +47,9 @@ std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   return own.resume;
 }
 
-// The checkpoint of the next attempt, empty for the beginning; nothing when there is none.
-std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+// The checkpoint of the next attempt, empty for the beginning; nothing when there is none. Throws CommError when a node
+// is lost meanwhile.
+std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
   if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
   const bool goes_on = may && signal_of_all(parts.job) == 0;
@@ -59,6 +60,16 @@ std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& par
   if (parts.job) words = parts.job->rounds().exchange(words)[0];
   if (words.at(0) == kOver) return std::nullopt;
   return words.at(1);
+}
+
+// Nothing when a node is lost meanwhile either: the run ends with what came first.
+std::optional<std::string> next_attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
+  try {
+    return agreed_attempt(spec, parts, restarts);
+  } catch (const CommError& loss) {
+    std::cerr << "braid: " << loss.what() << std::endl;
+    return std::nullopt;
+  }
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct JoinOptions {
   std::vector<std::string> settings;  // which must be equal too, "train.steps = 50", in the same order
   double join_seconds = 60;           // after which who has not come is missing
   double name_seconds = 30;           // after which a host that nobody knows by name is refused
+  double fault_seconds = 5;           // for others to come, so that what is wrong with them is said too
   // Is told now and then, and first after so many seconds, what is waited for: "node 1", "node 0: ... does not answer".
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};
   double on_wait_seconds = 10;

@@ -90,7 +90,7 @@ void MemberJoin::pass_gate(Socket& socket) const {
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
   if (verdict != kGateShut) {
-    throw ConfigError({{kRootKey, text(options_.root), "another program listens there", ""}});
+    throw ConfigError({{options_.root_key, text(options_.root), "another program listens there", ""}});
   }
   throw ConfigError(
       {{options_.token_key, "",

@@ -1,5 +1,6 @@
 // Node 0 while the others come: it listens, hears their hellos, and says to all what is wrong, or who they are.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -12,8 +13,8 @@
 namespace braid {
 namespace {
 
-constexpr double kFaultGraceSeconds = 5;  // for others to come, so that what is wrong with them is said too
 constexpr double kRefusalsSeconds = 5;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class RootJoin {
  public:
@@ -25,16 +26,20 @@ class RootJoin {
   void wait_for_news();
   void beat(const std::vector<int>& missing);
   std::vector<HeardHello> heard() const;
+  void note(std::vector<std::string> faults);
+  double ends_at() const { return std::min(deadline_, fault_until_); }
   std::unique_ptr<JobControl> start();
   std::string strangers() const;
   std::string absence(const std::vector<int>& missing) const;
   [[noreturn]] void give_up(const std::vector<int>& missing);
-  [[noreturn]] void refuse(std::vector<std::string> faults, const std::vector<int>& missing);
+  [[noreturn]] void refuse(const std::vector<int>& missing);
 
   const JoinOptions& options_;
   const JobHello hello_;
   JoinWait wait_;
-  double deadline_;
+  const double deadline_;
+  double fault_until_ = kNever;
+  std::vector<std::string> faults_;  // of those who are there, or else of the last who were
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
   std::unique_ptr<Reception> reception_;
@@ -68,13 +73,12 @@ std::unique_ptr<JobControl> RootJoin::run() {
     wait_for_news();
     reception_->advance();
     const auto others = heard();
-    const auto faults = join_faults(hello_, others);
+    note(join_faults(hello_, others));
     const auto missing = missing_nodes(options_.num_nodes, others);
-    if (faults.empty() && missing.empty()) return start();
-    if (!faults.empty()) deadline_ = std::min(deadline_, now_seconds() + kFaultGraceSeconds);
-    if (missing.empty() || now_seconds() > deadline_) {
-      if (faults.empty()) give_up(missing);
-      refuse(faults, missing);
+    if (fault_until_ == kNever && missing.empty()) return start();
+    if (missing.empty() || now_seconds() > ends_at()) {
+      if (faults_.empty()) give_up(missing);
+      refuse(missing);
     }
     beat(missing);
     wait_.say(nodes_text(missing) + strangers());
@@ -84,14 +88,14 @@ std::unique_ptr<JobControl> RootJoin::run() {
 void RootJoin::wait_for_news() {
   std::vector<pollfd> watched;
   reception_->watch(watched);
-  const double due = std::min({heartbeat_.due(), reception_->due(), deadline_, wait_.due()});
+  const double due = std::min({heartbeat_.due(), reception_->due(), ends_at(), wait_.due()});
   ::poll(watched.data(), watched.size(), milliseconds_until(due));
 }
 
 // So that who waits for others to come knows that node 0 lives, and who they are.
 void RootJoin::beat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
-  const Frame frame = framed_message(JobBeat{0, nodes_text(missing)});
+  const Frame frame = framed_message(JobBeat{nodes_text(missing)});
   for (JobArrival& arrival : reception_->arrivals()) {
     if (!arrival.hello) continue;
     arrival.line->send(frame);
@@ -105,6 +109,16 @@ std::vector<HeardHello> RootJoin::heard() const {
     if (arrival.hello) heard.push_back({*arrival.hello, arrival.line->peer()});
   }
   return heard;
+}
+
+// A fault that is gone, with the node that had it, hurries nobody.
+void RootJoin::note(std::vector<std::string> faults) {
+  if (faults.empty()) {
+    fault_until_ = kNever;
+    return;
+  }
+  fault_until_ = std::min(fault_until_, now_seconds() + options_.fault_seconds);
+  faults_ = std::move(faults);
 }
 
 std::unique_ptr<JobControl> RootJoin::start() {
@@ -153,7 +167,8 @@ void RootJoin::give_up(const std::vector<int>& missing) {
   throw RunError(why);
 }
 
-void RootJoin::refuse(std::vector<std::string> faults, const std::vector<int>& missing) {
+void RootJoin::refuse(const std::vector<int>& missing) {
+  std::vector<std::string> faults = faults_;
   if (!missing.empty()) faults.push_back(absence(missing));
   for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
     if (arrival.hello) reception_->refuse(std::move(arrival), faults);

@@ -60,7 +60,13 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   const double progress_seconds =
       options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
   NodeOfJob node(rounds_, board, options_.node_of_rank, progress_seconds);
-  refuse_what_cannot_fork(board.num_ranks());
+  try {
+    refuse_what_cannot_fork(board.num_ranks());
+  } catch (const ConfigError& error) {
+    say_refused(rounds_, error.what());
+    rounds_.end();
+    throw;
+  }
   flush_all();
   {
     SignalRelay signals(relayed(options.signals));
@@ -81,7 +87,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
                                           .sums = options_.sums,
                                           .activity = &board.activity(place)},
                                          board.num_ranks(), body, options);
-        leave_rank(line, frame_of({kEnd, outcome}));
+        store.leave(outcome);
       });
     }
     supervisor.run();

@@ -20,16 +20,16 @@ constexpr const char* kGone = "gone";  // no rank of the node runs any more
 
 // What node 0 hears of a node's ranks with its heartbeats, in the order of its ranks.
 struct NodeSigns {
+  int round;  // that they are of
   std::vector<RankSigns> signs;
   std::vector<std::string> states;
 };
 template <class Pack>
 void members(Pack& pack, NodeSigns& node) {
-  pack(node.signs, node.states);
+  pack(node.round, node.signs, node.states);
 }
 
 void say_refused(JobRounds& rounds, const std::string& why) {
-  rounds.begin();
   rounds.say(
       {kFailed, cat(-1), cat(-1), cat("node ", rounds.node(), " on ", rounds.nodes()[rounds.node()].host, ": ", why)});
 }
@@ -41,7 +41,7 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
-      signs_(node_of_rank.size(), RankSigns{.ended = true}),  // of whom nothing is heard yet
+      signs_(node_of_rank.size(), RankSigns{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
       states_(node_of_rank.size()) {
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
     if (node_of_rank[static_cast<size_t>(rank)] == rounds.node()) ranks_here_.push_back(rank);
@@ -141,7 +141,7 @@ void NodeOfJob::tell_of_loss() {
 }
 
 void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs) {
-  NodeSigns own{signs, {}};
+  NodeSigns own{rounds_.number(), signs, {}};
   for (int place = 0; place < supervisor.num_ranks(); ++place) own.states.push_back(supervisor.state(place));
   rounds_.control().report_progress(packed(own));
   if (rounds_.node() != 0) return;
@@ -149,7 +149,7 @@ void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs
   told[0] = packed(own);
   for (int node = 0; node < static_cast<int>(told.size()); ++node) {
     const auto heard = unpacked<NodeSigns>(told[static_cast<size_t>(node)]);
-    if (!heard) continue;
+    if (!heard || heard->round != rounds_.number()) continue;  // of an earlier launch, or of the next
     size_t place = 0;
     for (size_t rank = 0; rank < node_of_rank_.size(); ++rank) {
       if (node_of_rank_[rank] != node || place >= heard->signs.size()) continue;

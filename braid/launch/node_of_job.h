@@ -15,8 +15,7 @@
 
 namespace braid {
 
-// By a node that will not launch its ranks, where the others do: they fail, and say why. Begins the round that the
-// launch would have been.
+// By a node that will not launch its ranks, in the round in which the others do: they fail, and say why.
 void say_refused(JobRounds& rounds, const std::string& why);
 
 class NodeOfJob final : public Surroundings {

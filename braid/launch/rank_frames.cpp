@@ -43,6 +43,11 @@ std::optional<std::string> StoreOverLine::get(const std::string& key, double sec
   return answer->at(2);
 }
 
+void StoreOverLine::leave(const std::string& outcome) noexcept {
+  lock_.lock();  // for ever
+  leave_rank(line_, frame_of({kEnd, outcome}));
+}
+
 // The next frame about that question; nothing when `until` has passed.
 std::optional<Texts> StoreOverLine::next_about(const std::string& number, double until) {
   for (;;) {

@@ -64,6 +64,16 @@ class LoopbackJobs(TinyRun):
         self.assertEqual(nodes[1].returncode, 2)
         self.assertIn("BRAID_TOKEN: node 1 is refused: the token is another than node 0's at 127.0.0.1:", told)
 
+    def test_what_another_node_cannot_read_is_told_on_node_0(self):
+        elsewhere = self.path / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "run.toml").write_text((self.path / "run.toml").read_text())
+        (elsewhere / "text").symlink_to("text")  # to itself
+        words = [MESH, f"train.out={self.path}/run", "--nodes", "2", "--root", f"127.0.0.1:{free_port()}", "--node"]
+        told = self.ended([self.started(*words, "0"), self.started(*words, "1", cwd=elsewhere)], 3)
+        self.assertIn(f"node 1 on {socket.gethostname()}: text: cannot be looked at: ", told[0][1])
+        self.assertTrue(told[1][1].startswith("braid: text: cannot be looked at: "), told[1][1])
+
     def test_a_signal_while_another_node_is_awaited_ends_at_once(self):
         for node in range(2):
             process = self.started(MESH, "--nodes", "2", "--node", str(node), "--root", f"127.0.0.1:{free_port()}")

@@ -68,9 +68,9 @@ class TinyRun(unittest.TestCase):
 
     def started(self, *words, **options):
         """A run that goes on; it ends with the test."""
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": let_signals_through} | options
-        process = subprocess.Popen([BINARY, "train", "run.toml", *words], cwd=self.path, text=True, errors="replace",
-                                   **options)
+        options = {"cwd": self.path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                   "preexec_fn": let_signals_through} | options
+        process = subprocess.Popen([BINARY, "train", "run.toml", *words], text=True, errors="replace", **options)
         self.addCleanup(self.end, process)
         return process
 

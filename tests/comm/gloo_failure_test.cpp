@@ -1,10 +1,12 @@
 // Ways in which ranks over Gloo fail: at odds, late, gone, aborted. Everybody learns the same first failure,
 // and nobody hangs.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <barrier>
 #include <random>
 
+#include "braid/base/clock.h"
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
@@ -109,6 +111,25 @@ TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
   }
 }
 
+// Or it would count as hung where another host prepares itself for long.
+TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
+  LocalStore store;
+  OneFate fate;
+  HostQueue queue;
+  RankActivity activity;
+  GlooOptions options{.rank = 0, .size = 2, .store = &store, .fate = &fate, .activity = &activity};
+  std::jthread first([options] {
+    HostQueue own;
+    make_gloo_world(options, own);
+  });
+  const auto waits_for = [&] { return activity.look().waits_in; };
+  for (const double until = now_seconds() + 30; waits_for().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
+  EXPECT_EQ(waits_for(), "the start of Gloo on world");
+  options.rank = 1;
+  options.activity = nullptr;
+  make_gloo_world(options, queue);
+}
+
 TEST(GlooStart, says_where_it_cannot_listen) {
   LocalStore store;
   OneFate fate;
@@ -130,6 +151,22 @@ TEST(GlooEnds, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) 
     world.barrier().wait_host();  // behind the messages, which have come by then
     if (world.rank() == 0) world.all_reduce(zeros(1 << 20), ReduceOp::Sum);
   });
+}
+
+// A rank whose peers have all left still gives them what it has not sent yet.
+TEST(GlooEnds, what_nobody_has_waited_for_is_there) {
+  for (int turn = 0; turn < 4; ++turn) {
+    std::vector<at::Tensor> sums[3];
+    run_gloo_ranks(3, [&](Communicator& world) {
+      for (int i = 0; i < 150; ++i) {
+        sums[world.rank()].push_back(zeros(36000).fill_(1 + world.rank()));  // shares that travel with their headers
+        world.all_reduce(sums[world.rank()].back(), ReduceOp::Sum);
+      }
+    });
+    for (const auto& own : sums) {
+      for (const at::Tensor& sum : own) ASSERT_TRUE(holds<float>(sum, [](int64_t) { return 6.0f; }));
+    }
+  }
 }
 
 // After wait_host() has thrown, a rank may do what it likes with its tensors.

@@ -2,6 +2,7 @@
 #include "braid/control/join_job.h"
 
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "braid/control/join_steps.h"
@@ -228,6 +229,70 @@ std::unique_ptr<TlsLine> said_hello(const JoinOptions& options, const TlsContext
   auto line = std::make_unique<TlsLine>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
   line->send(framed_message(hello_of(options)));
   return line;
+}
+
+// Whom node 0 says that it waits for.
+class Awaited {
+ public:
+  explicit Awaited(JoinOptions& root) {
+    root.on_wait_seconds = 0.01;
+    root.on_wait = [this](const std::string& what) {
+      const std::scoped_lock hold(lock_);
+      said_ = what;
+    };
+  }
+  void until(const std::string& nodes, const std::function<void()>& meanwhile) {
+    for (const double end = now_seconds() + 20; said() != nodes && now_seconds() < end; poll(nullptr, 0, 1))
+      meanwhile();
+    EXPECT_EQ(said(), nodes);
+  }
+
+ private:
+  std::string said() {
+    const std::scoped_lock hold(lock_);
+    return said_;
+  }
+
+  std::mutex lock_;
+  std::string said_;
+};
+
+// Node 1 of three comes, with `options`, and goes.
+void come_and_go(const JoinOptions& options, Awaited& awaited) {
+  const JobKeys keys(*options.token, 0);
+  const TlsContext context(keys);
+  auto line = said_hello(options, context, keys);
+  awaited.until("node 2", [&] { line->advance(); });
+  line.reset();
+  awaited.until("nodes 1, 2", [] {});
+}
+
+TEST(JoinJob, a_fault_that_is_gone_hurries_nobody) {
+  auto all = job_options(3);
+  all[0].fault_seconds = 0.5;
+  Awaited awaited(all[0]);
+  std::string error;
+  std::jthread root([&] { error = error_of(all[0]); });
+  auto wrong = all[1];
+  wrong.settings = {"a = 2"};
+  come_and_go(wrong, awaited);
+  poll(nullptr, 0, 700);
+  EXPECT_EQ(join_each({all[1], all[2]}).errors, std::vector<std::string>(2));
+  root.join();
+  EXPECT_EQ(error, "");
+}
+
+TEST(JoinJob, where_nodes_are_missing_in_the_end_the_last_fault_is_named) {
+  auto all = job_options(3);
+  all[0].join_seconds = 1;
+  all[0].settings = {"a = 1"};
+  all[1].settings = {"a = 2"};
+  Awaited awaited(all[0]);
+  std::string error;
+  std::jthread root([&] { error = error_of(all[0]); });
+  come_and_go(all[1], awaited);
+  root.join();
+  EXPECT_TRUE(holds(error, {"node 1 on h1: has a = 2; node 0 a = 1", "nodes 1, 2 did not come within 1.0 s"}));
 }
 
 // Who hears nothing for five seconds takes it for dead.

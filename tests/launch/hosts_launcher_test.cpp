@@ -2,6 +2,11 @@
 #include "braid/launch/hosts_launcher.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+
+#include <functional>
+#include <stop_token>
+#include <thread>
 
 #include "braid/control/join_job.h"
 #include "braid/launch/node_of_job.h"
@@ -157,14 +162,15 @@ TEST(HostsLauncher, a_node_that_was_stopped_blames_no_rank) {
   EXPECT_NE(ends[1].error.find("rank 0: node 0 on h0 was silent for 0."), std::string::npos) << ends[1].error;
 }
 
-TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {
+// What node 0's launch throws when node 1 does not go along.
+std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
   std::vector<JoinOptions> all = job_options(2);
   for (JoinOptions& join : all) join.self.num_ranks = 1;
   const auto node = [&](Communicator& place) -> std::string {
     const auto control = join_job(all[static_cast<size_t>(place.rank())]);
     JobRounds rounds(*control);
     if (place.rank() == 1) {
-      say_refused(rounds, "no such text");
+      refuses(rounds);
       control->advance();
       return "";
     }
@@ -175,8 +181,27 @@ TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {
     }
     return "nothing was thrown";
   };
-  const std::string told = values_by_rank(ProcessLauncher(), 2, node, {.threads_per_rank = 1})[0];
+  return values_by_rank(ProcessLauncher(), 2, node, {.threads_per_rank = 1})[0];
+}
+
+TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {
+  const std::string told = error_where_node_1([](JobRounds& rounds) {
+    rounds.begin();
+    say_refused(rounds, "no such text");
+  });
   EXPECT_TRUE(told.ends_with("node 1 on h1: no such text")) << told;
+}
+
+TEST(HostsLauncher, why_a_node_cannot_fork_is_said_on_the_others) {
+  const std::string told = error_where_node_1([](JobRounds& rounds) {
+    std::jthread other([](const std::stop_token& ends) {
+      while (!ends.stop_requested()) poll(nullptr, 0, 1);
+    });
+    const HostsLauncher launcher(rounds, {{0, 1}, "127.0.0.1"});
+    EXPECT_THROW(launcher.run(2, sum_of_ranks, {.threads_per_rank = 1}), ConfigError);
+  });
+  EXPECT_NE(told.find("node 1 on h1: process ranks: must be forked before any other thread starts"), std::string::npos)
+      << told;
 }
 
 TEST(HostsLauncher, one_launch_follows_another) {

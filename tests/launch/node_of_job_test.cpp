@@ -1,7 +1,15 @@
-// One node whose only rank asks its supervisor: no world of ranks.
+// A node's part in a launch without a world of ranks: one whose only rank asks its supervisor, two whose ranks are
+// looked at.
 #include "braid/launch/node_of_job.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "braid/control/join_job.h"
 #include "braid/launch/rank_life.h"
@@ -11,8 +19,97 @@
 namespace braid::launch_tests::node_of_job_test {
 namespace {
 
-// Ranks of a host that is ready long before another ask again and again.
-TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
+// A node of two, whose words the test carries.
+class CarriedControl final : public JobControl {
+ public:
+  explicit CarriedControl(int node) : node_(node) {}
+
+  int node() const override { return node_; }
+  const std::vector<JobNode>& nodes() const override { return nodes_; }
+  void say(const std::string&) override {}
+  void report_progress(const std::string& bytes) override { reported = bytes; }
+  int watch(std::vector<pollfd>&) const override { return 1000; }
+  std::vector<JobEvent> advance() override { return std::exchange(heard, {}); }
+  void leave_to_child() override {}
+
+  std::string reported;
+  std::vector<JobEvent> heard;
+
+ private:
+  const int node_;
+  const std::vector<JobNode> nodes_{{"h0", 1}, {"h1", 1}};
+};
+
+// Two nodes with a rank each.
+class SignsOfNodes : public testing::Test {
+ protected:
+  static constexpr double kProgressSeconds = 0.01;
+  struct Node {
+    explicit Node(int number) : control(number), rounds(control) {}
+
+    // Begins the next launch.
+    void begin() {
+      rounds.begin();
+      supervisor.reset();
+      board.emplace(1);
+      launch.emplace(rounds, *board, node_of_rank, kProgressSeconds);
+      supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, 1);
+      supervisor->start(rounds.node(), [](int) noexcept {
+        for (;;) pause();
+      });
+    }
+    void look(const RankSigns& signs) { launch->look(*supervisor, {signs}); }
+
+    CarriedControl control;
+    JobRounds rounds;
+    SignalRelay signals{std::vector<int>()};
+    const std::vector<int> node_of_rank{0, 1};
+    std::optional<RankBoard> board;
+    std::optional<NodeOfJob> launch;
+    std::optional<Supervisor> supervisor;
+  };
+
+  // What node 1 has reported last comes to node 0, which looks twice, so late that a rank without a sign hangs.
+  void node_0_looks(const RankSigns& own) {
+    zero_.control.heard.push_back({JobEvent::Kind::Progress, 1, one_.control.reported});
+    for (int look = 0; look < 2; ++look) {
+      zero_.rounds.heard();
+      zero_.look(own);
+      poll(nullptr, 0, static_cast<int>(20 * 1000 * kProgressSeconds));
+    }
+    zero_.look(own);
+  }
+
+  const RankSigns works_{.held_outside = true}, waits_{.waits = true}, shows_nothing_{};
+  Node zero_{0}, one_{1};
+};
+
+TEST_F(SignsOfNodes, of_an_earlier_launch_say_nothing_of_this_one) {
+  one_.begin();
+  one_.look(shows_nothing_);
+  zero_.begin();
+  zero_.begin();
+  node_0_looks(works_);
+  EXPECT_FALSE(zero_.board->failed()) << zero_.board->failure()->why;
+  one_.begin();
+  one_.look(shows_nothing_);
+  node_0_looks(works_);
+  EXPECT_TRUE(zero_.board->failed());  // these are of this launch
+}
+
+// It prepares itself, perhaps for long.
+TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
+  zero_.begin();
+  node_0_looks(waits_);
+  EXPECT_FALSE(zero_.board->failed()) << zero_.board->failure()->why;
+  one_.begin();
+  one_.look(waits_);
+  node_0_looks(waits_);
+  EXPECT_TRUE(zero_.board->failed());  // all wait
+}
+
+// How the only rank of a job ends, as its node hears it.
+std::string outcome_of(void (*life)(int line) noexcept) {
   const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
@@ -21,17 +118,37 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, node}, 1);
-  supervisor.start(0, [](int line) noexcept {
+  supervisor.start(0, life);
+  supervisor.run();
+  EXPECT_FALSE(node.failure()) << node.failure()->why;
+  return node.outcomes().at(0);
+}
+
+// Ranks of a host that is ready long before another ask again and again.
+TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
+  const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
     StoreOverLine store(line);
     for (int question = 0; question < 300; ++question) store.get("address", 0);
     store.set("address", std::string(4096, 'a'));
     poll(nullptr, 0, 300);  // meanwhile answers are not read; a line has room for some fifty
-    leave_rank(line, frame_of({kEnd, store.get("address", kDeadline).value_or("")}));
+    store.leave(store.get("address", kDeadline).value_or(""));
   });
-  supervisor.run();
-  if (node.failure()) FAIL() << node.failure()->why;
-  EXPECT_EQ(node.outcomes().at(0), std::string(4096, 'a'));
+  EXPECT_EQ(told, std::string(4096, 'a'));
+}
+
+TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
+  const std::string told = outcome_of([](int line) noexcept {
+    alarm(kTooLongSeconds);
+    StoreOverLine store(line);
+    std::atomic<int> said = 0;
+    std::thread([&] {
+      for (;;) store.set(cat("address ", ++said), std::string(4096, 'b'));
+    }).detach();
+    while (said < 10) std::this_thread::yield();
+    store.leave(std::string(8 << 20, 'a'));
+  });
+  EXPECT_TRUE(told == std::string(8 << 20, 'a')) << told.size();
 }
 
 }  // namespace

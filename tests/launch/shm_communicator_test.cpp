@@ -1,9 +1,15 @@
 // What is special about ranks that are processes: areas that are used again, rings that messages overtake each other
 // in, works that outlive their communicator, more ranks than cores.
-#include <gtest/gtest.h>
+#include "braid/comm/shm/shm_communicator.h"
 
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <thread>
+
+#include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/comm/shm/shared_world.h"
+#include "tests/comm/failures.h"
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
 #include "tests/support/delayed_queue.h"
@@ -15,6 +21,7 @@ using comm_tests::empty;
 using comm_tests::expected_sum;
 using comm_tests::fill;
 using comm_tests::holds;
+using comm_tests::message;
 using comm_tests::value;
 
 at::Tensor filled(int64_t count, int salt, int rank) {
@@ -27,6 +34,25 @@ TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
   run_forked(2, [](Communicator& world) {
     EXPECT_EQ(world.rank_kind(), RankKind::Process);
     EXPECT_EQ(world.split(0, 0, "again")->rank_kind(), RankKind::Process);
+  });
+}
+
+// Or it would count as hung where they take their time. Both are threads of a process of their own, which may have
+// them.
+TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
+  run_forked(1, [](Communicator& alone) {
+    SharedWorld world(2, {});
+    const auto ended = std::make_shared<RankProgress>(world, 0), slow = std::make_shared<RankProgress>(world, 1);
+    const auto sends = ShmCommunicator::of_world(ended, alone.queue());
+    const auto receives = ShmCommunicator::of_world(slow, alone.queue());
+    const Work sent = message(*sends, P2p::Kind::Send, 1, floats(1 << 20));  // more than the ring holds
+    std::jthread end([&] { ended->finish(); });
+    const auto waits_for = [&] { return world.board().activity(0).look().waits_in; };
+    for (const double until = now_seconds() + kSoon; waits_for().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
+    EXPECT_EQ(waits_for(), "peers that take what is theirs");
+    message(*receives, P2p::Kind::Recv, 0, floats(1 << 20)).wait_host();
+    end.join();
+    EXPECT_EQ(waits_for(), "");
   });
 }
 

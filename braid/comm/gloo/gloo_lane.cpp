@@ -54,15 +54,19 @@ void GlooLane::send(const GlooHeader& header, const GlooParcelPtr& parcel) {
   }
 }
 
-void GlooLane::leave() {
-  send({.what = GlooHeader::What::Leave});
+// What the other thread sends beside it must not be counted: a lone Seen is not answered.
+void GlooLane::end() {
   const std::scoped_lock hold(sending_);
-  left_after_ = forgotten_ + static_cast<int64_t>(outgoing_.size());
+  try {
+    post({.what = GlooHeader::What::End}, nullptr, 0);
+  } catch (const GlooError&) {
+  }
+  ends_after_ = forgotten_ + static_cast<int64_t>(outgoing_.size());
 }
 
-bool GlooLane::leave_heard() {
+bool GlooLane::end_heard() {
   const std::scoped_lock hold(sending_);
-  return left_after_ >= 0 && forgotten_ >= left_after_;
+  return ends_after_ >= 0 && forgotten_ >= ends_after_;
 }
 
 void GlooLane::fetch(int32_t payload, const GlooParcelPtr& parcel) {
@@ -115,6 +119,7 @@ void GlooLane::handle(const Frame& frame) {
   switch (header.what) {
     case GlooHeader::What::Parcel:
     case GlooHeader::What::Leave:
+    case GlooHeader::What::End:
     case GlooHeader::What::Seen:
       receiver_.arrive(peer_, header, frame.bytes.get() + sizeof header);
       break;
@@ -129,8 +134,8 @@ void GlooLane::handle(const Frame& frame) {
       break;
   }
   const std::scoped_lock hold(sending_);
-  const bool leaves = header.what == GlooHeader::What::Leave;
-  if (leaves || received_ - told_ >= kUntold) post({.what = GlooHeader::What::Seen}, nullptr, 0);
+  const bool ends = header.what == GlooHeader::What::End;
+  if (ends || received_ - told_ >= kUntold) post({.what = GlooHeader::What::Seen}, nullptr, 0);
 }
 
 void GlooLane::forget_seen(int64_t seen) {

@@ -30,7 +30,7 @@ class GlooLane {
 
   class Receiver {
    public:
-    // A frame with What::Parcel, Leave or Seen; `bytes` are those behind the header.
+    // A frame with What::Parcel, Leave, End or Seen; `bytes` are those behind the header.
     virtual void arrive(int peer, const GlooHeader& header, const std::byte* bytes) = 0;
     virtual void refused(const GlooParcelPtr& parcel) = 0;  // the peer has left without taking it
     virtual void done(const GlooParcelPtr& parcel) = 0;
@@ -51,9 +51,10 @@ class GlooLane {
   // A frame without payload. Like all that is sent, it is dropped when the connection is closed.
   void send(const GlooHeader& header, const void* bytes = nullptr);
   void send(const GlooHeader& header, const GlooParcelPtr& parcel);
-  void leave();
-  // The peer has received the frame of leave().
-  bool leave_heard();
+  // The last frame of all.
+  void end();
+  // The peer has received the frame of end(), and so all before it.
+  bool end_heard();
   // `payload` comes into the parcel's memory.
   void fetch(int32_t payload, const GlooParcelPtr& parcel);
   // Waits until no thread touches a parcel. After GlooEngine::abort().
@@ -91,7 +92,7 @@ class GlooLane {
   std::mutex sending_;
   std::deque<Frame> outgoing_;  // that the peer has not said it has seen
   int64_t forgotten_ = 0;       // frames before those
-  int64_t left_after_ = -1;     // frames, that of leave() included
+  int64_t ends_after_ = -1;     // frames, that of end() included
   int64_t received_ = 0, told_ = 0;
   int32_t next_tag_ = 0;
   std::map<int32_t, Payload> sent_;  // not yet taken

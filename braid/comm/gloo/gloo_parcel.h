@@ -58,6 +58,7 @@ struct GlooHeader {
     Taken,  // the payload with this tag has arrived
     Never,  // nobody will take it
     Leave,  // the sender makes no more calls: it begins no parcel on the lines Message and First
+    End,    // behind all parcels of the sender, which needs none any more
     Seen,   // nothing but `seen`
   };
   What what = What::Seen;

@@ -64,7 +64,13 @@ void GlooPost::leave() {
   for (const auto& [peer, header] : late) refuse(peer, header);
   peers_[rank_].left = true;
   for (const Peer& peer : peers_) {
-    if (peer.lane) peer.lane->leave();
+    if (peer.lane) peer.lane->send({.what = GlooHeader::What::Leave});
+  }
+}
+
+void GlooPost::end() {
+  for (const Peer& peer : peers_) {
+    if (peer.lane) peer.lane->end();
   }
 }
 
@@ -97,9 +103,9 @@ bool GlooPost::idle() const {
   });
 }
 
-bool GlooPost::all_left() const {
+bool GlooPost::all_ended() const {
   return std::ranges::all_of(
-      peers_, [](const Peer& peer) { return !peer.lane || peer.gone || (peer.left && peer.lane->leave_heard()); });
+      peers_, [](const Peer& peer) { return !peer.lane || peer.gone || (peer.ended && peer.lane->end_heard()); });
 }
 
 void GlooPost::send(const GlooParcelPtr& parcel) {
@@ -133,6 +139,10 @@ void GlooPost::receive(const GlooParcelPtr& parcel) {
 
 void GlooPost::arrive(int peer, const GlooHeader& header, const std::byte* bytes) {
   if (header.what == GlooHeader::What::Leave) return note_left(peer);
+  if (header.what == GlooHeader::What::End) {
+    peers_[peer].ended = true;
+    return news_.tell();
+  }
   if (header.what == GlooHeader::What::Seen) return news_.tell();
   const GlooRoute route{header.group, peer, header.line, header.tag};
   std::unique_lock hold(mutex_);
@@ -210,7 +220,7 @@ void GlooPost::note_left(int peer) {
 }
 
 void GlooPost::closed(int peer, const std::string& why) {
-  if (!peers_[peer].left) {
+  if (!peers_[peer].ended) {
     const double end = now_seconds() + kNamedSeconds;
     while (!stopping_ && !fate_.failure() && now_seconds() < end) news_.wait(news_.look(), end - now_seconds());
     if (!stopping_ && !fate_.failure()) {

@@ -31,6 +31,8 @@ class GlooPost final : private GlooLane::Receiver {
   // The rank begins no more parcels on the lines Message and First: says so to all peers and refuses what comes too
   // late.
   void leave();
+  // After leave(), once all parcels are done or lost: says so to all peers.
+  void end();
   // Closes all connections and waits until no thread of this touches a parcel. The news of it are no failure.
   void stop();
 
@@ -39,8 +41,8 @@ class GlooPost final : private GlooLane::Receiver {
   bool any_left() const { return num_left_.load() > 0; }
   // No message is in flight, or none that can ever come to its end.
   bool idle() const;
-  // After leave(): all peers have left and know that this rank has.
-  bool all_left() const;
+  // After end(): all peers have come to their end too, and have all that this rank has sent; or they are gone.
+  bool all_ended() const;
 
  private:
   // A parcel that came before its receive.
@@ -49,9 +51,10 @@ class GlooPost final : private GlooLane::Receiver {
     std::unique_ptr<std::byte[]> bytes;
   };
   struct Peer {
-    std::unique_ptr<GlooLane> lane;              // null for the rank itself
-    std::atomic<bool> left{false}, gone{false};  // gone: the connection is closed
-    std::atomic<int> sends{0};                   // long ones on the line Message that are not over
+    std::unique_ptr<GlooLane> lane;  // null for the rank itself
+    std::atomic<bool> left{false}, ended{false};
+    std::atomic<bool> gone{false};  // the connection is closed
+    std::atomic<int> sends{0};      // long ones on the line Message that are not over
   };
 
   void arrive(int peer, const GlooHeader& header, const std::byte* bytes) override;

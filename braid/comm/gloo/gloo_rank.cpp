@@ -98,12 +98,16 @@ void GlooRank::raise(const std::string& op, double elapsed_seconds) {
 void GlooRank::leave() {
   if (!options_.fate->failure()) {
     for (const auto& line : lines()) line->start_all();
-    post_->leave();
     ToldWait told(options_.activity);
-    for (uint64_t seen = news_.look(); !options_.fate->failure() && !(idle() && post_->all_left());) {
-      news_.wait(seen, told.nap(GlooNews::kNapSeconds, [] { return "the end of all ranks"; }));
-      seen = news_.look();
-    }
+    const auto wait_until = [&](const auto& so) {
+      for (uint64_t seen = news_.look(); !options_.fate->failure() && !so(); seen = news_.look()) {
+        news_.wait(seen, told.nap(GlooNews::kNapSeconds, [] { return "the end of all ranks"; }));
+      }
+    };
+    post_->leave();
+    wait_until([this] { return idle(); });
+    post_->end();
+    wait_until([this] { return post_->all_ended(); });
   }
   stop();
 }
@@ -113,13 +117,15 @@ void GlooRank::meet(const GlooGroup& group, const std::string& prefix) const {
   const auto key = [&](int rank) { return cat(prefix, "here/", rank); };
   const auto come = [&](int rank, double seconds) { return options_.store->get(key(rank), seconds).has_value(); };
   const auto given_up = [this] { return stopping_ || options_.fate->failure(); };
+  GlooStall stall{.label = cat("the start of Gloo on ", group.name)};
   options_.store->set(key(options_.rank), "");
   const double end = now_seconds() + options_.deadline_seconds;
+  ToldWait told(options_.activity);
+  const auto nap = [&] { return told.nap(GlooNews::kNapSeconds, [&] { return stall.label; }); };
   for (const int rank : group.world_ranks) {
-    while (!come(rank, GlooNews::kNapSeconds) && now_seconds() < end && !given_up()) continue;
+    while (!come(rank, nap()) && now_seconds() < end && !given_up()) continue;
   }
   if (given_up()) throw GlooError("given up");
-  GlooStall stall{.label = cat("the start of Gloo on ", group.name)};
   std::ranges::copy_if(group.world_ranks, std::back_inserter(stall.missing), [&](int rank) { return !come(rank, 0); });
   if (!stall.missing.empty()) {
     report_late(stall);

@@ -40,8 +40,8 @@ class GlooRank {
   // Throws CommError with the world's first failure, which there is or is about to be.
   [[noreturn]] void raise(const std::string& op, double elapsed_seconds);
 
-  // The rank makes no more calls. Returns when what it has issued is done or can never be done and all peers have left
-  // too, or when the world has failed; then all connections are closed.
+  // The rank makes no more calls. Returns when what all ranks have issued is done or can never be done, or when the
+  // world has failed; then all connections are closed.
   void leave();
 
  private:

@@ -67,11 +67,13 @@ bool RankProgress::poll(const ShmOperation& operation) {
 
 void RankProgress::finish() {
   world_.leave(rank_);
+  ToldWait told(&world_.board().activity(rank_));
   for (;;) {  // peers that never come are ended by whoever watches the processes
     const uint32_t seen = world_.bell(rank_).look();
     advance();
     if (world_.failed() || idle()) break;
-    world_.bell(rank_).wait(seen, Bell::kNapSeconds, 0);
+    const double nap = told.nap(Bell::kNapSeconds, [] { return "peers that take what is theirs"; });
+    world_.bell(rank_).wait(seen, nap, 0);
   }
   world_.end(rank_);
 }
