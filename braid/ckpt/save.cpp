@@ -11,7 +11,8 @@ namespace braid {
 SavePlan plan_save(const std::vector<PlacedTensor>& tensors, Communicator& world) {
   const at::Device device = tensors.empty() ? at::Device(at::kCPU) : tensors[0].local.device();
   const WorldPlan plan = plan_world(all_gather_text(packed(listed(tensors)), device, world));
-  return {shard_of(plan, world.rank()), bytes_on_disk(plan), device};
+  const std::string writer = world.size() == 1 ? "" : cat("rank ", world.rank(), " on ", host_name());
+  return {shard_of(plan, world.rank()), bytes_on_disk(plan), device, writer};
 }
 
 std::string opened(const std::string& directory, const SavePlan& plan, FileSystem& files, OpenSave& save) {
@@ -38,15 +39,13 @@ ShardReport written(const std::string& folder, const SavePlan& plan, const BoxRo
   try {
     return {write_shard(folder, plan.shard, rows, files)};
   } catch (const IoError& error) {
-    return {{}, error.path(), error.why()};
+    return {{}, error.path(), plan.writer.empty() ? error.why() : cat(error.why(), "; of ", plan.writer)};
   }
 }
 
 ManifestParts gather_reports(OpenSave& save, ShardReport mine, at::Device device, Communicator& world) {
   const std::string own = fault_of([&] {
-    if (mine.fault.empty()) return;
-    const std::string whose = world.size() == 1 ? "" : cat("; of rank ", world.rank(), " on ", host_name());
-    throw IoError(mine.fault_path, -1, mine.fault + whose);
+    if (!mine.fault.empty()) throw IoError(mine.fault_path, -1, mine.fault);
   });
   for (const std::string& fault : all_gather_text(own, device, world)) {
     if (fault.empty()) continue;

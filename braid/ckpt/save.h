@@ -25,6 +25,7 @@ struct SavePlan {
   Shard shard;
   int64_t bytes = 0;
   at::Device device = at::kCPU;  // of messages between ranks
+  std::string writer;            // "rank 1 on h1", for errors; empty where no other rank writes
 };
 
 // Collective: every rank announces what it holds. Throws InternalError as plan_world().
