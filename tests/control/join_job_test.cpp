@@ -186,7 +186,7 @@ TEST(JoinJob, another_program_listens_at_the_address) {
     heard.send(banner);
     receive(heard, sizeof(GateBytes));
   });
-  EXPECT_TRUE(holds(error_of(options), {"config: --root = 127.0.0.1:", ": another program listens there"}));
+  EXPECT_TRUE(holds(error_of(options), {"config: root = 127.0.0.1:", ": another program listens there"}));
 }
 
 TEST(JoinJob, other_commands_are_one_fault) {
