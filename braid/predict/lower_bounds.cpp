@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "braid/predict/cores_of_ranks.h"
 #include "braid/predict/model_states.h"
-#include "braid/predict/predict_run.h"
 #include "braid/predict/stage_passes.h"
 
 namespace braid {

@@ -9,6 +9,7 @@
 #include "braid/predict/balanced_shares.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/braid_memory.h"
+#include "braid/predict/cores_of_ranks.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -112,22 +113,6 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
     if (from != to) all[stage] = from / near == to / near ? within : across;
   }
   return all;
-}
-
-// How many ranks a host of shared cores has for each of its cores; 0 elsewhere.
-double ranks_per_core(const PlannedRun& run) {
-  const DeviceGroup& devices = run.cluster.devices.front();
-  if (!devices.shared_cores) return 0;
-  const int nodes = std::max(run.cluster.num_nodes(), 1);
-  const double ranks = (run.layout.num_ranks() + nodes - 1) / nodes;
-  return ranks / devices.per_node;
-}
-
-// Replicas that have done their microbatches leave their cores to the others.
-double cores_of_replica(const PlannedRun& run, double crowd) {
-  const double mean =
-      static_cast<double>(run.spec.train.batch) / run.spec.train.microbatch / num_replicas(run.spec.mesh);
-  return std::min<double>(run.layout.pipe, run.layout.pipe / crowd * (run.layout.microbatches / mean));
 }
 
 PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
@@ -293,7 +278,10 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
 
 std::string PipelinedRun::balanced_shares() const {
   std::vector<double> seconds;
-  for (const size_t replica : replica_of_data_rank_) seconds.push_back(replicas_[replica].slowest_rank().total());
+  for (const size_t replica : replica_of_data_rank_) {
+    const Replica& here = replicas_[replica];
+    seconds.push_back(std::max(ranks_per_core(planned(here)), 1.0) * here.slowest_rank().total());
+  }
   const int all = spec_.train.batch / spec_.train.microbatch / spec_.mesh.expert;
   const ScheduleRequest step{spec_.mesh.pipe, all, spec_.pipeline.chunks, spec_.pipeline.group};
   return seconds.empty() ? kEqualShares : braid::balanced_shares(seconds, traits_.name, step);

@@ -11,6 +11,7 @@
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
+#include "braid/spec/rank_hosts.h"
 
 namespace braid {
 namespace {
@@ -83,9 +84,7 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
 // A host has as many ranks that share its cores as come to it.
 int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
   const DeviceGroup& first = cluster.devices.front();
-  if (!first.shared_cores) return first.per_node;
-  const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
+  return first.shared_cores ? most_ranks_of_host(num_ranks(spec.mesh), cluster.num_nodes()) : first.per_node;
 }
 
 // Which kinds of devices have the ranks of a run.
@@ -97,7 +96,10 @@ class KindsOfRanks {
         inner_(int64_t{mesh_.tensor} * mesh_.context),
         mirrored_(traits_of(spec.pipeline)->placement == StagePlacement::Mirrored) {
     for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
-    for (const DeviceGroup& group : cluster.devices) ends_.push_back(ends_.back() + group.num_devices());
+    const int64_t sharing = ranks_of_node(spec, cluster);
+    for (const DeviceGroup& group : cluster.devices) {
+      ends_.push_back(ends_.back() + (group.shared_cores ? sharing * group.nodes : group.num_devices()));
+    }
   }
 
   // Of each pipeline rank the slowest, by DeviceRates::best_rate(), that has a copy of its stages in data ranks
@@ -108,7 +110,7 @@ class KindsOfRanks {
     std::vector<double> least(p, std::numeric_limits<double>::infinity());
     for (int copy = begin * mesh_.expert; copy < end * mesh_.expert; ++copy) {
       for (int pipe = 0; pipe < p; ++pipe) {
-        const int64_t first = first_device(copy, pipe);
+        const int64_t first = first_rank(copy, pipe);
         for (size_t kind = 0; kind < rates_.size(); ++kind) {
           const bool is_there = first < ends_[kind + 1] && first + inner_ > ends_[kind];
           if (is_there && rates_[kind] < least[pipe]) least[pipe] = rates_[kind], kinds[pipe] = kind;
@@ -124,7 +126,7 @@ class KindsOfRanks {
   }
 
  private:
-  int64_t first_device(int64_t copy, int64_t pipe) const {
+  int64_t first_rank(int64_t copy, int64_t pipe) const {
     const int64_t copies = int64_t{mesh_.data} * mesh_.expert;
     return (formulas_ == FormulaSet::Braid ? copy * mesh_.pipe + pipe : pipe * copies + copy) * inner_;
   }
@@ -134,7 +136,7 @@ class KindsOfRanks {
   const int64_t inner_;
   const bool mirrored_;
   std::vector<double> rates_;
-  std::vector<int64_t> ends_{0};  // of the devices of each kind, behind the beginning of the first
+  std::vector<int64_t> ends_{0};  // of the ranks of each kind, behind the beginning of the first
 };
 
 void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {

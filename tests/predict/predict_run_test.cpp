@@ -145,47 +145,6 @@ TEST(PredictRun, RecomputeGivesTimeForMemoryStageByStage) {
   EXPECT_EQ(first.memory[7], none.memory[7]);
 }
 
-// Four ranks one behind the other on a host: with four cores or more as simulated, with two no faster than their work.
-TEST(PredictRun, RanksThatShareCores) {
-  RunSpec run = llama();
-  run.model.layers = 4;
-  run.mesh = {.pipe = 4};
-  Cluster host{.name = "host",
-               .devices = {{.memory_bytes = 1e10, .memory_bytes_per_second = 1e10, .shared_cores = true}},
-               .node = {1e10, 1e-6}};
-  host.devices[0].peaks = {{DType::Float32, 1e11}};
-  run.train.dtype = DType::Float32;
-  const auto on = [&](int cores, int batch) {
-    host.devices[0].per_node = cores;
-    run.train.batch = batch;
-    return predict_run(run, host).seconds;
-  };
-  const double one = on(4, 1).total();
-  EXPECT_NEAR(on(1, 1).total() / one, 1, 0.1);     // one microbatch keeps one core busy
-  EXPECT_NEAR(on(8, 1).total() / one, 0.5, 0.01);  // two cores each
-  const StepSeconds two = on(2, 64), four = on(4, 64);
-  EXPECT_GT(two.total(), 1.3 * four.total());
-  EXPECT_LT(two.total(), 1.5 * four.total());  // those that wait for the last, which has the head, leave it their cores
-  EXPECT_NEAR(on(1, 64).total(), 2 * two.total(), 0.05 * two.total());
-}
-
-// Ranks share the host's memory, and what its cores make is not more for being made by more ranks.
-TEST(PredictRun, CrowdsHaveTheHostsMemoryAndItsCores) {
-  RunSpec run = llama();
-  run.train.dtype = DType::Float32;
-  Cluster host{.name = "host",
-               .devices = {{.per_node = 2, .memory_bytes = 1e9, .memory_bytes_per_second = 1e10, .shared_cores = true}},
-               .node = {1e10, 1e-6}};
-  host.devices[0].peaks = {{DType::Float32, 1e11}};
-  for (const int ranks : {1, 2, 8}) {
-    run.mesh = {.data = ranks};
-    const Prediction found = predict_run(run, host);
-    EXPECT_EQ(found.memory_bytes, static_cast<int64_t>(2e9 / ranks));
-    const double tokens = run.train.batch * run.model.context;
-    EXPECT_NEAR(found.tokens_per_second_per_device, tokens / found.step_seconds() / 2, 1e-6);
-  }
-}
-
 TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
   RunSpec run = llama();
   run.mesh = {.tensor = 2};
@@ -197,14 +156,6 @@ TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
   EXPECT_NEAR(uneven.seconds.tensor, even.seconds.tensor + 0.25 * even.seconds.compute, 1e-9 * even.step_seconds());
   run.mesh.tensor = 1;
   EXPECT_EQ(predict_run(run, host).seconds.tensor, 0);
-  // On fewer cores than there are ranks another replica computes meanwhile.
-  host.devices[0].shared_cores = true;
-  host.devices[0].per_node = 2;
-  run.mesh.tensor = 2;
-  run.mesh.data = 2;
-  const double busy = predict_run(run, host).step_seconds();
-  host.devices[0].skew = 0;
-  EXPECT_EQ(predict_run(run, host).step_seconds(), busy);
 }
 
 // Half of the nodes have devices of twice the rate: stages in proportion are faster than stages that are alike.
