@@ -60,7 +60,9 @@ double step_seconds(const Exchange& x, int zero) {
   }
 }
 
-bool overlaps(const RunSpec& spec, FormulaSet formulas) {
+bool overlaps(const PlannedRun& run) {
+  const auto& [spec, cluster, formulas, layout, rates] = run;
+  if (cluster.devices.front().shared_cores && !layout.gradient_group.across_nodes()) return false;
   return spec.sync.zero == 3 || (formulas == FormulaSet::Braid && spec.sync.overlap != OverlapChoice::Off);
 }
 
@@ -108,7 +110,7 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   x.last_share = 1 / std::max(share.blocks, 1.0);
   x.microbatches = layout.microbatches;
-  x.overlaps = overlaps(spec, formulas);
+  x.overlaps = overlaps(run);
   x.gathers_once = gathers_once(run);
   return (step_seconds(x, zero) + copies) / std::max(spec.sync.period, 1);
 }

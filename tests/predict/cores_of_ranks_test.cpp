@@ -111,5 +111,22 @@ TEST(CoresOfRanks, AreOfAllKindsOrNone) {
   EXPECT_EQ(prediction_problems(llama(), mixed)[0].key, "shared_cores");
 }
 
+// What ranks of one host exchange is work of the cores that compute; what goes to another host is on its way meanwhile.
+TEST(CoresOfRanks, HideNoExchangesOfTheirHost) {
+  RunSpec run = llama();
+  run.mesh.data = 2;
+  const auto exposed = [&](const Cluster& cluster, OverlapChoice overlap) {
+    run.sync.overlap = overlap;
+    return predict_run(run, cluster).seconds.data;
+  };
+  EXPECT_EQ(exposed(hosts({2}), OverlapChoice::On), exposed(hosts({2}), OverlapChoice::Off));
+  EXPECT_LT(exposed(hosts({1, 1}), OverlapChoice::On), exposed(hosts({1, 1}), OverlapChoice::Off));
+  run.sync.zero = 3;
+  const double in_host = exposed(hosts({2}), OverlapChoice::On);
+  Cluster devices = hosts({2});
+  devices.devices[0].shared_cores = false;
+  EXPECT_GT(in_host, 10 * exposed(devices, OverlapChoice::On));
+}
+
 }  // namespace
 }  // namespace braid::cores_of_ranks_test
