@@ -1,3 +1,4 @@
+// Totals of all kinds.
 #include "braid/cluster/cluster.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The table, tensor by tensor.
 #include "braid/predict/braid_memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Bytes of a checkpoint over the cluster's disks.
 #include "braid/predict/checkpoint_cost.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The whole model at its fastest, shared out evenly.
 #include "braid/predict/lower_bounds.h"
 
 #include <algorithm>

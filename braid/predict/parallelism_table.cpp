@@ -1,3 +1,4 @@
+// The run spread over one axis after the other.
 #include "braid/predict/parallelism_table.h"
 
 #include <algorithm>
