@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/pipeline_stages.h"
@@ -29,18 +30,17 @@ struct Tensors {
 
   Tensors(const RunSpec& spec, const RunLayout& layout) {
     const ModelSpec& model = spec.model;
+    const BlockSizes z(model);
     const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
-    const double q = static_cast<double>(model.heads) * head_width(model);
-    const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
-    const double g = traits_of(model.family).feed_forward == FeedForward::Gated ? 2 : 1;
-    hidden = of_row * model.width / (spec.mesh.sequence_parallel ? t : 1);
-    qkv = of_row * (q + 2 * kv) / t;
-    heads = of_row * q / t;
-    activated = of_row * branches_per_token(model) * ffn_width(model) / t;
+    const double g = z.gated ? 2 : 1;
+    hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
+    qkv = of_row * (z.q + 2 * z.kv) / t;
+    heads = of_row * z.q / t;
+    activated = of_row * z.k * z.f / t;
     inner = g * activated;
-    if (model.experts > 0) {
-      routed = hidden * model.experts_per_token;
-      chosen = kSingle * layout.tokens * model.experts / (spec.mesh.sequence_parallel ? t : 1);
+    if (z.experts > 0) {
+      routed = hidden * z.k;
+      chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
     }
     of_norm = kSingle * layout.tokens * (3 - g);
     of_scores = kSingle * layout.tokens * model.heads / t;
