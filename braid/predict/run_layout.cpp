@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "braid/base/errors.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
@@ -16,32 +15,15 @@
 namespace braid {
 namespace {
 
-constexpr int kBraidAlignment = 1024;  // ParamStore::kAlign
 constexpr Axis kBraidOrder[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
 constexpr Axis kMegatronOrder[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipe};
 
-int size_of(const MeshSpec& mesh, Axis axis) {
-  switch (axis) {
-    case Axis::Pipe:
-      return mesh.pipe;
-    case Axis::Data:
-      return mesh.data;
-    case Axis::Context:
-      return mesh.context;
-    case Axis::Expert:
-      return mesh.expert;
-    case Axis::Tensor:
-      return mesh.tensor;
-  }
-  throw InternalError("an axis without a size");
-}
-
 // The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
-RankGroup group_of(const MeshSpec& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
+RankGroup group_of(const DeviceMesh& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
   RankGroup group;
   int64_t stride = 1;
   for (const Axis axis : formulas == FormulaSet::Braid ? kBraidOrder : kMegatronOrder) {
-    const int size = size_of(mesh, axis);
+    const int size = mesh.size(axis);
     if (axes.has(axis)) {
       const int64_t near = std::max<int64_t>(node_size / stride, 1);
       group.size *= size;
@@ -155,7 +137,8 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
   const int node_size = ranks_of_node(spec, cluster);
-  const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
+  const DeviceMesh sizes(mesh);
+  const auto group = [&](AxisSet axes) { return group_of(sizes, axes, node_size, formulas); };
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});

@@ -13,6 +13,8 @@
 
 namespace braid {
 
+inline constexpr int kBraidAlignment = 1024;  // of parameters, in elements: ParamStore::kAlign
+
 // The part of the model that a pipeline stage holds.
 struct StageLoad {
   double blocks = 0;
