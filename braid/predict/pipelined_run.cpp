@@ -164,13 +164,15 @@ double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
 }  // namespace
 
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
-  SyncSpec sync = a.sync;
+  // All of them, or this does not compile.
+  const auto& [model, data, mesh, pipeline, synced, memory, optimizer, train, checkpoint, started] = a;
+  SyncSpec sync = synced;
   sync.zero = b.sync.zero;
   sync.zero_group = b.sync.zero_group;
   // What a search varies first.
-  return a.memory == b.memory && a.pipeline == b.pipeline && a.mesh == b.mesh && a.train == b.train && sync == b.sync &&
-         a.model == b.model && a.data == b.data && a.optimizer == b.optimizer && a.checkpoint == b.checkpoint &&
-         a.run == b.run;
+  return memory == b.memory && pipeline == b.pipeline && mesh == b.mesh && train == b.train && sync == b.sync &&
+         model == b.model && data == b.data && optimizer == b.optimizer && checkpoint == b.checkpoint &&
+         started == b.run;
 }
 
 PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options)
