@@ -2,7 +2,6 @@
 #include "braid/predict/parallelism_table.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "braid/predict/block_work.h"
 #include "braid/predict/model_states.h"
@@ -29,8 +28,8 @@ StageParameters all_parameters(const RunSpec& run, const Cluster& cluster) {
 }
 
 bool is_possible(const RunSpec& spec, const Cluster& cluster) {
-  const HostLimits any{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
-  return !has_problems(spec, any) && prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
+  return !has_problems(spec, any_hosts(Purpose::Plan)) && prediction_problems(spec, cluster).empty() &&
+         mesh_problems(spec, cluster).empty();
 }
 
 // What the bytes of a step follow from.
