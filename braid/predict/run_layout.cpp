@@ -41,7 +41,7 @@ std::vector<Recompute> policies_of(const MemorySpec& spec) {
 }
 
 std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
-  if (spec.pipeline.partition == "measured") {
+  if (is_measured(spec.pipeline)) {
     RunSpec cut = spec;
     cut.pipeline.partition = "even";
     return stage_loads(cut, num_stages);

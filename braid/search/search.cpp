@@ -7,6 +7,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/problems.h"
 
@@ -120,7 +121,7 @@ std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const 
   set_layout(planned.spec, layout);
   if (layout.cut == CutChoice::Balanced) {
     planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
-    if (planned.spec.pipeline.partition == "even") return {};
+    if (is_even(planned.spec.pipeline)) return {};
   }
   if (layout.shares == ShareChoice::Balanced) {
     planned.spec.mesh.batch_shares = foresight.balanced_shares(planned.spec);
