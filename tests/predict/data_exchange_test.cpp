@@ -39,6 +39,27 @@ TEST(DataExchange, ServersKeepTwoCopiesMore) {
   EXPECT_EQ(predict_run(run, node()).sync_bytes, static_cast<double>(all) / 4);
 }
 
+TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {
+  RunSpec run = on_eight_ranks();
+  run.sync.period = 8;
+  run.sync.replication = ReplicationKind::LocalSgd;
+  const RankMemory plain = predict_run(run, node()).memory[0];
+  run.sync.replication = ReplicationKind::DiLoCo;
+  const RankMemory outer = predict_run(run, node()).memory[0];
+  EXPECT_EQ(outer.moments - plain.moments, 4 * plain.parameters);  // float32 beside bfloat16
+}
+
+TEST(DataExchange, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 2};
+  run.model.output_weights = OutputWeights::Untied;
+  run.train.batch = 16;  // 8 microbatches of a replica
+  const double once = predict_run(run, node()).sync_bytes;
+  run.pipeline.schedule = "pipedream-2bw";
+  run.pipeline.group = 4;
+  EXPECT_EQ(predict_run(run, node()).sync_bytes, 2 * once);
+}
+
 // A rank of one stage has it whole for all of the step.
 TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
   RunSpec run = on_eight_ranks();

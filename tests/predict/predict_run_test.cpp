@@ -228,27 +228,6 @@ TEST(PredictRun, HalvesOfABlockDiffer) {
   EXPECT_LT(cut.seconds.compute - whole.seconds.compute, 0.5 * (more.seconds.compute - whole.seconds.compute));
 }
 
-TEST(PredictRun, DiLoCoKeepsTwoCopiesMore) {
-  RunSpec run = llama();
-  run.sync.period = 8;
-  run.sync.replication = ReplicationKind::LocalSgd;
-  const RankMemory plain = predict_run(run, nodes(1)).memory[0];
-  run.sync.replication = ReplicationKind::DiLoCo;
-  const RankMemory outer = predict_run(run, nodes(1)).memory[0];
-  EXPECT_EQ(outer.moments - plain.moments, 4 * plain.parameters);  // float32 beside bfloat16
-}
-
-TEST(PredictRun, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
-  RunSpec run = llama();
-  run.mesh = {.pipe = 2, .data = 2};
-  run.model.output_weights = OutputWeights::Untied;
-  run.train.batch = 16;  // 8 microbatches of a replica
-  const double once = predict_run(run, nodes(1)).sync_bytes;
-  run.pipeline.schedule = "pipedream-2bw";
-  run.pipeline.group = 4;
-  EXPECT_EQ(predict_run(run, nodes(1)).sync_bytes, 2 * once);
-}
-
 // Of all pipeline ranks.
 int64_t parameters(const RunSpec& run) {
   int64_t bytes = 0;
