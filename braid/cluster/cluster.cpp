@@ -17,6 +17,8 @@ int64_t Cluster::num_devices() const {
   return all;
 }
 
+int Cluster::least_per_node() const { return std::ranges::min(devices, {}, &DeviceGroup::per_node).per_node; }
+
 double Cluster::least_memory_bytes() const {
   return std::ranges::min(devices, {}, &DeviceGroup::memory_bytes).memory_bytes;
 }

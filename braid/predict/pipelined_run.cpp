@@ -256,7 +256,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
                                                 parameters.experts.reduced.kept);
     if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
-  prediction.offloaded_bytes = static_cast<int64_t>(layout.all_ranks.per_node * most_offloaded);
+  prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
   if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 

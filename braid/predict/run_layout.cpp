@@ -63,10 +63,25 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   return loads;
 }
 
+// Ranks on a node of those that the run is on.
+struct NodeSizes {
+  int least = 1, most = 1;
+};
+
 // A host has as many ranks that share its cores as come to it.
-int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
+NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
+  const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
-  return first.shared_cores ? most_ranks_of_host(num_ranks(spec.mesh), cluster.num_nodes()) : first.per_node;
+  const int near = first.shared_cores ? most_ranks_of_host(ranks, cluster.num_nodes()) : first.per_node;
+  NodeSizes sizes{near, near};
+  if (first.shared_cores) return sizes;
+  int64_t before = 0;
+  for (const DeviceGroup& group : cluster.devices) {
+    if (before >= ranks) break;
+    sizes = {std::min(sizes.least, group.per_node), std::max(sizes.most, group.per_node)};
+    before += group.num_devices();
+  }
+  return sizes;
 }
 
 // Which kinds of devices have the ranks of a run.
@@ -78,7 +93,7 @@ class KindsOfRanks {
         inner_(int64_t{mesh_.tensor} * mesh_.context),
         mirrored_(traits_of(spec.pipeline)->placement == StagePlacement::Mirrored) {
     for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
-    const int64_t sharing = ranks_of_node(spec, cluster);
+    const int64_t sharing = node_sizes(spec, cluster).most;
     for (const DeviceGroup& group : cluster.devices) {
       ends_.push_back(ends_.back() + (group.shared_cores ? sharing * group.nodes : group.num_devices()));
     }
@@ -136,9 +151,10 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.microbatches = num_microbatches(spec, busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
-  const int node_size = ranks_of_node(spec, cluster);
+  const auto [node_size, most] = node_sizes(spec, cluster);
+  layout.most_of_node = std::min(layout.num_ranks(), most);
   const DeviceMesh sizes(mesh);
-  const auto group = [&](AxisSet axes) { return group_of(sizes, axes, node_size, formulas); };
+  const auto group = [&, near = node_size](AxisSet axes) { return group_of(sizes, axes, near, formulas); };
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});

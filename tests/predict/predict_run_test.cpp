@@ -177,6 +177,37 @@ TEST(PredictRun, StagesInProportionToTheirDevices) {
   EXPECT_GT(with("10,20"), with("15,15"));
 }
 
+// A node of eight devices, then eight nodes of one.
+Cluster eight_and_ones() {
+  Cluster cluster = nodes(1);
+  DeviceGroup& ones = cluster.devices.emplace_back(cluster.devices.front());
+  ones.per_node = 1;
+  ones.nodes = 8;
+  return cluster;
+}
+
+TEST(PredictRun, RanksAreNeighboursWhereAllKindsThatTheyAreOnHaveAsMany) {
+  const Cluster cluster = eight_and_ones();
+  RunSpec run = llama();
+  run.mesh = {.tensor = 8};
+  EXPECT_FALSE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
+  run.mesh = {.data = 2, .tensor = 8};
+  EXPECT_TRUE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
+  EXPECT_GT(predict_run(run, cluster).seconds.tensor, 2 * predict_run(run, nodes(2)).seconds.tensor);
+}
+
+TEST(PredictRun, TheNodeWithMostRanksHasMostOffloaded) {
+  Cluster cluster = eight_and_ones();
+  RunSpec run = llama();
+  run.mesh = {.data = 2, .tensor = 8};
+  run.memory.offload = OffloadTo::Host;
+  const auto offloaded = [&] { return predict_run(run, cluster).offloaded_bytes; };
+  const int64_t of_eight = predict_run(run, nodes(2)).offloaded_bytes;
+  EXPECT_EQ(offloaded(), of_eight);
+  std::swap(cluster.devices[0], cluster.devices[1]);
+  EXPECT_EQ(offloaded(), of_eight);
+}
+
 // Blocks whose attention computes much on the first kind, a head that reads and writes much on the second.
 TEST(PredictRun, TheBoundHoldsWhereEachPartHasTheKindThatSuitsIt) {
   Cluster cluster{.name = "two", .node = {1e12, 1e-9}, .network = {1e12, 1e-9}};
