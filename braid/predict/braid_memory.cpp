@@ -93,6 +93,15 @@ double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& l
   return std::max(coming + std::max(feed, attention), mask);
 }
 
+// Of parameters that ranks share out.
+double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
+  const auto count = [&](const ParameterSum& sum, RankGroup copies) {
+    return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
+  };
+  return count(parameters.shared, run.layout.gradient_group) +
+         count(parameters.experts, run.layout.expert_gradient_group);
+}
+
 }  // namespace
 
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
@@ -128,10 +137,11 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  if (spec.sync.zero < 2 || layout.gradient_group.size == 1 || share.blocks == 0) return 0;
+  const double all = sharded_count(run, share.parameters);
+  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const StageLoad alone{.blocks = 1};
-  const double block = stage_parameters(spec, layout, alone).count(), all = share.parameters.count();
+  const double block = sharded_count(run, stage_parameters(spec, layout, alone));
   const double ends = std::max(all - share.blocks * block, 0.0);
   const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends);
