@@ -128,7 +128,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
 
 double tied_bytes(const PlannedRun& run, int last_rank) {
   if (last_rank == 0) return 0;
-  return state_bytes(run.spec.train.dtype, run.formulas, tied_parameters(run.spec, run.layout)).gradients;
+  const RunSpec& spec = run.spec;
+  const int shards = spec.sync.zero > 0 ? num_shards(spec, run.layout, run.layout.gradient_group) : 1;
+  return state_bytes(spec.train.dtype, run.formulas, tied_parameters(spec, run.layout)).gradients / shards;
 }
 
 double tied_seconds(const PlannedRun& run, int last_rank) {

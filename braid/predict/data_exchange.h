@@ -38,7 +38,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share);
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 // The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when
-// the step's last backward pass has ended; `last_rank` is the pipeline rank of the last stage.
+// the step's last backward pass has ended, shard by shard under ZeRO; `last_rank` is the pipeline rank of the last
+// stage.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
 // Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is

@@ -73,5 +73,20 @@ TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
   EXPECT_EQ(stage.memory[0].communication - blocks.memory[0].communication, 6 * block) << "of 8, two at a time";
 }
 
+// The two uses of a tied table are summed where each rank has its shard of both.
+TEST(DataExchange, UsesOfATiedTableAreSummedByShards) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 4};
+  const double table = 4.0 * 8192 * 1024;
+  for (const auto& [zero, group, shards] : {std::tuple{0, 0, 1}, {1, 0, 4}, {1, 2, 2}, {3, 0, 4}}) {
+    run.sync.zero = zero;
+    run.sync.zero_group = group;
+    run.model.output_weights = OutputWeights::Tied;
+    const double tied = predict_run(run, node()).sync_bytes;
+    run.model.output_weights = OutputWeights::Untied;
+    EXPECT_EQ(tied - predict_run(run, node()).sync_bytes, table / shards) << zero << " " << group;
+  }
+}
+
 }  // namespace
 }  // namespace braid::data_exchange_test
