@@ -56,7 +56,7 @@ Plan played_plan(const PlanRequest& request, SearchRequest& search_request, Clus
 
 Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
-  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.devices.front().per_node,
+  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
                                 request.pinned, static_cast<int>(request.cluster.devices.size())},
                                static_cast<int64_t>(request.cluster.least_memory_bytes())};
   Plan plan = played_plan(request, search_request, foresight);

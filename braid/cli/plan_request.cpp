@@ -2,7 +2,6 @@
 #include "braid/cli/plan_request.h"
 
 #include <CLI/CLI.hpp>
-#include <limits>
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
@@ -25,8 +24,6 @@ struct PlanOptions {
   int nodes = 0, top = 5, tried = 0;
   bool fixed = false, compare = false, json = false;
 };
-
-constexpr HostLimits kAnyRanks{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
 
 class PlanReading {
  public:
@@ -71,7 +68,7 @@ class PlanReading {
 
   void read_the_run() {
     if (given_.file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
-    ParseOptions options(kAnyRanks);
+    ParseOptions options(any_hosts(Purpose::Plan));
     if (request_.what == PlanFor::Best) options.open = searched_keys();
     request_.run = read_run(given_.file, overrides_, options);
     const bool bytes = request_.run.data.tokenizer == "bytes";

@@ -29,6 +29,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
+#include "braid/spec/partition.h"
 #include "braid/train/generate.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/run.h"
@@ -226,7 +227,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
 }
 
 void refuse_on_hosts(const RunSpec& spec) {
-  if (spec.pipeline.partition != "measured") return;
+  if (!is_measured(spec.pipeline)) return;
   throw ConfigError(
       {{"pipeline.partition", "\"measured\"",
         "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});

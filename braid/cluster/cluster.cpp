@@ -1,3 +1,4 @@
+// Totals of all kinds.
 #include "braid/cluster/cluster.h"
 
 #include <algorithm>
@@ -15,6 +16,8 @@ int64_t Cluster::num_devices() const {
   for (const DeviceGroup& group : devices) all += group.num_devices();
   return all;
 }
+
+int Cluster::least_per_node() const { return std::ranges::min(devices, {}, &DeviceGroup::per_node).per_node; }
 
 double Cluster::least_memory_bytes() const {
   return std::ranges::min(devices, {}, &DeviceGroup::memory_bytes).memory_bytes;

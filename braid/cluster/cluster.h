@@ -103,6 +103,7 @@ struct Cluster {
 
   int num_nodes() const;
   int64_t num_devices() const;
+  int least_per_node() const;
   double least_memory_bytes() const;  // of a device
   bool operator==(const Cluster&) const = default;
 };

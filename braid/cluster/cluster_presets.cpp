@@ -1,3 +1,4 @@
+// Numbers of data sheets, less what is reached of them.
 #include "braid/cluster/cluster_presets.h"
 
 #include "braid/cluster/units.h"

@@ -1,3 +1,4 @@
+// Values against their rules.
 #include "braid/cluster/table_reader.h"
 
 #include <algorithm>

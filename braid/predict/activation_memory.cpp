@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
-#include "braid/spec/model_shape.h"
 
 namespace braid {
 namespace {
@@ -18,18 +18,15 @@ struct BlockBytes {
 };
 
 BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
-  const ModelSpec& model = spec.model;
-  const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor, h = model.width;
-  const double q = static_cast<double>(model.heads) * head_width(model);
-  const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
-  const bool gated = traits_of(model.family).feed_forward == FeedForward::Gated;
+  const BlockSizes z(spec.model);
+  const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor;
   const double whole = spec.mesh.sequence_parallel ? t : 1;
   BlockBytes bytes;
-  bytes.input = e * n * h / whole;
-  bytes.activation = e * n * branches_per_token(model) * (gated ? 3 : 2) * ffn_width(model) / t;
-  bytes.linear = n * (4 * e + 2) * h / whole + e * n * (2 * q + 2 * kv) / t + bytes.activation;
-  if (model.experts > 0) bytes.linear += n * (2 * e * model.experts_per_token * h + 4 * model.experts) / whole;
-  const double scores = n * model.context * model.heads / t;
+  bytes.input = e * n * z.h / whole;
+  bytes.activation = e * n * z.k * (z.gated ? 3 : 2) * z.f / t;
+  bytes.linear = n * (4 * e + 2) * z.h / whole + e * n * (2 * z.q + 2 * z.kv) / t + bytes.activation;
+  if (z.experts > 0) bytes.linear += n * (2 * e * z.k * z.h + 4 * z.experts) / whole;
+  const double scores = n * spec.model.context * spec.model.heads / t;
   bytes.one_score = e * scores;
   bytes.scores = (2 * e + 1) * scores;
   return bytes;

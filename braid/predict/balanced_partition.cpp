@@ -5,7 +5,7 @@
 
 #include "braid/base/text.h"
 #include "braid/cut/equal_blocks.h"
-#include "braid/predict/predict_run.h"
+#include "braid/predict/cores_of_ranks.h"
 #include "braid/predict/stage_passes.h"
 #include "braid/spec/pipeline_stages.h"
 

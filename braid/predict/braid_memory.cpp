@@ -1,8 +1,10 @@
+// The table, tensor by tensor.
 #include "braid/predict/braid_memory.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/pipeline_stages.h"
@@ -28,18 +30,17 @@ struct Tensors {
 
   Tensors(const RunSpec& spec, const RunLayout& layout) {
     const ModelSpec& model = spec.model;
+    const BlockSizes z(model);
     const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
-    const double q = static_cast<double>(model.heads) * head_width(model);
-    const double kv = static_cast<double>(num_kv_heads(model)) * head_width(model);
-    const double g = traits_of(model.family).feed_forward == FeedForward::Gated ? 2 : 1;
-    hidden = of_row * model.width / (spec.mesh.sequence_parallel ? t : 1);
-    qkv = of_row * (q + 2 * kv) / t;
-    heads = of_row * q / t;
-    activated = of_row * branches_per_token(model) * ffn_width(model) / t;
+    const double g = z.gated ? 2 : 1;
+    hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
+    qkv = of_row * (z.q + 2 * z.kv) / t;
+    heads = of_row * z.q / t;
+    activated = of_row * z.k * z.f / t;
     inner = g * activated;
-    if (model.experts > 0) {
-      routed = hidden * model.experts_per_token;
-      chosen = kSingle * layout.tokens * model.experts / (spec.mesh.sequence_parallel ? t : 1);
+    if (z.experts > 0) {
+      routed = hidden * z.k;
+      chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
     }
     of_norm = kSingle * layout.tokens * (3 - g);
     of_scores = kSingle * layout.tokens * model.heads / t;
@@ -92,6 +93,15 @@ double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& l
   return std::max(coming + std::max(feed, attention), mask);
 }
 
+// Of parameters that ranks share out.
+double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
+  const auto count = [&](const ParameterSum& sum, RankGroup copies) {
+    return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
+  };
+  return count(parameters.shared, run.layout.gradient_group) +
+         count(parameters.experts, run.layout.expert_gradient_group);
+}
+
 }  // namespace
 
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
@@ -127,10 +137,11 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
 
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
-  if (spec.sync.zero < 2 || layout.gradient_group.size == 1 || share.blocks == 0) return 0;
+  const double all = sharded_count(run, share.parameters);
+  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
   const StageLoad alone{.blocks = 1};
-  const double block = stage_parameters(spec, layout, alone).count(), all = share.parameters.count();
+  const double block = sharded_count(run, stage_parameters(spec, layout, alone));
   const double ends = std::max(all - share.blocks * block, 0.0);
   const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends);

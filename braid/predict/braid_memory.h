@@ -39,7 +39,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 
 // Buffers of a rank under ZeRO 2 and 3, which stay from microbatch to microbatch: gradients of three blocks' parameters
 // and of each table's uses on their way to their owners; under 3 also the weights of the block that runs and of the
-// next, and of embedding and head, or those of the stages that are gathered as a whole.
+// next, and of embedding and head, or those of the stages that are gathered as a whole. Of what ranks share out alone.
 double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share);
 
 // What is there all the time: the step's tokens, rotary tables of each block.

@@ -1,3 +1,4 @@
+// Bytes of a checkpoint over the cluster's disks.
 #include "braid/predict/checkpoint_cost.h"
 
 #include <algorithm>
@@ -31,11 +32,11 @@ FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
   model.restart = cluster.failures.restart_seconds;
   const DeviceGroup& devices = cluster.devices.front();
   const double bytes = saved_model_bytes(spec, cluster);
-  const double nodes = std::max(1.0, static_cast<double>(ranks) / devices.per_node);
   if (spec.checkpoint.async) {
     model.stall = 2 * bytes / static_cast<double>(ranks) / devices.memory_bytes_per_second;  // read and written
   } else if (cluster.disk.write_bytes_per_second > 0) {
-    model.stall = bytes / nodes / cluster.disk.write_bytes_per_second;
+    const int of_node = layout_on_one_stage(spec, cluster, FormulaSet::Braid).most_of_node;
+    model.stall = bytes / static_cast<double>(ranks) * of_node / cluster.disk.write_bytes_per_second;
   }
   return model;
 }

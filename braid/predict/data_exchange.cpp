@@ -16,13 +16,18 @@ struct Copies {
   double weight_bytes, gradient_bytes;
 };
 
+// How often they travel in a step; where they are never gathered, they are summed as a whole.
+struct Times {
+  int scatters = 1, gathers = 0;
+
+  bool gathers_each() const { return gathers > 1; }  // for each microbatch, before both of its passes
+};
+
 struct Exchange {
   std::vector<Copies> parts;         // one after the other
   double forward = 0, backward = 0;  // seconds of one microbatch's passes
   double last_share = 1;             // of the bucket that nothing hides
-  int microbatches = 1;
   bool overlaps = false;
-  bool gathers_once = false;  // of a step, under zero 3
 
   template <class Seconds>
   double sum(const Seconds& of) const {
@@ -46,27 +51,25 @@ struct Exchange {
   }
 };
 
-double step_seconds(const Exchange& x, int zero) {
-  switch (zero) {
-    case 0:
-      return x.exposed(x.all_reduce(), x.backward);
-    case 1:
-      return x.exposed(x.scatter(), x.backward) + x.gather();
-    case 2:
-      return x.microbatches * x.exposed(x.scatter(), x.backward) + x.gather();
-    default:
-      if (x.gathers_once) return x.gather() + x.microbatches * x.exposed(x.scatter(), x.backward);
-      return x.microbatches * (x.exposed(x.gather(), x.forward) + x.exposed(x.gather() + x.scatter(), x.backward));
-  }
+double step_seconds(const Exchange& x, const Times& times) {
+  if (times.gathers == 0) return x.exposed(x.all_reduce(), x.backward);
+  const double gather = times.gathers_each() ? x.gather() : 0;
+  return times.scatters * (x.exposed(x.scatter() + gather, x.backward) + x.exposed(gather, x.forward)) +
+         (times.gathers_each() ? 0 : x.gather());
 }
 
-bool overlaps(const RunSpec& spec, FormulaSet formulas) {
+bool overlaps(const PlannedRun& run) {
+  const auto& [spec, cluster, formulas, layout, rates] = run;
+  if (cluster.devices.front().shared_cores && !layout.gradient_group.across_nodes()) return false;
   return spec.sync.zero == 3 || (formulas == FormulaSet::Braid && spec.sync.overlap != OverlapChoice::Off);
 }
 
-// Stages that are gathered as a whole stay from microbatch to microbatch where a rank has no more of them.
-bool gathers_once(const PlannedRun& run) {
-  return run.spec.sync.zero_gather == GatherUnit::Stage && run.layout.chunks <= kMostStagesGathered;
+Times times_of(const PlannedRun& run) {
+  const SyncSpec& sync = run.spec.sync;
+  const int m = run.layout.microbatches;
+  // Stages that are gathered as a whole stay from microbatch to microbatch where a rank has no more of them.
+  const bool stay = sync.zero_gather == GatherUnit::Stage && run.layout.chunks <= kMostStagesGathered;
+  return {sync.zero < 2 ? 1 : m, sync.zero == 0 ? 0 : sync.zero < 3 || stay ? 1 : 2 * m};
 }
 
 // Copies of groups that shard are summed once more, over as many ranks as there are groups.
@@ -107,10 +110,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
   x.forward = share.passes.forward.total();
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   x.last_share = 1 / std::max(share.blocks, 1.0);
-  x.microbatches = layout.microbatches;
-  x.overlaps = overlaps(spec, formulas);
-  x.gathers_once = gathers_once(run);
-  return (step_seconds(x, zero) + copies) / std::max(spec.sync.period, 1);
+  x.overlaps = overlaps(run);
+  return (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
 }
 
 double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
@@ -127,7 +128,9 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share) {
 
 double tied_bytes(const PlannedRun& run, int last_rank) {
   if (last_rank == 0) return 0;
-  return state_bytes(run.spec.train.dtype, run.formulas, tied_parameters(run.spec, run.layout)).gradients;
+  const RunSpec& spec = run.spec;
+  const int shards = spec.sync.zero > 0 ? num_shards(spec, run.layout, run.layout.gradient_group) : 1;
+  return state_bytes(spec.train.dtype, run.formulas, tied_parameters(spec, run.layout)).gradients / shards;
 }
 
 double tied_seconds(const PlannedRun& run, int last_rank) {
@@ -138,21 +141,19 @@ double tied_seconds(const PlannedRun& run, int last_rank) {
 
 double sync_bytes(const PlannedRun& run, const RankShare& share) {
   const RunSpec& spec = run.spec;
-  const int zero = spec.sync.zero, m = run.layout.microbatches;
+  const Times times = times_of(run);
   double sum = 0;
   for (const CopiedParameters& part : copied_of(run, share)) {
     if (spec.sync.replication == ReplicationKind::ParameterServer) {
       sum += part.bytes.gradients / spec.sync.push_every;
       continue;
     }
-    const int copies = part.copies.size, shards = zero > 0 ? part.shards : copies;
+    const int copies = part.copies.size, shards = spec.sync.zero > 0 ? part.shards : copies;
     const double one_way = (shards - 1.0) / shards, wire = part.summed_bytes;
     const double gradients = one_way * wire, weights = one_way * part.bytes.weights;
     const double again =
         2 * (copies - shards) / static_cast<double>(copies) / shards * wire;  // the sum of the groups that shard
-    const double gathered = (gathers_once(run) ? 1 : 2 * m) * weights;
-    const double sent[] = {2 * gradients, gradients + weights, m * gradients + weights, m * gradients + gathered};
-    sum += sent[zero] + again;
+    sum += (times.gathers == 0 ? 2 * gradients : times.scatters * gradients + times.gathers * weights) + again;
   }
   return sum / std::max(spec.sync.period, 1);
 }

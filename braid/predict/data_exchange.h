@@ -28,7 +28,8 @@ int num_updates(const PlannedRun& run);
 // microbatch (2); two gathers and a scattered sum for each (3) (ZeRO, section 7), or with sync.zero_gather "stage" one
 // gather for all. Under the set Megatron nothing is hidden but what zero 3 gathers; under Braid sums hide behind the
 // last microbatch's backward but for the last bucket, unless sync.overlap is off, and what is done for each microbatch
-// behind its passes. Experts are exchanged over the ranks that hold copies of them, after the rest.
+// behind its passes. Within a host whose cores ranks share nothing is hidden: exchanges are work of the same cores.
+// Experts are exchanged over the ranks that hold copies of them, after the rest.
 double data_seconds(const PlannedRun& run, const RankShare& share);
 
 // Weights are written, gradients read three times (their norm, the update, the zeroing), states read and written; and
@@ -37,7 +38,8 @@ double data_seconds(const PlannedRun& run, const RankShare& share);
 double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 
 // The gradient of a tied weight that the first and the last stage both have, on two ranks, is summed over the two when
-// the step's last backward pass has ended; `last_rank` is the pipeline rank of the last stage.
+// the step's last backward pass has ended, shard by shard under ZeRO; `last_rank` is the pipeline rank of the last
+// stage.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
 // Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is

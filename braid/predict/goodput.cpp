@@ -1,3 +1,4 @@
+// Young's and Daly's formulas, and their limits where nothing fails.
 #include "braid/predict/goodput.h"
 
 #include <algorithm>

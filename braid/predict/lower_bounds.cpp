@@ -1,3 +1,4 @@
+// The whole model at its fastest, shared out evenly.
 #include "braid/predict/lower_bounds.h"
 
 #include <algorithm>
@@ -5,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "braid/predict/cores_of_ranks.h"
 #include "braid/predict/model_states.h"
-#include "braid/predict/predict_run.h"
 #include "braid/predict/stage_passes.h"
 
 namespace braid {

@@ -89,13 +89,6 @@ ParameterSum token_table(const RunSpec& spec, const RunLayout& layout) {
   return table(spec, layout, static_cast<double>(layout.vocab) / layout.tensor);
 }
 
-// The ranks that shard, of `copies`.
-int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies) {
-  const int of_data = copies.size / layout.copies_in_pipe;
-  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group : of_data;
-  return shards == 1 ? 1 : shards * layout.copies_in_pipe;
-}
-
 }  // namespace
 
 ParameterSum& ParameterSum::operator+=(const ParameterSum& other) {
@@ -152,6 +145,12 @@ StateBytes sharded(StateBytes bytes, int zero, int shards) {
   if (zero >= 2) bytes.gradients /= shards;
   if (zero >= 3) bytes.weights /= shards;
   return bytes;
+}
+
+int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies) {
+  const int of_data = copies.size / layout.copies_in_pipe;
+  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group : of_data;
+  return shards == 1 ? 1 : shards * layout.copies_in_pipe;
 }
 
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,

@@ -63,6 +63,8 @@ struct CopiedParameters {
 // Of those that a rank has any of: shared ones, experts.
 std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                                                 const StageParameters& parameters);
+// The ranks that shard, of `copies`; 1: nothing is sharded.
+int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies);
 // All that it holds of them under the run's sync.zero.
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters);

@@ -13,7 +13,7 @@ double offload_seconds(const PlannedRun& run, double state_bytes) {
     case OffloadTo::Host:
       return of_link;
     case OffloadTo::Disk: {
-      const double of_node = layout.all_ranks.per_node * state_bytes;
+      const double of_node = layout.most_of_node * state_bytes;
       return std::max(of_node / cluster.disk.read_bytes_per_second, of_link) +
              std::max(of_node / cluster.disk.write_bytes_per_second, of_link);
     }

@@ -1,8 +1,7 @@
+// The run spread over one axis after the other.
 #include "braid/predict/parallelism_table.h"
 
 #include <algorithm>
-#include <limits>
-#include <string_view>
 
 #include "braid/predict/block_work.h"
 #include "braid/predict/model_states.h"
@@ -29,8 +28,8 @@ StageParameters all_parameters(const RunSpec& run, const Cluster& cluster) {
 }
 
 bool is_possible(const RunSpec& spec, const Cluster& cluster) {
-  const HostLimits any{.max_ranks = std::numeric_limits<int>::max(), .purpose = Purpose::Plan};
-  return !has_problems(spec, any) && prediction_problems(spec, cluster).empty() && mesh_problems(spec, cluster).empty();
+  return !has_problems(spec, any_hosts(Purpose::Plan)) && prediction_problems(spec, cluster).empty() &&
+         mesh_problems(spec, cluster).empty();
 }
 
 // What the bytes of a step follow from.
@@ -40,44 +39,35 @@ struct StepBytes {
 
 struct Way {
   const char *name, *copied, *split, *when, *growth;
+  void (*spread)(RunSpec& on_one_rank, int ranks);
   double (*sent)(const StepBytes& of, double ranks);
 };
 
 double share_of_others(double ranks) { return (ranks - 1) / ranks; }
 
-constexpr const char* kExperts = "expert";  // of models that have any
-
 constexpr Way kWays[] = {
     {"data", "the model", "the batch", "gradients, once a step", "hardly: 2 (n-1)/n",
+     [](RunSpec& run, int n) { run.mesh.data = n; },
      [](const StepBytes& of, double n) { return 2 * share_of_others(n) * of.gradient * of.parameters; }},
     {"data, ZeRO 3", "nothing", "the model and the batch", "for each microbatch weights twice, gradients once",
-     "less, with fewer microbatches of a rank",
+     "less, with fewer microbatches of a rank", [](RunSpec& run, int n) { run.mesh.data = n, run.sync.zero = 3; },
      [](const StepBytes& of, double n) {
        const double microbatches = std::max(1.0, of.batch_of_microbatches / n);
        return microbatches * share_of_others(n) * of.parameters * (2 * of.element + of.gradient);
      }},
     {"tensor", "the batch, norms", "every matrix", "activations, four times in each block", "hardly: 2 (n-1)/n",
+     [](RunSpec& run, int n) { run.mesh.tensor = n; },
      [](const StepBytes& of, double n) { return 4 * of.layers * of.passed * 2 * share_of_others(n); }},
     {"pipe", "the batch", "the blocks", "activations between two stages, there and back", "not at all",
-     [](const StepBytes& of, double) { return 2 * of.passed; }},
-    {kExperts, "all but experts", "the experts and the batch",
+     [](RunSpec& run, int n) { run.mesh.pipe = n; }, [](const StepBytes& of, double) { return 2 * of.passed; }},
+    {"expert", "all but experts", "the experts and the batch",
      "tokens on their way to experts and back, four times in each block; gradients of what is copied, once a step",
-     "hardly, where tokens are few; less, where they are many",
+     "hardly, where tokens are few; less, where they are many", [](RunSpec& run, int n) { run.mesh.expert = n; },
      [](const StepBytes& of, double n) {
        const double routed = 4 * of.layers * of.branches * of.passed / n;
        return share_of_others(n) * (routed + 2 * of.gradient * of.shared);
      }},
 };
-
-RunSpec spread(const RunSpec& run, const std::string& way, int ranks) {
-  RunSpec spec = on_one_rank(run);
-  if (way == "tensor") spec.mesh.tensor = ranks;
-  if (way == "pipe") spec.mesh.pipe = ranks;
-  if (way == kExperts) spec.mesh.expert = ranks;
-  if (way.starts_with("data")) spec.mesh.data = ranks;
-  if (way == "data, ZeRO 3") spec.sync.zero = 3;
-  return spec;
-}
 
 }  // namespace
 
@@ -94,10 +84,11 @@ std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster&
                         1.0 * run.model.layers,
                         1.0 * branches_per_token(run.model)};
   std::vector<ParallelismRow> rows;
-  for (const auto& [name, copied, split, when, growth, sent] : kWays) {
-    if (name == std::string_view(kExperts) && run.model.experts == 0) continue;
+  for (const auto& [name, copied, split, when, growth, spread, sent] : kWays) {
+    RunSpec spec = on_one_rank(run);
+    spread(spec, ranks);
+    if (spec.mesh.expert > 1 && run.model.experts == 0) continue;
     ParallelismRow row{name, copied, split, when, growth, sent(sizes, ranks), sent(sizes, 2.0 * ranks)};
-    const RunSpec spec = spread(run, name, ranks);
     row.possible = is_possible(spec, cluster);
     if (row.possible) row.prediction = predict_run(spec, cluster);
     rows.push_back(std::move(row));

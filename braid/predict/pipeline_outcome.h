@@ -21,6 +21,7 @@ namespace braid {
 //     P, the period: the longest of each rank's seconds and, but for gpipe, of the ways there and back from rank i,
 //     over the p-i microbatches that may be under way on it
 //   in chunks       m R + (S - R) / v + (3p-2) c             interleaved, looped-bfs (Narayanan et al. 2021, 2.2)
+//     at least S + 2 (pv-1) c + (m-1) R / v
 //   backward split  the longest of m R, after the first microbatch has come to the rank, and of m S / p + bubble, where
 //     bubble is that of even stages:
 //                   (p-1) (F + I - W + 2 c)                  zb-h1, zb-1p, interleaved-zb (Qi et al. 2023, table 1)

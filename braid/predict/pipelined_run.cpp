@@ -9,6 +9,7 @@
 #include "braid/predict/balanced_shares.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/braid_memory.h"
+#include "braid/predict/cores_of_ranks.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -114,22 +115,6 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
   return all;
 }
 
-// How many ranks a host of shared cores has for each of its cores; 0 elsewhere.
-double ranks_per_core(const PlannedRun& run) {
-  const DeviceGroup& devices = run.cluster.devices.front();
-  if (!devices.shared_cores) return 0;
-  const int nodes = std::max(run.cluster.num_nodes(), 1);
-  const double ranks = (run.layout.num_ranks() + nodes - 1) / nodes;
-  return ranks / devices.per_node;
-}
-
-// Replicas that have done their microbatches leave their cores to the others.
-double cores_of_replica(const PlannedRun& run, double crowd) {
-  const double mean =
-      static_cast<double>(run.spec.train.batch) / run.spec.train.microbatch / num_replicas(run.spec.mesh);
-  return std::min<double>(run.layout.pipe, run.layout.pipe / crowd * (run.layout.microbatches / mean));
-}
-
 PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
                              const std::vector<StageFacts>& stages) {
   const bool megatron = run.formulas == FormulaSet::Megatron;
@@ -179,13 +164,15 @@ double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
 }  // namespace
 
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
-  SyncSpec sync = a.sync;
+  // All of them, or this does not compile.
+  const auto& [model, data, mesh, pipeline, synced, memory, optimizer, train, checkpoint, started] = a;
+  SyncSpec sync = synced;
   sync.zero = b.sync.zero;
   sync.zero_group = b.sync.zero_group;
   // What a search varies first.
-  return a.memory == b.memory && a.pipeline == b.pipeline && a.mesh == b.mesh && a.train == b.train && sync == b.sync &&
-         a.model == b.model && a.data == b.data && a.optimizer == b.optimizer && a.checkpoint == b.checkpoint &&
-         a.run == b.run;
+  return memory == b.memory && pipeline == b.pipeline && mesh == b.mesh && train == b.train && sync == b.sync &&
+         model == b.model && data == b.data && optimizer == b.optimizer && checkpoint == b.checkpoint &&
+         started == b.run;
 }
 
 PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options)
@@ -269,7 +256,7 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
                                                 parameters.experts.reduced.kept);
     if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
   }
-  prediction.offloaded_bytes = static_cast<int64_t>(layout.all_ranks.per_node * most_offloaded);
+  prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
   if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
 }
 
@@ -293,7 +280,10 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
 
 std::string PipelinedRun::balanced_shares() const {
   std::vector<double> seconds;
-  for (const size_t replica : replica_of_data_rank_) seconds.push_back(replicas_[replica].slowest_rank().total());
+  for (const size_t replica : replica_of_data_rank_) {
+    const Replica& here = replicas_[replica];
+    seconds.push_back(std::max(ranks_per_core(planned(here)), 1.0) * here.slowest_rank().total());
+  }
   const int all = spec_.train.batch / spec_.train.microbatch / spec_.mesh.expert;
   const ScheduleRequest step{spec_.mesh.pipe, all, spec_.pipeline.chunks, spec_.pipeline.group};
   return seconds.empty() ? kEqualShares : braid::balanced_shares(seconds, traits_.name, step);

@@ -9,7 +9,6 @@
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/pipeline_stages.h"
-#include "braid/spec/thread_count.h"
 
 namespace braid {
 namespace {
@@ -23,24 +22,6 @@ std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
 }
 
 }  // namespace
-
-Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
-  DeviceGroup& group = cluster.devices.front();
-  if (!group.shared_cores) return cluster;
-  const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  const int64_t ranks = (num_ranks(spec.mesh) + nodes - 1) / nodes;
-  const int64_t share = std::max<int64_t>(group.per_node / ranks, 1);
-  const auto threads = threads_per_rank(spec, static_cast<int>(cluster.num_devices()));
-  const auto cores = static_cast<double>(std::min<int64_t>(share, threads));
-  for (PeakRate& peak : group.peaks) peak.flops *= cores;
-  group.memory_bytes_per_second *= cores;
-  for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
-  for (AttentionRate& row : group.attention) row.forward *= cores, row.backward *= cores;
-  group.memory_bytes *= static_cast<double>(group.per_node) / static_cast<double>(ranks);
-  if (ranks > group.per_node && num_replicas(spec.mesh) > 1)
-    group.skew = 0;  // who waits leaves its core to another replica
-  return cluster;
-}
 
 double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
@@ -67,6 +48,14 @@ std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& clu
     found.push_back({"train.dtype", cat(spec.train.dtype),
                      cat("must be a type of which ", cluster.name, " says the peak of ", group.name),
                      nearest_type(spec.train.dtype, group.peaks)});
+  }
+  const DeviceGroup& first = cluster.devices.front();
+  const auto other = std::ranges::find(cluster.devices, !first.shared_cores, &DeviceGroup::shared_cores);
+  if (other != cluster.devices.end()) {
+    found.push_back({"shared_cores", other->shared_cores ? "true" : "false",
+                     cat("must be the same of all devices of ", cluster.name, ", not differ between ", first.name,
+                         " and ", other->name),
+                     first.shared_cores ? "true" : "false"});
   }
   const auto needs = [&](OffloadTo place, const char* table, bool there) {
     if (spec.memory.offload != place || there) return;

@@ -1,3 +1,4 @@
+// Sums over parts of a step, the worst of ranks.
 #include "braid/predict/prediction.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A sum over categories.
 #include "braid/predict/rank_memory.h"
 
 namespace braid {

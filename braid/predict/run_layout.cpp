@@ -6,41 +6,24 @@
 #include <map>
 #include <utility>
 
-#include "braid/base/errors.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
+#include "braid/spec/rank_hosts.h"
 
 namespace braid {
 namespace {
 
-constexpr int kBraidAlignment = 1024;  // ParamStore::kAlign
 constexpr Axis kBraidOrder[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
 constexpr Axis kMegatronOrder[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipe};
 
-int size_of(const MeshSpec& mesh, Axis axis) {
-  switch (axis) {
-    case Axis::Pipe:
-      return mesh.pipe;
-    case Axis::Data:
-      return mesh.data;
-    case Axis::Context:
-      return mesh.context;
-    case Axis::Expert:
-      return mesh.expert;
-    case Axis::Tensor:
-      return mesh.tensor;
-  }
-  throw InternalError("an axis without a size");
-}
-
 // The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
-RankGroup group_of(const MeshSpec& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
+RankGroup group_of(const DeviceMesh& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
   RankGroup group;
   int64_t stride = 1;
   for (const Axis axis : formulas == FormulaSet::Braid ? kBraidOrder : kMegatronOrder) {
-    const int size = size_of(mesh, axis);
+    const int size = mesh.size(axis);
     if (axes.has(axis)) {
       const int64_t near = std::max<int64_t>(node_size / stride, 1);
       group.size *= size;
@@ -58,7 +41,7 @@ std::vector<Recompute> policies_of(const MemorySpec& spec) {
 }
 
 std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
-  if (spec.pipeline.partition == "measured") {
+  if (is_measured(spec.pipeline)) {
     RunSpec cut = spec;
     cut.pipeline.partition = "even";
     return stage_loads(cut, num_stages);
@@ -80,12 +63,25 @@ std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
   return loads;
 }
 
+// Ranks on a node of those that the run is on.
+struct NodeSizes {
+  int least = 1, most = 1;
+};
+
 // A host has as many ranks that share its cores as come to it.
-int ranks_of_node(const RunSpec& spec, const Cluster& cluster) {
+NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
+  const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
-  if (!first.shared_cores) return first.per_node;
-  const int64_t nodes = std::max(cluster.num_nodes(), 1);
-  return static_cast<int>((num_ranks(spec.mesh) + nodes - 1) / nodes);
+  const int near = first.shared_cores ? most_ranks_of_host(ranks, cluster.num_nodes()) : first.per_node;
+  NodeSizes sizes{near, near};
+  if (first.shared_cores) return sizes;
+  int64_t before = 0;
+  for (const DeviceGroup& group : cluster.devices) {
+    if (before >= ranks) break;
+    sizes = {std::min(sizes.least, group.per_node), std::max(sizes.most, group.per_node)};
+    before += group.num_devices();
+  }
+  return sizes;
 }
 
 // Which kinds of devices have the ranks of a run.
@@ -97,7 +93,10 @@ class KindsOfRanks {
         inner_(int64_t{mesh_.tensor} * mesh_.context),
         mirrored_(traits_of(spec.pipeline)->placement == StagePlacement::Mirrored) {
     for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
-    for (const DeviceGroup& group : cluster.devices) ends_.push_back(ends_.back() + group.num_devices());
+    const int64_t sharing = node_sizes(spec, cluster).most;
+    for (const DeviceGroup& group : cluster.devices) {
+      ends_.push_back(ends_.back() + (group.shared_cores ? sharing * group.nodes : group.num_devices()));
+    }
   }
 
   // Of each pipeline rank the slowest, by DeviceRates::best_rate(), that has a copy of its stages in data ranks
@@ -108,7 +107,7 @@ class KindsOfRanks {
     std::vector<double> least(p, std::numeric_limits<double>::infinity());
     for (int copy = begin * mesh_.expert; copy < end * mesh_.expert; ++copy) {
       for (int pipe = 0; pipe < p; ++pipe) {
-        const int64_t first = first_device(copy, pipe);
+        const int64_t first = first_rank(copy, pipe);
         for (size_t kind = 0; kind < rates_.size(); ++kind) {
           const bool is_there = first < ends_[kind + 1] && first + inner_ > ends_[kind];
           if (is_there && rates_[kind] < least[pipe]) least[pipe] = rates_[kind], kinds[pipe] = kind;
@@ -124,7 +123,7 @@ class KindsOfRanks {
   }
 
  private:
-  int64_t first_device(int64_t copy, int64_t pipe) const {
+  int64_t first_rank(int64_t copy, int64_t pipe) const {
     const int64_t copies = int64_t{mesh_.data} * mesh_.expert;
     return (formulas_ == FormulaSet::Braid ? copy * mesh_.pipe + pipe : pipe * copies + copy) * inner_;
   }
@@ -134,7 +133,7 @@ class KindsOfRanks {
   const int64_t inner_;
   const bool mirrored_;
   std::vector<double> rates_;
-  std::vector<int64_t> ends_{0};  // of the devices of each kind, behind the beginning of the first
+  std::vector<int64_t> ends_{0};  // of the ranks of each kind, behind the beginning of the first
 };
 
 void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {
@@ -152,8 +151,10 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.microbatches = num_microbatches(spec, busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
   layout.vocab = padded_vocab(spec.model, mesh.tensor);
-  const int node_size = ranks_of_node(spec, cluster);
-  const auto group = [&](AxisSet axes) { return group_of(mesh, axes, node_size, formulas); };
+  const auto [node_size, most] = node_sizes(spec, cluster);
+  layout.most_of_node = std::min(layout.num_ranks(), most);
+  const DeviceMesh sizes(mesh);
+  const auto group = [&, near = node_size](AxisSet axes) { return group_of(sizes, axes, near, formulas); };
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
   layout.tensor_group = group({Axis::Tensor});
   layout.context_group = group({Axis::Context});

@@ -13,6 +13,8 @@
 
 namespace braid {
 
+inline constexpr int kBraidAlignment = 1024;  // of parameters, in elements: ParamStore::kAlign
+
 // The part of the model that a pipeline stage holds.
 struct StageLoad {
   double blocks = 0;
@@ -37,7 +39,9 @@ struct RunLayout {
   int64_t vocab = 0;     // padded
   int aligned_to = 1;    // elements that a parameter's place in memory is a multiple of
   std::vector<StageLoad> stages;
+  int most_of_node = 1;  // ranks on a node
 
+  // Nodes are counted as if all had as many ranks as the one with the fewest.
   RankGroup all_ranks, tensor_group, context_group, expert_group, pipe_group;
   int copies_in_pipe = 1;           // of a stage: 2 under a mirrored schedule
   RankGroup gradient_group;         // holds copies of a parameter: those, x data x context x expert

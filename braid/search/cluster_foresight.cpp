@@ -1,3 +1,4 @@
+// Predictions behind a short memory of runs.
 #include "braid/search/cluster_foresight.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Numbers of a layout to and from the keys of a run.
 #include "braid/search/layout_point.h"
 
 #include "braid/base/text.h"

@@ -2,6 +2,8 @@
 #include "braid/search/layout_space.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
@@ -31,7 +33,9 @@ class Space {
         run_(request.run),
         given_(given(request.run)),
         cuts_(partition_list(request.run.pipeline.partition).value_or(std::vector<double>{}).size()),
-        policies_(recompute_entries(request.run.memory).size()) {}
+        policies_(recompute_entries(request.run.memory).size()) {
+    if (pinned("mesh.batch_shares")) shares_ = batch_shares(run_.mesh);
+  }
 
   std::vector<LayoutPoint> all() {
     const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
@@ -40,9 +44,8 @@ class Space {
       if (run_.model.heads % tensor != 0 || num_kv_heads(run_.model) % tensor != 0) continue;
       for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
         const int64_t data = devices / tensor / pipe;
-        if (devices % (int64_t{tensor} * pipe) != 0 || run_.train.batch % (data * run_.mesh.expert) != 0) {
-          continue;
-        }
+        if (devices % (int64_t{tensor} * pipe) != 0) continue;
+        if (run_.train.batch % (sum_of_shares(data) * run_.mesh.expert) != 0) continue;
         if (pipe > run_.model.layers) continue;  // an even cut gives each stage a block
         add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
       }
@@ -56,9 +59,14 @@ class Space {
             run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven,
             ShareChoice::AsGiven};
   }
+  // 1 for each data rank, unless a list stays as it is.
+  int64_t sum_of_shares(int64_t data) const {
+    if (!shares_ || std::ssize(*shares_) != data) return data;
+    return std::accumulate(shares_->begin(), shares_->end(), int64_t{0});
+  }
   // Expert ranks share the batch as data ranks do.
-  int sequences_of_replica(const LayoutPoint& layout) const {
-    return run_.train.batch / layout.data / run_.mesh.expert;
+  int sequences_of_share(const LayoutPoint& layout) const {
+    return static_cast<int>(run_.train.batch / sum_of_shares(layout.data) / run_.mesh.expert);
   }
   bool pinned(const char* key) const { return request_.pinned.contains(key); }
   template <class Value>
@@ -79,7 +87,7 @@ class Space {
 
   void add_mesh(LayoutPoint layout) {
     if (pinned("mesh.data") && layout.data != given_.data) return;
-    for (const int microbatch : kept("train.microbatch", divisors(sequences_of_replica(layout)), given_.microbatch)) {
+    for (const int microbatch : kept("train.microbatch", divisors(sequences_of_share(layout)), given_.microbatch)) {
       layout.microbatch = microbatch;
       using enum RecomputeChoice;
       for (const auto policy :
@@ -123,7 +131,7 @@ class Space {
     if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
     if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
     ScheduleRequest asked{.ranks = layout.pipe,
-                          .microbatches = sequences_of_replica(layout) / layout.microbatch,
+                          .microbatches = sequences_of_share(layout) / layout.microbatch,
                           .chunks = layout.chunks,
                           .group = run_.pipeline.group};
     const auto is_taken = [&] { return schedule_problems(layout.schedule->name, asked).empty(); };
@@ -155,7 +163,8 @@ class Space {
   const SpaceRequest& request_;
   const RunSpec& run_;
   const LayoutPoint given_;
-  const size_t cuts_, policies_;  // entries of the run's lists; no cuts where a word says them
+  const size_t cuts_, policies_;            // entries of the run's lists; no cuts where a word says them
+  std::optional<std::vector<int>> shares_;  // of a run whose shares stay
   std::vector<LayoutPoint> layouts_;
 };
 

@@ -19,7 +19,7 @@ struct SpaceRequest {
 };
 
 // Meshes of pipe x data x tensor ranks that take all devices beside the run's own context and expert ranks,
-// microbatches that divide a replica's part of the batch, ZeRO's stages on all data ranks or on those of a node,
+// microbatches that divide what a share of the batch has, ZeRO's stages on all data ranks or on those of a node,
 // schedules with two, three .. stages per rank where that is open, even cuts and balanced ones, equal shares of the
 // batch and, on devices of several kinds, balanced ones, and what is computed again. One rank of pipe has one schedule.
 // In an order that is always the same, in which layouts of the same work are neighbours, and of these those that differ

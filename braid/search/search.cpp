@@ -7,14 +7,18 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
+#include "braid/spec/partition.h"
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/problems.h"
 
 namespace braid {
 namespace {
 
-// What is proposed runs: it is judged as if it were about to.
-constexpr HostLimits kAnyHosts{std::numeric_limits<int>::max()};
+// What is proposed runs: it is judged as if it were about to. A plan needs no data.
+RunSpec about_to_run(RunSpec spec) {
+  if (spec.data.paths.empty()) spec.data.paths = {"text"};
+  return spec;
+}
 
 // Of ranks that hold too much, what their stages compute again.
 std::vector<RecomputeChoice> next_policies(std::vector<RecomputeChoice> policies, const Prediction& prediction) {
@@ -107,15 +111,9 @@ std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::
 
 }  // namespace
 
-std::vector<Problem> problems_to_train(RunSpec spec) {
-  if (spec.data.paths.empty()) spec.data.paths = {"text"};  // a plan needs none
-  return problems(spec, kAnyHosts);
-}
+std::vector<Problem> problems_to_train(RunSpec spec) { return problems(about_to_run(std::move(spec)), any_hosts()); }
 
-bool is_legal(RunSpec spec) {
-  if (spec.data.paths.empty()) spec.data.paths = {"text"};
-  return !has_problems(spec, kAnyHosts);
-}
+bool is_legal(RunSpec spec) { return !has_problems(about_to_run(std::move(spec)), any_hosts()); }
 
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
                                             Foresight& foresight) {
@@ -123,7 +121,7 @@ std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const 
   set_layout(planned.spec, layout);
   if (layout.cut == CutChoice::Balanced) {
     planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
-    if (planned.spec.pipeline.partition == "even") return {};
+    if (is_even(planned.spec.pipeline)) return {};
   }
   if (layout.shares == ShareChoice::Balanced) {
     planned.spec.mesh.batch_shares = foresight.balanced_shares(planned.spec);

@@ -1,3 +1,4 @@
+// The leanest layout, on this cluster and on larger ones.
 #include "braid/search/shortage.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "braid/base/median.h"
+
 namespace braid {
 
 void MeasuredCost::add(const Timeline& timeline) {
@@ -21,11 +23,7 @@ void MeasuredCost::add(const Timeline& timeline) {
 
 double MeasuredCost::median(int stage, Op op) const {
   const auto found = seconds_.find({stage, op});
-  if (found == seconds_.end()) return 0;
-  std::vector<double> values = found->second;
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return found == seconds_.end() ? 0 : braid::median(found->second);
 }
 
 CostModel MeasuredCost::cost(int num_stages) const {

@@ -48,9 +48,8 @@ std::string even_partition(int layers, int num_stages) { return list_text(even_b
 
 std::vector<int> stage_units(const RunSpec& spec, int num_stages) {
   const int layers = spec.model.layers;
-  const std::string& given = spec.pipeline.partition;
   const std::optional<std::vector<double>> blocks =
-      given == "even" ? even_blocks(layers, num_stages) : partition_list(given);
+      is_even(spec.pipeline) ? even_blocks(layers, num_stages) : partition_list(spec.pipeline.partition);
   check(blocks && static_cast<int>(blocks->size()) == num_stages, "the partition is known, with an entry per stage");
   std::vector<int> first_unit{0};
   double before = 0;

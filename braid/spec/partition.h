@@ -10,6 +10,9 @@
 
 namespace braid {
 
+inline bool is_even(const PipelineSpec& pipeline) { return pipeline.partition == "even"; }
+inline bool is_measured(const PipelineSpec& pipeline) { return pipeline.partition == "measured"; }
+
 // "3,2.5,2.5": transformer blocks of each stage. Nothing when the text is no list of numbers.
 std::optional<std::vector<double>> partition_list(const std::string& text);
 

@@ -13,8 +13,8 @@
 namespace braid {
 namespace {
 
-bool even(const View& at) { return at.spec.pipeline.partition == "even"; }
-bool measured(const View& at) { return at.spec.pipeline.partition == "measured"; }
+bool even(const View& at) { return is_even(at.spec.pipeline); }
+bool measured(const View& at) { return is_measured(at.spec.pipeline); }
 
 // The blocks of each stage as the user gives them; empty for "even" and "measured".
 Reals given(const View& at) {

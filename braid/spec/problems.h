@@ -2,6 +2,7 @@
 // It judges the structs alone: files, devices and the tokenizer's data are not looked at.
 #pragma once
 
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct HostLimits {
 
   int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
 };
+// Of hosts that carry any number of ranks.
+constexpr HostLimits any_hosts(Purpose purpose = Purpose::Train) {
+  return {.max_ranks = std::numeric_limits<int>::max(), .purpose = purpose};
+}
 
 // Every field that breaks its own rule, then every rule between fields that is broken, then every refused combination
 // of features (combine.h). Empty: the run is legal. A problem's `nearest` is a value of its key that repairs it and

@@ -35,7 +35,7 @@ Partition best_partition(const RunSpec& spec, std::vector<Unit> units) {
 }
 
 std::optional<Partition> resolve_partition(RunSpec& spec, int threads) {
-  if (spec.pipeline.partition != "measured") return {};
+  if (!is_measured(spec.pipeline)) return {};
   const int num_stages = step_schedule(spec).num_stages;
   spec.pipeline.partition = saved_partition(spec, num_stages);
   if (!spec.pipeline.partition.empty()) return {};

@@ -2,7 +2,6 @@
 #include "braid/train/resume.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <sstream>
 
@@ -19,8 +18,6 @@
 
 namespace braid {
 namespace {
-
-constexpr HostLimits kAnyMesh{std::numeric_limits<int>::max()};  // the checkpoint may come from a larger host
 
 // Weights are saved as float32, whatever narrower type they are computed with.
 bool same_saved_type(const RunSpec& a, const RunSpec& b) {
@@ -111,7 +108,7 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
   // What it began with is past, and may be gone.
   RunSpec spec =
-      parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {"train.init="}, kAnyMesh);
+      parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {"train.init="}, any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;

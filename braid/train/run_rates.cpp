@@ -8,6 +8,7 @@
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
 #include "braid/ckpt/all_or_none.h"
+#include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
@@ -38,7 +39,7 @@ struct CoreShare {
 
 CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   const int cores = num_cores();
-  const auto ranks = static_cast<int>((num_ranks(spec.mesh) + num_hosts - 1) / num_hosts);
+  const int ranks = most_ranks_of_host(num_ranks(spec.mesh), num_hosts);
   return {cores, std::min(std::max(cores / ranks, 1), threads_per_rank(spec, cores * num_hosts))};
 }
 

@@ -23,7 +23,7 @@ struct StepReport {
   double seconds = 0;
   double tokens_per_second = 0;
   double utilisation = std::numeric_limits<double>::quiet_NaN();  // of the model's flops; NaN while no peak is known
-  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, of the slowest replica
+  double bubble_fraction = 0;  // 1 - busiest rank's compute / span of the pipeline, the largest of any replica
   double loss_scale = 1;       // of float16
   bool skipped = false;        // no update was made: gradients overflowed in float16, or there was a spike
   std::string spike;           // what it was (spike_watch.h); empty: none

@@ -35,6 +35,19 @@ TEST(FailureModel, CountsAllRanksAndWritesOnAllNodes) {
   EXPECT_DOUBLE_EQ(model.stall, kSaved / 2 / 1e6);
 }
 
+// Three nodes of one rank and one of three: that one writes half of the model.
+TEST(FailureModel, WaitsForTheNodeThatWritesMost) {
+  Cluster cluster = two_nodes();
+  cluster.devices.push_back(cluster.devices.front());
+  cluster.devices[0].per_node = 1;
+  cluster.devices[0].nodes = 3;
+  cluster.devices[1].per_node = 3;
+  cluster.devices[1].nodes = 1;
+  RunSpec run = gpt2();
+  run.mesh.data = 3;
+  EXPECT_DOUBLE_EQ(failure_model(run, cluster).stall, kSaved / 2 / 1e6);
+}
+
 TEST(FailureModel, SavesMastersWhateverTheTypeOfTheRun) {
   RunSpec run = gpt2();
   run.train.dtype = DType::BFloat16;

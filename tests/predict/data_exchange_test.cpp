@@ -39,6 +39,27 @@ TEST(DataExchange, ServersKeepTwoCopiesMore) {
   EXPECT_EQ(predict_run(run, node()).sync_bytes, static_cast<double>(all) / 4);
 }
 
+TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {
+  RunSpec run = on_eight_ranks();
+  run.sync.period = 8;
+  run.sync.replication = ReplicationKind::LocalSgd;
+  const RankMemory plain = predict_run(run, node()).memory[0];
+  run.sync.replication = ReplicationKind::DiLoCo;
+  const RankMemory outer = predict_run(run, node()).memory[0];
+  EXPECT_EQ(outer.moments - plain.moments, 4 * plain.parameters);  // float32 beside bfloat16
+}
+
+TEST(DataExchange, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 2};
+  run.model.output_weights = OutputWeights::Untied;
+  run.train.batch = 16;  // 8 microbatches of a replica
+  const double once = predict_run(run, node()).sync_bytes;
+  run.pipeline.schedule = "pipedream-2bw";
+  run.pipeline.group = 4;
+  EXPECT_EQ(predict_run(run, node()).sync_bytes, 2 * once);
+}
+
 // A rank of one stage has it whole for all of the step.
 TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
   RunSpec run = on_eight_ranks();
@@ -50,6 +71,21 @@ TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
   EXPECT_EQ(blocks.sync_bytes - stage.sync_bytes, 15 * 7 / 8.0 * weights) << "two for each of 8 microbatches, or one";
   const int64_t block = 2 * (4 * 1024 * 1024 + 3 * 1024 * 4096 + 2 * 1024);
   EXPECT_EQ(stage.memory[0].communication - blocks.memory[0].communication, 6 * block) << "of 8, two at a time";
+}
+
+// The two uses of a tied table are summed where each rank has its shard of both.
+TEST(DataExchange, UsesOfATiedTableAreSummedByShards) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 4};
+  const double table = 4.0 * 8192 * 1024;
+  for (const auto& [zero, group, shards] : {std::tuple{0, 0, 1}, {1, 0, 4}, {1, 2, 2}, {3, 0, 4}}) {
+    run.sync.zero = zero;
+    run.sync.zero_group = group;
+    run.model.output_weights = OutputWeights::Tied;
+    const double tied = predict_run(run, node()).sync_bytes;
+    run.model.output_weights = OutputWeights::Untied;
+    EXPECT_EQ(tied - predict_run(run, node()).sync_bytes, table / shards) << zero << " " << group;
+  }
 }
 
 }  // namespace

@@ -179,5 +179,20 @@ TEST(Experts, KeepTheirRows) {
   EXPECT_EQ(kept(run) - kept(dense), 2 * (rows + choice + branch * 2 / 3));
 }
 
+// What has one copy is not shared out, and no buffers bring it.
+TEST(Experts, NoBuffersAreForWhatNoRanksShare) {
+  RunSpec run = small(), untouched = small();
+  for (RunSpec* one : {&run, &untouched}) one->mesh.expert = 8;
+  run.sync.zero = 3;
+  const auto buffers = [&] { return predict_run(run, nodes(8)).memory[0].communication; };
+  const double attention = 4 * 1024 * 1024 + 2 * 1024, router = 8 * 1024, block = attention + router;
+  const double ends = 2 * 1024 * 1024 + 1024;
+  // Of both blocks gradients in float32 and weights in bfloat16.
+  EXPECT_EQ(buffers(), static_cast<int64_t>((4 + 2) * (2 * block + ends)));
+  run.mesh = {.data = 8};
+  run.sync.zero_group = 1;
+  EXPECT_EQ(buffers(), 0);
+}
+
 }  // namespace
 }  // namespace braid::experts_test

@@ -145,47 +145,6 @@ TEST(PredictRun, RecomputeGivesTimeForMemoryStageByStage) {
   EXPECT_EQ(first.memory[7], none.memory[7]);
 }
 
-// Four ranks one behind the other on a host: with four cores or more as simulated, with two no faster than their work.
-TEST(PredictRun, RanksThatShareCores) {
-  RunSpec run = llama();
-  run.model.layers = 4;
-  run.mesh = {.pipe = 4};
-  Cluster host{.name = "host",
-               .devices = {{.memory_bytes = 1e10, .memory_bytes_per_second = 1e10, .shared_cores = true}},
-               .node = {1e10, 1e-6}};
-  host.devices[0].peaks = {{DType::Float32, 1e11}};
-  run.train.dtype = DType::Float32;
-  const auto on = [&](int cores, int batch) {
-    host.devices[0].per_node = cores;
-    run.train.batch = batch;
-    return predict_run(run, host).seconds;
-  };
-  const double one = on(4, 1).total();
-  EXPECT_NEAR(on(1, 1).total() / one, 1, 0.1);     // one microbatch keeps one core busy
-  EXPECT_NEAR(on(8, 1).total() / one, 0.5, 0.01);  // two cores each
-  const StepSeconds two = on(2, 64), four = on(4, 64);
-  EXPECT_GT(two.total(), 1.3 * four.total());
-  EXPECT_LT(two.total(), 1.5 * four.total());  // those that wait for the last, which has the head, leave it their cores
-  EXPECT_NEAR(on(1, 64).total(), 2 * two.total(), 0.05 * two.total());
-}
-
-// Ranks share the host's memory, and what its cores make is not more for being made by more ranks.
-TEST(PredictRun, CrowdsHaveTheHostsMemoryAndItsCores) {
-  RunSpec run = llama();
-  run.train.dtype = DType::Float32;
-  Cluster host{.name = "host",
-               .devices = {{.per_node = 2, .memory_bytes = 1e9, .memory_bytes_per_second = 1e10, .shared_cores = true}},
-               .node = {1e10, 1e-6}};
-  host.devices[0].peaks = {{DType::Float32, 1e11}};
-  for (const int ranks : {1, 2, 8}) {
-    run.mesh = {.data = ranks};
-    const Prediction found = predict_run(run, host);
-    EXPECT_EQ(found.memory_bytes, static_cast<int64_t>(2e9 / ranks));
-    const double tokens = run.train.batch * run.model.context;
-    EXPECT_NEAR(found.tokens_per_second_per_device, tokens / found.step_seconds() / 2, 1e-6);
-  }
-}
-
 TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
   RunSpec run = llama();
   run.mesh = {.tensor = 2};
@@ -197,14 +156,6 @@ TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
   EXPECT_NEAR(uneven.seconds.tensor, even.seconds.tensor + 0.25 * even.seconds.compute, 1e-9 * even.step_seconds());
   run.mesh.tensor = 1;
   EXPECT_EQ(predict_run(run, host).seconds.tensor, 0);
-  // On fewer cores than there are ranks another replica computes meanwhile.
-  host.devices[0].shared_cores = true;
-  host.devices[0].per_node = 2;
-  run.mesh.tensor = 2;
-  run.mesh.data = 2;
-  const double busy = predict_run(run, host).step_seconds();
-  host.devices[0].skew = 0;
-  EXPECT_EQ(predict_run(run, host).step_seconds(), busy);
 }
 
 // Half of the nodes have devices of twice the rate: stages in proportion are faster than stages that are alike.
@@ -224,6 +175,37 @@ TEST(PredictRun, StagesInProportionToTheirDevices) {
   };
   EXPECT_LT(with("20,10"), 0.75 * with("15,15"));
   EXPECT_GT(with("10,20"), with("15,15"));
+}
+
+// A node of eight devices, then eight nodes of one.
+Cluster eight_and_ones() {
+  Cluster cluster = nodes(1);
+  DeviceGroup& ones = cluster.devices.emplace_back(cluster.devices.front());
+  ones.per_node = 1;
+  ones.nodes = 8;
+  return cluster;
+}
+
+TEST(PredictRun, RanksAreNeighboursWhereAllKindsThatTheyAreOnHaveAsMany) {
+  const Cluster cluster = eight_and_ones();
+  RunSpec run = llama();
+  run.mesh = {.tensor = 8};
+  EXPECT_FALSE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
+  run.mesh = {.data = 2, .tensor = 8};
+  EXPECT_TRUE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
+  EXPECT_GT(predict_run(run, cluster).seconds.tensor, 2 * predict_run(run, nodes(2)).seconds.tensor);
+}
+
+TEST(PredictRun, TheNodeWithMostRanksHasMostOffloaded) {
+  Cluster cluster = eight_and_ones();
+  RunSpec run = llama();
+  run.mesh = {.data = 2, .tensor = 8};
+  run.memory.offload = OffloadTo::Host;
+  const auto offloaded = [&] { return predict_run(run, cluster).offloaded_bytes; };
+  const int64_t of_eight = predict_run(run, nodes(2)).offloaded_bytes;
+  EXPECT_EQ(offloaded(), of_eight);
+  std::swap(cluster.devices[0], cluster.devices[1]);
+  EXPECT_EQ(offloaded(), of_eight);
 }
 
 // Blocks whose attention computes much on the first kind, a head that reads and writes much on the second.
@@ -275,27 +257,6 @@ TEST(PredictRun, HalvesOfABlockDiffer) {
   EXPECT_EQ(cut.memory[0].parameters + cut.memory[1].parameters,
             whole.memory[0].parameters + whole.memory[1].parameters);
   EXPECT_LT(cut.seconds.compute - whole.seconds.compute, 0.5 * (more.seconds.compute - whole.seconds.compute));
-}
-
-TEST(PredictRun, DiLoCoKeepsTwoCopiesMore) {
-  RunSpec run = llama();
-  run.sync.period = 8;
-  run.sync.replication = ReplicationKind::LocalSgd;
-  const RankMemory plain = predict_run(run, nodes(1)).memory[0];
-  run.sync.replication = ReplicationKind::DiLoCo;
-  const RankMemory outer = predict_run(run, nodes(1)).memory[0];
-  EXPECT_EQ(outer.moments - plain.moments, 4 * plain.parameters);  // float32 beside bfloat16
-}
-
-TEST(PredictRun, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
-  RunSpec run = llama();
-  run.mesh = {.pipe = 2, .data = 2};
-  run.model.output_weights = OutputWeights::Untied;
-  run.train.batch = 16;  // 8 microbatches of a replica
-  const double once = predict_run(run, nodes(1)).sync_bytes;
-  run.pipeline.schedule = "pipedream-2bw";
-  run.pipeline.group = 4;
-  EXPECT_EQ(predict_run(run, nodes(1)).sync_bytes, 2 * once);
 }
 
 // Of all pipeline ranks.

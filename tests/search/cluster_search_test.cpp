@@ -43,7 +43,7 @@ Case drawn_case(uint64_t seed) {
   group.shared_cores = draw.among({0, 0, 1}) == 1;
   if (group.shared_cores) group.skew = 0.3;
   std::vector<DeviceGroup> groups{group};
-  if (!group.shared_cores && draw.among({0, 1}) == 1) {  // of another kind, on as many nodes
+  if (draw.among({0, 1}) == 1) {  // of another kind, on as many nodes
     DeviceGroup& other = groups.emplace_back(group);
     other.memory_bytes *= draw.between(0.5, 2);
     other.memory_bytes_per_second *= draw.between(0.3, 1);

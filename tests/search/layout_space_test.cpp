@@ -93,6 +93,19 @@ TEST(LayoutSpace, WhatIsPinnedIsAsGiven) {
   }
 }
 
+TEST(LayoutSpace, SharesThatStayDivideTheBatchInTheirOwnWay) {
+  SpaceRequest asked = request(3);
+  asked.run.train.batch = 16;  // which three equal shares do not divide
+  asked.run.mesh.data = 3;
+  asked.run.mesh.batch_shares = "2,1,1";
+  asked.pinned = {"mesh.batch_shares"};
+  const std::vector<LayoutPoint> layouts = layout_space(asked);
+  EXPECT_EQ(values(layouts, &LayoutPoint::data), std::set{3});
+  EXPECT_EQ(values(layouts, &LayoutPoint::microbatch), (std::set{1, 2, 4}));
+  asked.pinned = {"mesh.data"};
+  EXPECT_TRUE(layout_space(asked).empty());
+}
+
 TEST(LayoutSpace, LeavesOutDevicesThatOtherAxesTake) {
   SpaceRequest asked = request(4);
   asked.run.mesh.context = 2;

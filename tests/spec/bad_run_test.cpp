@@ -236,6 +236,9 @@ TEST(BadRun, ExpertsThatArePlanned) {
            {"model.experts=4", "model.experts_per_token=8"},
            "model.experts_per_token = 8: must be at most model.experts (4); nearest valid is 4"},
           {"",
+           {"model.experts_per_token=2"},
+           "model.experts_per_token = 2: must be 1 where model.experts is 0; nearest valid is 1"},
+          {"",
            {"model.experts=8", "mesh.expert=4", "train.batch=24"},
            "train.batch = 24: must be divisible by train.microbatch x mesh.data x mesh.expert (4 x 1 x 4 = 16); "
            "nearest "

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "braid/comm/local/run_ranks.h"
+#include "braid/param/param_store.h"
 #include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
+#include "braid/predict/run_layout.h"
 
 namespace braid::timed_block_test {
 namespace {
+
+static_assert(kBraidAlignment == ParamStore::kAlign, "predictions count the gaps between parameters");
 
 // A rank has half of the tensors, and of the passes over memory what all tensor ranks do alike.
 RunSpec small(ModelFamily family) {

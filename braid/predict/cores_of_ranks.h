@@ -1,0 +1,27 @@
+// What ranks have of hosts whose cores they share (DeviceGroup::shared_cores; a device is a core), which all kinds of a
+// cluster do or none. It knows no stage and no pass.
+//
+// R ranks on a host of N cores have up to N / R cores each, as many as they have threads. Where R is more than N, those
+// that compute at a time share the cores alike (sim/shared_cores.h): who idles in a bubble leaves its core to the
+// others, replicas being at the same action; on a cluster of one kind those that have done all their microbatches leave
+// theirs too. A pipeline on several kinds of hosts is as crowded as the fullest.
+//
+// Tensor ranks wait at every exchange for the slower one, DeviceGroup::skew of what they compute, unless the ranks of
+// another replica compute on their cores meanwhile.
+#pragma once
+
+#include "braid/predict/run_layout.h"
+
+namespace braid {
+
+// The cluster as the ranks of the run see it: where they share cores, a device has those that a rank computes with
+// (spec/thread_count.h), and is so many times as fast.
+Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
+
+// How many ranks a host has for each of its cores; 0 where they share none.
+double ranks_per_core(const PlannedRun& run);
+
+// How many cores the pipeline of a replica has where there are `crowd` ranks for each.
+double cores_of_replica(const PlannedRun& run, double crowd);
+
+}  // namespace braid
