@@ -186,7 +186,6 @@ peak_tflops = {{ bfloat16 = {} }}
             self.assertIn(fault, said)
         self.assertIn("--cluster: must be given", self.refused("run.toml"))
         self.assertIn("--compare excludes --json", self.refused("run.toml", "--compare", "--json"))
-        self.assertIn("--calibrate excludes FILE", self.refused("run.toml", "--calibrate", "host.toml"))
         self.assertIn("train.dtype = float64: must be a type of which dgx-h100 says the peak of H100-SXM5-80GB",
                       self.refused("run.toml", "--cluster", "dgx-h100", "--nodes", "8", "train.dtype=float64"))
         self.assertIn("mesh.data = 1: must leave at most 8 ranks, the devices of dgx-a100-80gb, not 64",

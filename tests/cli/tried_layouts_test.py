@@ -1,4 +1,4 @@
-"""braid plan --try: layouts that are run for some steps, beside what was predicted of them."""
+"""braid plan --try and --calibrate: layouts that are run for some steps beside what was predicted, and what measures."""
 import json
 import unittest
 
@@ -43,6 +43,11 @@ class TriedLayouts(TinyRun):
         done = self.braid("plan", "run.toml", *words, "--cluster", "c.toml", "--fixed", "--try", "1")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("mesh.data", done.stderr)
+
+    def test_who_calibrates_plans_nothing(self):
+        done = self.braid("plan", "run.toml", "--calibrate", "host.toml")
+        self.assertEqual((done.returncode, done.stderr), (2, "FILE excludes --calibrate\n"))
+        self.assertFalse((self.path / "host.toml").exists())
 
 
 if __name__ == "__main__":

@@ -196,18 +196,11 @@ class Faults(HostsTest):
             self.assertIn("SIGTERM to node 1 on h1 before the first step: there was nothing to save", node.told)
         self.expect_nothing_left()
 
-    def test_a_sample_is_made_when_the_others_have_gone_and_a_signal_ends_it(self):
+    def test_a_sample_is_made_when_the_others_have_gone(self):
         job = self.job("mesh.data=2", 'train.sample_prompt="the"', "train.sample_tokens=1")
         job.start()
         self.expect_codes(job, 0, 0)
         self.assertEqual((job.path / "run/sample.txt").read_bytes()[:3], b"the")
-        job.forget()
-        job.words[-1] = "train.sample_tokens=100000000"
-        job.start()
-        job.wait_until(lambda: "bubble of the last step" in job.nodes[0].said)
-        self.assertEqual(job.ended(job.nodes[1:]), [0])
-        job.nodes[0].send(signal.SIGTERM)
-        self.expect_codes(job, 143, 0)
         self.expect_nothing_left()
 
     # Again and again.
