@@ -21,8 +21,8 @@
 namespace braid {
 
 // Whose order of adding all_reduce has. That of communicator.h, or Gloo's own: for sums of float32, float64 and int64
-// of which a rank would get more than 64 KiB from all others together (of two ranks: more than 1 MiB), fast and equal on
-// all ranks, but not the same for every number of ranks and every size.
+// of which a rank would get more than 64 KiB from all others together (of two ranks: more than 1 MiB), fast and equal
+// on all ranks, but not the same for every number of ranks and every size.
 enum class GlooSumOrder { Tree, Engine };
 
 struct GlooOptions {
