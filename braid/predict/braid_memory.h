@@ -15,7 +15,7 @@ namespace braid {
 //   the product behind it: its output              e n q/t            made again
 //   the activation: its input                      e n g f/t          e n g f/t
 //   the product behind it: its output              e n f/t            made again
-//   dropout of both branches: its masks          2 n h              2 n h
+//   dropout of both branches: its masks            2 n h              2 n h
 //   statistics in float32: rows of norms (2 each, 1 of RMSNorm), scores of a head   4 n (2 (3 - g) + heads/t)
 //
 // With experts the rows of the feed-forward branch are k tokens for each token, all experts having equally many: its
