@@ -17,7 +17,7 @@ using Keeps = Recompute::Keeps;
 constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // of a token and its target
 constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
-constexpr double kMaskBytes = 32;         // of an element while dropout makes its mask
+constexpr double kMaskBytes = 22.5;       // of an element while dropout makes its mask
 constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
 
 // Bytes of the tensors above.
@@ -25,6 +25,7 @@ struct Tensors {
   double hidden, qkv, heads, inner, activated;
   double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, of every expert
   double of_norm, of_scores;      // statistics kept for backward
+  double mask = 0;                // of what dropout leaves: a byte for each element
   double logits;                  // whole, or of a chunk
   bool whole_logits;
 
@@ -44,17 +45,18 @@ struct Tensors {
     }
     of_norm = kSingle * layout.tokens * (3 - g);
     of_scores = kSingle * layout.tokens * model.heads / t;
+    if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
     logits = of_row * static_cast<double>(layout.vocab) / t;
     whole_logits = logits <= kMostLogits;
     logits = std::min(logits, kMostLogits);
   }
 
   double attention(Keeps keeps) const {
-    const double always = hidden + qkv + of_norm + of_scores;
+    const double always = hidden + qkv + of_norm + of_scores + mask;
     return keeps == Keeps::Selected ? always : always + hidden + heads;
   }
   double feed(Keeps keeps) const {
-    const double always = hidden + inner + of_norm + 2 * routed + chosen;
+    const double always = hidden + inner + of_norm + 2 * routed + chosen + mask;
     return keeps == Keeps::Selected ? always : always + hidden + activated;
   }
   double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
@@ -112,7 +114,8 @@ double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad&
     const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
     return std::max(inputs, 0.0) * x.hidden + head;
   }
-  return load.of_blocks(x.attention(keeps), x.feed(keeps)) + (load.head ? head : x.hidden);
+  const double ends = (load.embedding ? x.mask : 0) + (load.head ? head : x.hidden);
+  return load.of_blocks(x.attention(keeps), x.feed(keeps)) + ends;
 }
 
 double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {

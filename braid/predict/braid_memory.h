@@ -15,6 +15,7 @@ namespace braid {
 //   the product behind it: its output              e n q/t            made again
 //   the activation: its input                      e n g f/t          e n g f/t
 //   the product behind it: its output              e n f/t            made again
+//   dropout of both branches: its masks            2 n h              2 n h
 //   statistics in float32: rows of norms (2 each, 1 of RMSNorm), scores of a head   4 n (2 (3 - g) + heads/t)
 //
 // With experts the rows of the feed-forward branch are k tokens for each token, all experts having equally many: its
@@ -24,7 +25,7 @@ namespace braid {
 //
 // Under sequence parallelism each e n h is shared by the tensor ranks. Under full recompute the input of each segment,
 // e n h. A stage whose output goes to another keeps it until its gradient comes, e n h; the first segment of the
-// stage with the embedding has tokens as its input. Dropout keeps nothing: its mask is a function of the place.
+// stage with the embedding has tokens as its input. Dropout of the embedding keeps a mask too, n h.
 double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 // After the input-gradient pass, where the weight-gradient pass comes later: each product's input and the gradient of

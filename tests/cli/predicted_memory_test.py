@@ -11,6 +11,7 @@ LAYOUTS = [
     [],
     [*LLAMA, 'memory.recompute="full"'],
     ['memory.recompute="selective"'],
+    ["model.dropout=0.1", "mesh.pipe=2", 'pipeline.schedule="gpipe"', "train.batch=48"],  # masks of 12 microbatches
     [*LLAMA, "mesh.data=2", "sync.zero=2"],
     ["mesh.data=2", "sync.zero=3"],
     ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
