@@ -14,6 +14,7 @@
 #include "braid/param/uncounted_scope.h"
 #include "braid/train/all_reduced.h"
 #include "braid/train/timed_block.h"
+#include "braid/train/whole_block.h"
 
 namespace braid {
 namespace {
@@ -42,16 +43,19 @@ double mean_of_ranks(double value, Communicator& ranks) {
   return all_reduced(value, ReduceOp::Sum, ranks) / ranks.size();
 }
 
-struct WarmBlock {
-  std::unique_ptr<TimedBlock> block;
+// Of what has rounds, which return their seconds.
+template <class Block>
+struct Warm {
+  std::unique_ptr<Block> block;
   double seconds = 0;  // of its first round
 };
 
 // The first round takes all the memory that a block ever has.
-WarmBlock warm_block(const RunSpec& spec, at::Device device, Communicator& ranks) {
-  WarmBlock warm;
+template <class Block, class... Args>
+Warm<Block> warm(Communicator& ranks, Args&&... args) {
+  Warm<Block> warm;
   const auto begin = [&] {
-    warm.block = std::make_unique<TimedBlock>(spec, device, ranks);
+    warm.block = std::make_unique<Block>(args...);
     warm.seconds = warm.block->round();
   };
   all_or_none(begin, ranks);
@@ -91,6 +95,35 @@ std::vector<ProductSpeed> product_speeds(const std::vector<TimedLinear>& layers,
   return speeds;
 }
 
+RunSpec without_tensor_ranks(RunSpec spec) {
+  spec.mesh.tensor = 1;
+  return spec;
+}
+
+// A block of a tensor rank, by kernels, and the block of all tensor ranks, by kernels and whole.
+class BlockProbe {
+ public:
+  BlockProbe(const RunSpec& spec, at::Device device, Communicator& ranks, Communicator& self)
+      : kernels_(spec, device, ranks), whole_(without_tensor_ranks(spec), self) {
+    if (spec.mesh.tensor > 1) all_kernels_ = std::make_unique<TimedBlock>(without_tensor_ranks(spec), device, ranks);
+  }
+
+  double round() { return kernels_.round() + (all_kernels_ ? all_kernels_->round() : 0) + whole_.round(); }
+
+  const TimedBlock& kernels() const { return kernels_; }
+  CopySpeed elementwise() const {
+    const TimedBlock& all = all_kernels_ ? *all_kernels_ : kernels_;
+    const TimedElements& elements = all.elements();
+    const BlockRemainder rest{whole_.seconds(), all.product_seconds(), whole_.streamed_bytes()};
+    return {elements.tensor_bytes(), rest.bytes_per_second(elements.bytes_per_second())};
+  }
+
+ private:
+  TimedBlock kernels_;
+  std::unique_ptr<TimedBlock> all_kernels_;  // where tensor ranks share them
+  WholeBlock whole_;
+};
+
 struct MeasuredBlock {
   BlockSpeed speed;
   double round_seconds = 0;
@@ -99,16 +132,17 @@ struct MeasuredBlock {
 MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
   const UncountedScope uncounted;
-  const WarmBlock warm = warm_block(spec, device, ranks);
-  TimedBlock& block = *warm.block;
-  const int rounds = num_rounds(warm.seconds, ranks);
-  const double round_seconds = repeat([&] { return block.round(); }, rounds, ranks);
-  const TimedAttention& attention = block.attention();
-  const TimedElements& elements = block.elements();
-  return {{product_speeds(block.layers(), ranks),
+  const auto self = ranks.split(ranks.rank(), 0, "block");
+  const Warm<BlockProbe> warmed = warm<BlockProbe>(ranks, spec, device, ranks, *self);
+  BlockProbe& probe = *warmed.block;
+  const int rounds = num_rounds(warmed.seconds, ranks);
+  const double round_seconds = repeat([&] { return probe.round(); }, rounds, ranks);
+  const TimedAttention& attention = probe.kernels().attention();
+  const CopySpeed elementwise = probe.elementwise();
+  return {{product_speeds(probe.kernels().layers(), ranks),
            {attention.context(), mean_of_ranks(attention.forward_rate(), ranks),
             mean_of_ranks(attention.backward_rate(), ranks)},
-           {elements.tensor_bytes(), mean_of_ranks(elements.bytes_per_second(), ranks)}},
+           {elementwise.bytes, mean_of_ranks(elementwise.bytes_per_second, ranks)}},
           round_seconds};
 }
 
@@ -128,13 +162,17 @@ std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communic
   return speeds;
 }
 
+double BlockRemainder::bytes_per_second(double most) const {
+  return whole > products ? std::min(most, bytes / (whole - products)) : most;
+}
+
 double BlockSeconds::skew() const { return std::max(0.0, (in_step - sums) / apart - 1); }
 
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
   const UncountedScope uncounted;
-  const WarmBlock warm = warm_block(spec, device, ranks);
-  TimedBlock& block = *warm.block;
+  const Warm<TimedBlock> warmed = warm<TimedBlock>(ranks, spec, device, ranks);
+  TimedBlock& block = *warmed.block;
   BlockSeconds of_block;
   const auto round = [&] {  // in turns, since hosts change their speed
     const double apart = block.round();
@@ -143,7 +181,7 @@ double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks
     of_block.apart += apart, of_block.in_step += in_step, of_block.sums += sums;
     return apart + in_step + sums;
   };
-  repeat(round, num_rounds(2 * warm.seconds, ranks), ranks);
+  repeat(round, num_rounds(2 * warmed.seconds, ranks), ranks);
   for (double* seconds : {&of_block.apart, &of_block.in_step, &of_block.sums}) {
     *seconds = mean_of_ranks(*seconds, ranks);
   }

@@ -25,21 +25,30 @@ void members(Pack& pack, AttentionSpeed& speed) {
 struct BlockSpeed {
   std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
   AttentionSpeed attention;
-  CopySpeed elementwise;  // norms, sums and activation, by the bytes of predict/block_work.h and of a hidden state
+  CopySpeed elementwise;  // all that is neither, by the bytes of predict/block_work.h and of a hidden state
 };
 template <class Pack>
 void members(Pack& pack, BlockSpeed& speed) {
   pack(speed.products, speed.attention, speed.elementwise);
 }
 
-// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, some tenths of a
-// second, and takes medians on each rank and means over ranks. What it allocates counts to no
-// rank; RunError on all ranks where one has no memory for it. Collective; the same on all ranks.
+// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, and the block as
+// training does in turns, some tenths of a second, and takes medians on each rank and means over ranks. What it
+// allocates counts to no rank; RunError on all ranks where one has no memory for it. Collective; the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 // Of blocks that stand for those of any model, from narrow to wide, until a round of one takes more than two tenths
 // of a second. Collective; the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
+
+// Seconds of a block as training runs it and of its products and attention, and what it streams beside these.
+struct BlockRemainder {
+  double whole = 0, products = 0, bytes = 0;
+
+  // What the products leave for the rest, autograd and fresh memory included; at most `most`, the speed of its kernels
+  // alone.
+  double bytes_per_second(double most) const;
+};
 
 // Of a block on all ranks: of its kernels alone, of them with a sum of hidden states wherever tensor ranks have one,
 // and of these sums alone, which begin together on all ranks.

@@ -1,25 +1,16 @@
 // A model of one transformer block stands for the whole; its pieces run one at a time.
 #include "braid/train/stage_profile.h"
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <bit>
 
-#include "braid/base/clock.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"
 #include "braid/launch/launcher.h"
-#include "braid/nn/model.h"
 #include "braid/optim/optimizer.h"
-#include "braid/param/grad_sink.h"
 #include "braid/param/memory_account.h"
-#include "braid/recompute/segments.h"
-#include "braid/spec/recompute.h"
 #include "braid/train/compute_device.h"
+#include "braid/train/model_sample.h"
 #include "braid/train/rank_model.h"
 
 namespace braid {
@@ -37,30 +28,14 @@ constexpr int kWarmUps = 2, kRuns = 5;
 class Profile {
  public:
   Profile(const RunSpec& spec, Communicator& tensor)
-      : spec_(spec),
-        options_(at::TensorOptions(scalar_type(spec.train.dtype)).device(compute_device(spec))),
-        params_(model_params(spec.model, tensor.rank(), tensor.size())),
-        store_(params_, Reduction::Fast, options_, spec.train.seed),
-        sink_(accumulating_sink(store_)),
-        queue_(*sink_),
-        recompute_(stage_recompute(spec.memory, 0)),
-        rank_{tensor, queue_, generator_, kept_by_layers(recompute_)} {
-    const int64_t b = spec.train.microbatch, t = spec.model.context;
-    microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});
-    microbatch_.targets_bt = microbatch_.tokens_bt;
-    microbatch_ = placed_on(compute_device(spec), microbatch_, spec.model.vocab);
-    x_ = at::full({b, t, spec.model.width}, 0.5, options_);
-  }
+      : spec_(spec), params_(model_params(spec.model, tensor.rank(), tensor.size())), sample_(spec, params_, tensor) {}
 
   Unit measured(const ModelPiece& piece) {
-    const bool head = piece.block == spec_.model.layers + 1;
-    Segments::Blocks blocks;
-    blocks.push_back(model_block(spec_.model, piece, store_, rank_));
-    const Segments segments(blocks, plan_segments(recompute_, {0, head ? 0 : 1, head ? 1 : 0}), queue_);
+    const ModelSample::Piece sample = sample_.piece(piece);
     std::vector<double> forward, input_grad, weight_grad;
     Unit unit;
     for (int run = 0; run < kWarmUps + kRuns; ++run) {
-      const Seconds seconds = run_once(segments, piece.block > 0, unit);
+      const PassTimes seconds = sample.run(&unit.activation_bytes);
       if (run < kWarmUps) continue;
       forward.push_back(seconds.forward);
       input_grad.push_back(seconds.input_grad);
@@ -72,41 +47,11 @@ class Profile {
   }
 
  private:
-  struct Seconds {
-    double forward, input_grad, weight_grad;
-  };
-
-  Seconds run_once(const Segments& segments, bool has_input, Unit& unit) {
-    sink_->begin_step(1);
-    const at::Tensor x = has_input ? x_ : at::Tensor();
-    Passage passage(microbatch_);
-    const MemoryScope scope(MemoryCategory::Activations);
-    const int64_t before = kept_bytes();
-    const double start = now();
-    const at::Tensor y = segments.forward(x, passage).detach();
-    const double forward = now();
-    unit.activation_bytes = kept_bytes() - before;
-    at::Tensor dy = at::ones_like(y);
-    const double backward = now();
-    segments.backward(std::move(passage), std::move(dy), WeightPass::Later);
-    const double input_grad = now();
-    queue_.run(0);
-    return {forward - start, input_grad - backward, now() - input_grad};
-  }
-
-  // The clock, when the device is done.
-  double now() const {
-    if (!x_.is_cpu()) at::zeros({1}, x_.options()).item();
-    return now_seconds();
-  }
-  int64_t kept_bytes() const {
-    return memory_use(rank_.tensor.rank()).bytes[static_cast<size_t>(MemoryCategory::Activations)];
-  }
   // Data, and in the masters' type gradient and the optimizer's states, master where it is another, and the sums that
   // wait in a reproducible step.
   int64_t bytes_of(const ParamSpec& param) const {
-    const auto data = static_cast<int64_t>(store_.flat_data().element_size());
-    const auto master = static_cast<int64_t>(store_.flat_master().element_size());
+    const auto data = static_cast<int64_t>(sample_.store().flat_data().element_size());
+    const auto master = static_cast<int64_t>(sample_.store().flat_master().element_size());
     int64_t num_masters = num_states(spec_.optimizer, param.linear) + (data == master ? 1 : 2);
     if (spec_.train.reduction == Reduction::Reproducible) {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
@@ -119,21 +64,14 @@ class Profile {
 
   // Masters and states, copied on the host for a save: the data ranks share that out.
   int64_t snapshot_bytes(int64_t elements, int states) const {
-    if (!spec_.checkpoint.async || !store_.flat_data().is_cpu()) return 0;
-    return elements * (1 + states) * static_cast<int64_t>(store_.flat_master().element_size()) / spec_.mesh.data;
+    if (!spec_.checkpoint.async || !sample_.store().flat_data().is_cpu()) return 0;
+    return elements * (1 + states) * static_cast<int64_t>(sample_.store().flat_master().element_size()) /
+           spec_.mesh.data;
   }
 
   const RunSpec& spec_;
-  at::TensorOptions options_;
-  ModelParams params_;
-  ParamStore store_;
-  std::unique_ptr<GradSink> sink_;
-  WeightGradQueue queue_;
-  RankGenerator generator_;
-  Recompute recompute_;
-  RankContext rank_;
-  Microbatch microbatch_;
-  at::Tensor x_;
+  const ModelParams params_;
+  ModelSample sample_;
 };
 
 // The measured pieces of a model of one block.

@@ -92,6 +92,7 @@ void TimedAttention::round() {
 double TimedAttention::context() const { return static_cast<double>(qkv_.size(1)); }
 double TimedAttention::forward_rate() const { return flops_ / median(forward_); }
 double TimedAttention::backward_rate() const { return 2.5 * flops_ / median(backward_); }
+double TimedAttention::seconds() const { return median(forward_) + median(backward_); }
 
 TimedElements::TimedElements(const RunSpec& spec, at::Device device)
     : gated_(traits_of(spec.model.family).feed_forward == FeedForward::Gated) {
@@ -149,6 +150,12 @@ double TimedBlock::sums() {
   const double begin = now_seconds();
   for (size_t i = 0; i < layers_.size(); ++i) sum();
   return now_seconds() - begin;
+}
+
+double TimedBlock::product_seconds() const {
+  double seconds = attention_.seconds();
+  for (const TimedLinear& layer : layers_) seconds += median(layer.all_seconds);
+  return seconds;
 }
 
 void TimedBlock::sum() { ranks_.all_reduce(hidden_nh_, ReduceOp::Sum).wait_host(); }

@@ -38,6 +38,7 @@ class TimedAttention {
   // Operations a second, medians of the rounds.
   double forward_rate() const;
   double backward_rate() const;
+  double seconds() const;  // there and back, by the same medians
 
  private:
   CoreCall call_;
@@ -75,6 +76,9 @@ class TimedBlock {
   double round();
   double round_in_step();  // with a sum over the ranks wherever tensor ranks have one; collective
   double sums();           // these alone; collective
+
+  // Of a round's products and attention, by the medians of the rounds.
+  double product_seconds() const;
 
   const std::vector<TimedLinear>& layers() const { return layers_; }
   const TimedAttention& attention() const { return attention_; }

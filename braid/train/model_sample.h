@@ -1,0 +1,62 @@
+// Pieces of a model, run one at a time on parameters and a microbatch of their own, and timed. It knows no step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/nn/model.h"
+#include "braid/param/grad_sink.h"
+#include "braid/recompute/segments.h"
+#include "braid/spec/recompute.h"
+#include "braid/spec/run_spec.h"
+
+namespace braid {
+
+// Seconds of the passes of a microbatch.
+struct PassTimes {
+  double forward = 0, input_grad = 0, weight_grad = 0;
+};
+
+class ModelSample {
+ public:
+  // On `params`, of blocks of the model of `spec`, whose vocabulary is resolved, with recompute as on the first stage.
+  // Both references outlive this.
+  ModelSample(const RunSpec& spec, const ModelParams& params, Communicator& tensor);
+
+  const ParamStore& store() const { return store_; }
+
+  // A piece whose parameters are there.
+  class Piece {
+   public:
+    Piece(const Piece&) = delete;
+    // `kept`, where it is not null, becomes the bytes that the account of memory says are kept from forward to
+    // backward.
+    PassTimes run(int64_t* kept = nullptr) const;
+
+   private:
+    friend class ModelSample;
+    Piece(ModelSample& sample, const ModelPiece& piece);
+    ModelSample& sample_;
+    bool has_input_;
+    Segments::Blocks blocks_;
+    std::unique_ptr<Segments> segments_;
+  };
+  Piece piece(const ModelPiece& piece) { return {*this, piece}; }
+
+ private:
+  double now() const;
+  int64_t kept_bytes() const;
+
+  const RunSpec& spec_;
+  at::TensorOptions options_;
+  ParamStore store_;
+  std::unique_ptr<GradSink> sink_;
+  WeightGradQueue queue_;
+  RankGenerator generator_;
+  Recompute recompute_;
+  RankContext rank_;
+  Microbatch microbatch_;
+  at::Tensor x_btc_;
+};
+
+}  // namespace braid

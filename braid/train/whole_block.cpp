@@ -1,0 +1,56 @@
+// A model of one block.
+#include "braid/train/whole_block.h"
+
+#include <c10/core/GradMode.h>
+
+#include "braid/base/median.h"
+#include "braid/predict/block_work.h"
+
+namespace braid {
+namespace {
+
+constexpr ModelPiece kBlock{1};
+
+RunSpec one_block_of(RunSpec spec) {
+  spec.model.layers = 1;
+  spec.model.vocab = spec.model.vocab_multiple;  // of the tokens, which no block reads
+  spec.memory = {};
+  return spec;
+}
+
+// Drawing their values would take longer than all rounds, and of large values come infinities, which are slow.
+ModelParams zero_params(const RunSpec& spec) {
+  BlockSpec block = params_of(kBlock, model_params(spec.model, 0, 1));
+  for (ParamSpec& param : block.params) param.init = {Init::Kind::Zeros};
+  return {block};
+}
+
+}  // namespace
+
+WholeBlock::WholeBlock(const RunSpec& spec, Communicator& self)
+    : spec_(one_block_of(spec)),
+      params_(zero_params(spec_)),
+      sample_(spec_, params_, self),
+      piece_(sample_.piece(kBlock)) {}
+
+double WholeBlock::round() {
+  const c10::AutoGradMode with_grad(true);
+  const PassTimes passes = piece_.run();
+  seconds_.push_back(passes.forward + passes.input_grad + passes.weight_grad);
+  return seconds_.back();
+}
+
+double WholeBlock::seconds() const { return median(seconds_); }
+
+double WholeBlock::streamed_bytes() const {
+  RunLayout layout;
+  layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
+  double bytes = 0;
+  for (const PartWork& half :
+       {attention_work(spec_, layout, FormulaSet::Braid), feed_work(spec_, layout, FormulaSet::Braid)}) {
+    bytes += half.forward.streamed_bytes + half.input_grad.streamed_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace braid

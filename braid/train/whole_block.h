@@ -1,0 +1,29 @@
+// A block of the model as training runs it, timed whole: what its kernels leave of that is autograd, memory that is
+// taken anew, and what lies between them. It knows no other block and judges no seconds.
+#pragma once
+
+#include <vector>
+
+#include "braid/train/model_sample.h"
+
+namespace braid {
+
+class WholeBlock {
+ public:
+  // A microbatch of `spec`, whose tensor ranks are one; `self`, which outlives this, is a rank by itself.
+  WholeBlock(const RunSpec& spec, Communicator& self);
+
+  double round();          // returns its seconds
+  double seconds() const;  // the median of the rounds
+  // What predictions count of passes over memory (predict/block_work.h), there and back.
+  double streamed_bytes() const;
+
+ private:
+  const RunSpec spec_;
+  const ModelParams params_;
+  ModelSample sample_;
+  const ModelSample::Piece piece_;
+  std::vector<double> seconds_;
+};
+
+}  // namespace braid
