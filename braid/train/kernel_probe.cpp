@@ -13,8 +13,8 @@
 #include "braid/ckpt/all_or_none.h"
 #include "braid/param/uncounted_scope.h"
 #include "braid/train/all_reduced.h"
+#include "braid/train/block_in_training.h"
 #include "braid/train/timed_block.h"
-#include "braid/train/whole_block.h"
 
 namespace braid {
 namespace {
@@ -121,7 +121,7 @@ class BlockProbe {
  private:
   TimedBlock kernels_;
   std::unique_ptr<TimedBlock> all_kernels_;  // where tensor ranks share them
-  WholeBlock whole_;
+  BlockInTraining whole_;
 };
 
 struct MeasuredBlock {

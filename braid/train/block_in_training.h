@@ -8,10 +8,10 @@
 
 namespace braid {
 
-class WholeBlock {
+class BlockInTraining {
  public:
   // A microbatch of `spec`, whose tensor ranks are one; `self`, which outlives this, is a rank by itself.
-  WholeBlock(const RunSpec& spec, Communicator& self);
+  BlockInTraining(const RunSpec& spec, Communicator& self);
 
   double round();          // returns its seconds
   double seconds() const;  // the median of the rounds

@@ -1,5 +1,5 @@
 // A model of one block.
-#include "braid/train/whole_block.h"
+#include "braid/train/block_in_training.h"
 
 #include <c10/core/GradMode.h>
 
@@ -27,22 +27,22 @@ ModelParams zero_params(const RunSpec& spec) {
 
 }  // namespace
 
-WholeBlock::WholeBlock(const RunSpec& spec, Communicator& self)
+BlockInTraining::BlockInTraining(const RunSpec& spec, Communicator& self)
     : spec_(one_block_of(spec)),
       params_(zero_params(spec_)),
       sample_(spec_, params_, self),
       piece_(sample_.piece(kBlock)) {}
 
-double WholeBlock::round() {
+double BlockInTraining::round() {
   const c10::AutoGradMode with_grad(true);
   const PassTimes passes = piece_.run();
   seconds_.push_back(passes.forward + passes.input_grad + passes.weight_grad);
   return seconds_.back();
 }
 
-double WholeBlock::seconds() const { return median(seconds_); }
+double BlockInTraining::seconds() const { return median(seconds_); }
 
-double WholeBlock::streamed_bytes() const {
+double BlockInTraining::streamed_bytes() const {
   RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
   double bytes = 0;
