@@ -143,8 +143,7 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
   const double all = sharded_count(run, share.parameters);
   if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return 0;
   const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
-  const StageLoad alone{.blocks = 1};
-  const double block = sharded_count(run, stage_parameters(spec, layout, alone));
+  const double block = sharded_count(run, share.block);
   const double ends = std::max(all - share.blocks * block, 0.0);
   const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
   const double tied = std::min(tied_parameters(spec, layout).count, ends);

@@ -12,6 +12,7 @@ namespace braid {
 struct RankShare {
   StageParameters parameters;
   double blocks = 0;
+  StageParameters block;  // of each of them
   StagePasses passes;
   size_t devices = 0;  // as of its stages (run_layout.h)
 

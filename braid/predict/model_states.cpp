@@ -195,21 +195,30 @@ ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout) {
   return spec.model.output_weights == OutputWeights::Untied ? ParameterSum() : token_table(spec, layout);
 }
 
-StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
-  const ModelSpec& model = spec.model;
-  const StageParameters feed = feed_parameters(spec, layout);
-  const double attentions = load.of_blocks(1, 0), feeds = load.of_blocks(0, 1);
-  StageParameters all{attentions * attention_parameters(spec, layout), feeds * feed.experts};
+StageParameters PartParameters::blocks(double attentions, double feeds) const {
+  StageParameters all{attentions * attention, feeds * feed.experts};
   all.shared += feeds * feed.shared;
-  if (load.embedding) all.shared += token_table(spec, layout);
-  if (load.embedding && traits_of(model.family).positions == PositionKind::Learned) {
-    all.shared += table(spec, layout, model.context);
-  }
-  if (load.head) all.shared += norm_parameters(spec, layout);
-  if (load.head && (model.output_weights == OutputWeights::Untied || !load.embedding)) {
-    all.shared += token_table(spec, layout);
-  }
   return all;
+}
+
+PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const bool learned = traits_of(spec.model.family).positions == PositionKind::Learned;
+  return {attention_parameters(spec, layout), feed_parameters(spec, layout),
+          token_table(spec, layout),          learned ? table(spec, layout, spec.model.context) : ParameterSum(),
+          norm_parameters(spec, layout),      spec.model.output_weights};
+}
+
+StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load) {
+  StageParameters all = parts.blocks(load.of_blocks(1, 0), load.of_blocks(0, 1));
+  if (load.embedding) all.shared += parts.tokens;
+  if (load.embedding) all.shared += parts.positions;
+  if (load.head) all.shared += parts.last_norm;
+  if (load.head && (parts.head == OutputWeights::Untied || !load.embedding)) all.shared += parts.tokens;
+  return all;
+}
+
+StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  return stage_parameters(part_parameters(spec, layout), load);
 }
 
 }  // namespace braid

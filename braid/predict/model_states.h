@@ -78,8 +78,22 @@ double replication_bytes(const RunSpec& spec);
 // Of the table that embedding and head share, on a tensor rank; nothing where each has its own.
 ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout);
 
-// Parameters of a stage on one of its tensor ranks, and of its experts those of one of its expert ranks. A tied head
-// that is not in the embedding's stage has the table too; a rank with both stages has it once.
+// The parts that stages are made of, on a tensor rank, and of experts those of an expert rank.
+struct PartParameters {
+  ParameterSum attention;
+  StageParameters feed;
+  ParameterSum tokens, positions;  // tables; positions none where they are turned
+  ParameterSum last_norm;
+  OutputWeights head = OutputWeights::Tied;
+
+  StageParameters blocks(double attentions, double feeds) const;
+  // The table that embedding and head share; nothing where each has its own.
+  ParameterSum tied() const { return head == OutputWeights::Tied ? tokens : ParameterSum(); }
+};
+PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
+
+// A tied head that is not in the embedding's stage has the table too; a rank with both stages has it once.
+StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load);
 StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 }  // namespace braid

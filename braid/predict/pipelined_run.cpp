@@ -26,7 +26,7 @@ struct StageFacts {
   HeldBytes held;
 };
 
-std::vector<StageFacts> stage_facts(const PlannedRun& run) {
+std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
   std::vector<StageFacts> all(passes.size());
@@ -36,7 +36,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
       all[i] = all[i - 1];
       continue;
     }
-    const StageParameters parameters = stage_parameters(spec, layout, load);
+    const StageParameters parameters = stage_parameters(parts, load);
     if (formulas == FormulaSet::Braid) {
       all[i] = {passes[i],
                 parameters,
@@ -54,10 +54,10 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run) {
 }
 
 std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
-                                   const std::vector<StageFacts>& stages) {
+                                   const std::vector<StageFacts>& stages, const PartParameters& parts) {
   const RunLayout& layout = run.layout;
   const bool mirrored = traits.placement == StagePlacement::Mirrored;
-  std::vector<RankShare> shares(layout.pipe);
+  std::vector<RankShare> shares(layout.pipe, {.block = parts.blocks(1, 1)});
   const auto add = [&](int rank, size_t stage, double share_of_passes) {
     RankShare& share = shares[rank];
     const StagePasses& passes = stages[stage].passes;
@@ -76,7 +76,7 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
   const int first = owner_of_stage(traits.placement, layout.pipe, 0);
   const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
-  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
+  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * parts.tied();
   return shares;
 }
 
@@ -193,8 +193,12 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
 void PipelinedRun::add_replica(RunLayout layout, PipelineDetail detail) {
   Replica& replica = replicas_.emplace_back(std::move(layout));
   const PlannedRun run = planned(replica);
-  const std::vector<StageFacts> stages = stage_facts(run);
-  replica.shares = rank_shares(run, traits_, stages);
+  const PartParameters parts = part_parameters(run.spec, run.layout);
+  const std::vector<StageFacts> stages = stage_facts(run, parts);
+  replica.shares = rank_shares(run, traits_, stages, parts);
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
+  }
   const PipelineOutcome outcome = pipeline_outcome(question_of(run, traits_, stages), detail);
   Prediction& pipelined = replica.pipelined;
   pipelined.seconds = pipeline_seconds(replica, outcome);
@@ -228,8 +232,8 @@ void PipelinedRun::add_exchanges(const Replica& replica, StepSeconds& seconds) c
   const int updates = num_updates(run);
   const double crowd = std::max(ranks_per_core(run), 1.0);
   for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    if (replica.repeats[rank]) continue;
     const RankShare& share = replica.shares[rank];
-    if (rank > 0 && share == replica.shares[rank - 1]) continue;
     seconds.data = std::max(seconds.data, updates * data_seconds(run, share));
     seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
   }
@@ -243,12 +247,18 @@ void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) co
   const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
   double most_offloaded = 0;
   for (int rank = 0; rank < layout.pipe; ++rank) {
+    RankMemory& memory = prediction.memory[rank];
+    if (replica.repeats[rank] && !traits_.asynchronous()) {
+      const int64_t activations = memory.activations;
+      memory = prediction.memory[rank - 1];
+      memory.activations = activations;
+      continue;
+    }
     const RankShare& share = replica.shares[rank];
     const StageParameters& parameters = share.parameters;
     const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
     const bool stays = spec_.memory.offload == OffloadTo::None;
     const double moments = (stays ? bytes.optimizer : 0) + replication_bytes(spec_) * parameters.count();
-    RankMemory& memory = prediction.memory[rank];
     memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
     memory.gradients = static_cast<int64_t>(bytes.gradients);
     memory.moments = static_cast<int64_t>(moments);

@@ -38,6 +38,7 @@ class PipelinedRun {
 
     RunLayout layout;
     std::vector<RankShare> shares;  // of pipeline ranks
+    std::vector<bool> repeats;      // of each, whether it is the share of the rank before it
     Prediction pipelined;           // without states, and without what ranks that hold copies exchange and update
   };
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
