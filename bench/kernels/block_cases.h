@@ -47,7 +47,7 @@ struct BlockWorld {
       : store({gpt2_params(spec, 0, 1)[1]}, Reduction::Fast, dtype, 1),
         sink(accumulating_sink(store)),
         queue(*sink),
-        context{alone, queue, generator} {}
+        context{alone, queue} {}
   void run(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& x, const at::Tensor& dy) {
     sink->begin_step(1);
     forward(x.detach().requires_grad_()).backward(dy);
@@ -58,7 +58,6 @@ struct BlockWorld {
   ParamStore store;
   std::unique_ptr<GradSink> sink;
   WeightGradQueue queue;
-  RankGenerator generator;
   RankContext context;
 };
 

@@ -96,6 +96,8 @@ DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
       least(kind.hosts, [&](size_t host) { return job.hosts[host].facts.memory_bytes; }) / kind.per_node;
   add_streams(job, kind, group);
   group.shared_cores = true;
+  group.bfloat16_products =
+      std::ranges::all_of(kind.hosts, [&](size_t host) { return job.speed.hosts[host].bfloat16_products; });
   for (const size_t host : kind.hosts) group.skew = std::max(group.skew, job.speed.hosts[host].skew);
   for (const TypeSpeeds& type : kTypes) add_rates(type, job, kind, group);
   return group;

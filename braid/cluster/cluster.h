@@ -56,6 +56,7 @@ struct DeviceGroup {
   std::vector<StreamRate> streams;       // in order of bytes; none: all as memory
   double skew = 0;                       // of what they compute, that tensor ranks wait for the slower one
   bool shared_cores = false;             // threads or processes that share their node's cores
+  bool bfloat16_products = false;        // of such cores: they add products of bfloat16 up in float32 without copies
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }
   bool operator==(const DeviceGroup&) const = default;

@@ -100,6 +100,7 @@ class Reading {
     keys.read("memory_gib", {}, kGib, group.memory_bytes);
     keys.read("memory_gbps", {}, kGiga, group.memory_bytes_per_second);
     keys.read("shared_cores", group.shared_cores);
+    keys.read("bfloat16_products", group.bfloat16_products);
     keys.read("skew", {.lower = NumberRule::End::Closed, .given = Given::Optional}, 1, group.skew);
     if (const TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
       read_peaks(reader(*peaks, keys.path_of("peak_tflops")), *peaks, group);

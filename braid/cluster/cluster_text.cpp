@@ -22,6 +22,7 @@ std::string device_text(const DeviceGroup& group) {
                          "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
                          "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
                          joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false",
+                         group.bfloat16_products ? "\nbfloat16_products = true" : "",
                          group.skew > 0 ? cat("\nskew = ", exact(group.skew)) : "", "\n");
   std::string shares, attention, streams;
   for (const ProductShare& row : group.shares) {

@@ -12,7 +12,6 @@
 
 #include "braid/comm/communicator.h"
 #include "braid/nn/auxiliary.h"
-#include "braid/param/rank_generator.h"
 #include "braid/param/weight_grad_queue.h"
 
 namespace braid {
@@ -29,7 +28,6 @@ enum class Keep {
 struct RankContext {
   Communicator& tensor;           // the tensor axis; size 1 is the identity
   WeightGradQueue& weight_grads;  // where backward leaves weight gradients
-  RankGenerator& generator;       // for dropout
   Keep keep = Keep::Everything;
 };
 

@@ -1,11 +1,10 @@
 // Dropout as an explicit mask: LibTorch's own takes no generator.
 #include "braid/nn/dropout.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/native_dropout_backward.h>
 
-#include "braid/base/seeds.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/masked.h"
 #include "braid/nn/kernels/on_device.h"
 
 namespace braid {
@@ -17,14 +16,19 @@ using torch::autograd::variable_list;
 
 constexpr uint64_t kSitesPerBlock = 16;
 
+// x * mask * scale
+at::Tensor product(const at::Tensor& x, const at::Tensor& mask, double scale) {
+  return x.is_cpu() ? kernels::masked(x.contiguous(), mask, scale) : at::native_dropout_backward(x, mask, scale);
+}
+
 struct Masked : Function<Masked> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& mask, double scale) {
     keep(ctx, scale);
     ctx->save_for_backward({mask});
-    return at::native_dropout_backward(x, mask, scale);  // x * mask * scale
+    return product(x, mask, scale);
   }
   static variable_list backward(AutogradContext* ctx, variable_list& grads) {
-    return {at::native_dropout_backward(grads[0], ctx->get_saved_variables()[0], kept<double>(ctx)), {}, {}};
+    return {product(grads[0], ctx->get_saved_variables()[0], kept<double>(ctx)), {}, {}};
   }
 };
 
@@ -38,8 +42,7 @@ at::Tensor Dropout::forward(const at::Tensor& x, const Microbatch& microbatch) c
     const kernels::on_device::MaskDraw draw{microbatch.dropout_key_1, place, keep_probability};
     return Masked::apply(x, kernels::on_device::keep_mask(x, draw), 1 / keep_probability);
   }
-  at::Generator& generator = rank_.generator.at_key(random_bits(microbatch.dropout_key, place));
-  const at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(keep_probability, generator);
+  const at::Tensor mask = kernels::keep_mask(x, microbatch.dropout_key, place, keep_probability);
   return Masked::apply(x, mask, 1 / keep_probability);
 }
 

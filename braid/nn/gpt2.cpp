@@ -21,7 +21,7 @@ class Gpt2Embedding final : public Block {
   Gpt2Embedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
       : tokens_({&store["wte.weight"], 0}, rank),
         positions_{&store["wpe.weight"], 0},
-        dropout_({spec.dropout, 0, 0}, rank),
+        dropout_({spec.dropout, 0, 0}),
         rank_(rank) {}
 
   at::Tensor forward(const at::Tensor&, const Microbatch& microbatch) override {

@@ -18,7 +18,7 @@ namespace {
 class LlamaEmbedding final : public Block {
  public:
   LlamaEmbedding(const ModelSpec& spec, ParamStore& store, const RankContext& rank)
-      : tokens_({&store["wte.weight"], 0}, rank), dropout_({spec.dropout, 0, 0}, rank) {}
+      : tokens_({&store["wte.weight"], 0}, rank), dropout_({spec.dropout, 0, 0}) {}
 
   at::Tensor forward(const at::Tensor&, const Microbatch& microbatch) override {
     return dropout_.forward(tokens_.forward(microbatch), microbatch);

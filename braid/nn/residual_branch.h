@@ -28,7 +28,7 @@ class ResidualBranch {
       : norm_(options.norm, rank),
         layer_(options.layer, rank),
         bias_(options.bias),
-        dropout_(options.dropout, rank),
+        dropout_(options.dropout),
         rank_(rank) {}
 
   const Norm& norm() const { return norm_; }

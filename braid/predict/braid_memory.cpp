@@ -17,7 +17,6 @@ using Keeps = Recompute::Keeps;
 constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // of a token and its target
 constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
-constexpr double kMaskBytes = 22.5;       // of an element while dropout makes its mask
 constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
 
 // Bytes of the tensors above.
@@ -66,11 +65,16 @@ struct Tensors {
   }
 };
 
-// A product's two factors in float32 where they are narrower.
-double widened_bytes(const PlannedRun& run, double factors) {
-  const double element = element_bytes(run.spec.train.dtype);
-  const bool widens = element < kSingle && run.cluster.devices.front().shared_cores;
-  return widens ? factors / element * kSingle : 0;
+// What a weight gradient's product copies on CPUs where its factors, the layer's input and the gradient of its output,
+// are narrow: both in float32, or the input once more where there are products of such types
+// (nn/kernels/product_bf16.h).
+double copied_factors(const PlannedRun& run, double input, double output) {
+  const DType type = run.spec.train.dtype;
+  const DeviceGroup& cores = run.cluster.devices.front();
+  const double element = element_bytes(type);
+  if (element >= kSingle || !cores.shared_cores) return 0;
+  if (type == DType::BFloat16 && cores.bfloat16_products) return input;
+  return (input + output) / element * kSingle;
 }
 
 // Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
@@ -84,15 +88,16 @@ double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& l
   const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
   const double coming = load.head ? x.hidden : 0;          // from another stage it is communication
   const double rows = x.routed > 0 ? x.routed : x.hidden;  // of the products
-  const double feed =
-      x.activated + again_feed + 2 * x.routed + widened_bytes(run, rows + std::max(x.activated, x.inner));
+  const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
+  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
   // The feed-forward branch's tensors are gone by then, unless weight gradients wait for a pass of their own.
   const bool waits = waits_in_a_line(run);
   const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
   const double freed = waits ? -x.hidden : of_feed;
-  const double attention = x.heads + 2 * x.qkv + again_attention - freed + widened_bytes(run, x.hidden + x.qkv);
-  const double mask = run.spec.model.dropout > 0 ? kMaskBytes * run.layout.tokens * run.spec.model.width : 0;
-  return std::max(coming + std::max(feed, attention), mask);
+  const double attention = x.heads + 2 * x.qkv + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  const double dropped =
+      run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient of what was kept, beside that which came
+  return coming + dropped + std::max(feed, attention);
 }
 
 // Of parameters that ranks share out.
@@ -134,7 +139,7 @@ double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
   }
   if (!load.head) return block;
   const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
-  const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + widened_bytes(run, x.hidden + x.logits);
+  const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
   return std::max(head, block - x.head(load.recompute.keeps));
 }
 

@@ -7,6 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"
+#include "braid/nn/kernels/product_bf16.h"
 
 namespace braid {
 namespace {
@@ -49,6 +50,7 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   rank.host.bfloat16_flops = measured_peak(at::kBFloat16, at::kCPU, *host).per_rank;
   rank.host.float32_blocks = measured_blocks(DType::Float32, at::kCPU, *host);
   rank.host.bfloat16_blocks = measured_blocks(DType::BFloat16, at::kCPU, *host);
+  rank.host.bfloat16_products = kernels::has_product_bf16();
   if (host->size() > 1) rank.host.skew = measured_skew(tensor_run(), at::kCPU, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk

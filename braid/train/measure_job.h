@@ -20,12 +20,13 @@ struct HostSpeed {
   double float32_flops = 0, bfloat16_flops = 0;
   std::vector<BlockSpeed> float32_blocks, bfloat16_blocks;
   double skew = 0;  // of tensor ranks; 0 of one rank
+  bool bfloat16_products = false;
   DiskSpeed disk;
 };
 template <class Pack>
 void members(Pack& pack, HostSpeed& speed) {
   pack(speed.copies, speed.float32_flops, speed.bfloat16_flops, speed.float32_blocks, speed.bfloat16_blocks, speed.skew,
-       speed.disk);
+       speed.bfloat16_products, speed.disk);
 }
 
 struct JobSpeed {

@@ -52,7 +52,6 @@ class ModelSample {
   ParamStore store_;
   std::unique_ptr<GradSink> sink_;
   WeightGradQueue queue_;
-  RankGenerator generator_;
   Recompute recompute_;
   RankContext rank_;
   Microbatch microbatch_;

@@ -125,7 +125,7 @@ void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
   const Recompute policy = stage_recompute(spec.memory, index);
-  const RankContext rank{*groups_.tensor, *stage.weight_grads, generator_, kept_by_layers(policy)};
+  const RankContext rank{*groups_.tensor, *stage.weight_grads, kept_by_layers(policy)};
   for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));
   }

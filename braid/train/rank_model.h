@@ -79,7 +79,6 @@ class RankModel {
   UnitSink* unit_sink_ = nullptr;
   std::vector<int> stage_of_block_;
   BlockHooks hooks_;
-  RankGenerator generator_;
   std::map<int, Stage> stages_;
 };
 

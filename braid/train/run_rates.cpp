@@ -8,6 +8,7 @@
 #include "braid/base/host.h"
 #include "braid/base/host_facts.h"
 #include "braid/ckpt/all_or_none.h"
+#include "braid/nn/kernels/product_bf16.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
 #include "braid/train/compute_device.h"
@@ -80,6 +81,7 @@ Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator
   Cluster cluster;
   DeviceGroup group;
   group.shared_cores = device.is_cpu();
+  group.bfloat16_products = device.is_cpu() && kernels::has_product_bf16();
   group.per_node = share.per_node;
   group.nodes = num_hosts(hosts);
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;

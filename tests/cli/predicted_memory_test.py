@@ -40,7 +40,12 @@ if os.environ.get("BRAID_FULL"):
         ["mesh.pipe=2", 'pipeline.schedule="interleaved"', "pipeline.chunks=2"],
         ["mesh.pipe=2", 'pipeline.schedule="dualpipe"'],
         ["mesh.pipe=4"],
-        ["model.dropout=0.1"],
+        *[["model.dropout=0.1", *more] for more in (
+            [], LLAMA, ["mesh.tensor=2"], ['train.dtype="bfloat16"'],
+            ['memory.recompute="selective"'], [*LLAMA, 'memory.recompute="selective"'], ['memory.recompute="full"'],
+            ["mesh.pipe=2", 'pipeline.schedule="gpipe"', 'memory.recompute="selective"'],
+            ["mesh.pipe=2"], ["mesh.pipe=4"], [*LLAMA, "mesh.pipe=4"], ["mesh.pipe=2", 'pipeline.schedule="zb-h1"'],
+            ["mesh.pipe=4", 'pipeline.schedule="zb-h1"'])],
         ["mesh.data=4", 'sync.replication="parameter-server"', "sync.servers=2", "sync.push_every=2"],
         ["mesh.data=2", 'sync.replication="parameter-server"', 'optimizer.kind="sgd"', "optimizer.clip_norm=0"],
         ['optimizer.kind="sgd"', "optimizer.momentum=0"],

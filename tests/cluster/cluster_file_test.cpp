@@ -33,6 +33,7 @@ memory_gib = 32
 memory_gbps = 900
 peak_tflops = { float16 = 125 }
 shared_cores = true
+bfloat16_products = true
 skew = 0.25
 [node]
 link_gbps = 300
@@ -82,6 +83,8 @@ TEST(ClusterFile, IsReadInItsUnits) {
   EXPECT_EQ(fast.streams, (std::vector<StreamRate>{{kMib, 4000e9}, {64 * kMib, 2039e9}}));
   EXPECT_FALSE(fast.shared_cores);
   EXPECT_TRUE(cluster.devices[1].shared_cores);
+  EXPECT_FALSE(fast.bfloat16_products);
+  EXPECT_TRUE(cluster.devices[1].bfloat16_products);
   EXPECT_EQ(fast.skew, 0);
   EXPECT_EQ(cluster.devices[1].skew, 0.25);
   EXPECT_EQ(cluster.node, (Link{300e9, 3e-6}));

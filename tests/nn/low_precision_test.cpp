@@ -72,7 +72,7 @@ TEST_P(LowPrecision, DropoutKeepsTypeAndMask) {
     Microbatch m;
     m.dropout_key = 7;
     const at::Tensor x = at::ones({100, 100}, GetParam()).requires_grad_(), exact = at::ones({100, 100}, at::kDouble);
-    const Dropout dropout({0.2, 1, 0}, world.context);
+    const Dropout dropout({0.2, 1, 0});
     const at::Tensor y = dropout.forward(x, m);
     EXPECT_TRUE(y.equal(dropout.forward(exact, m).to(GetParam()))) << "the mask depends on the type";
     y.sum().backward();

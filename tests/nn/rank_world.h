@@ -23,7 +23,7 @@ struct RankWorld {
       : store(params, Reduction::Fast, dtype, 1),
         sink(accumulating_sink(store)),
         queue(*sink),
-        context{tensor, queue, generator} {
+        context{tensor, queue} {
     const at::NoGradGuard no_grad;
     for (Parameter& p : store.params()) {
       p.master.copy_(place(formula_parameter(p.name, p.placement.global_shape), p.placement));
@@ -35,7 +35,6 @@ struct RankWorld {
   ParamStore store;
   std::unique_ptr<GradSink> sink;
   WeightGradQueue queue;
-  RankGenerator generator;
   RankContext context;
 };
 

@@ -127,7 +127,7 @@ class TwoStages {
     Stage& stage = stages_[index];
     const Recompute policy = stage_recompute(shared.memory, index);
     stage.queue = std::make_unique<WeightGradQueue>(*sink_);
-    const RankContext rank{shared.tensor, *stage.queue, generator_, kept_by_layers(policy)};
+    const RankContext rank{shared.tensor, *stage.queue, kept_by_layers(policy)};
     for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(model_block(run_.model, {i}, store_, rank));
     stage.segments = std::make_unique<Segments>(stage.blocks, plan_segments(policy, counts), *stage.queue);
   }
@@ -157,7 +157,6 @@ class TwoStages {
   StagesRun run_;
   ParamStore store_;
   std::unique_ptr<GradSink> sink_;
-  RankGenerator generator_;
   Stage stages_[2];
 };
 
