@@ -87,12 +87,11 @@ struct PartParameters {
   OutputWeights head = OutputWeights::Tied;
 
   StageParameters blocks(double attentions, double feeds) const;
-  // The table that embedding and head share; nothing where each has its own.
-  ParameterSum tied() const { return head == OutputWeights::Tied ? tokens : ParameterSum(); }
 };
 PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout);
 
-// A tied head that is not in the embedding's stage has the table too; a rank with both stages has it once.
+// Parameters of a stage on one of its tensor ranks, and of its experts those of one of its expert ranks. A tied head
+// that is not in the embedding's stage has the table too; a rank with both stages has it once.
 StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load);
 StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 

@@ -32,7 +32,7 @@ ReducerBytes of_factors(double owed, double element, int asked_rank, const Gradi
 
 ReducerBytes reducer_bytes(const RunSpec& spec, const GradientShape& shape, int ranks) {
   const SyncSpec& sync = spec.sync;
-  if (ranks == 1 || sync.compression == CompressionKind::None) return {};
+  if (ranks == 1) return {};
   const double count = shape.rows * shape.columns, element = std::max(element_bytes(spec.train.dtype), 4.0);
   const double owed = element * shape.held;
   switch (sync.compression) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -43,19 +44,19 @@ double mean_of_ranks(double value, Communicator& ranks) {
   return all_reduced(value, ReduceOp::Sum, ranks) / ranks.size();
 }
 
-// Of what has rounds, which return their seconds.
+// A block after its first round, which takes seconds like any other.
 template <class Block>
-struct Warm {
+struct WarmedUp {
   std::unique_ptr<Block> block;
-  double seconds = 0;  // of its first round
+  double seconds = 0;
 };
 
-// The first round takes all the memory that a block ever has.
-template <class Block, class... Args>
-Warm<Block> warm(Communicator& ranks, Args&&... args) {
-  Warm<Block> warm;
+// Collective, as is whatever `make` calls.
+template <class Block>
+WarmedUp<Block> warmed_up(const std::function<std::unique_ptr<Block>()>& make, Communicator& ranks) {
+  WarmedUp<Block> warm;
   const auto begin = [&] {
-    warm.block = std::make_unique<Block>(args...);
+    warm.block = make();
     warm.seconds = warm.block->round();
   };
   all_or_none(begin, ranks);
@@ -68,12 +69,12 @@ int num_rounds(double seconds, Communicator& ranks) {
                     kMostRounds);
 }
 
-// `round` returns its seconds. Returns those of the shortest, on the slowest rank: a passing load does not lengthen it.
+// `round` returns its seconds. The shortest: a passing load does not lengthen it.
 template <class Round>
-double repeat(const Round& round, int rounds, Communicator& ranks) {
+double shortest_of(const Round& round, int rounds) {
   double shortest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < rounds; ++i) shortest = std::min(shortest, round());
-  return all_reduced(shortest, ReduceOp::Max, ranks);
+  return shortest;
 }
 
 // Layers of the same size stand for one, as fast as both together.
@@ -100,28 +101,47 @@ RunSpec without_tensor_ranks(RunSpec spec) {
   return spec;
 }
 
-// A block of a tensor rank, by kernels, and the block of all tensor ranks, by kernels and whole.
+// Whether a rank may have all of a block beside its run: its own share it may. A weight is there twice, as a step has
+// it and as kernels have it.
+bool may_have_whole(const TimedBlock& share, int tensor_ranks) {
+  constexpr double kMostBytes = 256 << 20, kBytesOfWeight = 16;
+  double weights = 0;
+  for (const TimedLinear& layer : share.layers()) weights += layer.weights();
+  return tensor_ranks == 1 || tensor_ranks * weights * kBytesOfWeight <= kMostBytes;
+}
+
+// The kernels of a block, in turns with other blocks, so that operands are as cold as in training: the block of all
+// tensor ranks as training runs it, which no rank does with its share by itself, and by kernels, of whose rest the
+// share is taken to have as much for each byte. Where that is too large, and on devices, which replay steps without the
+// host (train.cuda_graph), the share's kernels once more.
 class BlockProbe {
  public:
+  // `self`, a rank by itself, outlives this, as does `ranks`.
   BlockProbe(const RunSpec& spec, at::Device device, Communicator& ranks, Communicator& self)
-      : kernels_(spec, device, ranks), whole_(without_tensor_ranks(spec), self) {
-    if (spec.mesh.tensor > 1) all_kernels_ = std::make_unique<TimedBlock>(without_tensor_ranks(spec), device, ranks);
+      : kernels_(spec, device, ranks) {
+    const bool whole = device.is_cpu() && may_have_whole(kernels_, spec.mesh.tensor);
+    const RunSpec beside = whole ? without_tensor_ranks(spec) : spec;
+    if (!whole || spec.mesh.tensor > 1) beside_ = std::make_unique<TimedBlock>(beside, device, ranks);
+    if (whole) in_training_ = std::make_unique<BlockInTraining>(beside, self);
   }
 
-  double round() { return kernels_.round() + (all_kernels_ ? all_kernels_->round() : 0) + whole_.round(); }
+  double round() {
+    return kernels_.round() + (beside_ ? beside_->round() : 0) + (in_training_ ? in_training_->round() : 0);
+  }
 
   const TimedBlock& kernels() const { return kernels_; }
   CopySpeed elementwise() const {
-    const TimedBlock& all = all_kernels_ ? *all_kernels_ : kernels_;
-    const TimedElements& elements = all.elements();
-    const BlockRemainder rest{whole_.seconds(), all.product_seconds(), whole_.streamed_bytes()};
-    return {elements.tensor_bytes(), rest.bytes_per_second(elements.bytes_per_second())};
+    const TimedBlock& kernels = beside_ ? *beside_ : kernels_;
+    const double most = kernels.elements().bytes_per_second(), size = kernels.elements().tensor_bytes();
+    if (!in_training_) return {size, most};
+    const BlockRemainder rest{in_training_->seconds(), kernels.product_seconds(), in_training_->streamed_bytes()};
+    return {size, rest.bytes_per_second(most)};
   }
 
  private:
   TimedBlock kernels_;
-  std::unique_ptr<TimedBlock> all_kernels_;  // where tensor ranks share them
-  BlockInTraining whole_;
+  std::unique_ptr<TimedBlock> beside_;
+  std::unique_ptr<BlockInTraining> in_training_;
 };
 
 struct MeasuredBlock {
@@ -133,10 +153,13 @@ MeasuredBlock measured(const RunSpec& spec, at::Device device, Communicator& ran
   const c10::AutoGradMode no_grad(false);
   const UncountedScope uncounted;
   const auto self = ranks.split(ranks.rank(), 0, "block");
-  const Warm<BlockProbe> warmed = warm<BlockProbe>(ranks, spec, device, ranks, *self);
-  BlockProbe& probe = *warmed.block;
-  const int rounds = num_rounds(warmed.seconds, ranks);
-  const double round_seconds = repeat([&] { return probe.round(); }, rounds, ranks);
+  const auto warm =
+      warmed_up<BlockProbe>([&] { return std::make_unique<BlockProbe>(spec, device, ranks, *self); }, ranks);
+  BlockProbe& probe = *warm.block;
+  const int rounds = num_rounds(warm.seconds, ranks);
+  double round_seconds = 0;
+  all_or_none([&] { round_seconds = shortest_of([&] { return probe.round(); }, rounds); }, ranks);
+  round_seconds = all_reduced(round_seconds, ReduceOp::Max, ranks);
   const TimedAttention& attention = probe.kernels().attention();
   const CopySpeed elementwise = probe.elementwise();
   return {{product_speeds(probe.kernels().layers(), ranks),
@@ -171,17 +194,16 @@ double BlockSeconds::skew() const { return std::max(0.0, (in_step - sums) / apar
 double measured_skew(const RunSpec& spec, at::Device device, Communicator& ranks) {
   const c10::AutoGradMode no_grad(false);
   const UncountedScope uncounted;
-  const Warm<TimedBlock> warmed = warm<TimedBlock>(ranks, spec, device, ranks);
-  TimedBlock& block = *warmed.block;
+  const auto warm = warmed_up<TimedBlock>([&] { return std::make_unique<TimedBlock>(spec, device, ranks); }, ranks);
+  TimedBlock& block = *warm.block;
   BlockSeconds of_block;
-  const auto round = [&] {  // in turns, since hosts change their speed
+  const int rounds = num_rounds(2 * warm.seconds, ranks);
+  for (int i = 0; i < rounds; ++i) {  // in turns, since hosts change their speed
     const double apart = block.round();
     ranks.barrier().wait_host();  // else who was faster apart would wait in step
     const double in_step = block.round_in_step(), sums = block.sums();
     of_block.apart += apart, of_block.in_step += in_step, of_block.sums += sums;
-    return apart + in_step + sums;
-  };
-  repeat(round, num_rounds(2 * warmed.seconds, ranks), ranks);
+  }
   for (double* seconds : {&of_block.apart, &of_block.in_step, &of_block.sums}) {
     *seconds = mean_of_ranks(*seconds, ranks);
   }

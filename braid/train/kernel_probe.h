@@ -1,4 +1,5 @@
-// How fast the kernels of a model's block are at its shapes, when all ranks run them at once. It knows no stages.
+// How fast a model's block is at its shapes, product by product and for the rest, when all ranks run one at once. It
+// knows no stages.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -32,9 +33,11 @@ void members(Pack& pack, BlockSpeed& speed) {
   pack(speed.products, speed.attention, speed.elementwise);
 }
 
-// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, and the block as
-// training does in turns, some tenths of a second, and takes medians on each rank and means over ranks. What it
-// allocates counts to no rank; RunError on all ranks where one has no memory for it. Collective; the same on all ranks.
+// Runs the kernels of a block of `spec` in the order of a step, for a microbatch of a tensor rank, in turns with the
+// block as training does, on CPUs: some tenths of a second, or at least three rounds. Takes medians on each rank and
+// means over ranks. What it allocates counts to no rank: the block's weights in all types that a step has them in,
+// twice, at most 256 MiB beside a tensor rank's own. RunError on all ranks where one has no memory for it. Collective;
+// the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
 // Of blocks that stand for those of any model, from narrow to wide, until a round of one takes more than two tenths

@@ -39,7 +39,7 @@ PassTimes ModelSample::Piece::run(int64_t* kept) const {
   sample_.sink_->begin_step(1);
   Passage passage(sample_.microbatch_);
   const MemoryScope scope(MemoryCategory::Activations);
-  const int64_t before = sample_.kept_bytes();
+  const int64_t before = kept ? sample_.kept_bytes() : 0;
   const double start = sample_.now();
   const at::Tensor y = segments_->forward(has_input_ ? sample_.x_btc_ : at::Tensor(), passage).detach();
   const double forward = sample_.now();

@@ -19,6 +19,7 @@ class TimedLinear {
   TimedLinear(int64_t tokens, int64_t in, int64_t out, at::ScalarType dtype, at::Device device);
 
   double flops() const;  // of one pass
+  double weights() const { return static_cast<double>(slot_oi_.numel()); }
   void forward();
   void backward();
 

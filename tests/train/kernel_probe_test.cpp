@@ -51,6 +51,9 @@ TEST(KernelProbe, AllRanksHearTheSameOfEachSizeOnce) {
     EXPECT_GT(heard[0].products[row].flops_per_second, 0);
     EXPECT_EQ(heard[0].products[row].flops_per_second, heard[1].products[row].flops_per_second);
   }
+  EXPECT_EQ(heard[0].elementwise.bytes, 4.0 * 64 * 64);
+  EXPECT_GT(heard[0].elementwise.bytes_per_second, 0);
+  EXPECT_EQ(heard[0].elementwise.bytes_per_second, heard[1].elementwise.bytes_per_second);
   EXPECT_EQ(heard[0].attention.context, 32);
   EXPECT_GT(heard[0].attention.forward, 0);
   EXPECT_EQ(heard[0].attention.backward, heard[1].attention.backward);

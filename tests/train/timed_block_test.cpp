@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "braid/comm/local/run_ranks.h"
 #include "braid/param/param_store.h"
 #include "braid/predict/block_sizes.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/run_layout.h"
+#include "braid/train/block_in_training.h"
 
 namespace braid::timed_block_test {
 namespace {
@@ -31,6 +34,29 @@ RunSpec small(ModelFamily family) {
 double not_timed(const BlockSizes& z, double tensor) {
   const double heads = 2 * (2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0));
   return heads / tensor + (z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
+}
+
+TEST(BlockInTraining, ItsBytesAreThoseOfPredictions) {
+  for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
+    RunSpec spec = small(family);
+    spec.mesh.tensor = 1;
+    spec.model.dropout = 0.1;
+    RunLayout layout;
+    layout.tokens = 64;
+    double bytes = 0;
+    for (const PartWork& part :
+         {attention_work(spec, layout, FormulaSet::Braid), feed_work(spec, layout, FormulaSet::Braid)}) {
+      bytes += part.forward.streamed_bytes + part.input_grad.streamed_bytes;
+    }
+    run_ranks(1, [&](Communicator& world) {
+      BlockInTraining block(spec, world);
+      const double first = block.round(), second = block.round();
+      EXPECT_EQ(block.streamed_bytes(), bytes);
+      EXPECT_GT(std::min(first, second), 0);
+      EXPECT_GE(block.seconds(), std::min(first, second));
+      EXPECT_LE(block.seconds(), std::max(first, second));
+    });
+  }
 }
 
 TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {

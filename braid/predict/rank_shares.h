@@ -1,0 +1,25 @@
+// What each stage of a pipeline asks, and each rank of all its stages. It knows no order of passes.
+#pragma once
+
+#include <vector>
+
+#include "braid/predict/data_exchange.h"
+#include "braid/predict/pipeline_outcome.h"
+#include "braid/schedule/generators.h"
+
+namespace braid {
+
+// Passes of a microbatch, parameters, and what a schedule holds of activations.
+struct StageFacts {
+  StagePasses passes;
+  StageParameters parameters;
+  HeldBytes held;
+};
+
+std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts);
+
+// Of each pipeline rank; `stages` are the run's.
+std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
+                                   const std::vector<StageFacts>& stages, const PartParameters& parts);
+
+}  // namespace braid
