@@ -120,7 +120,7 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "c:24: devices[1].peak_tflops.fp16 = 125: is not a known key; nearest valid is float16\n"
             "c:3: nodes = 4: must be the 3 nodes of all devices; nearest valid is 3\n"
             "c: network: must be given where there are several nodes\n"
-            "c:35: disk.read_gbps = \"six\": must be a number more than 0\n"
+            "c:36: disk.read_gbps = \"six\": must be a number more than 0\n"
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 
