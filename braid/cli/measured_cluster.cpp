@@ -70,7 +70,8 @@ void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind&
   }
 }
 
-// Tensors of blocks as all but products reads and writes them, larger ones as copies do. Of float32: a stream has no type.
+// Tensors of blocks as all but products reads and writes them, larger ones as copies do. Of float32: a stream has no
+// type.
 void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
   const auto add = [&](const auto& speed_of) {
     const double bytes = speed_of(kind.hosts[0]).bytes;
