@@ -70,8 +70,7 @@ void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind&
   }
 }
 
-// Tensors of blocks as all but products reads and writes them, larger ones as copies do. Of float32: a stream has no
-// type.
+// What of blocks of float32 is no product, by the size of its tensors; beyond those, copies. A stream has no type.
 void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
   const auto add = [&](const auto& speed_of) {
     const double bytes = speed_of(kind.hosts[0]).bytes;

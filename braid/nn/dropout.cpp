@@ -1,4 +1,4 @@
-// Dropout as an explicit mask: LibTorch's own takes no generator.
+// Dropout as an explicit mask, drawn by key: LibTorch's own draws from the default generator.
 #include "braid/nn/dropout.h"
 
 #include <ATen/ops/native_dropout_backward.h>

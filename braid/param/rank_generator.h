@@ -1,4 +1,4 @@
-// A rank's own random generator. The process-wide default generator is never touched.
+// A random generator of one's own, set by a key. The process-wide default generator is never touched.
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -70,10 +70,10 @@ struct Tensors {
 // (nn/kernels/product_bf16.h).
 double copied_factors(const PlannedRun& run, double input, double output) {
   const DType type = run.spec.train.dtype;
-  const DeviceGroup& cores = run.cluster.devices.front();
+  const std::vector<DeviceGroup>& kinds = run.cluster.devices;
   const double element = element_bytes(type);
-  if (element >= kSingle || !cores.shared_cores) return 0;
-  if (type == DType::BFloat16 && cores.bfloat16_products) return input;
+  if (element >= kSingle || !kinds.front().shared_cores) return 0;
+  if (type == DType::BFloat16 && std::ranges::all_of(kinds, &DeviceGroup::bfloat16_products)) return input;
   return (input + output) / element * kSingle;
 }
 

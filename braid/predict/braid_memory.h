@@ -34,8 +34,8 @@ double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const St
 
 // The most that one pass of the stage holds beside what is kept of all microbatches. In the head: the gradient of its
 // input. In the last block: the gradient that comes and that of the activation's output; in its attention the gradients
-// of its output, queries, keys and values; in dropout its mask. What is made again beside. On CPUs the products
-// of weight gradients copy factors of narrow types.
+// of its output, queries, keys and values; with dropout the gradient behind its mask. What is made again beside. On
+// CPUs the products of weight gradients copy factors of narrow types.
 double working_most_bytes(const PlannedRun& run, const StageLoad& load);
 
 // Buffers of a rank under ZeRO 2 and 3, which stay from microbatch to microbatch: gradients of three blocks' parameters

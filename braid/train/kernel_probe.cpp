@@ -102,9 +102,9 @@ RunSpec without_tensor_ranks(RunSpec spec) {
 }
 
 // Whether a rank may have all of a block beside its run: its own share it may. A weight is there twice, as a step has
-// it and as kernels have it.
+// it and as kernels have it, in up to 32 bytes (float64).
 bool may_have_whole(const TimedBlock& share, int tensor_ranks) {
-  constexpr double kMostBytes = 256 << 20, kBytesOfWeight = 16;
+  constexpr double kMostBytes = 256 << 20, kBytesOfWeight = 32;
   double weights = 0;
   for (const TimedLinear& layer : share.layers()) weights += layer.weights();
   return tensor_ranks == 1 || tensor_ranks * weights * kBytesOfWeight <= kMostBytes;

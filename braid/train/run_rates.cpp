@@ -11,6 +11,7 @@
 #include "braid/nn/kernels/product_bf16.h"
 #include "braid/spec/rank_hosts.h"
 #include "braid/spec/thread_count.h"
+#include "braid/train/all_reduced.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/host_probe.h"
 #include "braid/train/kernel_probe.h"
@@ -81,7 +82,8 @@ Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator
   Cluster cluster;
   DeviceGroup group;
   group.shared_cores = device.is_cpu();
-  group.bfloat16_products = device.is_cpu() && kernels::has_product_bf16();
+  const bool here = device.is_cpu() && kernels::has_product_bf16();
+  group.bfloat16_products = all_reduced(here ? 1 : 0, ReduceOp::Min, world) > 0;
   group.per_node = share.per_node;
   group.nodes = num_hosts(hosts);
   group.memory_bytes = static_cast<double>(host_facts().memory_bytes) / share.per_node;

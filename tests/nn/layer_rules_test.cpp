@@ -15,26 +15,23 @@ namespace {
 void alone(const std::function<void(Communicator&)>& body) { run_ranks(1, body); }
 
 TEST(Dropout, KeepsTheStatedShareScaledAndItsGradientHasTheSameMask) {
-  alone([](Communicator& group) {
-    RankWorld world({}, group);
-    Microbatch m;
-    m.dropout_key = 7;
-    const at::Tensor x = at::ones({100, 100}, at::kDouble).requires_grad_();
-    const Dropout dropout({0.2, 1, 0});
-    const at::Tensor y = dropout.forward(x, m);
-    EXPECT_TRUE(y.eq(0).logical_or(y.eq(1.25)).all().item<bool>());
-    EXPECT_NEAR(y.mean().item<double>(), 1, 0.02);
-    y.sum().backward();
-    EXPECT_TRUE(x.grad().equal(y));
-    EXPECT_TRUE(dropout.forward(x, m).equal(y));
-    EXPECT_FALSE(Dropout({0.2, 1, 1}).forward(x, m).equal(y));
-    EXPECT_FALSE(Dropout({0.2, 2, 0}).forward(x, m).equal(y));
-    m.dropout_key = 8;
-    EXPECT_FALSE(dropout.forward(x, m).equal(y));
-    m.training = false;
-    EXPECT_TRUE(dropout.forward(x, m).is_same(x));
-    EXPECT_TRUE(Dropout({0, 1, 0}).forward(x, m).is_same(x));
-  });
+  Microbatch m;
+  m.dropout_key = 7;
+  const at::Tensor x = at::ones({100, 100}, at::kDouble).requires_grad_();
+  const Dropout dropout({0.2, 1, 0});
+  const at::Tensor y = dropout.forward(x, m);
+  EXPECT_TRUE(y.eq(0).logical_or(y.eq(1.25)).all().item<bool>());
+  EXPECT_NEAR(y.mean().item<double>(), 1, 0.02);
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(y));
+  EXPECT_TRUE(dropout.forward(x, m).equal(y));
+  EXPECT_FALSE(Dropout({0.2, 1, 1}).forward(x, m).equal(y));
+  EXPECT_FALSE(Dropout({0.2, 2, 0}).forward(x, m).equal(y));
+  m.dropout_key = 8;
+  EXPECT_FALSE(dropout.forward(x, m).equal(y));
+  m.training = false;
+  EXPECT_TRUE(dropout.forward(x, m).is_same(x));
+  EXPECT_TRUE(Dropout({0, 1, 0}).forward(x, m).is_same(x));
 }
 
 TEST(CrossEntropy, ReturnsItsGradientInTheLogitsOwnBuffer) {

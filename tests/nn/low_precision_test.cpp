@@ -67,17 +67,14 @@ TEST_P(LowPrecision, EmbeddingAddsRepeatedTokensInFloat32) {
 }
 
 TEST_P(LowPrecision, DropoutKeepsTypeAndMask) {
-  run_ranks(1, [&](Communicator& group) {
-    RankWorld world({}, group);
-    Microbatch m;
-    m.dropout_key = 7;
-    const at::Tensor x = at::ones({100, 100}, GetParam()).requires_grad_(), exact = at::ones({100, 100}, at::kDouble);
-    const Dropout dropout({0.2, 1, 0});
-    const at::Tensor y = dropout.forward(x, m);
-    EXPECT_TRUE(y.equal(dropout.forward(exact, m).to(GetParam()))) << "the mask depends on the type";
-    y.sum().backward();
-    EXPECT_TRUE(x.grad().equal(y));
-  });
+  Microbatch m;
+  m.dropout_key = 7;
+  const at::Tensor x = at::ones({100, 100}, GetParam()).requires_grad_(), exact = at::ones({100, 100}, at::kDouble);
+  const Dropout dropout({0.2, 1, 0});
+  const at::Tensor y = dropout.forward(x, m);
+  EXPECT_TRUE(y.equal(dropout.forward(exact, m).to(GetParam()))) << "the mask depends on the type";
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(y));
 }
 
 TEST_P(LowPrecision, RegionsSumInFloat32) {

@@ -2,6 +2,7 @@
 #include "braid/nn/kernels/masked.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/native_dropout_backward.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -28,11 +29,18 @@ TEST(Masked, TheMaskIsThatOfDevicesWhateverTheThreads) {
   EXPECT_FALSE(kernels::keep_mask(like, key + 1, 5, 0.75).equal(drawn));
 }
 
-TEST(Masked, TheProductHasTheBitsOfLibTorchs) {
+TEST(Masked, TheProductHasTheBitsOfLibTorchsWhateverTheThreads) {
+  const int threads = at::get_num_threads();
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
-    const at::Tensor x = at::randn({100, 33}).to(type), mask = kernels::keep_mask(x, 7, 0, 0.9);
-    EXPECT_TRUE(kernels::masked(x, mask, 1 / 0.9).equal(at::native_dropout_backward(x, mask, 1 / 0.9))) << type;
+    for (const int64_t rows : {0, 333}) {
+      const at::Tensor x = at::randn({rows, 77}).to(type), mask = kernels::keep_mask(x, 7, 0, 0.9);
+      for (const int num : {1, 3}) {
+        at::set_num_threads(num);
+        EXPECT_TRUE(kernels::masked(x, mask, 1 / 0.9).equal(at::native_dropout_backward(x, mask, 1 / 0.9))) << type;
+      }
+    }
   }
+  at::set_num_threads(threads);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "braid/device/launch_shape.h"
@@ -15,7 +14,6 @@
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/row_sum.h"
 #include "braid/nn/kernels/scatter.h"
-#include "braid/nn/kernels/team_activation.h"
 #include "tools/check_cuda/kernel_checks.h"
 
 namespace braid::cuda_check {

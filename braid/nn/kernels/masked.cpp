@@ -1,6 +1,7 @@
 // Tensors to elements.
 #include "braid/nn/kernels/masked.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <cmath>
