@@ -2,9 +2,6 @@
 #include "braid/control/stranger_gate.h"
 
 #include <gtest/gtest.h>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/allocator_interface.h>
-#endif
 
 #include <atomic>
 #include <deque>
@@ -13,6 +10,11 @@
 
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/support/sampled.h"
+
+#ifdef __SANITIZE_ADDRESS__
+extern "C" size_t
+__sanitizer_get_current_allocated_bytes();  // of its library, which compilers install without its header
+#endif
 
 namespace braid::stranger_gate_test {
 namespace {
