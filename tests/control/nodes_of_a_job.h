@@ -162,4 +162,16 @@ class NodesOfAJob {
   std::vector<bool> held_;
 };
 
+// What joining ends with; empty where it ends well.
+inline std::string error_of(const JoinOptions& options) {
+  try {
+    join_job(options);
+  } catch (const ConfigError& error) {
+    return cat("config: ", error.what());
+  } catch (const RunError& error) {
+    return cat("run: ", error.what());
+  }
+  return "";
+}
+
 }  // namespace braid

@@ -10,12 +10,7 @@ constexpr double kTokens = 2 * 512, kWidth = 1024;
 
 RunSpec gpt2(DType type, double dropout) {
   RunSpec run;
-  run.model.layers = 2;
-  run.model.heads = 16;
-  run.model.width = 1024;
-  run.model.context = 512;
-  run.model.vocab = 1024;
-  run.model.dropout = dropout;
+  run.model = {.layers = 2, .heads = 16, .width = 1024, .context = 512, .vocab = 1024, .dropout = dropout};
   run.train.microbatch = 2;
   run.train.dtype = type;
   return run;

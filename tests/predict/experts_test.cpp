@@ -1,21 +1,15 @@
 // A mixture of experts against its authors' figures and counts made by hand.
 #include <gtest/gtest.h>
 
-#include "braid/cluster/cluster_presets.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/braid_memory.h"
 #include "braid/predict/data_exchange.h"
 #include "braid/predict/predict_run.h"
 #include "braid/spec/model_flops.h"
+#include "tests/predict/a100_runs.h"
 
 namespace braid::experts_test {
 namespace {
-
-Cluster nodes(int count) {
-  Cluster cluster = cluster_preset("dgx-a100-80gb").value();
-  cluster.devices.front().nodes = count;
-  return cluster;
-}
 
 // Jiang et al., "Mixtral of Experts" (2024), table 1.
 RunSpec mixtral() {
@@ -57,7 +51,7 @@ RunSpec small() {
 }
 
 StageParameters parameters(const RunSpec& run) {
-  const RunLayout layout = layout_of(run, nodes(8), FormulaSet::Braid);
+  const RunLayout layout = layout_of(run, a100_nodes(8), FormulaSet::Braid);
   return stage_parameters(run, layout, layout.stages[0]);
 }
 
@@ -77,14 +71,14 @@ constexpr double kShared = 2 * kBlock + 2 * 1024 * kH + kH;
 TEST(Experts, BytesOfARankByHand) {
   RunSpec run = small();
   run.mesh = {.data = 2, .expert = 4};
-  const RankMemory whole = predict_run(run, nodes(1)).memory[0];
+  const RankMemory whole = predict_run(run, a100_nodes(1)).memory[0];
   const double held = kShared + 2 * 2 * kExpert;  // two of eight experts in each of two blocks
   EXPECT_EQ(static_cast<double>(whole.parameters), 2 * held);
   EXPECT_EQ(static_cast<double>(whole.gradients), 4 * held);
   EXPECT_EQ(static_cast<double>(whole.moments), 12 * held);
   // The rest is shared out by all eight ranks, experts by the two that hold copies of them.
   run.sync.zero = 1;
-  const RankMemory shared = predict_run(run, nodes(1)).memory[0];
+  const RankMemory shared = predict_run(run, a100_nodes(1)).memory[0];
   EXPECT_EQ(static_cast<double>(shared.moments), 12 * (kShared / 8 + 4 * kExpert / 2));
   run.mesh.tensor = 2;
   run.sync.zero = 0;
@@ -107,35 +101,35 @@ TEST(Experts, MoreRanksNeverHoldMoreOfThem) {
 TEST(Experts, AreSummedWhereTheirCopiesAre) {
   RunSpec run = small();
   run.mesh = {.data = 2, .expert = 4};
-  EXPECT_EQ(predict_run(run, nodes(1)).sync_bytes, 2 * 7 / 8.0 * 4 * kShared + 2 * 1 / 2.0 * 4 * 4 * kExpert);
+  EXPECT_EQ(predict_run(run, a100_nodes(1)).sync_bytes, 2 * 7 / 8.0 * 4 * kShared + 2 * 1 / 2.0 * 4 * 4 * kExpert);
   run.mesh = {.data = 1, .expert = 8};
-  EXPECT_EQ(predict_run(run, nodes(1)).sync_bytes, 2 * 7 / 8.0 * 4 * kShared) << "nobody has a copy of an expert";
+  EXPECT_EQ(predict_run(run, a100_nodes(1)).sync_bytes, 2 * 7 / 8.0 * 4 * kShared) << "nobody has a copy of an expert";
 }
 
 // Two each way: e n k h bytes, of which a rank sends (r-1)/r.
 TEST(Experts, TokensGoToThemAndComeBack) {
   RunSpec run = small();
   run.mesh.expert = 4;
-  const RunLayout layout = layout_of(run, nodes(1), FormulaSet::Braid);
+  const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
   const PartWork work = feed_work(run, layout, FormulaSet::Braid);
   for (const PassWork& pass : {work.forward, work.input_grad}) {
     EXPECT_EQ(pass.routed_bytes, 2.0 * 256 * 2 * 1024);
     EXPECT_EQ(pass.num_routes, 2);
   }
   EXPECT_EQ(work.weight_grad.num_routes, 0);
-  const Link link = nodes(1).node;
+  const Link link = a100_nodes(1).node;
   const double once = 3 * (link.latency_seconds + 2.0 * 256 * 2 * 1024 / 4 / link.bytes_per_second);
-  const Prediction found = predict_run(run, nodes(1));
+  const Prediction found = predict_run(run, a100_nodes(1));
   EXPECT_NEAR(found.seconds.context, 4 * 2 * 4 * once, 1e-12) << "four microbatches, two blocks, four routes";
   run.mesh.expert = 1;
-  EXPECT_EQ(predict_run(run, nodes(1)).seconds.context, 0);
+  EXPECT_EQ(predict_run(run, a100_nodes(1)).seconds.context, 0);
 }
 
 // As many as tokens of all expert ranks, shared out over all experts.
 TEST(Experts, RowsOfTheirProducts) {
   RunSpec run = small();
   run.mesh.expert = 4;
-  const RunLayout layout = layout_of(run, nodes(1), FormulaSet::Braid);
+  const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
   const auto& products = feed_work(run, layout, FormulaSet::Braid).forward.products;
   ASSERT_EQ(products.size(), 1u + 2 * 2);  // the router, and two of each of two experts
   EXPECT_EQ(products[0].flops, 2.0 * 256 * 1024 * 8);
@@ -149,11 +143,12 @@ TEST(Experts, OneForAllTokensIsADenseBranchWithARouter) {
   dense.model.experts = 0;
   const double router = 2 * kH;  // of both blocks
   EXPECT_EQ(model_flops_per_token(run.model) - model_flops_per_token(dense.model), 6 * router);
-  const RankMemory with = predict_run(run, nodes(1)).memory[0], without = predict_run(dense, nodes(1)).memory[0];
+  const RankMemory with = predict_run(run, a100_nodes(1)).memory[0],
+                   without = predict_run(dense, a100_nodes(1)).memory[0];
   EXPECT_EQ(static_cast<double>(with.parameters - without.parameters), 2 * router);
   EXPECT_EQ(static_cast<double>(with.gradients - without.gradients), 4 * router);
   EXPECT_EQ(static_cast<double>(with.moments - without.moments), 12 * router);
-  const RunLayout layout = layout_of(run, nodes(1), FormulaSet::Braid);
+  const RunLayout layout = layout_of(run, a100_nodes(1), FormulaSet::Braid);
   auto products = feed_work(run, layout, FormulaSet::Braid).forward.products;
   products.erase(products.begin());  // the router's
   const auto of_dense = feed_work(dense, layout, FormulaSet::Braid).forward.products;
@@ -170,7 +165,7 @@ TEST(Experts, KeepTheirRows) {
   RunSpec run = small(), dense = run;
   dense.model.experts = 0;
   const auto kept = [](const RunSpec& spec) {
-    const RunLayout layout = layout_of(spec, nodes(1), FormulaSet::Braid);
+    const RunLayout layout = layout_of(spec, a100_nodes(1), FormulaSet::Braid);
     return kept_bytes(spec, layout, layout.stages[0]);
   };
   const double rows = 2 * 2.0 * 256 * 2 * 1024, choice = 4.0 * 256 * 8, branch = 2.0 * 256 * 3 * 128;
@@ -184,7 +179,7 @@ TEST(Experts, NoBuffersAreForWhatNoRanksShare) {
   RunSpec run = small(), untouched = small();
   for (RunSpec* one : {&run, &untouched}) one->mesh.expert = 8;
   run.sync.zero = 3;
-  const auto buffers = [&] { return predict_run(run, nodes(8)).memory[0].communication; };
+  const auto buffers = [&] { return predict_run(run, a100_nodes(8)).memory[0].communication; };
   const double attention = 4 * 1024 * 1024 + 2 * 1024, router = 8 * 1024, block = attention + router;
   const double ends = 2 * 1024 * 1024 + 1024;
   // Of both blocks gradients in float32 and weights in bfloat16.

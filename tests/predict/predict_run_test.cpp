@@ -3,36 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "braid/cluster/cluster_presets.h"
 #include "braid/predict/data_exchange.h"
 #include "braid/predict/lower_bounds.h"
+#include "tests/predict/a100_runs.h"
 #include "tests/predict/published_rows.h"
 
 namespace braid::predict_run_test {
 namespace {
-
-Cluster nodes(int count) {
-  Cluster cluster = cluster_preset("dgx-a100-80gb").value();
-  cluster.devices.front().nodes = count;
-  return cluster;
-}
-
-// 7B on one node.
-RunSpec llama() {
-  RunSpec run;
-  run.model.family = ModelFamily::Llama;
-  run.model.layers = 32;
-  run.model.heads = 32;
-  run.model.width = 4096;
-  run.model.ffn = 11008;
-  run.model.context = 4096;
-  run.model.vocab = 32000;
-  run.train.batch = 64;
-  run.train.microbatch = 1;
-  run.train.dtype = DType::BFloat16;
-  run.mesh.data = 8;
-  return run;
-}
 
 int64_t fullest(const Prediction& prediction) { return prediction.fullest().total(); }
 
@@ -41,7 +18,7 @@ TEST(PredictRun, NoStepIsShorterThanItsBound) {
     for (const PublishedRow& row : rows) {
       for (const auto formulas : {FormulaSet::Braid, FormulaSet::Megatron}) {
         const Prediction found =
-            predict_run(row.run, nodes((row.devices + 7) / 8), {formulas, PipelineDetail::Estimated});
+            predict_run(row.run, a100_nodes((row.devices + 7) / 8), {formulas, PipelineDetail::Estimated});
         EXPECT_LT(found.bound_step_seconds, found.step_seconds()) << row.name;
         EXPECT_GT(found.bound_step_seconds, 0.2 * found.step_seconds()) << row.name;
         EXPECT_GE(found.seconds.pipeline, -1e-9) << row.name;
@@ -55,19 +32,19 @@ TEST(PredictRun, NoStepIsShorterThanItsBound) {
 TEST(PredictRun, UtilisationIsOfTheModelsOperations) {
   for (const PublishedRow& row : korthikanti_rows()) {
     if (row.devices != 64 || row.run.memory.recompute == "full") continue;
-    const Prediction found = predict_run(row.run, nodes(8), {FormulaSet::Megatron});
+    const Prediction found = predict_run(row.run, a100_nodes(8), {FormulaSet::Megatron});
     EXPECT_NEAR(found.mfu * found.step_seconds() / row.seconds, 0.514, 5e-4);
     EXPECT_NEAR(found.tokens_per_second_per_device * found.step_seconds(), 2048, 1e-9);
   }
 }
 
 TEST(PredictRun, ShardingTakesMemoryAndGivesExchanges) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   std::vector<int64_t> bytes;
   std::vector<double> seconds;
   run.sync.overlap = OverlapChoice::Off;
   for (run.sync.zero = 0; run.sync.zero <= 2; ++run.sync.zero) {
-    const Prediction found = predict_run(run, nodes(1));
+    const Prediction found = predict_run(run, a100_nodes(1));
     bytes.push_back(fullest(found));
     seconds.push_back(found.seconds.data);
   }
@@ -78,30 +55,30 @@ TEST(PredictRun, ShardingTakesMemoryAndGivesExchanges) {
 }
 
 TEST(PredictRun, SumsHideBehindTheBackwardPass) {
-  RunSpec run = llama();
-  const double hidden = predict_run(run, nodes(1)).seconds.data;
+  RunSpec run = llama_7b();
+  const double hidden = predict_run(run, a100_nodes(1)).seconds.data;
   run.sync.overlap = OverlapChoice::Off;
-  const double open = predict_run(run, nodes(1)).seconds.data;
+  const double open = predict_run(run, a100_nodes(1)).seconds.data;
   EXPECT_NEAR(hidden, open / 32, 1e-3 * open);  // the last block's remain
 }
 
 TEST(PredictRun, ATiedWeightIsSummedOverTheEndsOfThePipeline) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.pipe = 8};
   const double table = 32000.0 * 4096 * 4;  // gradients in float32
-  EXPECT_NEAR(predict_run(run, nodes(1)).seconds.data, table / nodes(1).node.bytes_per_second, 1e-5);
+  EXPECT_NEAR(predict_run(run, a100_nodes(1)).seconds.data, table / a100_nodes(1).node.bytes_per_second, 1e-5);
   run.model.output_weights = OutputWeights::Untied;
-  EXPECT_EQ(predict_run(run, nodes(1)).seconds.data, 0);
+  EXPECT_EQ(predict_run(run, a100_nodes(1)).seconds.data, 0);
   run.model.output_weights = OutputWeights::Tied;
   run.pipeline.schedule = "zb-v";  // both ends on one rank
-  EXPECT_EQ(predict_run(run, nodes(1)).seconds.data, 0);
+  EXPECT_EQ(predict_run(run, a100_nodes(1)).seconds.data, 0);
 }
 
 TEST(PredictRun, TensorRanksAcrossNodesAreSlow) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.tensor = 8};
-  const double near = predict_run(run, nodes(1)).seconds.tensor;
-  Cluster apart = nodes(8);
+  const double near = predict_run(run, a100_nodes(1)).seconds.tensor;
+  Cluster apart = a100_nodes(8);
   apart.devices.front().per_node = 1;
   const double slower = apart.node.bytes_per_second / apart.network.bytes_per_second;
   EXPECT_GT(predict_run(run, apart).seconds.tensor, 0.8 * slower * near);
@@ -109,22 +86,22 @@ TEST(PredictRun, TensorRanksAcrossNodesAreSlow) {
 }
 
 TEST(PredictRun, SequenceParallelismSavesActivationsAndTime) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.tensor = 8};
-  const Prediction plain = predict_run(run, nodes(1));
+  const Prediction plain = predict_run(run, a100_nodes(1));
   run.mesh.sequence_parallel = true;
-  const Prediction shared = predict_run(run, nodes(1));
+  const Prediction shared = predict_run(run, a100_nodes(1));
   EXPECT_LT(shared.memory[0].activations, plain.memory[0].activations);
   EXPECT_LT(shared.seconds.compute, plain.seconds.compute);
   EXPECT_EQ(shared.seconds.tensor, plain.seconds.tensor);
 }
 
 TEST(PredictRun, ContextRanksShareASequence) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.context = 8};
-  const Prediction shared = predict_run(run, nodes(1));
+  const Prediction shared = predict_run(run, a100_nodes(1));
   run.mesh = {};
-  const Prediction whole = predict_run(run, nodes(1));
+  const Prediction whole = predict_run(run, a100_nodes(1));
   EXPECT_LT(shared.seconds.compute, whole.seconds.compute / 6);
   EXPECT_GT(shared.seconds.context, 0);
   EXPECT_LT(shared.memory[0].activations, whole.memory[0].activations / 6);
@@ -132,11 +109,11 @@ TEST(PredictRun, ContextRanksShareASequence) {
 }
 
 TEST(PredictRun, RecomputeGivesTimeForMemoryStageByStage) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.pipe = 8};
   const auto with = [&](const char* recompute) {
     run.memory.recompute = recompute;
-    return predict_run(run, nodes(1));
+    return predict_run(run, a100_nodes(1));
   };
   const Prediction none = with("none"), full = with("full"), first = with("full,none,none,none,none,none,none,none");
   EXPECT_LT(full.memory[0].activations, none.memory[0].activations / 4);
@@ -146,9 +123,9 @@ TEST(PredictRun, RecomputeGivesTimeForMemoryStageByStage) {
 }
 
 TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.tensor = 2};
-  Cluster host = nodes(1);
+  Cluster host = a100_nodes(1);
   const Prediction even = predict_run(run, host);
   host.devices[0].skew = 0.25;
   const Prediction uneven = predict_run(run, host);
@@ -160,12 +137,12 @@ TEST(PredictRun, TensorRanksWaitForTheSlowerOne) {
 
 // Half of the nodes have devices of twice the rate: stages in proportion are faster than stages that are alike.
 TEST(PredictRun, StagesInProportionToTheirDevices) {
-  Cluster cluster = nodes(1);
+  Cluster cluster = a100_nodes(1);
   DeviceGroup slow = cluster.devices.front();
   for (PeakRate& peak : slow.peaks) peak.flops /= 2;
   slow.memory_bytes_per_second /= 2;
   cluster.devices.push_back(slow);
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.pipe = 2, .data = 8};
   run.train.batch = 8 * 16;
   run.model.layers = 30;
@@ -179,7 +156,7 @@ TEST(PredictRun, StagesInProportionToTheirDevices) {
 
 // A node of eight devices, then eight nodes of one.
 Cluster eight_and_ones() {
-  Cluster cluster = nodes(1);
+  Cluster cluster = a100_nodes(1);
   DeviceGroup& ones = cluster.devices.emplace_back(cluster.devices.front());
   ones.per_node = 1;
   ones.nodes = 8;
@@ -188,21 +165,21 @@ Cluster eight_and_ones() {
 
 TEST(PredictRun, RanksAreNeighboursWhereAllKindsThatTheyAreOnHaveAsMany) {
   const Cluster cluster = eight_and_ones();
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.tensor = 8};
   EXPECT_FALSE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
   run.mesh = {.data = 2, .tensor = 8};
   EXPECT_TRUE(layout_of(run, cluster, FormulaSet::Braid).tensor_group.across_nodes());
-  EXPECT_GT(predict_run(run, cluster).seconds.tensor, 2 * predict_run(run, nodes(2)).seconds.tensor);
+  EXPECT_GT(predict_run(run, cluster).seconds.tensor, 2 * predict_run(run, a100_nodes(2)).seconds.tensor);
 }
 
 TEST(PredictRun, TheNodeWithMostRanksHasMostOffloaded) {
   Cluster cluster = eight_and_ones();
-  RunSpec run = llama();
+  RunSpec run = llama_7b();
   run.mesh = {.data = 2, .tensor = 8};
   run.memory.offload = OffloadTo::Host;
   const auto offloaded = [&] { return predict_run(run, cluster).offloaded_bytes; };
-  const int64_t of_eight = predict_run(run, nodes(2)).offloaded_bytes;
+  const int64_t of_eight = predict_run(run, a100_nodes(2)).offloaded_bytes;
   EXPECT_EQ(offloaded(), of_eight);
   std::swap(cluster.devices[0], cluster.devices[1]);
   EXPECT_EQ(offloaded(), of_eight);
@@ -228,96 +205,14 @@ TEST(PredictRun, TheBoundHoldsWhereEachPartHasTheKindThatSuitsIt) {
 }
 
 TEST(PredictRun, SaysWhatItCannotPredict) {
-  RunSpec run = llama();
-  EXPECT_TRUE(prediction_problems(run, nodes(1)).empty());
-  EXPECT_TRUE(mesh_problems(run, nodes(1)).empty());
+  RunSpec run = llama_7b();
+  EXPECT_TRUE(prediction_problems(run, a100_nodes(1)).empty());
+  EXPECT_TRUE(mesh_problems(run, a100_nodes(1)).empty());
   run.mesh.data = 16;
   run.pipeline.schedule = "file:table.csv";
   run.model.vocab = 0;
-  EXPECT_EQ(prediction_problems(run, nodes(1)).size(), 2u);
-  EXPECT_EQ(mesh_problems(run, nodes(1)).size(), 1u);
-}
-
-// An attention half has about half of a feed-forward half's weights, and a cut may go between them.
-TEST(PredictRun, HalvesOfABlockDiffer) {
-  RunSpec run;
-  run.model = {.layers = 4, .heads = 4, .width = 1024, .context = 128, .vocab = 512};
-  run.model.output_weights = OutputWeights::Untied;
-  run.mesh.pipe = 2;
-  run.train.batch = 16;
-  const auto with = [&](const char* partition) {
-    run.pipeline.partition = partition;
-    return predict_run(run, nodes(1));
-  };
-  const Prediction whole = with("2,2"), cut = with("2.5,1.5"), more = with("3,1");
-  const auto moved = [&](const Prediction& to) {
-    return static_cast<double>(to.memory[0].parameters - whole.memory[0].parameters);
-  };
-  EXPECT_NEAR(moved(cut) / moved(more), 1.0 / 3, 2e-3);  // 4 h^2 of 12 h^2, and a few biases
-  EXPECT_EQ(cut.memory[0].parameters + cut.memory[1].parameters,
-            whole.memory[0].parameters + whole.memory[1].parameters);
-  EXPECT_LT(cut.seconds.compute - whole.seconds.compute, 0.5 * (more.seconds.compute - whole.seconds.compute));
-}
-
-// Of all pipeline ranks.
-int64_t parameters(const RunSpec& run) {
-  int64_t bytes = 0;
-  for (const RankMemory& rank : predict_run(run, nodes(1)).memory) bytes += rank.parameters;
-  return bytes;
-}
-
-TEST(PredictRun, ATiedTableIsThereOnceOnEachRankThatHasAnEnd) {
-  RunSpec run = llama();
-  run.mesh = {};
-  const int64_t whole = parameters(run), table = int64_t{32000} * 4096 * 2;
-  run.mesh.pipe = 2;
-  run.pipeline.schedule = "1f1b";
-  EXPECT_NEAR(parameters(run), whole + table, 1e6);
-  run.pipeline.schedule = "zb-v";  // the first rank has both ends
-  EXPECT_NEAR(parameters(run), whole, 1e6);
-  run.pipeline.schedule = "dualpipe";  // both ranks have all
-  EXPECT_NEAR(parameters(run), 2 * whole, 1e6);
-}
-
-TEST(PredictRun, BothCopiesOfAMirroredStageAreSummed) {
-  RunSpec run = llama();
-  run.mesh = {};
-  run.mesh.pipe = 2;
-  run.pipeline.schedule = "dualpipe";
-  const Prediction found = predict_run(run, nodes(1));
-  const double gradients = 2.0 * static_cast<double>(found.memory[0].parameters);  // float32 beside bfloat16
-  EXPECT_NEAR(found.sync_bytes / gradients, 1, 1e-6);
-  run.sync.zero = 1;
-  EXPECT_EQ(predict_run(run, nodes(1)).memory[0].moments, found.memory[0].moments) << "shards are of data ranks";
-  run.mesh.data = 2;
-  EXPECT_NEAR(4.0 * static_cast<double>(predict_run(run, nodes(1)).memory[0].moments),
-              static_cast<double>(found.memory[0].moments), 8);
-}
-
-// Versions that are in use, and the next while an update makes it.
-TEST(PredictRun, AnUpdateWritesItsVersionBesideThoseInUse) {
-  RunSpec run = llama();
-  run.model.output_weights = OutputWeights::Untied;
-  run.mesh = {};
-  run.mesh.pipe = 4;
-  run.train.batch = 8;
-  const auto versions = [&](const char* schedule) {
-    run.pipeline.schedule = "1f1b";
-    const std::vector<RankMemory> of_one = predict_run(run, nodes(1)).memory;
-    run.pipeline.schedule = schedule;
-    const std::vector<RankMemory> found = predict_run(run, nodes(1)).memory;
-    std::vector<int64_t> times;
-    for (size_t rank = 0; rank < found.size(); ++rank)
-      times.push_back(found[rank].parameters / of_one[rank].parameters);
-    return times;
-  };
-  EXPECT_EQ(versions("pipedream"), (std::vector<int64_t>{5, 4, 3, 2}));
-  EXPECT_EQ(versions("pipedream-2bw"), (std::vector<int64_t>{3, 3, 3, 3}));
-  run.pipeline.weights = StageWeights::Vertical;
-  EXPECT_EQ(versions("pipedream"), (std::vector<int64_t>{5, 5, 5, 5}));
-  run.pipeline.weights = StageWeights::Own;
-  run.train.batch = 4;  // one update of all microbatches
-  EXPECT_EQ(versions("pipedream-2bw"), (std::vector<int64_t>{2, 2, 2, 2}));
+  EXPECT_EQ(prediction_problems(run, a100_nodes(1)).size(), 2u);
+  EXPECT_EQ(mesh_problems(run, a100_nodes(1)).size(), 1u);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Transfers between stages, as they show in a prediction.
 #include <gtest/gtest.h>
 
-#include "braid/cluster/cluster_presets.h"
 #include "braid/predict/predict_run.h"
+#include "tests/predict/a100_runs.h"
 
 namespace braid::transfer_test {
 namespace {
@@ -21,19 +21,13 @@ RunSpec pipeline_of(int ranks) {
   return run;
 }
 
-Cluster nodes(int count) {
-  Cluster cluster = *cluster_preset("dgx-a100-80gb");
-  cluster.devices.front().nodes = count;
-  return cluster;
-}
-
 double step_seconds(const RunSpec& run, const Cluster& cluster, FormulaSet formulas) {
   return predict_run(run, cluster, {formulas}).step_seconds();
 }
 
 TEST(Transfer, OnlyStagesOfTwoNodesUseTheNetwork) {
   for (const FormulaSet formulas : {FormulaSet::Braid, FormulaSet::Megatron}) {
-    Cluster one = nodes(1), two = nodes(2);
+    Cluster one = a100_nodes(1), two = a100_nodes(2);
     const double near = step_seconds(pipeline_of(8), one, formulas), far = step_seconds(pipeline_of(16), two, formulas);
     one.network.bytes_per_second /= 100;
     two.network.bytes_per_second /= 100;
@@ -44,7 +38,7 @@ TEST(Transfer, OnlyStagesOfTwoNodesUseTheNetwork) {
 
 // Of the ranks of two nodes, one pair has the network between it; all of them would wait for it if it were everywhere.
 TEST(Transfer, RanksOfMegatronWaitForWhatTheySendAndReceiveThemselves) {
-  Cluster two = nodes(2), single = nodes(16);
+  Cluster two = a100_nodes(2), single = a100_nodes(16);
   single.devices.front().per_node = 1;
   for (Cluster* cluster : {&two, &single}) cluster->network = {1e9, 1e-6};
   const RunSpec run = pipeline_of(16);
@@ -53,7 +47,7 @@ TEST(Transfer, RanksOfMegatronWaitForWhatTheySendAndReceiveThemselves) {
 
 // A microbatch more takes four more transfers of a middle rank.
 TEST(Transfer, EveryMicrobatchWaitsForItsFour) {
-  Cluster slow = nodes(1);
+  Cluster slow = a100_nodes(1);
   slow.node.bytes_per_second = 2 * 1024 * 2048 / 0.5;  // half a second each
   RunSpec run = pipeline_of(8);
   for (const char* schedule : {"1f1b", "zb-h2"}) {
