@@ -20,7 +20,7 @@ struct PassTimes {
 class ModelSample {
  public:
   // On `params`, of blocks of the model of `spec`, whose vocabulary is resolved, with recompute as on the first stage.
-  // Both references outlive this.
+  // `spec` and `tensor` outlive this.
   ModelSample(const RunSpec& spec, const ModelParams& params, Communicator& tensor);
 
   const ParamStore& store() const { return store_; }
