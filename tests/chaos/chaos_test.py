@@ -1,7 +1,8 @@
 """Runs that are killed at random moments, and at the calls of a save, end as if nothing had happened: the same bits in
-weights and optimizer, the same samples, nothing left behind. 20 kills, or with BRAID_FULL=1 a thousand and every call.
+weights and optimizer, the same samples, nothing left behind. By default 20 kills: half at random moments, half at calls. With
+BRAID_FULL=1 there are 1,000 at random moments and one at every call. Each test asserts how often it struck.
 
-With BRAID_CHAOS_KILLS=N there are as many; with BRAID_CHAOS_REPORT=FILE the counts are written there as a table."""
+BRAID_CHAOS_KILLS=N sets the 20 or the 1,000; with BRAID_CHAOS_REPORT=FILE the counts are written there as a table."""
 import collections
 import itertools
 import os
@@ -16,6 +17,8 @@ from survivor import STEPS, Survivor
 
 FULL = "BRAID_FULL" in os.environ
 KILLS = int(os.environ.get("BRAID_CHAOS_KILLS", 1000 if FULL else 20))
+RANDOM_KILLS = KILLS if FULL else KILLS // 2
+CALL_KILLS = KILLS - RANDOM_KILLS  # in a full run every call is struck, however many there are
 PROCESSES = "run.ranks=processes"
 BEHIND = "checkpoint.async=true"
 ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
@@ -93,14 +96,18 @@ class Chaos(unittest.TestCase):
         self.assertEqual(run.leftovers(), [])
         shutil.rmtree(run.path)
 
+    def expect_strikes(self, wanted, kinds):
+        """That many strikes of these kinds were made: a suite that struck less often would prove less than its page says."""
+        self.assertEqual(sum(count for what, count in self.counts.items() if re.match(kinds, what)), wanted)
+
     def test_killed_at_random_moments(self):
         draw = random.Random(1)
         kinds = ([PROCESSES], [BEHIND], [PROCESSES, BEHIND], [])
         # 7 and 4 have no common divisor, so each pair comes once.
         count = len(LAYOUTS) * len(kinds) if FULL else len(kinds)
         variants = list(itertools.islice(zip(itertools.cycle(LAYOUTS), itertools.cycle(kinds)), count))
-        kills = KILLS // 2 // len(variants)
         for number, (layout, ranks) in enumerate(variants):
+            kills = RANDOM_KILLS * (number + 1) // len(variants) - RANDOM_KILLS * number // len(variants)
             with self.subTest(layout=layout, ranks=ranks):
                 done, run = 0, self.survivor(f"random {number}", LAYOUTS[layout] + ranks)
                 while done < kills:
@@ -114,17 +121,22 @@ class Chaos(unittest.TestCase):
                     self.counts[f"{whom}, at a random moment, {layout}"] += struck
                     done += struck
                 self.expect_the_same_end(run, layout)
+        self.expect_strikes(RANDOM_KILLS, "(rank|run), at a random moment")
 
     def test_killed_at_the_calls_of_a_save(self):
         variants = [("zero 3", [PROCESSES], "kill"), ("pipe 2", [], "kill"), ("one rank", [], "kill"),
                     ("zero 3", [PROCESSES, BEHIND], "kill-run"), ("tensor 2", [PROCESSES, BEHIND], "kill"),
                     ("zb-v", [BEHIND], "kill")]
-        for layout, ranks, fault in chosen(variants, 2):
+        wanted = 0
+        for number_of_variant, (layout, ranks, fault) in enumerate(chosen(variants, 2)):
             calls = self.calls(layout, ranks)
             kinds = {}  # the first call of each kind: the named points of a save
             for number, call in enumerate(calls, 1):
                 kinds.setdefault(kind(call), number)
-            for number in range(1, len(calls) + 1) if FULL else chosen(sorted(kinds.values()), KILLS // 4):
+            most = (CALL_KILLS + number_of_variant) // 2
+            numbers = range(1, len(calls) + 1) if FULL else chosen(sorted(kinds.values()), most)
+            wanted += len(calls) if FULL else most
+            for number in numbers:
                 what = kind(calls[number - 1])
                 with self.subTest(layout=layout, call=number, kind=what, fault=fault):
                     run = self.half_way(layout, ranks, f"struck {layout} {fault} {number}")
@@ -132,6 +144,7 @@ class Chaos(unittest.TestCase):
                     self.assertIn(code, (3, -9), said)
                     self.counts[f"{'rank' if PROCESSES in ranks and fault == 'kill' else 'run'}, {what}"] += 1
                     self.expect_the_same_end(run, layout)
+        self.expect_strikes(wanted, "(rank|run), (?!at a random)")
 
     def test_errors_of_the_disk_are_told_and_survived(self):
         variants = [("zero 3", [PROCESSES, BEHIND]), ("one rank", []), ("pipe 2", []), ("zero 3", [PROCESSES])]
