@@ -7,6 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/command_page.h"
+#include "braid/cli/job.h"
 #include "braid/cli/version.h"
 
 namespace braid {
@@ -33,7 +34,11 @@ bool asks_for_help(const std::string& word) { return word == "--help" || word ==
 }
 
 int run(const Command& command, const std::string& name, const std::vector<std::string>& words) {
-  if (command.run) return command.run({words});
+  if (command.run) {
+    const bool joins_jobs = command.run == train_command || command.run == doctor_command;
+    if (!joins_jobs) forget_token_variable();
+    return command.run({words});
+  }
   if (words.empty()) {
     std::cerr << help_text(page_of(command, name));
     return 2;

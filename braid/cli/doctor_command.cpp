@@ -100,7 +100,7 @@ int doctor_command(const Words& words) {
   if (const auto code = parse_words(app, words)) return *code;
 
   refuse_no_folder(request.folder);
-  const JobPlace place = job_place(request.job);
+  JobPlace place = job_place(request.job);
   if (!place.note.empty()) std::cerr << "braid: " << place.note << std::endl;
   if (place.node == 0) refuse_unwritable(request.cluster);
   JobWork work;

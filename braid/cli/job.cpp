@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/collected_problems.h"
+#include "braid/control/host_token.h"
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
 
@@ -28,9 +31,17 @@ constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pod
 constexpr int kFirstPort = 20000, kNumPorts = 20000;
 constexpr int kUsualPort = 29500;  // where a launcher names the first host and no port
 
+// The value in an entry of the environment that sets the token; null where it sets something else.
+char* token_value(char* entry) {
+  const size_t length = std::strlen(kTokenVariable);
+  return std::strncmp(entry, kTokenVariable, length) == 0 && entry[length] == '=' ? entry + length + 1 : nullptr;
+}
+
+// All but the token, of which there is to be no copy.
 std::map<std::string, std::string> variables() {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
+    if (token_value(*entry)) continue;
     const std::string text = *entry;
     const size_t equals = text.find('=');
     if (equals != text.npos) all[text.substr(0, equals)] = text.substr(equals + 1);
@@ -107,14 +118,20 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
   return place;
 }
 
-void take_token(const JobOptions& options, JobPlace& place) {
-  const char* const text = std::getenv(kTokenVariable);
-  if (!options.token_file.empty()) {
-    place.token = token_of_file({kTokenOption, options.token_file, options.token_file});
-  } else if (text) {
+JobToken token_of(const JobOptions& options, JobPlace& place) {
+  if (!options.token_file.empty()) return token_of_file({kTokenOption, options.token_file, options.token_file});
+  if (const char* const text = std::getenv(kTokenVariable)) {
     place.token_key = kTokenVariable;
-    place.token = token_of_text(kTokenVariable, text);
+    return token_of_text(kTokenVariable, text);
   }
+  place.on_this_host = true;
+  const char* const runtime_folder = std::getenv("XDG_RUNTIME_DIR");
+  return token_of_host(host_token_folder(runtime_folder ? runtime_folder : ""));
+}
+
+// The token is gone afterwards.
+void make_keys(const JobOptions& options, JobPlace& place) {
+  place.keys = std::make_shared<const JobKeys>(token_of(options, place), place.attempt);
 }
 
 std::vector<int> hosts_of_ranks(const Job& job, bool one_rank_each) {
@@ -136,8 +153,9 @@ void add_job_options(CLI::App& app, JobOptions& options) {
       ->check(CLI::Range(1, 100000));
   app.add_option("--node", options.node, "which of them this is, from 0")->check(CLI::Range(0, 99999));
   app.add_option(kRootOption, options.root, "where node 0 listens, as HOST:PORT, an address of its own");
-  app.add_option(kTokenOption, options.token_file,
-                 "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN");
+  app.add_option(
+      kTokenOption, options.token_file,
+      "the job's secret (braid token), the same on all; or the variable BRAID_TOKEN; on one host none is needed");
 }
 
 std::vector<std::string> job_words(const JobOptions& options) {
@@ -145,6 +163,13 @@ std::vector<std::string> job_words(const JobOptions& options) {
   std::vector<std::string> words{"--nodes", cat(nodes), "--node", cat(node), kRootOption, root};
   if (!token_file.empty()) words.insert(words.end(), {kTokenOption, token_file});
   return words;
+}
+
+void forget_token_variable() {
+  for (char** entry = environ; *entry; ++entry) {
+    if (char* const value = token_value(*entry)) explicit_bzero(value, std::strlen(value));
+  }
+  unsetenv(kTokenVariable);
 }
 
 JobPlace job_place(const JobOptions& options) {
@@ -159,21 +184,22 @@ JobPlace job_place(const JobOptions& options) {
     problems.push_back({kRootOption, "", cat("must be given: ", started.name, " names no address of its first host")});
   }
   if (!root.empty()) collect_problems(problems, [&] { place.root = parse_job_address(kRootOption, root); });
-  if (place.num_nodes > 1) collect_problems(problems, [&] { take_token(options, place); });
+  if (place.num_nodes > 1) collect_problems(problems, [&] { make_keys(options, place); });
+  forget_token_variable();
   throw_problems(std::move(problems));
   return place;
 }
 
-Job::Job(const JobPlace& place, const JobWork& work)
+Job::Job(JobPlace& place, const JobWork& work)
     : control_([&] {
         JoinOptions join;
         join.node = place.node;
         join.num_nodes = place.num_nodes;
         join.root = place.root;
         join.root_key = kRootOption;
-        join.token = place.token;
+        join.keys = std::exchange(place.keys, nullptr);
+        join.on_this_host = place.on_this_host;
         join.token_key = place.token_key;
-        join.attempt = place.attempt;
         join.self = {host_name(), work.ranks_here};
         join.engines = work.engines;
         join.settings = work.settings;

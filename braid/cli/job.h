@@ -5,13 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
-#include "braid/control/job_token.h"
+#include "braid/control/job_keys.h"
 #include "braid/launch/hosts_launcher.h"
 #include "braid/launch/job_rounds.h"
 
@@ -22,7 +21,7 @@ struct JobOptions {
   int nodes = 0;           // 0: not said
   int node = -1;           // -1: not said
   std::string root;        // HOST:PORT of node 0
-  std::string token_file;  // empty: BRAID_TOKEN, where that is set
+  std::string token_file;  // empty: BRAID_TOKEN, where that is set; else this host's own token
 };
 void add_job_options(CLI::App& app, JobOptions& options);
 // The words of a command that say `options`, all of which are given but for the token's file.
@@ -32,7 +31,8 @@ std::vector<std::string> job_words(const JobOptions& options);
 struct JobPlace {
   int node = 0, num_nodes = 1;
   JobAddress root;
-  std::optional<JobToken> token;
+  std::shared_ptr<const JobKeys> keys;     // null for a job of one node
+  bool on_this_host = false;               // no token was given: that of this host is used (control/host_token.h)
   std::string token_key = "--token-file";  // how errors name it: as it was given
   std::string launcher;                    // "torchrun"; empty: by hand
   bool one_rank_each = false;
@@ -40,9 +40,12 @@ struct JobPlace {
   std::string note;  // to be said to the user; empty: nothing
   std::string job;   // which job of the launcher this is an attempt of; empty: nobody says
 };
-// Throws ConfigError with every contradiction, everything that is missing, an address that is none and a token that
-// cannot be had.
+// Forgets BRAID_TOKEN (below), after use. Throws ConfigError with every contradiction, everything that is missing, an
+// address that is none and a token that cannot be had.
 JobPlace job_place(const JobOptions& options);
+
+// Removes BRAID_TOKEN from the environment, which ranks and what they start inherit, and overwrites its value there.
+void forget_token_variable();
 
 // The engines of this program with their versions.
 std::string engines_text();
@@ -61,8 +64,9 @@ struct JobWork {
 
 class Job {
  public:
-  // Joins the other nodes: blocks until all are there. Throws as join_job().
-  Job(const JobPlace& place, const JobWork& work);
+  // Joins the other nodes: blocks until all are there. Takes the keys out of `place`: nobody else keeps them. Throws as
+  // join_job().
+  Job(JobPlace& place, const JobWork& work);
 
   bool leads() const { return rounds_.node() == 0; }
   JobRounds& rounds() { return rounds_; }

@@ -233,7 +233,7 @@ void refuse_on_hosts(const RunSpec& spec) {
         "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});
 }
 
-int train_on_hosts(const Start& start, RunSpec spec) {
+int train_on_hosts(Start& start, RunSpec spec) {
   spec.run.ranks = RanksAs::Processes;
   refuse_on_hosts(spec);
   JobWork work = work_of_run(start.place, spec);

@@ -68,6 +68,20 @@ std::string text(const SocketAddress& address) {
   return address.storage.ss_family == AF_INET6 ? cat("[", host, "]:", port) : cat(host, ":", port);
 }
 
+std::string endpoint_bytes(const SocketAddress& address) {
+  std::string bytes(18, '\0');
+  if (address.storage.ss_family == AF_INET) {
+    const auto& narrow = reinterpret_cast<const sockaddr_in&>(address.storage);
+    bytes.replace(10, 2, "\xff\xff");
+    std::memcpy(bytes.data() + 12, &narrow.sin_addr, 4);
+    std::memcpy(bytes.data() + 16, &narrow.sin_port, 2);
+  } else if (const in6_addr* wide = ipv6_number(address)) {
+    std::memcpy(bytes.data(), wide, 16);
+    std::memcpy(bytes.data() + 16, &reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_port, 2);
+  }
+  return bytes;
+}
+
 bool is_loopback(const SocketAddress& address) {
   if (const auto number = ipv4_number(address)) return *number >> 24 == 127;
   const in6_addr* wide = ipv6_number(address);

@@ -29,6 +29,8 @@ struct SocketAddress {
 
 // "10.77.0.11:29500", "[::1]:29500".
 std::string text(const SocketAddress& address);
+// The same bytes on all hosts: 16 of the number (of IPv4 as IPv6 holds it), 2 of the port, in network order.
+std::string endpoint_bytes(const SocketAddress& address);
 // Whether only programs of this host reach it.
 bool is_loopback(const SocketAddress& address);
 // Whether it stands for all interfaces of a host.

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kSalt = "braid job control 1";
 constexpr const char* kName = "braid";
+constexpr const char* kNodeRole = "node of ";  // node 0 answers nothing
 
 OSSL_PARAM bytes_parameter(const char* name, std::string_view bytes) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
@@ -27,14 +28,14 @@ OSSL_PARAM bytes_parameter(const char* name, std::string_view bytes) {
 Secret derived(const Secret& from, std::string_view info) {
   const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr), EVP_KDF_free);
   const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(EVP_KDF_CTX_new(kdf.get()), EVP_KDF_CTX_free);
-  const std::string_view key(reinterpret_cast<const char*>(from.bytes.data()), from.bytes.size());
+  const std::string_view key(reinterpret_cast<const char*>(from.bytes().data()), Secret::kBytes);
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
                                    bytes_parameter(OSSL_KDF_PARAM_KEY, key),
                                    bytes_parameter(OSSL_KDF_PARAM_SALT, kSalt),
                                    bytes_parameter(OSSL_KDF_PARAM_INFO, info), OSSL_PARAM_construct_end()};
   Secret secret;
-  check(EVP_KDF_derive(context.get(), secret.bytes.data(), secret.bytes.size(), parameters) == 1, "HKDF failed");
+  check(EVP_KDF_derive(context.get(), secret.bytes().data(), Secret::kBytes, parameters) == 1, "HKDF failed");
   return secret;
 }
 
@@ -45,11 +46,12 @@ JobKeys::JobKeys(const JobToken& token, int attempt)
       gate_(derived(token.secret, "gate")),
       tls_(derived(token.secret, cat("tls ", attempt, " ", kName))) {}
 
-GateBytes JobKeys::gate_answer(const GateBytes& nonce) const {
-  const std::string bytes = std::string(nonce.begin(), nonce.end()) + kName;
+GateBytes JobKeys::gate_answer(const GateBytes& nonce, const JobConnection& connection) const {
+  std::string bytes = cat(kNodeRole, identity_, '\0', endpoint_bytes(connection.node), endpoint_bytes(connection.root));
+  bytes.append(nonce.begin(), nonce.end());
   GateBytes answer;
   unsigned int length = 0;
-  HMAC(EVP_sha256(), gate_.bytes.data(), static_cast<int>(gate_.bytes.size()),
+  HMAC(EVP_sha256(), gate_.bytes().data(), static_cast<int>(Secret::kBytes),
        reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        reinterpret_cast<unsigned char*>(answer.data()), &length);
   check(length == answer.size(), "HMAC-SHA-256 failed");

@@ -6,19 +6,27 @@
 #include <span>
 #include <string>
 
+#include "braid/control/job_address.h"
 #include "braid/control/job_token.h"
 
 namespace braid {
 
 using GateBytes = std::array<char, 32>;
 
+// The two ends of a connection to node 0.
+struct JobConnection {
+  SocketAddress node, root;  // who dials, and where it is answered
+};
+
+// Holds two secrets (secret.h): a forked child must not use it. Does not keep the token.
 class JobKeys {
  public:
   // Both by HKDF (RFC 5869) with SHA-256: the gate's from the token, that of TLS from token and attempt.
   JobKeys(const JobToken& token, int attempt);
 
-  // HMAC-SHA-256 over the nonce and the name of the protocol.
-  GateBytes gate_answer(const GateBytes& nonce) const;
+  // HMAC-SHA-256 over the role of a node, the attempt, both ends of its connection and the nonce: an answer is of no
+  // use on any other connection.
+  GateBytes gate_answer(const GateBytes& nonce, const JobConnection& connection) const;
   // Random bytes; false where the system has none.
   static bool draw(GateBytes& nonce);
   // In a time that does not tell where two differ.

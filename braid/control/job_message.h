@@ -14,7 +14,7 @@
 
 namespace braid {
 
-constexpr uint32_t kJobProtocol = 3;
+constexpr uint32_t kJobProtocol = 4;
 
 // A node to node 0, first of all. Of one that speaks another protocol, only that is known.
 struct JobHello {

@@ -1,4 +1,5 @@
-// Hexadecimal digits, and the mode of the file that they are in. Errors never hold what was read.
+// Hexadecimal digits, and the mode of the file that they are in. Errors never hold what was read, and digits are read
+// and converted in pages for secrets.
 #include "braid/control/job_token.h"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -17,21 +19,22 @@
 namespace braid {
 namespace {
 
-constexpr size_t kMostBytesOfFile = 4096;
-
-std::string trimmed(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpaces);
   if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1));
+  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-std::optional<JobToken> token_of_digits(const std::string& digits) {
+std::optional<JobToken> token_of_digits(std::string_view digits) {
+  if (digits.size() != kTokenDigits) return std::nullopt;
   JobToken token;
-  auto& bytes = token.secret.bytes;
-  size_t length = 0;
-  const bool read = OPENSSL_hexstr2buf_ex(bytes.data(), bytes.size(), &length, digits.c_str(), '\0') == 1;
-  if (!read || length != bytes.size() || digits.size() != 2 * length) return std::nullopt;
+  for (size_t at = 0; at < digits.size(); ++at) {
+    const int digit = OPENSSL_hexchar2int(static_cast<unsigned char>(digits[at]));
+    if (digit < 0) return std::nullopt;
+    unsigned char& byte = token.secret.bytes()[at / 2];
+    byte = static_cast<unsigned char>(byte << 4 | digit);
+  }
   return token;
 }
 
@@ -47,35 +50,48 @@ std::string refusal(int descriptor, const std::string& path) {
 
 }  // namespace
 
-std::string new_token_text() {
-  Secret secret;
-  if (RAND_bytes(secret.bytes.data(), static_cast<int>(secret.bytes.size())) != 1) {
+void draw_token_digits(std::span<unsigned char, kTokenDigits> digits) {
+  const Secret secret;
+  if (RAND_bytes(secret.bytes().data(), static_cast<int>(Secret::kBytes)) != 1) {
     throw RunError("the system gives no random numbers");
   }
-  char digits[2 * secret.bytes.size() + 1];
-  OPENSSL_buf2hexstr_ex(digits, sizeof digits, nullptr, secret.bytes.data(), secret.bytes.size(), '\0');
-  return lower_case(digits);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (size_t at = 0; at < digits.size(); ++at) {
+    const unsigned char byte = secret.bytes()[at / 2];
+    digits[at] = static_cast<unsigned char>(kDigits[at % 2 == 0 ? byte >> 4 : byte & 15]);
+  }
+}
+
+std::string new_token_text() {
+  const SecretPage page;
+  const auto digits = page.bytes().first<kTokenDigits>();
+  draw_token_digits(digits);
+  return {digits.begin(), digits.end()};
 }
 
 JobToken token_of_file(const NamedFile& file) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
-  const int descriptor = ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  std::string fault = refusal(descriptor, file.path), text(kMostBytesOfFile, '\0');
+  return token_of_descriptor(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), file);
+}
+
+JobToken token_of_descriptor(int descriptor, const NamedFile& file) {
+  std::string fault = refusal(descriptor, file.path);
+  std::optional<JobToken> token;
   if (fault.empty()) {
-    const ssize_t bytes = ::read(descriptor, text.data(), text.size());
+    const SecretPage page;
+    const ssize_t bytes = ::read(descriptor, page.bytes().data(), page.bytes().size());
     if (bytes < 0) fault = cat("cannot be read: ", std::strerror(errno));
-    text.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    const std::string_view text(reinterpret_cast<const char*>(page.bytes().data()), bytes > 0 ? size_t(bytes) : 0);
+    token = token_of_digits(trimmed(text));
   }
   if (descriptor >= 0) ::close(descriptor);
-  if (fault.empty()) {
-    if (const auto token = token_of_digits(trimmed(text))) return *token;
-    fault = "does not hold 64 hexadecimal digits, and nothing else";
-  }
+  if (token) return std::move(*token);
+  if (fault.empty()) fault = "does not hold 64 hexadecimal digits, and nothing else";
   throw ConfigError({{file.key, file.value, fault, ""}});
 }
 
-JobToken token_of_text(const std::string& key, const std::string& text) {
-  if (const auto token = token_of_digits(trimmed(text))) return *token;
+JobToken token_of_text(const std::string& key, std::string_view text) {
+  if (auto token = token_of_digits(trimmed(text))) return std::move(*token);
   throw ConfigError({{key, "", "must be 64 hexadecimal digits (what it is set to is not shown)", ""}});
 }
 

@@ -1,8 +1,11 @@
-// The secret of a job, which its nodes know and strangers do not: 64 hexadecimal digits, in a file that only its owner
-// may read, or in a variable. Nothing prints it, and no error holds any of it. It does not know how it is used.
+// The secret of a job, which its nodes know and nobody else does: 64 hexadecimal digits, in a file that only its owner
+// may read, or in a variable. Nothing prints it, no error holds any of it, and no copy of it is left in memory. It does
+// not know how it is used.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "braid/base/named_file.h"
 #include "braid/control/secret.h"
@@ -13,14 +16,20 @@ struct JobToken {
   Secret secret;
 };
 
-// A new one, from the system's random numbers, as text. Throws RunError when the system has none.
+constexpr size_t kTokenDigits = 2 * Secret::kBytes;
+
+// Writes the digits of a new token, from the system's random numbers. Throws RunError when the system has none.
+void draw_token_digits(std::span<unsigned char, kTokenDigits> digits);
+// The same as text, for whoever shows it to the user.
 std::string new_token_text();
 
 // What a file says, with or without white space at its ends. Throws ConfigError about `file.key` where the file cannot
 // be read, is no regular file, belongs to somebody else than this process's user, may be read or written by others, or
 // holds something else.
 JobToken token_of_file(const NamedFile& file);
+// The same of a file that is open, which it closes; -1: opening has failed, as errno says.
+JobToken token_of_descriptor(int descriptor, const NamedFile& file);
 // The same of text that `key` was set to.
-JobToken token_of_text(const std::string& key, const std::string& text);
+JobToken token_of_text(const std::string& key, std::string_view text);
 
 }  // namespace braid

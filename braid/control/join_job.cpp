@@ -29,7 +29,7 @@ std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
     std::string fault;
     if (is_wildcard(address)) {
       fault = "stands for all interfaces of a host; node 0 listens on one";
-    } else if (!options.token && !is_loopback(address)) {
+    } else if (options.on_this_host && !is_loopback(address)) {
       fault = cat("is reached by other hosts, so the job needs a token (", options.token_key, ")");
     }
     if (!fault.empty()) throw ConfigError({{options.root_key, text(options.root), fault, ""}});
@@ -75,8 +75,8 @@ std::unique_ptr<JobControl> join_job(const JoinOptions& options) {
   check(0 <= options.node && options.node < options.num_nodes, "a node's number is less than the number of nodes");
   check(options.heartbeat_seconds > 0, "a heartbeat takes time");
   if (options.num_nodes == 1) return make_solo_job(options.self);
-  const JobKeys keys(options.token.value_or(JobToken{}), options.attempt);
-  return options.node == 0 ? join_as_root(options, keys) : join_as_member(options, keys);
+  check(options.keys != nullptr, "a job of several nodes has keys");
+  return options.node == 0 ? join_as_root(options) : join_as_member(options);
 }
 
 }  // namespace braid

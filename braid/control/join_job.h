@@ -4,21 +4,20 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/control/job_address.h"
 #include "braid/control/job_control.h"
-#include "braid/control/job_token.h"
+#include "braid/control/job_keys.h"
 
 namespace braid {
 
 struct JoinOptions {
   int node = 0, num_nodes = 1;
-  JobAddress root;                // of node 0, which listens there and nowhere else
-  std::optional<JobToken> token;  // none: the job stays on this host, whose other users may join it
-  int attempt = 0;                // of the job: only equal ones meet
+  JobAddress root;                      // of node 0, which listens there and nowhere else
+  std::shared_ptr<const JobKeys> keys;  // of the job's token and its attempt: only equal ones meet
+  bool on_this_host = false;            // the token is this host's own (host_token.h), so node 0 must be on loopback
   std::string root_key = "root", token_key = "token";  // how errors name these two
   JobNode self;
   std::string engines;                // their names and versions, which must be equal on all nodes
@@ -35,9 +34,11 @@ struct JoinOptions {
 
 // Blocks until all nodes have come. Throws ConfigError, on every node that has come, with everything that is wrong with
 // any of them: numbers that are there twice, other settings, engines, numbers of nodes, and who did not come. Also
-// where the name of its host is not known, the address is not node 0's to listen on or another program listens there,
-// where without a token it is none of loopback, and on a node whose token is another. Throws RunError where node 0 is
-// not reached in time, and on every node that has come where others have not and nothing else is wrong.
+// where the name of its host is not known, the address is not node 0's to listen on, or is none of loopback though the
+// job stays on this host. Throws RunError where node 0 is not reached in time, and on every node that has come where
+// others have not and nothing else is wrong. Until node 0 has shown that it has the keys, nothing that it says ends a
+// node, a refusal included: the node dials again until its time has passed, and then says why the last attempt failed.
+// Only node 0 keeps the keys, to refuse those who come late.
 //
 // Progress and losses are as job_control.h says. When node 0 is lost, all others hear that and nothing more. A node
 // that is counted as lost though it lives hears of its own loss, if it can be reached, and nothing more. The destructor

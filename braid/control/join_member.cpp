@@ -21,8 +21,8 @@ bool ready(pollfd wanted, double until) { return ::poll(&wanted, 1, milliseconds
 
 class MemberJoin {
  public:
-  MemberJoin(const JoinOptions& options, const JobKeys& keys)
-      : options_(options), keys_(keys), wait_(options), context_(std::make_unique<TlsContext>(keys)) {}
+  explicit MemberJoin(const JoinOptions& options)
+      : options_(options), wait_(options), context_(std::make_unique<TlsContext>(options.keys)) {}
   std::unique_ptr<JobControl> run();
 
  private:
@@ -35,7 +35,6 @@ class MemberJoin {
   std::vector<JobNode> table(TlsLine& line);
 
   const JoinOptions& options_;
-  const JobKeys& keys_;
   JoinWait wait_;
   std::unique_ptr<TlsContext> context_;
   size_t num_dialed_ = 0;
@@ -66,6 +65,7 @@ std::unique_ptr<JobControl> MemberJoin::attempt() {
   auto line = std::make_unique<TlsLine>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
   line->send(framed_message(hello_of(options_)));
   auto nodes = table(*line);
+  context_->forget_keys();
   return std::make_unique<JobMember>(MemberParts{std::move(context_), std::move(line), options_.node, std::move(nodes),
                                                  Heartbeat(options_.heartbeat_seconds)});
 }
@@ -82,19 +82,18 @@ Socket MemberJoin::connect() {
   return socket;
 }
 
+// Anybody may be at the other end: nothing that is said here ends the node.
 void MemberJoin::pass_gate(Socket& socket) const {
   GateBytes nonce;
   receive(socket, nonce);
-  if (socket.send(keys_.gate_answer(nonce)).bytes < nonce.size()) throw NotYet("node 0 has closed the connection");
+  const GateBytes answer = options_.keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()});
+  if (socket.send(answer).bytes < answer.size()) throw NotYet("node 0 has closed the connection");
   char verdict = kGateShut;
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
-  if (verdict != kGateShut) {
-    throw ConfigError({{options_.root_key, text(options_.root), "another program listens there", ""}});
-  }
-  throw ConfigError(
-      {{options_.token_key, "",
-        cat("node ", options_.node, " is refused: the token is another than node 0's at ", text(options_.root)), ""}});
+  if (verdict != kGateShut) throw NotYet("another program listens there");
+  throw NotYet(cat("node ", options_.node, " is refused: the token (", options_.token_key,
+                   ") is another than node 0's, or the attempt or an address"));
 }
 
 void MemberJoin::receive(Socket& socket, std::span<char> into) const {
@@ -137,8 +136,6 @@ std::vector<JobNode> MemberJoin::table(TlsLine& line) {
 
 }  // namespace
 
-std::unique_ptr<JobControl> join_as_member(const JoinOptions& options, const JobKeys& keys) {
-  return MemberJoin(options, keys).run();
-}
+std::unique_ptr<JobControl> join_as_member(const JoinOptions& options) { return MemberJoin(options).run(); }
 
 }  // namespace braid

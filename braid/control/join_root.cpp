@@ -18,11 +18,11 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class RootJoin {
  public:
-  RootJoin(const JoinOptions& options, const JobKeys& keys);
+  explicit RootJoin(const JoinOptions& options);
   std::unique_ptr<JobControl> run();
 
  private:
-  StrangerGate gate(const JobKeys& keys);
+  StrangerGate gate();
   void wait_for_news();
   void beat(const std::vector<int>& missing);
   std::vector<HeardHello> heard() const;
@@ -45,20 +45,21 @@ class RootJoin {
   std::unique_ptr<Reception> reception_;
 };
 
-RootJoin::RootJoin(const JoinOptions& options, const JobKeys& keys)
+RootJoin::RootJoin(const JoinOptions& options)
     : options_(options),
       hello_(hello_of(options)),
       wait_(options),
       deadline_(wait_.deadline()),
       heartbeat_(options.heartbeat_seconds),
-      context_(std::make_unique<TlsContext>(keys)),
-      reception_(std::make_unique<Reception>(gate(keys), *context_, options.most_queued_bytes)) {}
+      context_(std::make_unique<TlsContext>(options.keys)),
+      reception_(std::make_unique<Reception>(gate(), *context_, options.most_queued_bytes)) {}
 
-StrangerGate RootJoin::gate(const JobKeys& keys) {
+StrangerGate RootJoin::gate() {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
-        if (Socket listener = Socket::listening(options_.root_key, address)) return {std::move(listener), keys};
+        if (Socket listener = Socket::listening(options_.root_key, address))
+          return {std::move(listener), options_.keys};
       }
       throw ConfigError(
           {{options_.root_key, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
@@ -146,7 +147,8 @@ std::unique_ptr<JobControl> RootJoin::start() {
 std::string RootJoin::strangers() const {
   const StrangerGate& gate = reception_->gate();
   if (gate.num_refused() == 0) return "";
-  return cat("; ", gate.num_refused(), " refused: the token is another (the last from ", gate.last_refused(), ")");
+  return cat("; ", gate.num_refused(), " refused: the token is another, or the attempt or an address (the last from ",
+             gate.last_refused(), ")");
 }
 
 std::string RootJoin::absence(const std::vector<int>& missing) const {
@@ -181,8 +183,6 @@ void RootJoin::refuse(const std::vector<int>& missing) {
 
 }  // namespace
 
-std::unique_ptr<JobControl> join_as_root(const JoinOptions& options, const JobKeys& keys) {
-  return RootJoin(options, keys).run();
-}
+std::unique_ptr<JobControl> join_as_root(const JoinOptions& options) { return RootJoin(options).run(); }
 
 }  // namespace braid

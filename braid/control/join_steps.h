@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "braid/control/job_keys.h"
 #include "braid/control/job_message.h"
 #include "braid/control/join_job.h"
 
@@ -43,11 +42,11 @@ class JoinWait {
 };
 
 // Of node 0. Throws UnknownHost where the name is not known, ConfigError where it is all interfaces, or not loopback
-// though there is no token.
+// though the job stays on this host.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
 JobHello hello_of(const JoinOptions& options);
 
-std::unique_ptr<JobControl> join_as_root(const JoinOptions& options, const JobKeys& keys);
-std::unique_ptr<JobControl> join_as_member(const JoinOptions& options, const JobKeys& keys);
+std::unique_ptr<JobControl> join_as_root(const JoinOptions& options);
+std::unique_ptr<JobControl> join_as_member(const JoinOptions& options);
 
 }  // namespace braid

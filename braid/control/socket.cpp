@@ -38,6 +38,14 @@ Socket tcp_socket(const SocketAddress& address) {
   return Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+// Of getsockname(2) or getpeername(2).
+SocketAddress end_of(int (*call)(int, sockaddr*, socklen_t*), int descriptor) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  const int failed = call(descriptor, reinterpret_cast<sockaddr*>(&address.storage), &address.length);
+  return failed == 0 ? address : SocketAddress();
+}
+
 [[noreturn]] void throw_no_listener(const std::string& key, const SocketAddress& address) {
   const std::string where = text(address);
   if (errno == EADDRINUSE) throw ConfigError({{key, where, "another program listens there, perhaps another job", ""}});
@@ -102,13 +110,13 @@ std::string Socket::fault() const {
 }
 
 std::string Socket::peer() const {
-  SocketAddress address;
-  address.length = sizeof address.storage;
-  if (::getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) {
-    return "an unknown address";
-  }
-  return text(address);
+  const SocketAddress address = peer_end();
+  return address.length == 0 ? "an unknown address" : text(address);
 }
+
+SocketAddress Socket::own_end() const { return end_of(::getsockname, descriptor_); }
+
+SocketAddress Socket::peer_end() const { return end_of(::getpeername, descriptor_); }
 
 bool Socket::acknowledged() const {
   int bytes = 0;

@@ -35,6 +35,9 @@ class Socket {
   std::string fault() const;
   // Numeric, of the other end.
   std::string peer() const;
+  // Of a connection: the addresses of its two ends as this host sees them. Of length 0 where there is none.
+  SocketAddress own_end() const;
+  SocketAddress peer_end() const;
   // Of a connection: all that was sent has been acknowledged by the other host.
   bool acknowledged() const;
 

@@ -14,7 +14,8 @@ constexpr double kWithoutDescriptorsSeconds = 0.1;  // until the next try
 
 }  // namespace
 
-StrangerGate::StrangerGate(Socket listener, JobKeys keys) : listener_(std::move(listener)), keys_(std::move(keys)) {
+StrangerGate::StrangerGate(Socket listener, std::shared_ptr<const JobKeys> keys)
+    : listener_(std::move(listener)), keys_(std::move(keys)) {
   pending_.reserve(kMostPending);
 }
 
@@ -51,7 +52,8 @@ StrangerGate::Answer StrangerGate::hear(Pending& stranger) {
   if (!moved.closed.empty()) return Answer::Gone;
   stranger.received += moved.bytes;
   if (stranger.received < stranger.answer.size()) return Answer::Awaited;
-  const bool right = JobKeys::equal(stranger.answer, keys_.gate_answer(stranger.nonce));
+  const JobConnection connection{stranger.socket.peer_end(), stranger.socket.own_end()};
+  const bool right = JobKeys::equal(stranger.answer, keys_->gate_answer(stranger.nonce, connection));
   const char verdict = right ? kGateOpen : kGateShut;
   const bool told = stranger.socket.send({&verdict, 1}).bytes == 1;
   if (right) return told ? Answer::Right : Answer::Gone;

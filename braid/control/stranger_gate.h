@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ class StrangerGate {
   // How long one may take. Where all places are taken, one who has had kPatienceSeconds makes room for the next.
   static constexpr double kAnswerSeconds = 5, kPatienceSeconds = 0.25;
 
-  StrangerGate(Socket listener, JobKeys keys);
+  StrangerGate(Socket listener, std::shared_ptr<const JobKeys> keys);
 
   void watch(std::vector<pollfd>& watched) const;
   // The seconds of the clock at which to call advance() though nothing is heard.
@@ -49,7 +50,7 @@ class StrangerGate {
   bool make_room();
 
   Socket listener_;
-  JobKeys keys_;
+  std::shared_ptr<const JobKeys> keys_;
   std::vector<Pending> pending_;  // oldest first
   double no_descriptors_until_ = 0;
   int num_refused_ = 0;

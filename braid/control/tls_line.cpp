@@ -22,7 +22,7 @@ constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
   SSL_SESSION* session = SSL_SESSION_new();
   if (session == nullptr) return nullptr;
-  const bool made = SSL_SESSION_set1_master_key(session, key.bytes.data(), key.bytes.size()) == 1 &&
+  const bool made = SSL_SESSION_set1_master_key(session, key.bytes().data(), Secret::kBytes) == 1 &&
                     SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, kAes128GcmSha256)) == 1 &&
                     SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
   if (made) return session;
@@ -30,21 +30,24 @@ SSL_SESSION* session_of(SSL* ssl, const Secret& key) {
   return nullptr;
 }
 
-const JobKeys& keys_of(SSL* ssl) { return *static_cast<const JobKeys*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl))); }
+// Null once they are forgotten.
+const JobKeys* keys_of(SSL* ssl) { return static_cast<const JobKeys*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl))); }
 
 int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** name, size_t* length, SSL_SESSION** session) {
-  const JobKeys& keys = keys_of(ssl);
-  *name = reinterpret_cast<const unsigned char*>(keys.identity().data());
-  *length = keys.identity().size();
-  *session = session_of(ssl, keys.tls());
+  const JobKeys* keys = keys_of(ssl);
+  if (keys == nullptr) return 0;
+  *name = reinterpret_cast<const unsigned char*>(keys->identity().data());
+  *length = keys->identity().size();
+  *session = session_of(ssl, keys->tls());
   return *session != nullptr ? 1 : 0;
 }
 
 int find_key(SSL* ssl, const unsigned char* name, size_t length, SSL_SESSION** session) {
-  const JobKeys& keys = keys_of(ssl);
-  const bool ours = std::string_view(reinterpret_cast<const char*>(name), length) == keys.identity();
+  const JobKeys* keys = keys_of(ssl);
+  const std::string_view named(reinterpret_cast<const char*>(name), length);
+  const bool ours = keys != nullptr && named == keys->identity();
   *static_cast<bool*>(SSL_get_app_data(ssl)) = !ours;
-  *session = ours ? session_of(ssl, keys.tls()) : nullptr;  // without one the handshake fails: there is no certificate
+  *session = ours ? session_of(ssl, keys->tls()) : nullptr;  // without one the handshake fails: there is no certificate
   return 1;
 }
 
@@ -57,16 +60,17 @@ std::string tls_fault() {
 }  // namespace
 
 struct TlsContext::State {
-  explicit State(const JobKeys& job_keys) : keys(job_keys), context(SSL_CTX_new(TLS_method()), SSL_CTX_free) {}
+  explicit State(std::shared_ptr<const JobKeys> job_keys)
+      : keys(std::move(job_keys)), context(SSL_CTX_new(TLS_method()), SSL_CTX_free) {}
 
-  JobKeys keys;
+  std::shared_ptr<const JobKeys> keys;
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context;
 };
 
-TlsContext::TlsContext(const JobKeys& keys) : state_(std::make_unique<State>(keys)) {
+TlsContext::TlsContext(std::shared_ptr<const JobKeys> keys) : state_(std::make_unique<State>(std::move(keys))) {
   SSL_CTX* context = state_->context.get();
   check(context != nullptr, "OpenSSL makes no context");
-  SSL_CTX_set_app_data(context, &state_->keys);
+  SSL_CTX_set_app_data(context, state_->keys.get());
   const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                    SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
                    SSL_CTX_set_num_tickets(context, 0) == 1;
@@ -77,6 +81,11 @@ TlsContext::TlsContext(const JobKeys& keys) : state_(std::make_unique<State>(key
 }
 
 TlsContext::~TlsContext() = default;
+
+void TlsContext::forget_keys() {
+  SSL_CTX_set_app_data(state_->context.get(), nullptr);
+  state_->keys.reset();
+}
 
 struct TlsLine::Tls {
   explicit Tls(SSL_CTX* context)

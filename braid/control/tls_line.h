@@ -17,11 +17,13 @@ namespace braid {
 // What all lines of a job share.
 class TlsContext {
  public:
-  // Copies the key.
-  explicit TlsContext(const JobKeys& keys);
+  explicit TlsContext(std::shared_ptr<const JobKeys> keys);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
+
+  // Lines that are established go on; no new one can begin.
+  void forget_keys();
 
  private:
   friend class TlsLine;

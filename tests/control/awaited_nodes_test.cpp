@@ -19,7 +19,7 @@ std::unique_ptr<TlsLine> said_hello(const JoinOptions& options, const TlsContext
   }
   GateBytes nonce{};
   std::ranges::copy(receive(socket, nonce.size()), nonce.begin());
-  socket.send(keys.gate_answer(nonce));
+  socket.send(keys.gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
   EXPECT_EQ(receive(socket, 1), std::string(1, kGateOpen));
   auto line = std::make_unique<TlsLine>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
   line->send(framed_message(hello_of(options)));
@@ -54,8 +54,8 @@ class Awaited {
 
 // Node 1 of three comes, with `options`, and goes.
 void come_and_go(const JoinOptions& options, Awaited& awaited) {
-  const JobKeys keys(*options.token, 0);
-  const TlsContext context(keys);
+  const JobKeys& keys = *options.keys;
+  const TlsContext context(options.keys);
   auto line = said_hello(options, context, keys);
   awaited.until("node 2", [&] { line->advance(); });
   line.reset();
@@ -95,8 +95,8 @@ TEST(AwaitedNodes, node_zero_beats_while_it_waits_for_others) {
   auto all = job_options(3);
   for (auto& options : all) options.heartbeat_seconds = 0.6;
   std::jthread root([&] { join_job(all[0]); });
-  const JobKeys keys(*all[1].token, 0);
-  const TlsContext context(keys);
+  const JobKeys& keys = *all[1].keys;
+  const TlsContext context(all[1].keys);
   const auto line = said_hello(all[1], context, keys);
   int beats = 0;
   for (const double until = now_seconds() + 20; beats < 3 && now_seconds() < until; poll(nullptr, 0, 5)) {

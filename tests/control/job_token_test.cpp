@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "braid/base/errors.h"
@@ -36,10 +37,11 @@ TEST_F(JobTokenFile, what_is_made_can_be_read) {
   EXPECT_EQ(texts.size(), 3u);
   for (mode_t mode : {0600, 0400}) {
     const auto token = token_of_file({"--token-file", "", token_file(*texts.begin() + "\n", mode)});
-    EXPECT_EQ(token.secret.bytes, token_of_text("BRAID_TOKEN", *texts.begin()).secret.bytes);
+    EXPECT_TRUE(std::ranges::equal(token.secret.bytes(), token_of_text("BRAID_TOKEN", *texts.begin()).secret.bytes()));
     unlink(path("token").c_str());
   }
-  const auto bytes = token_of_text("", "00ff0A" + std::string(58, '1')).secret.bytes;
+  const JobToken token = token_of_text("", "00ff0A" + std::string(58, '1'));
+  const auto bytes = token.secret.bytes();
   EXPECT_EQ(bytes[1], 255);
   EXPECT_EQ(bytes[2], 10);
   EXPECT_EQ(bytes[31], 17);

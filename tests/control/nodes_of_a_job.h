@@ -53,6 +53,11 @@ inline std::string receive(Socket& socket, size_t count) {
 
 inline const std::string kTestToken(64, 'a');
 
+inline std::shared_ptr<const JobKeys> keys_of(const std::string& token, int attempt) {
+  return std::make_shared<const JobKeys>(token_of_text("test", token), attempt);
+}
+inline std::shared_ptr<const JobKeys> test_keys() { return keys_of(kTestToken, 0); }
+
 // Who is lost is found by other means than silence, unless a test shortens it.
 inline std::vector<JoinOptions> job_options(int num_nodes) {
   std::vector<JoinOptions> all(static_cast<size_t>(num_nodes));
@@ -62,11 +67,17 @@ inline std::vector<JoinOptions> job_options(int num_nodes) {
     options.node = node;
     options.num_nodes = num_nodes;
     options.root = {"127.0.0.1", port};
-    options.token = token_of_text("test", kTestToken);
+    options.keys = test_keys();
     options.self = {cat("h", node), 1 + node};
     options.heartbeat_seconds = 60;
   }
   return all;
+}
+
+// Of a node that runs in a forked child, which does not have the keys of its parent (secret.h).
+inline JoinOptions in_child(JoinOptions options) {
+  options.keys = test_keys();
+  return options;
 }
 
 // What each node got: its control, or the error's text.

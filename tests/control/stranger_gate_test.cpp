@@ -19,14 +19,13 @@ __sanitizer_get_current_allocated_bytes();  // of its library, which compilers i
 namespace braid::stranger_gate_test {
 namespace {
 
-const JobKeys& keys() {
-  static const JobKeys keys(token_of_text("test", kTestToken), 0);
-  return keys;
+GateBytes answer_of(const JobKeys& keys, const GateBytes& nonce, const Socket& connection) {
+  return keys.gate_answer(nonce, {connection.own_end(), connection.peer_end()});
 }
 
 struct OpenGate {
   int port = free_port();
-  StrangerGate gate{Socket::listening("test", loopback_at(port)), keys()};
+  StrangerGate gate{Socket::listening("test", loopback_at(port)), test_keys()};
 };
 
 TEST(StrangerGate, who_knows_the_answer_is_let_in) {
@@ -38,7 +37,7 @@ TEST(StrangerGate, who_knows_the_answer_is_let_in) {
   const std::string sent = receive(node, nonce.size());
   ASSERT_EQ(sent.size(), nonce.size());
   std::ranges::copy(sent, nonce.begin());
-  const GateBytes answer = keys().gate_answer(nonce);
+  const GateBytes answer = answer_of(*test_keys(), nonce, node);
   node.send(std::span(answer).first(31));
   EXPECT_TRUE(open.gate.advance().empty());
   node.send(std::span(answer).subspan(31));
@@ -47,18 +46,20 @@ TEST(StrangerGate, who_knows_the_answer_is_let_in) {
   EXPECT_EQ(receive(node, 1), std::string(1, kGateOpen));
 }
 
-// Neither an answer to another nonce, nor one of another job, nor one that is a bit off.
+// Neither an answer to another nonce, nor one of another job or attempt, nor one that is
+// a bit off, nor one that belongs on another connection to node 0.
 TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
   OpenGate open;
-  const JobKeys others(token_of_text("test", std::string(64, 'b')), 0);
-  for (int kind = 0; kind < 3; ++kind) {
+  const auto keys = test_keys(), others = keys_of(std::string(64, 'b'), 0), earlier = keys_of(kTestToken, 1);
+  for (int kind = 0; kind < 5; ++kind) {
     Socket stranger = dial(open.port);
     open.gate.advance();
     GateBytes nonce{};
     const std::string sent = receive(stranger, nonce.size());
     if (kind > 0) std::ranges::copy(sent, nonce.begin());
-    GateBytes answer = kind == 1 ? others.gate_answer(nonce) : keys().gate_answer(nonce);
+    GateBytes answer = answer_of(kind == 1 ? *others : kind == 3 ? *earlier : *keys, nonce, stranger);
     if (kind == 2) answer[31] ^= 1;
+    if (kind == 4) answer = answer_of(*keys, nonce, dial(open.port));
     stranger.send(answer);
     EXPECT_TRUE(open.gate.advance().empty());
     EXPECT_EQ(receive(stranger, 100), std::string(1, kGateShut));

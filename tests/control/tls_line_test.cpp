@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMost = size_t{16} << 20;
 
-JobKeys keys(int attempt) { return {token_of_text("test", kTestToken), attempt}; }
+std::shared_ptr<const JobKeys> keys(int attempt) { return keys_of(kTestToken, attempt); }
 
 std::pair<Socket, Socket> connected_sockets() {
   int ends[2];
@@ -59,7 +59,7 @@ TEST(TlsLine, another_attempts_key_opens_nothing) {
 // The same name of the key, but another key.
 TEST(TlsLine, a_forged_key_opens_nothing) {
   auto [a, b] = connected_sockets();
-  const TlsContext context(keys(0)), other({token_of_text("test", std::string(64, 'b')), 0});
+  const TlsContext context(keys(0)), other(keys_of(std::string(64, 'b'), 0));
   TlsLine server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
   for (int round = 0; round < 10; ++round) {
     client.advance();
@@ -88,7 +88,7 @@ TEST(TlsLine, plain_bytes_end_it) {
 // A node of the job that has been let in, and whose bytes the test makes.
 class ForgedNode {
  public:
-  ForgedNode(const JoinOptions& options, const JobKeys& job_keys) : context_(job_keys) {
+  ForgedNode(const JoinOptions& options, std::shared_ptr<const JobKeys> job_keys) : context_(job_keys) {
     Socket socket;
     while (socket = Socket::connecting(loopback_at(options.root.port)), wait(socket, POLLOUT),
            !socket.fault().empty()) {
@@ -97,7 +97,7 @@ class ForgedNode {
     GateBytes nonce;
     wait(socket, POLLIN);
     socket.receive(nonce);
-    socket.send(job_keys.gate_answer(nonce));
+    socket.send(job_keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
     wait(socket, POLLIN);
     char verdict = kGateShut;
     socket.receive({&verdict, 1});

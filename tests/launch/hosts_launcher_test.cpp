@@ -39,7 +39,7 @@ std::vector<NodeEnd> run_on_hosts(const std::vector<int>& ranks, const Launcher:
     JoinOptions& join = all[static_cast<size_t>(place.rank())];
     join.heartbeat_seconds = heartbeat_seconds;
     join.self.num_ranks = ranks[static_cast<size_t>(place.rank())];
-    const auto control = join_job(join);
+    const auto control = join_job(in_child(join));
     JobRounds rounds(*control);
     const std::vector<int> nodes = nodes_of_ranks(control->nodes());
     NodeEnd end;
@@ -128,7 +128,7 @@ TEST(HostsLauncher, a_node_that_dies_is_named_on_the_others) {
   for (const int lost : {0, 2}) {
     SharedArray<int> told;
     const auto node = [&](Communicator& place) {
-      const auto control = join_job(all[static_cast<size_t>(place.rank())]);
+      const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
       JobRounds rounds(*control);
       try {
         HostsLauncher(rounds, {{0, 1, 2}, "127.0.0.1"})
@@ -167,7 +167,7 @@ std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
   std::vector<JoinOptions> all = job_options(2);
   for (JoinOptions& join : all) join.self.num_ranks = 1;
   const auto node = [&](Communicator& place) -> std::string {
-    const auto control = join_job(all[static_cast<size_t>(place.rank())]);
+    const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
     JobRounds rounds(*control);
     if (place.rank() == 1) {
       refuses(rounds);

@@ -25,7 +25,7 @@ std::string heard_by_node_0(void (*work)()) {
   std::vector<JoinOptions> all = job_options(2);
   for (JoinOptions& join : all) join.heartbeat_seconds = 0.3;
   const auto node = [&](Communicator& place) -> std::string {
-    const auto control = join_job(all[static_cast<size_t>(place.rank())]);
+    const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
     JobRounds rounds(*control, kProgressSeconds);
     if (place.rank() == 1) work();
     try {
