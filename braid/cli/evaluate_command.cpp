@@ -125,6 +125,7 @@ void print_json(const std::vector<TextLoss>& losses) {
 std::vector<TextLoss> evaluate(const std::string& directory, EvaluateRequest& request) {
   request.options.ranks = saved_ranks(directory);
   EvaluateProgress progress(request.form);
+  request.options.on_passed_over = [](const std::string& sentence) { std::cerr << sentence << std::endl; };
   const auto losses =
       measure_text_loss(directory, request.options, [&](const TextLossStatus& status) { progress.show(status); });
   progress.end();

@@ -60,7 +60,7 @@ class Reader {
     }
     request.training.pattern = given.pattern;
     read_out(given.out, request);
-    read_inputs(paths, given.include, request);
+    read_inputs(paths, given, request);
     if (given.reader.text_field.empty()) problems_.push_back({"--text-field", "", "must not be empty", "text"});
     request.reader = given.reader;
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
@@ -95,11 +95,11 @@ class Reader {
     }
   }
 
-  void read_inputs(const std::vector<std::string>& paths, const std::vector<std::string>& include, Request& request) {
+  void read_inputs(const std::vector<std::string>& paths, const BpeOptions& given, Request& request) {
     if (paths.empty())
       return problems_.push_back({"INPUT", "", "is needed; text files, .jsonl files, folders of them", ""});
     try {
-      request.inputs = list_documents({.paths = paths, .include = include});
+      request.inputs = list_documents({.paths = paths, .include = given.include}, given.reader.text_field);
     } catch (const ConfigError& error) {
       for (const Problem& problem : error.problems()) problems_.push_back(of_option("INPUT", problem));
     }

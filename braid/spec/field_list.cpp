@@ -71,8 +71,8 @@ std::vector<Field> data_fields() {
   return {
       data<&D::paths>(
           "data.paths", Anything{},
-          "Text files, or folders searched recursively, hidden and binary files passed over; at least one. Of a .jsonl "
-          "or .ndjson file every line is a document, its string \"text\"."),
+          "Text files, or folders searched recursively, other files than text passed over; at least one. Of a "
+          ".jsonl or .ndjson file, or a .json of such lines, every line is a document, its string \"text\"."),
       data<&D::include>("data.include", Anything{},
                         "File name patterns inside folders, such as \"*.py\"; empty takes every file."),
       data<&D::tokenizer>(

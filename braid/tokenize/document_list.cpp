@@ -19,90 +19,108 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMostNamedOfReason = 10, kMostOfPath = 200;
+
 struct Found {
   std::vector<Document> documents;
   PassedOver passed_over;
-  std::string fault;  // what rule the entry breaks; empty when it is good
+  std::vector<Problem> problems;  // empty when the entry is good
 };
 
-Found faulty(std::string fault) { return {{}, {}, std::move(fault)}; }
+Found faulty(const std::string& path, std::string fault) {
+  return {{}, {}, {{"data.paths", path, std::move(fault), ""}}};
+}
 
 // Of a file that can be opened.
 int64_t readable_bytes(const std::string& path) { return CheckedFile(path, Links::Followed).bytes(); }
 
+struct DocumentChoice {
+  const std::vector<std::string>& patterns;
+  const std::string& text_field;
+};
+
 // The text files of a folder that the patterns name, sorted by their path below it.
 class FolderWalk {
  public:
-  explicit FolderWalk(const std::vector<std::string>& patterns) : patterns_(patterns) {}
+  explicit FolderWalk(const DocumentChoice& choice) : patterns_(choice.patterns), text_field_(choice.text_field) {}
 
-  void walk(const fs::path& folder) {
-    for (const auto& name : names_in(folder)) {
-      if (name.starts_with('.')) {  // not looked at: what it leads to refuses nothing
-        ++passed_over_.hidden;
-        continue;
-      }
-      const fs::path path = folder / name;
-      const PathKind kind = path_kind(path);
-      const bool wanted = kind == PathKind::Folder ? !is_link(path) : kind == PathKind::File && included(name);
-      if (!wanted) continue;
-      if (kind == PathKind::Folder) {
-        walk(path);
-      } else {
-        files_.push_back(path);
-      }
-    }
-  }
-
-  Found found() {
-    if (files_.empty()) return faulty(why_empty());
+  Found found(const fs::path& folder) {
+    walk(folder);
+    if (files_.empty()) return faulty(folder, why_empty());
     std::sort(files_.begin(), files_.end());
-    Found found{{}, passed_over_, ""};
-    for (const auto& file : files_) {
-      const int64_t bytes = readable_bytes(file);
-      if (bytes == 0) continue;
-      if (begins_as_text(file)) {
-        found.documents.push_back({file, bytes});
-      } else {
-        ++found.passed_over.binary;
-      }
+    for (const auto& file : files_) judge(file);
+    if (found_.documents.empty() && found_.problems.empty()) {
+      return faulty(folder,
+                    found_.passed_over["empty"].size() < files_.size() ? "holds no text" : "holds empty files only");
     }
-    if (!found.documents.empty()) return found;
-    return faulty(found.passed_over.binary > 0 ? "holds no text" : "holds empty files only");
+    return std::move(found_);
   }
 
  private:
+  void walk(const fs::path& folder) {
+    for (const auto& name : names_in(folder)) {
+      const fs::path path = folder / name;
+      if (name.starts_with('.')) {  // not looked at: what it leads to refuses nothing
+        pass_over("hidden", path);
+        continue;
+      }
+      const PathKind kind = path_kind(path);
+      if (kind == PathKind::Folder && !is_link(path)) {
+        walk(path);
+      } else if (kind == PathKind::Folder) {
+        pass_over("linked", path);
+      } else if (included(name)) {
+        kind == PathKind::File ? files_.push_back(path)
+                               : pass_over(kind == PathKind::Nothing ? "linked" : "special", path);
+      }
+    }
+  }
+
+  void judge(const std::string& file) {
+    const int64_t bytes = readable_bytes(file);
+    if (bytes == 0) return pass_over("empty", file);
+    const FoundFormat found = file_format(file, text_field_);
+    const bool lines = is_named_as_lines(file);
+    if (!found.is_read()) {
+      if (lines) return found_.problems.push_back({"data.paths", file, found.rule(), ""});
+      return pass_over(found.name, file);
+    }
+    if (!lines && !begins_as_text(file)) return pass_over("binary", file);
+    found_.documents.push_back({file, bytes, found.format});
+  }
+
+  void pass_over(const std::string& reason, const std::string& path) { found_.passed_over[reason].insert(path); }
   bool included(const std::string& name) const {
     return patterns_.empty() ||
            std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) { return matches(name, pattern); });
   }
   std::string why_empty() const {
     if (!patterns_.empty()) return cat("holds no file that data.include names (", joined(patterns_), ")");
-    return passed_over_.hidden > 0 ? "holds hidden files only" : "holds no file";
+    return found_.passed_over.contains("hidden") ? "holds hidden files only" : "holds no file";
   }
 
   const std::vector<std::string>& patterns_;
+  const std::string& text_field_;
   std::vector<std::string> files_;
-  PassedOver passed_over_;
+  Found found_;
 };
 
-Found find(const std::string& path, const std::vector<std::string>& patterns) {
+Found find(const std::string& path, const DocumentChoice& choice) {
   const PathKind kind = path_kind(path);
-  if (kind == PathKind::Nothing) return faulty("does not exist");
-  if (kind == PathKind::Other) return faulty("must be a file or a folder");
-  if (kind == PathKind::Folder) {
-    FolderWalk walk(patterns);
-    walk.walk(path);
-    return walk.found();
-  }
+  if (kind == PathKind::Nothing) return faulty(path, "does not exist");
+  if (kind == PathKind::Other) return faulty(path, "must be a file or a folder");
+  if (kind == PathKind::Folder) return FolderWalk(choice).found(path);
   const int64_t bytes = readable_bytes(path);
-  return bytes > 0 ? Found{{{path, bytes}}, {}, ""} : faulty("is empty");
+  if (bytes == 0) return faulty(path, "is empty");
+  const FoundFormat found = file_format(path, choice.text_field);
+  return found.is_read() ? Found{{{path, bytes, found.format}}, {}, {}} : faulty(path, found.rule());
 }
 
-Found find_or_fault(const std::string& path, const std::vector<std::string>& patterns) {
+Found find_or_fault(const std::string& path, const DocumentChoice& choice) {
   try {
-    return find(path, patterns);
+    return find(path, choice);
   } catch (const IoError& error) {
-    return faulty(cat("cannot be read (", error.what(), ")"));
+    return faulty(path, cat("cannot be read (", error.what(), ")"));
   }
 }
 
@@ -128,24 +146,33 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 std::string sentence(const PassedOver& passed_over) {
   std::vector<std::string> parts;
-  if (passed_over.hidden > 0) parts.push_back(cat(passed_over.hidden, " hidden"));
-  if (passed_over.binary > 0) parts.push_back(cat(passed_over.binary, " binary"));
+  for (const auto& [reason, paths] : passed_over) {
+    std::vector<std::string> named;
+    for (const auto& path : paths) {
+      named.push_back(named.size() < kMostNamedOfReason ? printable(path, kMostOfPath) : "...");
+      if (named.size() > kMostNamedOfReason) break;
+    }
+    parts.push_back(cat(paths.size(), " ", reason, " (", joined(named), ")"));
+  }
   return parts.empty() ? "" : "passed over in folders: " + joined(parts);
 }
 
-DocumentList list_documents(const DataSpec& spec) {
+void add_passed_over(PassedOver& all, const PassedOver& more) {
+  for (const auto& [reason, paths] : more) all[reason].insert(paths.begin(), paths.end());
+}
+
+DocumentList list_documents(const DataSpec& spec, const std::string& text_field) {
   std::vector<Problem> problems;
   if (spec.paths.empty()) problems.push_back({"data.paths", "", "must name at least one file or folder", ""});
   DocumentList list;
   std::set<std::string> seen;
   for (const auto& path : spec.paths) {
-    auto found = find_or_fault(path, spec.include);
-    if (!found.fault.empty()) problems.push_back({"data.paths", path, found.fault, ""});
+    auto found = find_or_fault(path, {spec.include, text_field});
+    problems.insert(problems.end(), found.problems.begin(), found.problems.end());
     for (auto& document : found.documents) {
       if (seen.insert(resolved_path(document.path)).second) list.documents.push_back(std::move(document));
     }
-    list.passed_over.hidden += found.passed_over.hidden;
-    list.passed_over.binary += found.passed_over.binary;
+    add_passed_over(list.passed_over, found.passed_over);
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return list;

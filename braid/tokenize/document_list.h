@@ -3,28 +3,34 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "braid/base/errors.h"
 #include "braid/spec/data_spec.h"
+#include "braid/tokenize/file_format.h"
 
 namespace braid {
 
 struct Document {
   std::string path;
   int64_t bytes = 0;
+  FileFormat format = FileFormat::Text;  // or JsonLines
 };
 
-// What folders hold beside documents.
-struct PassedOver {
-  int64_t hidden = 0;  // files and folders whose names begin with a dot
-  int64_t binary = 0;  // files that are no text (text_check.h)
-};
+// Paths that a folder holds beside documents, by the reason: "hidden" (the name begins with a dot), "binary" (not text,
+// text_check.h), "empty", "linked" (a link to a folder or to nothing), "special" (a pipe, a device, a socket), or a
+// format that is not read ("gzip", file_format.h).
+using PassedOver = std::map<std::string, std::set<std::string>>;
 
-// "passed over in folders: 2 hidden, 1 binary"; empty when nothing was.
+// "passed over in folders: 1 binary (a/b.png), 2 hidden (a/.git, a/.x)", with at most ten paths per reason; empty when
+// nothing was.
 std::string sentence(const PassedOver& passed_over);
+// Adds the paths of `more` to `all`.
+void add_passed_over(PassedOver& all, const PassedOver& more);
 
 struct DocumentList {
   std::vector<Document> documents;
@@ -36,10 +42,11 @@ bool matches(std::string_view name, std::string_view pattern);
 
 // The entries of `spec.paths` in the order given; the files of a folder sorted by their path below it, as bytes, so the
 // order is the same whatever the file system returns and wherever the folder lies. A file reached twice counts once, at
-// its first place (else it could be in both training and validation). Empty files are left out, and in folders hidden
-// and binary ones; what is named itself is taken as it is. Links to folders are not followed. Throws ConfigError naming
-// every entry that is missing, unreadable, without a match or all empty.
-DocumentList list_documents(const DataSpec& spec);
+// its first place (else it could be in both training and validation). Files of folders that are not documents are
+// passed over; links to folders are not followed. A named file, and any .jsonl, is a document or refused; what a named
+// file of text holds is not judged. `text_field` tells JSON lines in a .json (file_format.h). Throws ConfigError naming
+// every entry that is missing, unreadable, without a match or all empty, and every file that is refused.
+DocumentList list_documents(const DataSpec& spec, const std::string& text_field = "text");
 
 // A problem of a key of [data] as one of the command line's `option`, for commands that read no configuration.
 Problem of_option(const std::string& option, Problem problem);

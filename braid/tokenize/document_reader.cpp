@@ -36,10 +36,7 @@ int64_t lines_before(const std::string& path, int64_t offset) {
 
 }  // namespace
 
-bool has_lines(const Document& file) {
-  const std::string path = lower_case(file.path);
-  return path.ends_with(".jsonl") || path.ends_with(".ndjson");
-}
+bool has_lines(const Document& file) { return file.format == FileFormat::JsonLines || is_named_as_lines(file.path); }
 
 DocumentReader::DocumentReader(std::vector<Document> files, ReaderOptions options)
     : files_(std::move(files)), options_(std::move(options)), held_out_(files_.size(), false) {

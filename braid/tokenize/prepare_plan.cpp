@@ -86,9 +86,8 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
   }
   for (size_t s = 0; s < groups.size(); ++s) {
     collect(found, "INPUT", [&] {
-      auto [files, passed_over] = list_documents({.paths = groups[s], .include = request.include});
-      plan.passed_over.hidden += passed_over.hidden;
-      plan.passed_over.binary += passed_over.binary;
+      auto [files, passed_over] = list_documents({.paths = groups[s], .include = request.include}, request.text_field);
+      add_passed_over(plan.passed_over, passed_over);
       const double weight = s < request.weights.size() ? request.weights[s] : 0;
       plan.manifest.sources.push_back(source_of(groups[s], weight, files));
       plan.files.push_back(std::move(files));

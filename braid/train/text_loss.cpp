@@ -69,7 +69,10 @@ class TextList {
     }
   }
   void add_files(const std::string& path) {
-    for (const Document& file : list_documents({.paths = {path}, .include = options_.include}).documents) {
+    const DocumentList list =
+        list_documents({.paths = {path}, .include = options_.include}, options_.reading.text_field);
+    if (options_.on_passed_over && !list.passed_over.empty()) options_.on_passed_over(sentence(list.passed_over));
+    for (const Document& file : list.documents) {
       const auto open = [this_file = file, reading = options_.reading, &tokenizer = tokenizer_] {
         return tokens_of(this_file, reading, tokenizer);
       };

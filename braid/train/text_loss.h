@@ -27,6 +27,8 @@ struct TextLossOptions {
   std::string tokenizer;                  // as data.tokenizer names one; empty: the one saved with the weights
   std::optional<DType> dtype = {};        // to compute with; nothing: the run's
   RanksAs ranks = RanksAs::Threads;       // the calling thread, or a process of its own
+  // Called with sentence() (document_list.h) for each folder in which files were passed over, in the rank's process.
+  std::function<void(const std::string&)> on_passed_over = nullptr;
 };
 
 // Of a file, or of a folder of prepared data.

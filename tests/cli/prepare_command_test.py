@@ -159,13 +159,39 @@ class Prepare(unittest.TestCase):
         self.assertIn("skipped 3 bad lines\n", self.prepare("bad.jsonl", "--skip-bad-lines").stdout)
         self.assertIn("--skip-bad-lines: must be given as when out was begun", self.prepare("bad.jsonl").stderr)
 
-    def test_hidden_and_binary_files_are_passed_over_and_counted(self):
+    def test_hidden_and_binary_files_are_passed_over_and_named(self):
         (self.path / "text" / ".hidden").write_text("secret")
         (self.path / "text" / "picture.png").write_bytes(b"\x89PNG\0")
         done = self.prepare("text")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("out: 20 documents, ", done.stdout)
-        self.assertIn("passed over in folders: 1 hidden, 1 binary\n", done.stdout)
+        self.assertIn("passed over in folders: 1 binary (text/picture.png), 1 hidden (text/.hidden)\n", done.stdout)
+
+    def test_a_bad_line_of_a_folder_is_named_or_skipped(self):
+        (self.path / "shards").mkdir()
+        (self.path / "shards" / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+        (self.path / "shards" / "b.jsonl").write_bytes(b'{"text": "three"}\n{"text": "fo\xffr"}\n{"text": "five"}\n')
+        done = self.prepare("shards")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("shards/b.jsonl:2: is not JSON", done.stderr)
+        done = self.prepare("shards", "--skip-bad-lines")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("out: 4 documents, ", done.stdout)
+        self.assertIn("skipped 1 bad lines\n", done.stdout)
+
+    def test_files_in_other_formats_are_refused_with_a_way_to_give_them(self):
+        (self.path / "array.json").write_text('[{"text": "first"}, {"text": "second"}]')
+        (self.path / "wide.txt").write_bytes("some text".encode("utf-16"))
+        done = self.prepare("array.json", "wide.txt")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.splitlines(), [
+            "INPUT = array.json: is a JSON array: give its elements as a .jsonl file, one JSON object per line "
+            "(`jq -c '.[]'` writes them)",
+            "INPUT = wide.txt: is UTF-16: give the output of `iconv -f UTF-16 -t UTF-8`"])
+        (self.path / "lines.json").write_text('{"text": "first"}\n{"text": "second"}\n')
+        done = self.prepare("lines.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("out: 2 documents, ", done.stdout)
 
     def test_what_the_system_refuses_is_no_mistake_of_braid(self):
         (self.path / "loop").symlink_to("loop")

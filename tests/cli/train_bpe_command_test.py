@@ -63,7 +63,8 @@ class TrainBpe(unittest.TestCase):
         (text / "c.txt").write_bytes(b"\0" * 10)
         done = self.train("--vocab", 300, "--out", self.path / "tok", "--include", "*.txt", text)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("distinct pieces of 1 documents\npassed over in folders: 1 hidden, 1 binary\n", done.stdout)
+        self.assertIn("distinct pieces of 1 documents\n"
+                      f"passed over in folders: 1 binary ({text}/c.txt), 1 hidden ({text}/.hidden.txt)\n", done.stdout)
         done = self.train("--vocab", 300, "--out", self.path / "new", "--include", "*.py", text)
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"INPUT = {text}: holds no file that --include names (*.py)\n"))

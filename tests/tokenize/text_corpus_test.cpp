@@ -92,7 +92,7 @@ TEST_F(TextCorpusTest, EmptyFilesAreSkippedAndAFileReachedTwiceCountsOnce) {
   EXPECT_EQ(corpus.num_documents, 2);
 }
 
-TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreCountedAndPassedOver) {
+TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreNamedAndPassedOver) {
   write("a", "A");
   write(".b", "B");
   write(".git/c", "C");
@@ -104,9 +104,12 @@ TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreCountedAndPassedOver) {
   std::vector<std::string> names;
   for (const auto& document : list.documents) names.push_back(fs::path(document.path).filename());
   EXPECT_EQ(names, (std::vector<std::string>{"a", "e", "f"}));
-  EXPECT_EQ(list.passed_over.hidden, 2);
-  EXPECT_EQ(list.passed_over.binary, 2);
-  EXPECT_EQ(read_all().choices, (std::vector<std::string>{"what is text; passed over in folders: 2 hidden, 2 binary"}));
+  const auto at = [&](const char* name) { return (folder_ / name).string(); };
+  EXPECT_EQ(list.passed_over,
+            (PassedOver{{"hidden", {at(".b"), at(".git")}}, {"binary", {at("d.png"), at("latin1")}}}));
+  EXPECT_EQ(read_all().choices,
+            (std::vector<std::string>{cat("what is text; passed over in folders: 2 binary (", at("d.png"), ", ",
+                                          at("latin1"), "), 2 hidden (", at(".b"), ", ", at(".git"), ")")}));
   // What is named itself is read.
   EXPECT_EQ(list_documents({.paths = {(folder_ / ".b").string(), (folder_ / "d.png").string()}}).documents.size(), 2u);
   fs::remove(folder_ / "a"), fs::remove(folder_ / "e"), fs::remove(folder_ / "f");
