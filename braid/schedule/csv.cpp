@@ -26,8 +26,8 @@ void split(std::string_view text, char separator, const Use& use) {
 class Reader {
  public:
   Schedule read(std::string_view table, std::string name) {
-    while (!table.empty() && (table.back() == '\n' || table.back() == '\r')) table.remove_suffix(1);
-    if (table.empty()) throw ConfigError({{"table", "", "has no rows", ""}});
+    if (table.ends_with('\n')) table.remove_suffix(1);
+    if (table.find_first_not_of(" \r\n") == table.npos) throw ConfigError({{"table", "", "has no rows", ""}});
     if (std::count(table.begin(), table.end(), '\n') >= kMostRows) {
       throw ConfigError({{"table", "", cat("has more than ", kMostRows, " rows, one for each rank"), ""}});
     }
@@ -52,6 +52,11 @@ class Reader {
 
   void read_row(std::string_view row) {
     schedule_.programs.emplace_back();
+    if (row.find_first_not_of(" \r") == row.npos) {
+      problems_.push_back({cat("row ", schedule_.programs.size()), "",
+                           "is blank; remove it, or write \",\" for a rank without actions", ""});
+      return;
+    }
     int column = 0;
     split(row, ',', [&](std::string_view cell) {
       ++column;
@@ -195,7 +200,7 @@ std::string to_csv(const Schedule& schedule) {
       column = at;
       next = at + 1;
     }
-    table += "\n";
+    table += program.empty() ? ",\n" : "\n";
   }
   return table;
 }

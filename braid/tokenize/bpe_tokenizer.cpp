@@ -77,6 +77,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   int vocab() const override { return static_cast<int>(model_.tokens.size()); }
+  bool has(int token) const override { return model_.tokens.at(static_cast<size_t>(token)).kind != TokenKind::Hole; }
   int end_of_text() const override { return model_.end_of_text; }
 
   std::vector<int> encode(std::string_view text) const override {

@@ -110,6 +110,10 @@ void BpeVocabulary::add_merge_of(const std::string& left, const std::string& rig
     bad_merges_.push_back(cat(place, '"', left, ' ', right, '"'));
     return;
   }
+  if (!merged_pairs_.insert(pair_of(left_id->second, right_id->second)).second) {
+    equal_merges_.push_back(cat(place, '"', left, ' ', right, '"'));
+    return;
+  }
   model_.merges.push_back({left_id->second, right_id->second, result->second});
 }
 
@@ -119,6 +123,9 @@ BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
                                   first_few(bad_ids_)));
   if (!bad_merges_.empty()) {
     faults_.add("merges", cat("both sides and the result must be tokens; not so ", first_few(bad_merges_)));
+  }
+  if (!equal_merges_.empty()) {
+    faults_.add("merges", cat("each must be listed once; listed before are ", first_few(equal_merges_)));
   }
   find_bytes_without_token();
   // Characters are made by none, and a converted vocabulary may hold symbols that its author put in.

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "braid/base/errors.h"
@@ -43,7 +44,7 @@ class BpeVocabulary {
   void add_tokens(const nlohmann::json& vocab, const std::string& where);
   // A token that is text, not byte symbols. It may repeat one of the vocabulary, with the same id.
   void add_added(const std::string& content, int64_t id, TokenKind kind);
-  // "left right" in that spelling. `place` is put before it in messages.
+  // "left right" in that spelling. `place` is put before it in messages. A merge that was added before is a fault.
   void add_merge(const std::string& merge, const std::string& place = "");
   void add_merge_of(const std::string& left, const std::string& right, const std::string& place = "");
   // The tokens and merges; adds faults for merges of unknown tokens and bytes without a token, and, where pieces are
@@ -63,7 +64,8 @@ class BpeVocabulary {
   std::unordered_map<std::string, uint32_t> id_of_;  // by the file's spelling
   BpeModel model_;
   int64_t num_listed_ = 0;  // tokens of add_tokens()
-  std::vector<std::string> bad_merges_, bad_ids_;
+  std::unordered_set<uint64_t> merged_pairs_;
+  std::vector<std::string> bad_merges_, equal_merges_, bad_ids_;
 };
 
 }  // namespace braid

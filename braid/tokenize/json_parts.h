@@ -41,11 +41,13 @@ inline std::vector<nlohmann::json> steps_of(const nlohmann::json& part, const ch
 inline void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabulary, Faults& faults) {
   if (!merges.is_array()) return faults.add("model.merges", "must be a list");
   size_t malformed = 0;
-  for (const nlohmann::json& merge : merges) {
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const nlohmann::json& merge = merges[i];
+    const std::string place = cat("model.merges[", i, "] ");
     if (merge.is_string()) {
-      vocabulary.add_merge(merge.get<std::string>());
+      vocabulary.add_merge(merge.get<std::string>(), place);
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-      vocabulary.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>());
+      vocabulary.add_merge_of(merge[0].get<std::string>(), merge[1].get<std::string>(), place);
     } else {
       ++malformed;
     }

@@ -59,6 +59,8 @@ struct GenerationListener {
 // Continues each of `prompts` (end-of-text when empty), which are not none, num_samples times with the weights in
 // `directory`, written on any mesh, until num_tokens, a stop word or end-of-text.
 //
+// Ids that the tokenizer has no token for, as in a vocabulary padded to a round number, are never chosen.
+//
 // A token's scores come from what the model keeps of the tokens before it: of at most model.context of them. Where
 // that many have been read and there is one more, the last half of them, with it, is read anew as the beginning of a
 // sequence. Random numbers depend on options.seed and on the text's number (prompt x num_samples + sample); the first

@@ -2,9 +2,11 @@
 // their last tokens in one forward, whose rows are computed each by itself.
 #include "braid/train/text_batch.h"
 
+#include <ATen/ops/index_fill.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
@@ -25,6 +27,15 @@ at::Tensor row_of(const std::vector<int>& tokens) {
   return at::tensor(std::vector<int64_t>(tokens.begin(), tokens.end()), at::kLong).unsqueeze(0);
 }
 
+at::Tensor unused_ids(int64_t vocab, const Tokenizer& tokenizer) {
+  std::vector<int64_t> unused;
+  for (int64_t id = 0; id < vocab; ++id) {
+    const bool used = id == tokenizer.end_of_text() || (id < tokenizer.vocab() && tokenizer.has(static_cast<int>(id)));
+    if (!used) unused.push_back(id);
+  }
+  return at::tensor(unused, at::kLong);
+}
+
 }  // namespace
 
 struct TextBatch::Text {
@@ -38,7 +49,7 @@ struct TextBatch::Text {
 };
 
 TextBatch::TextBatch(const Model& model, const Tokenizer& tokenizer, const GenerateOptions& options)
-    : model_(model), tokenizer_(tokenizer), options_(options) {}
+    : model_(model), tokenizer_(tokenizer), options_(options), unused_(unused_ids(model.vocab, tokenizer)) {}
 TextBatch::~TextBatch() = default;
 
 Generation TextBatch::run(const std::vector<std::string>& prompts, const GenerationListener& listener) {
@@ -130,12 +141,17 @@ void TextBatch::take_token(Text& text) {
   if (!text.scores_v.isfinite().all().item<bool>()) {
     throw RunError("the model's scores of the next token are not finite");
   }
-  const std::span<const double> scores(text.scores_v.const_data_ptr<double>(), static_cast<size_t>(model_.vocab));
+  const auto numbers = [&](const at::Tensor& scores_v) {
+    return std::span(scores_v.const_data_ptr<double>(), static_cast<size_t>(model_.vocab));
+  };
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  const at::Tensor choosable_v =
+      unused_.numel() > 0 ? at::index_fill(text.scores_v, 0, unused_, kNever) : text.scores_v;
   const double draw = uniform(text.key, made.tokens.size());
-  const auto token =
-      static_cast<int>(chosen_token(scores, {options_.temperature, options_.top_k, options_.top_p}, draw));
-  if (listener_->on_end) made.log_probability += log_probability(scores, static_cast<size_t>(token));
-  if (token == tokenizer_.end_of_text() || token >= tokenizer_.vocab()) return end(text, TextEnd::EndOfText);
+  const auto token = static_cast<int>(
+      chosen_token(numbers(choosable_v), {options_.temperature, options_.top_k, options_.top_p}, draw));
+  if (listener_->on_end) made.log_probability += log_probability(numbers(text.scores_v), static_cast<size_t>(token));
+  if (token == tokenizer_.end_of_text()) return end(text, TextEnd::EndOfText);
   const bool begins = text.begins && made.tokens.empty();
   made.tokens.push_back(token);
   say(text, text.stops.add(begins ? tokenizer_.decode_text({token}) : tokenizer_.decode({token})));

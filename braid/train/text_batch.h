@@ -19,7 +19,7 @@ class TextBatch {
   using Forward = std::function<at::Tensor(Microbatch)>;
   struct Model {
     Forward forward;
-    int64_t context = 0, vocab = 0;  // of the scores, the first `vocab` are tokens'
+    int64_t context = 0, vocab = 0;  // of the scores, the first `vocab` are the model's; others are padding
   };
 
   // All outlive this.
@@ -42,6 +42,7 @@ class TextBatch {
   const Model& model_;
   const Tokenizer& tokenizer_;
   const GenerateOptions& options_;
+  at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
   const GenerationListener* listener_ = nullptr;
   std::unique_ptr<KeyValueCache> cache_;
   std::vector<std::unique_ptr<Text>> texts_;  // in work, by their place in the cache; null: a free place

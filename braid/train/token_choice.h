@@ -17,7 +17,8 @@ struct TokenChoice {
   double top_p = 1;  // and among the most likely of these that have this probability together; above 0, at most 1
 };
 
-// The token that `draw`, uniform in [0, 1), chooses by the model's scores, which are finite. Of equal scores the first
+// The token that `draw`, uniform in [0, 1), chooses by the model's scores. They are finite, or -infinity for what must
+// not be chosen; at least one is finite. Of equal scores the first
 // is the most likely. Takes a few passes over the scores and sorts those that matter.
 size_t chosen_token(std::span<const double> scores, const TokenChoice& choice, double draw);
 

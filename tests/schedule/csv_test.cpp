@@ -100,6 +100,26 @@ TEST(Csv, WindowsLinesAndBlanksAreFine) {
   EXPECT_EQ(from_csv("0F0, 0B0\r\n, 1F0 ,1B0,\r\n", "1f1b"), from_csv("0F0,0B0\n1F0,1B0", "1f1b"));
 }
 
+TEST(Csv, ABlankRowIsRefusedAndAnIdleRankIsWrittenAsOne) {
+  const auto keys = [](const char* table) {
+    std::vector<std::string> keys;
+    try {
+      from_csv(table, "blank");
+    } catch (const ConfigError& error) {
+      for (const auto& problem : error.problems()) keys.push_back(problem.key);
+    }
+    return keys;
+  };
+  EXPECT_EQ(keys("0F0,0B0\n\n1F0,1B0\n"), std::vector<std::string>{"row 2"});
+  EXPECT_EQ(keys("\n0F0,0B0\n \r\n1F0,1B0\n\n"), (std::vector<std::string>{"row 1", "row 3", "row 5"}));
+  EXPECT_EQ(keys("\n\n"), std::vector<std::string>{"table"});
+  EXPECT_EQ(keys("0F0,0B0\r\n1F0,1B0\r\n"), std::vector<std::string>{});
+  const Schedule idle = from_csv("0F0,0B0\n,\n1F0,1B0\n,", "idle");
+  EXPECT_EQ(idle.num_ranks(), 4);
+  EXPECT_EQ(to_csv(idle), "0F0,,,0B0\n,\n,1F0,1B0\n,\n");
+  EXPECT_EQ(from_csv(to_csv(idle), "idle"), idle);
+}
+
 TEST(Csv, EveryBadCellIsNamed) {
   try {
     from_csv("0F0,zap,0B0\n0F0,3F0,(0F7;7F3)OVERLAP_F_B\n", "bad");

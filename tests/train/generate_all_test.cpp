@@ -70,6 +70,34 @@ std::vector<int> by_windows(RankModel& model, const ModelSpec& spec, const std::
   return tokens;
 }
 
+// The byte tokenizer has 257 tokens. Fresh weights make each of the other ids as likely as a token.
+TEST_F(GenerateAll, UnusedIdsOfAPaddedVocabularyAreNeverChosen) {
+  spec_.model.vocab = 400;
+  const auto made_with = [&](double temperature, int top_k, double top_p) {
+    options_.temperature = temperature, options_.top_k = top_k, options_.top_p = top_p;
+    std::vector<std::vector<int>> tokens;
+    for (const GeneratedText& text : made(kPrompts).texts) {
+      tokens.push_back(text.tokens);
+      for (const int token : text.tokens) EXPECT_LT(token, 256);
+    }
+    return tokens;
+  };
+  const auto greedy = made_with(0, 0, 1);
+  with_model(spec_, [&](RankModel& model, Communicator&) {
+    ModelSpec used = spec_.model;
+    used.vocab = 257;
+    for (size_t p = 0; p < kPrompts.size(); ++p) {
+      EXPECT_EQ(greedy[p], by_windows(model, used, kPrompts[p], options_.num_tokens)) << kPrompts[p];
+    }
+  });
+  EXPECT_EQ(made_with(0.8, 1, 1), greedy);
+  EXPECT_EQ(made_with(0.8, 0, 1e-12), greedy);
+  EXPECT_EQ(made_with(1e-9, 0, 1), greedy);
+  size_t num_tokens = 0;
+  for (const auto& tokens : made_with(5, 0, 1)) num_tokens += tokens.size();
+  EXPECT_GT(num_tokens, 150u);  // a third of the ids is unused: a text would end after three
+}
+
 TEST_F(GenerateAll, LikeliestTokensAreThoseOfForwardsOverTheWholeWindow) {
   for (const DType dtype : {DType::Float64, DType::Float32}) {
     for (const int family : {0, 1, 2}) {
