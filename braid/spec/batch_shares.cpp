@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "braid/base/errors.h"
@@ -39,7 +40,11 @@ std::string shares_text(const std::vector<int>& shares) {
 int64_t batch_unit(const RunSpec& spec) {
   const auto shares = batch_shares(spec.mesh);
   const int64_t sum = shares ? std::accumulate(shares->begin(), shares->end(), int64_t{0}) : spec.mesh.data;
-  return spec.train.microbatch * sum * spec.mesh.expert;
+  int64_t unit = spec.train.microbatch;
+  // Before problems() has judged them the factors may be any numbers.
+  const bool overflows =
+      __builtin_mul_overflow(unit, sum, &unit) || __builtin_mul_overflow(unit, spec.mesh.expert, &unit);
+  return overflows ? std::numeric_limits<int64_t>::max() : unit;
 }
 
 std::vector<int> first_microbatches(const RunSpec& spec) {

@@ -26,6 +26,7 @@ std::string shares_text(const std::vector<int>& shares);
 
 // The sequences that make one microbatch for each unit of a share: train.microbatch x mesh.expert x the sum of the
 // shares, which are 1 for each data rank where there is no list. A batch is a multiple of it.
+// The largest int64_t if the product exceeds it.
 int64_t batch_unit(const RunSpec& spec);
 
 // The number of the first microbatch of each data rank, then the number of all microbatches. `spec` has no problems().

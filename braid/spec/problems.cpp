@@ -38,7 +38,7 @@ std::vector<int64_t> far_candidates(const Strings& keys, RunSpec spec) {
     if (const auto* member = std::get_if<Member<int>>(&find_field(key)->slot)) values.push_back((*member)(spec));
   }
   const int64_t unit = batch_unit(spec);
-  if (keys[0] == "train.batch" && unit > 0) {
+  if (keys[0] == "train.batch" && unit > 0 && unit <= std::numeric_limits<int>::max()) {
     const auto per_rank = static_cast<uint64_t>(std::max<int64_t>(spec.train.batch / unit, 1));
     for (const uint64_t count : {per_rank, per_rank + 1, std::bit_floor(per_rank), std::bit_ceil(per_rank)}) {
       values.push_back(unit * static_cast<int64_t>(count));

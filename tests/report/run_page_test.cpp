@@ -156,6 +156,28 @@ TEST(RunPage, NatsPerByteAreShownWhereTokensAreNotBytes) {
   EXPECT_EQ(run_page(page).find("nats per byte"), std::string::npos);
 }
 
+// A loss of 0 and 6 in turns: the mean of five values is 12/5 or 18/5. At the ends there are fewer neighbours.
+TEST(RunPage, ASmoothedCurveByHand) {
+  RunPage page;
+  page.record.first_steps = {0};
+  for (int step = 0; step < 20; ++step) page.record.steps["loss"].push_back({1.0 * step, step % 2 == 0 ? 0.0 : 6.0});
+  const std::string html = run_page(page);
+  std::smatch axis, path;
+  ASSERT_TRUE(std::regex_search(html, axis, std::regex("data-y=\"(\\S+) (\\S+)\" data-scale=\"linear\"")));
+  ASSERT_TRUE(std::regex_search(html, path, std::regex("data-name=\"training, smoothed\" d=\"([^\"]+)\"")));
+  const double low = std::stod(axis[1]), high = std::stod(axis[2]);
+  const std::string points = path[1];
+  const std::regex point("[ML]\\S+ ([0-9.]+)");
+  std::vector<double> drawn;  // a path has 0 at the top and 1000 at the bottom
+  for (std::sregex_iterator i(points.begin(), points.end(), point), none; i != none; ++i)
+    drawn.push_back(high - (high - low) * std::stod((*i)[1]) / 1000);
+  std::vector<double> wanted{0, 2};
+  for (int step = 2; step < 18; ++step) wanted.push_back(step % 2 == 0 ? 2.4 : 3.6);
+  wanted.insert(wanted.end(), {3, 4});
+  ASSERT_EQ(drawn.size(), wanted.size()) << points;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(drawn[i], wanted[i], 1e-3) << i;
+}
+
 TEST(Chart, ACurveByHand) {
   Chart chart{.title = "T", .unit = "u"};
   chart.curves = {{"c", {{0, 0}, {5, 10}, {10, 5}}, Stroke::Main, Marks::None}};

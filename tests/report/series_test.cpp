@@ -38,6 +38,7 @@ TEST(Series, EveryLimitIsKept) {
 TEST(Series, SmoothingByHand) {
   const Series series{{1, 8}, {2, 2}, {3, 5}, {4, 2}, {5, 11}};
   EXPECT_EQ(smoothed(series, 1), (Series{{1, 8}, {2, 5}, {3, 3}, {4, 6}, {5, 6.5}}));
+  EXPECT_EQ(smoothed(series, 2), (Series{{1, 8}, {2, 5}, {3, 5.6}, {4, 5}, {5, 6}}));
   EXPECT_EQ(smoothed(series, 0), series);
   EXPECT_TRUE(smoothed({}, 3).empty());
 }

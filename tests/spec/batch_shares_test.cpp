@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "braid/base/errors.h"
 
 namespace braid::batch_shares_test {
@@ -31,6 +33,12 @@ TEST(BatchShares, MakeTheUnitOfABatch) {
   EXPECT_EQ(batch_unit(run(16, 2, "equal")), 4);
   EXPECT_EQ(batch_unit(run(16, 2, "3,1")), 8);
   EXPECT_EQ(batch_unit(run(16, 2, "1000000,1000000")), 4'000'000);
+}
+
+TEST(BatchShares, AUnitThatExceedsSixtyFourBitsIsTheLargestNumber) {
+  RunSpec spec = run(16, std::numeric_limits<int>::max(), "equal");
+  spec.train.microbatch = spec.mesh.expert = std::numeric_limits<int>::max();
+  EXPECT_EQ(batch_unit(spec), std::numeric_limits<int64_t>::max());
 }
 
 TEST(BatchShares, AreWholeNumbersOfEveryDataRank) {

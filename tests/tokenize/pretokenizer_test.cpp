@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
+#include <algorithm>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -48,6 +50,19 @@ TEST_P(Pattern, CutsAsTheReference) {
     // The last text has letters of a Unicode version that the engine may not know.
     if (i + 1 < texts.size() && texts[i].find("\u180e") == std::string::npos) {
       EXPECT_EQ(ends(*engine, texts[i]), expected) << texts[i];
+    }
+  }
+}
+
+// Texts end where their memory ends, so that AddressSanitizer sees a read behind them: a string has a byte more.
+TEST_P(Pattern, NoByteBehindTheTextIsRead) {
+  const auto scanner = cut_by(spec());
+  for (const std::string& text : hard_texts()) {
+    for (size_t size = 1; size <= std::min<size_t>(text.size(), 100); ++size) {
+      const auto exact = std::make_unique<char[]>(size);
+      std::copy_n(text.begin(), size, exact.get());
+      const auto found = ends(*scanner, {exact.get(), size});
+      EXPECT_EQ(found.back(), size);
     }
   }
 }
