@@ -24,18 +24,27 @@ FileLock::FileLock(std::string path, const std::string& owner, Flock call)
       call_(call ? call : ::flock),
       descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (descriptor_ < 0) throw IoError(path_, -1, cat("cannot open: ", std::strerror(errno)));
-  int failed = 0;
-  do {
-    failed = call_(descriptor_, LOCK_EX | LOCK_NB);
-  } while (failed != 0 && errno == EINTR);
-  if (failed == 0) {
-    write(owner + "\n");
-  } else if (errno == EWOULDBLOCK) {
-    state_ = State::Theirs;
-    owner_ = first_line();
-  } else {
-    state_ = State::NoLocks;
-    why_ = std::strerror(errno);
+  try {
+    request(owner);
+  } catch (const IoError&) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+void FileLock::request(const std::string& owner) {
+  switch (request_lock(descriptor_, LockMode::Exclusive, path_, call_)) {
+    case LockResult::Granted:
+      write(owner + "\n");
+      break;
+    case LockResult::HeldByAnother:
+      state_ = State::Theirs;
+      owner_ = first_line();
+      break;
+    case LockResult::Unsupported:
+      state_ = State::NoLocks;
+      why_ = std::strerror(errno);
+      break;
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "braid/base/advisory_lock.h"
+
 namespace braid {
 
 // flock(2): the system gives the lock back when its owner ends, however that happens, so none is ever stale. It is
@@ -12,11 +14,10 @@ class FileLock {
  public:
   // NoLocks: the file system has none, so nobody is kept out.
   enum class State { Ours, Theirs, NoLocks };
-  using Flock = int (*)(int descriptor, int operation);
 
   // Makes `path` where it is not there and asks for the lock once, without waiting. The owner writes `owner`, one line,
   // into the file for others to read, where the disk has room. `call` stands for flock(2) in tests. Throws IoError when
-  // the file cannot be made or opened; links are not followed.
+  // the file cannot be made or opened (links are not followed), or when the request fails (advisory_lock.h).
   FileLock(std::string path, const std::string& owner, Flock call = nullptr);
   // Gives the lock back. The file stays, empty: removing it could remove a file that another process has just locked.
   ~FileLock();
@@ -29,6 +30,7 @@ class FileLock {
   const std::string& why() const { return why_; }
 
  private:
+  void request(const std::string& owner);
   void write(const std::string& line) const;
   std::string first_line() const;
 

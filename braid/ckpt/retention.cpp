@@ -1,18 +1,15 @@
 // Counting, ranking, and a rename before each removal.
 #include "braid/ckpt/retention.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "braid/base/advisory_lock.h"
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
@@ -51,24 +48,6 @@ std::set<int64_t> best_steps(const std::vector<SavedCheckpoint>& whole, int coun
   return steps;
 }
 
-// A checkpoint that nobody else holds, for as long as this lives. Where the file system has no locks, any.
-class HeldAlone {
- public:
-  explicit HeldAlone(const std::string& place)
-      : descriptor_(::open((place + "/manifest.json").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-    held_ = descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-  }
-  ~HeldAlone() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  HeldAlone(const HeldAlone&) = delete;
-  bool held() const { return held_; }
-
- private:
-  int descriptor_;
-  bool held_;
-};
-
 }  // namespace
 
 std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention& retention,
@@ -88,8 +67,10 @@ std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention&
 
 bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files) {
   const std::string place = found_directory(saved.directory), removed = cat(saved.directory, kRemoved);
-  const HeldAlone alone(place);
-  if (!alone.held()) return false;
+  std::optional<AdvisoryLock> alone;
+  const std::string manifest = place + "/manifest.json";
+  if (path_kind(manifest) != PathKind::Nothing) alone.emplace(manifest, LockMode::Exclusive);
+  if (alone && alone->result() == LockResult::HeldByAnother) return false;
   if (place == saved.directory) files.remove_all(aside_name(place));  // or it would be found next
   files.remove_all(removed);
   files.rename(place, removed);

@@ -24,7 +24,8 @@ std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention&
                                         const std::map<int64_t, double>& losses);
 
 // Removes one: it is renamed first, to step-N.removed, so that it is whole or not there wherever this ends. False, and
-// nothing happens, while somebody reads it (reading.h). Throws IoError.
+// nothing happens, while somebody reads it (reading.h). Where the file system has no locks it does not know of readers.
+// Throws IoError, also when its manifest cannot be opened for writing, which the lock needs (advisory_lock.h).
 bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
 
 // Folders of removals that were interrupted.

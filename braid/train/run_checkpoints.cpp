@@ -78,17 +78,22 @@ void RunCheckpoints::published() {
   remove_superseded();
 }
 
-// The new checkpoint is there, whatever becomes of old ones.
+// The new checkpoint is there, whatever becomes of old ones; one that cannot be removed keeps no other.
 void RunCheckpoints::remove_superseded() {
-  try {
+  const auto or_told = [this](const auto& removal) {
+    try {
+      removal();
+    } catch (const IoError& error) {
+      observer_.on_choice(cat("a checkpoint that checkpoint.keep has no place for: ", error.what()));
+    }
+  };
+  or_told([&] {
     for (const std::string& left : half_removed_checkpoints(spec_.train.out)) files_.remove_all(left);
     const Retention retention{spec_.checkpoint.keep, spec_.checkpoint.keep_best};
     for (const SavedCheckpoint& saved : superseded(spec_.train.out, retention, losses_)) {
-      remove_checkpoint(saved, files_);  // one that is being read goes next time
+      or_told([&] { remove_checkpoint(saved, files_); });  // one that is being read goes next time
     }
-  } catch (const IoError& error) {
-    observer_.on_choice(cat("a checkpoint that checkpoint.keep has no place for: ", error.what()));
-  }
+  });
 }
 
 }  // namespace braid

@@ -91,6 +91,19 @@ TEST_F(FileLockTest, SaysWhenTheFileSystemHasNone) {
   EXPECT_EQ(lock.why(), "No locks available");
 }
 
+TEST_F(FileLockTest, AFailedRequestIsAnError) {
+  const auto broken = [](int, int) {
+    errno = EIO;
+    return -1;
+  };
+  try {
+    const FileLock lock(path("lock"), "somebody", broken);
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_STREQ(error.what(), cat(path("lock"), ": cannot lock: Input/output error").c_str());
+  }
+}
+
 TEST_F(FileLockTest, FaultsNameThePath) {
   try {
     const FileLock lock(path("nowhere/lock"), "somebody");

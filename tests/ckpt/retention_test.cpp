@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/reading.h"
 #include "braid/comm/local/run_ranks.h"
 #include "tests/ckpt/sample_tensors.h"
+#include "tests/support/nfs_locks.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::retention_test {
@@ -70,6 +74,54 @@ TEST_F(RetentionTest, WhatIsReadIsNotRemoved) {
   EXPECT_TRUE(remove_checkpoint(saved, files));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
   CheckpointReading nothing(saved.directory);  // reading it says what is wrong
+}
+
+// NFS grants an exclusive lock only on a descriptor that is open for writing.
+TEST_F(RetentionTest, WhatIsReadOverNfsIsNotRemoved) {
+  save(1);
+  PosixFileSystem files;
+  const SavedCheckpoint saved{1, checkpoint_folder(folder_, 1)};
+  const NfsLocks nfs;
+  {
+    const CheckpointReading reading(saved.directory);
+    EXPECT_FALSE(remove_checkpoint(saved, files));
+  }
+  verify_checkpoint(saved.directory);
+  EXPECT_TRUE(remove_checkpoint(saved, files));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+template <class Call>
+std::string io_error_of(const Call& call) {
+  try {
+    call();
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// An answer that is neither yes nor no holds nothing and removes nothing.
+TEST_F(RetentionTest, AFailedLockIsAnErrorThatNamesTheFile) {
+  save(1);
+  PosixFileSystem files;
+  const SavedCheckpoint saved{1, checkpoint_folder(folder_, 1)};
+  const std::string error = cat(manifest(1), ": cannot lock: Input/output error");
+  {
+    const NfsLocks broken(EIO);
+    EXPECT_EQ(io_error_of([&] { remove_checkpoint(saved, files); }), error);
+    EXPECT_EQ(io_error_of([&] { const CheckpointReading reading(saved.directory); }), error);
+  }
+  verify_checkpoint(saved.directory);
+}
+
+TEST_F(RetentionTest, WithoutLocksBothGoOn) {
+  save(1);
+  PosixFileSystem files;
+  const SavedCheckpoint saved{1, checkpoint_folder(folder_, 1)};
+  const NfsLocks none(ENOLCK);
+  const CheckpointReading reading(saved.directory);
+  EXPECT_TRUE(remove_checkpoint(saved, files));
 }
 
 struct Killed {};
