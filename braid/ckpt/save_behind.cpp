@@ -1,6 +1,7 @@
 // One thread at a time, joined before the next begins.
 #include "braid/ckpt/save_behind.h"
 
+#include <system_error>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -21,10 +22,10 @@ SaveBehind::~SaveBehind() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Where no thread can be started, the step waits for the work.
 template <class Work>
 void SaveBehind::run(const Work& work) {
-  busy_.store(true, std::memory_order_release);
-  thread_ = std::thread([this, work] {
+  const auto to_its_end = [this, work] {
     try {
       work();
     } catch (const GivenUp&) {
@@ -32,7 +33,13 @@ void SaveBehind::run(const Work& work) {
       exception_ = std::current_exception();
     }
     busy_.store(false, std::memory_order_release);
-  });
+  };
+  busy_.store(true, std::memory_order_release);
+  try {
+    thread_ = std::thread(to_its_end);
+  } catch (const std::system_error&) {
+    to_its_end();
+  }
 }
 
 void SaveBehind::join() {

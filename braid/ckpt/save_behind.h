@@ -6,6 +6,8 @@
 //   advance()   collective   all have written: reports to rank 0  rank 0's thread: manifest, renames
 //   advance()   collective   published, or all throw the same
 //
+// A rank that can start no thread does the work of a phase in the call that begins it.
+//
 // It does not know when a save is due, nor how ranks learn that all are at rest.
 #pragma once
 

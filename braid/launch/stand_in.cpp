@@ -14,6 +14,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/base/started_thread.h"
 #include "braid/base/text.h"
 #include "braid/launch/process_signs.h"
 
@@ -64,7 +65,12 @@ StandIn::StandIn(JobControl& control, double progress_seconds)
       wake_(eventfd(0, EFD_CLOEXEC)) {
   if (wake_ < 0) throw RunError(cat("no descriptor to wake a thread by: ", std::strerror(errno)));
   const WithoutSignals none;
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = started_thread("heartbeats", [this] { run(); });
+  } catch (const RunError&) {
+    close(wake_);
+    throw;
+  }
 }
 
 StandIn::~StandIn() {

@@ -9,6 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "tests/support/thread_limit.h"
 
 namespace braid::parallel_reads_test {
 namespace {
@@ -29,6 +30,15 @@ TEST(ParallelReads, ReadersAtWorkAtTheSameTimeAreOthers) {
     all_at_work.arrive_and_wait();
   });
   for (const auto& times : calls) EXPECT_EQ(times, 1);
+}
+
+TEST(ParallelReads, AsManyReadersAsThereAreThreads) {
+  for (const int threads : {0, 1}) {
+    const ThreadLimit limit(threads);
+    std::vector<std::atomic<int>> reads(1000);
+    read_in_parallel(1000, [&](int64_t number, int) { ++reads[static_cast<size_t>(number)]; });
+    for (const auto& times : reads) EXPECT_EQ(times, 1);
+  }
 }
 
 TEST(ParallelReads, TheLowestThatFailsIsThrown) {

@@ -17,6 +17,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "tests/ckpt/sample_tensors.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/thread_limit.h"
 
 namespace braid::save_behind_test {
 namespace {
@@ -104,6 +105,25 @@ TEST_F(SaveBehindTest, NobodyWaitsForAFile) {
     EXPECT_FALSE(behind.under_way());
   });
   verify_checkpoint(path("saved"));
+}
+
+// The save is whole, the rank is not busy for ever, and no other is left alone.
+TEST_F(SaveBehindTest, ARankThatCanStartNoThreadSavesInItsStep) {
+  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh& mesh) {
+    PosixFileSystem files;
+    const auto tensors = sample_tensors(mesh, world.rank()).wanted;
+    SaveBehind behind(plan_save(tensors, world), world, files);
+    {
+      const ThreadLimit none(world.rank() == 0 ? 0 : 100);
+      behind.start(path("saved"), {tensors, {}});
+      EXPECT_FALSE(world.rank() == 0 && behind.busy());
+      behind.finish();
+    }
+    behind.start(path("again"), {tensors, {}});
+    behind.finish();
+  });
+  verify_checkpoint(path("saved"));
+  EXPECT_EQ(files("again"), files("saved"));
 }
 
 // The files of one rank cannot be written.

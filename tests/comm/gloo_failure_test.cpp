@@ -10,6 +10,7 @@
 #include "tests/comm/failures.h"
 #include "tests/comm/gloo_ranks.h"
 #include "tests/comm/values.h"
+#include "tests/support/thread_limit.h"
 
 namespace braid::comm_tests::gloo_failure_test {
 namespace {
@@ -140,6 +141,38 @@ TEST(GlooStart, says_where_it_cannot_listen) {
   } catch (const CommError& error) {
     EXPECT_TRUE(error.failure().why.starts_with("cannot listen on 192.0.2.1: ")) << error.failure().why;
   }
+}
+
+// Engines start threads too, before the connections do.
+TEST(GlooStart, without_threads_for_its_connections_a_rank_says_so) {
+  int by_connections = 0;
+  for (int threads = 0; threads < 8; ++threads) {
+    SCOPED_TRACE(threads);
+    LocalStore store;
+    OneFate fate;
+    const auto start = [&](int rank) {
+      const ThreadLimit limit(rank == 1 ? threads : 1000);
+      HostQueue queue;
+      make_gloo_world({.rank = rank, .size = 2, .store = &store, .fate = &fate, .deadline_seconds = 20}, queue);
+    };
+    std::jthread other([&] {
+      try {
+        start(0);
+      } catch (const CommError&) {
+      }
+    });
+    try {
+      start(1);
+      break;  // so many are enough
+    } catch (const RunError& error) {
+      EXPECT_STREQ(error.what(), "cannot start a thread for a connection: Resource temporarily unavailable");
+      fate.fail({1, 1, error.what()});
+      ++by_connections;
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.failure().rank, 1) << error.what();
+    }
+  }
+  EXPECT_EQ(by_connections, 2) << "one thread for frames, one for payloads";
 }
 
 TEST(GlooEnds, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {

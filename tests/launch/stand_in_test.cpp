@@ -8,6 +8,7 @@
 #include "braid/launch/job_rounds.h"
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/launch/forked.h"
+#include "tests/support/thread_limit.h"
 
 namespace braid::launch_tests::stand_in_test {
 namespace {
@@ -52,6 +53,20 @@ TEST(StandIn, of_its_thread_nothing_is_left) {
     stand_in.leave();
     ASSERT_EQ(num_threads(), before) << turn;
   }
+}
+
+TEST(StandIn, that_cannot_start_its_thread_leaves_nothing_open) {
+  NodesOfAJob job(job_options(2));
+  const auto num_open = [] { return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd")); };
+  const auto before = num_open();
+  const ThreadLimit none(0);
+  try {
+    const StandIn stand_in(job[1], 0);
+    FAIL();
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "cannot start a thread for heartbeats: Resource temporarily unavailable");
+  }
+  EXPECT_EQ(num_open(), before);
 }
 
 TEST(StandIn, what_was_said_meanwhile_is_handed_over) {

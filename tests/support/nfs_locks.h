@@ -1,5 +1,5 @@
-// flock(2) as an NFS client answers it, for a whole test binary: this header replaces the C library's function, so one
-// source of the binary includes it.
+// flock(2) as an NFS client answers it, for a whole test binary: the function of this header stands before the C
+// library's. It is weak, so any number of sources include it.
 #pragma once
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ class NfsLocks {
 
 }  // namespace braid
 
-extern "C" int flock(int descriptor, int operation) noexcept {
+extern "C" __attribute__((weak)) int flock(int descriptor, int operation) noexcept {
   if (const int fault = braid::NfsLocks::answer(descriptor, operation)) {
     errno = fault;
     return -1;

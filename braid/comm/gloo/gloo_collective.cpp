@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -178,12 +179,17 @@ void GlooLine::round_done(const std::shared_ptr<GlooCollective>& collective, int
   advance();
 }
 
+// May run on a thread of another connection, which has no part in a failure here.
 void GlooLine::engine_sum(const at::Tensor& tensor, std::function<void()> done) {
-  const std::scoped_lock hold(mutex_);
-  if (stopped_) return;
-  if (!engine_sums_)
-    engine_sums_ = std::make_unique<GlooSums>(ways_.connect, [this](const std::string& why) { sums_failed(why); });
-  engine_sums_->add(tensor, std::move(done));
+  try {
+    const std::scoped_lock hold(mutex_);
+    if (stopped_) return;
+    if (!engine_sums_)
+      engine_sums_ = std::make_unique<GlooSums>(ways_.connect, [this](const std::string& why) { sums_failed(why); });
+    engine_sums_->add(tensor, std::move(done));
+  } catch (const RunError& error) {
+    sums_failed(error.what());
+  }
 }
 
 void GlooLine::sums_failed(const std::string& why) {

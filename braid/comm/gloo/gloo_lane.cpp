@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "braid/base/errors.h"
+#include "braid/base/started_thread.h"
 
 namespace braid {
 
@@ -14,8 +15,8 @@ GlooLane::GlooLane(GlooEngine& engine, int peer, Receiver& receiver)
 GlooLane::~GlooLane() { stop(); }
 
 void GlooLane::start() {
-  frames_ = std::thread([this] { receive_frames(); });
-  waiter_ = std::thread([this] { wait_for_payloads(); });
+  frames_ = started_thread("a connection", [this] { receive_frames(); });
+  waiter_ = started_thread("a connection", [this] { wait_for_payloads(); });
 }
 
 void GlooLane::stop() {

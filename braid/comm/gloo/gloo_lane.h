@@ -46,6 +46,7 @@ class GlooLane {
   // After GlooEngine::abort(): waits for the threads.
   ~GlooLane();
 
+  // Throws RunError when there are no threads for it; then stop() is still to be called.
   void start();
 
   // A frame without payload. Like all that is sent, it is dropped when the connection is closed.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "braid/base/clock.h"
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
 
 namespace braid {
@@ -40,8 +41,13 @@ GlooPost::GlooPost(GlooEngine* engine, int rank, int size, WorldFate& fate, Gloo
     if (peer != rank)
       peers_[peer].lane = std::make_unique<GlooLane>(*engine, peer, static_cast<GlooLane::Receiver&>(*this));
   }
-  for (Peer& peer : peers_) {
-    if (peer.lane) peer.lane->start();
+  try {
+    for (Peer& peer : peers_) {
+      if (peer.lane) peer.lane->start();
+    }
+  } catch (const RunError&) {
+    stop();  // threads of other connections use this
+    throw;
   }
 }
 

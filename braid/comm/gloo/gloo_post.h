@@ -20,7 +20,7 @@ class GlooPost final : private GlooLane::Receiver {
   // A peer that died is known by name so soon, if anybody watches it.
   static constexpr double kNamedSeconds = 0.3;
 
-  // All of them outlive this. `engine` is null in a world of one rank.
+  // All of them outlive this. `engine` is null in a world of one rank. Throws RunError when no thread can be started.
   GlooPost(GlooEngine* engine, int rank, int size, WorldFate& fate, GlooNews& news);
   ~GlooPost();
 

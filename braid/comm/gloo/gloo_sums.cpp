@@ -3,10 +3,12 @@
 
 #include <utility>
 
+#include "braid/base/started_thread.h"
+
 namespace braid {
 
 GlooSums::GlooSums(Connect connect, std::function<void(const std::string&)> failed)
-    : connect_(std::move(connect)), failed_(std::move(failed)), thread_([this] { run(); }) {}
+    : connect_(std::move(connect)), failed_(std::move(failed)), thread_(started_thread("sums", [this] { run(); })) {}
 
 GlooSums::~GlooSums() {
   stop();

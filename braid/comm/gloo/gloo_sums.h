@@ -21,7 +21,8 @@ namespace braid {
 class GlooSums {
  public:
   using Connect = std::function<std::unique_ptr<GlooEngine>()>;  // throws GlooError
-  // `failed` is called on the thread, at most once, and by the closing of connections too.
+  // `failed` is called on the thread, at most once, and by the closing of connections too. Throws RunError when the
+  // thread cannot be started.
   GlooSums(Connect connect, std::function<void(const std::string& why)> failed);
   // Waits for connecting to end, where that is under way.
   ~GlooSums();

@@ -7,6 +7,7 @@
 #include <exception>
 #include <thread>
 
+#include "braid/base/started_thread.h"
 #include "braid/base/text.h"
 #include "braid/param/memory_account.h"
 
@@ -56,7 +57,7 @@ class LocalServers::Server {
         errors_(errors),
         rank_(accounted_rank()) {
     if (options.initial.defined()) shard_.set_elements(options.initial.narrow(0, elements.begin, elements.size()));
-    thread_ = std::jthread([this] { run(); });
+    thread_ = started_thread<std::jthread>("a parameter server", [this] { run(); });
   }
   ~Server() { channel_->close(); }
 
