@@ -65,7 +65,7 @@ RankLoop::RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& 
       train_(start_.spec.train),
       trainer_(trainer),
       world_(world),
-      checkpoints_(start_, trainer, world, shared.observer) {}
+      checkpoints_({start_, shared.observer, shared.begun_with}, trainer, world) {}
 
 RunEnd RankLoop::run() {
   shared_.controls.on_begin();

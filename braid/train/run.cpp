@@ -102,7 +102,6 @@ Beginning after_spike(const Beginning& from, const RankLoop& loop, const Trainer
 
 void tell_of_beginning(const SharedByRanks& shared, const Beginning& from, int64_t num_steps) {
   if (!from.why.empty()) return shared.observer.on_rollback(num_steps, from.why);
-  shared.begun_with.end();
   tell_of_start(shared, num_steps);
 }
 

@@ -11,6 +11,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/exchange.h"
 #include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/param/memory_account.h"
@@ -19,8 +20,13 @@
 
 namespace braid {
 
-RunCheckpoints::RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer)
-    : spec_(start.spec), trainer_(trainer), world_(world), observer_(observer), saved_at_(now_seconds()) {
+RunCheckpoints::RunCheckpoints(const Parts& parts, Trainer& trainer, Communicator& world)
+    : spec_(parts.start.spec),
+      observer_(parts.observer),
+      begun_with_(parts.begun_with),
+      trainer_(trainer),
+      world_(world),
+      saved_at_(now_seconds()) {
   if (spec_.checkpoint.async) make_room();
 }
 
@@ -28,10 +34,14 @@ void RunCheckpoints::begin() {
   if (world_.rank() == 0 && spec_.checkpoint.keep_best > 0) losses_ = observer_.heard_evaluations();
 }
 
+// A save is collective, and hosts may see different folders: rank 0 looks.
 bool RunCheckpoints::is_saved(int64_t step) const {
+  if (saved_step_ == step) return true;
   std::error_code unknown;
-  return saved_step_ == step ||
-         std::filesystem::equivalent(spec_.train.resume, checkpoint_folder(spec_.train.out, step), unknown);
+  const bool is_there =
+      world_.rank() == 0 &&
+      std::filesystem::equivalent(spec_.train.resume, checkpoint_folder(spec_.train.out, step), unknown);
+  return !text_of_rank_0(is_there ? "saved" : "", at::kCPU, world_).empty();
 }
 
 void RunCheckpoints::make_room() {
@@ -72,7 +82,9 @@ void RunCheckpoints::finish() {
   while (under_way()) advance();
 }
 
+// From here on a spike goes back to what is saved now, and old checkpoints may be removed.
 void RunCheckpoints::published() {
+  begun_with_.end();
   if (world_.rank() != 0) return;
   observer_.on_checkpoint(saved_step_, checkpoint_folder(spec_.train.out, saved_step_));
   remove_superseded();

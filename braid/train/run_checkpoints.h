@@ -8,6 +8,7 @@
 #include <string>
 
 #include "braid/base/file_system.h"
+#include "braid/ckpt/reading.h"
 #include "braid/ckpt/save_behind.h"
 #include "braid/comm/communicator.h"
 #include "braid/train/run.h"
@@ -17,9 +18,15 @@ namespace braid {
 
 class RunCheckpoints {
  public:
-  // All of it outlives this. Rank 0 alone tells `observer` and removes what does not stay. With checkpoint.async, takes
-  // the memory for copies; throws ConfigError on all ranks where checkpoint.host_gib is less. Collective.
-  RunCheckpoints(const RunStart& start, Trainer& trainer, Communicator& world, RunObserver& observer);
+  struct Parts {
+    const RunStart& start;
+    RunObserver& observer;          // rank 0 alone tells it
+    CheckpointReading& begun_with;  // held until the first checkpoint is there: until then the run may go back to it
+  };
+
+  // All of it outlives this. Rank 0 alone removes what does not stay. With checkpoint.async, takes the memory for
+  // copies; throws ConfigError on all ranks where checkpoint.host_gib is less. Collective.
+  RunCheckpoints(const Parts& parts, Trainer& trainer, Communicator& world);
 
   // The run's folder is as the run found it, or wants it: what is known of earlier evaluations is read.
   void begin();
@@ -41,6 +48,7 @@ class RunCheckpoints {
   void heard(int64_t step, double loss) { losses_[step] = loss; }
 
   // Whether the run's folder has, or is about to have, what the trainer was after `step`: begun here, or gone on from.
+  // The same on all ranks, whatever their hosts see. Collective.
   bool is_saved(int64_t step) const;
   // Of the last that was begun; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
@@ -52,9 +60,10 @@ class RunCheckpoints {
   void remove_superseded();
 
   const RunSpec& spec_;
+  RunObserver& observer_;
+  CheckpointReading& begun_with_;
   Trainer& trainer_;
   Communicator& world_;
-  RunObserver& observer_;
   PosixFileSystem files_;
   std::unique_ptr<SaveBehind> behind_;  // null: steps wait
   std::map<int64_t, double> losses_;

@@ -6,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/ckpt/retention.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/train/run.h"
@@ -132,6 +133,77 @@ TEST_F(Rollback, ThreeTimesToOneCheckpointAreEnough) {
     const std::string place = save_every == 0 ? "the beginning" : given.train.out + "/step-16";
     EXPECT_NE(error.find(cat("; the run has gone back to ", place, " 3 times")), error.npos) << error;
     EXPECT_EQ(listener.back_to, std::vector<int64_t>(3, save_every == 0 ? 0 : 16));
+  }
+}
+
+// As the run that wrote a checkpoint would remove it (checkpoint.keep) while this one trains on from it.
+class RemovesAtFirstStep final : public RunObserver {
+ public:
+  explicit RemovesAtFirstStep(std::string directory) : directory_(std::move(directory)) {}
+  void on_start(const RunStart&) override {}
+  void on_step(const StepReport& report) override {
+    PosixFileSystem files;
+    if (saved.empty()) is_removed = is_removed || remove_checkpoint({4, directory_}, files);
+    last_step = report.step;
+  }
+  void on_evaluation(const Evaluation&) override {}
+  void on_checkpoint(int64_t step, const std::string&) override {
+    PosixFileSystem files;
+    saved.push_back(step);
+    if (!is_removed) is_removed_later = is_removed_later || remove_checkpoint({4, directory_}, files);
+  }
+  void on_rollback(int64_t step, const std::string&) override { back_to.push_back(step); }
+
+  bool is_removed = false, is_removed_later = false;
+  std::vector<int64_t> saved, back_to;
+  int64_t last_step = 0;
+
+ private:
+  const std::string directory_;
+};
+
+// What the run began with is held until the first checkpoint of its own is there.
+TEST_F(Rollback, BeforeTheFirstSaveTheCheckpointOfTheBeginningIsThere) {
+  RunSpec first = spec("first");
+  first.train.steps = 4;
+  Listener listener;
+  run(first, listener);
+  RunSpec rest = spec("rest");
+  rest.train.resume = first.train.out + "/step-4";
+  rest.train.spike_threshold = 1e-9;
+  rest.train.save_every = 0;
+  rest.train.steps = 60;
+  RemovesAtFirstStep observer(rest.train.resume);
+  std::filesystem::create_directories(rest.train.out);
+  std::string error;
+  try {
+    run_training(rest, observer, {[] { return false; }});
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  EXPECT_FALSE(observer.is_removed);
+  EXPECT_EQ(observer.back_to, std::vector<int64_t>(3, 4));
+  EXPECT_NE(error.find("/step-4 3 times"), error.npos) << error;
+}
+
+TEST_F(Rollback, AfterTheFirstSaveTheCheckpointOfTheBeginningMayGo) {
+  RunSpec first = spec("first");
+  first.train.steps = 4;
+  Listener listener;
+  run(first, listener);
+  for (const bool async : {false, true}) {
+    RunSpec rest = spec(cat("rest", async));
+    rest.train.resume = first.train.out + "/step-4";
+    rest.train.spike_threshold = 0;
+    rest.train.steps = 9;
+    rest.checkpoint.async = async;
+    RemovesAtFirstStep observer(rest.train.resume);
+    std::filesystem::create_directories(rest.train.out);
+    std::filesystem::copy(rest.train.resume, path("kept"), std::filesystem::copy_options::recursive);
+    run_training(rest, observer, {[] { return false; }});
+    EXPECT_FALSE(observer.is_removed);
+    EXPECT_TRUE(observer.is_removed_later);
+    std::filesystem::rename(path("kept"), rest.train.resume);
   }
 }
 

@@ -1,6 +1,7 @@
 // Which checkpoints a run leaves, across restarts too, and those that are written while it goes on.
 #include "braid/train/run_checkpoints.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/comm/local/run_ranks.h"
+#include "braid/train/run_data.h"
 #include "tests/support/sampled.h"
 #include "tests/support/text_folder.h"
 
@@ -80,6 +83,35 @@ TEST_F(RunCheckpointsTest, ItStaysThroughARestart) {
   rest.train.resume = rest.train.out + "/step-4";
   run(rest, listener);
   EXPECT_EQ(left(), (Steps{8, 2}));
+}
+
+// A rank whose host sees another folder, where ranks are threads.
+TEST_F(RunCheckpointsTest, OneRankLooksWhetherASaveIsNeeded) {
+  RunSpec first = spec({});
+  first.mesh.data = 2;
+  first.train.steps = 2;
+  Listener listener;
+  run(first, listener);
+  const RunData data(first.data, "");
+  const RunSpec resolved = data.resolved(first);
+  const Corpus corpus = data.corpus(resolved);
+  RunSpec sees = resolved, blind = resolved;
+  sees.train.resume = first.train.out + "/step-2";
+  blind.train.resume = path("not-mounted") + "/step-2";
+  for (const bool rank_0_sees : {true, false}) {
+    std::vector<int> saved(2, -1);
+    run_ranks(2, [&](Communicator& world) {
+      at::get_num_threads();
+      at::set_num_threads(1);
+      Trainer trainer(resolved, corpus, world);
+      RunStart start;
+      start.spec = (world.rank() == 0) == rank_0_sees ? sees : blind;
+      CheckpointReading none("");
+      const RunCheckpoints checkpoints({start, listener, none}, trainer, world);
+      saved[static_cast<size_t>(world.rank())] = checkpoints.is_saved(2) ? 1 : 0;
+    });
+    EXPECT_EQ(saved, std::vector<int>(2, rank_0_sees ? 1 : 0));
+  }
 }
 
 class AsynchronousSaves : public RunCheckpointsTest {
