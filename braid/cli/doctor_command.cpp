@@ -46,9 +46,7 @@ MeasuredJob on_one_host(const DoctorRequest& request, int num_ranks) {
 
 MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
   const JobHost here = this_host(request, job.nodes()[static_cast<size_t>(job.rounds().node())].num_ranks);
-  std::vector<JobHost> nodes;
-  for (const auto& words : job.rounds().exchange({packed(here)}))
-    nodes.push_back(unpacked<JobHost>(words.at(0)).value());
+  const std::vector<JobHost> nodes = job.rounds().exchange(here);
   MeasuredJob measured;
   measured.host_of_rank = job.host_of_rank();
   for (size_t rank = 0; rank < measured.host_of_rank.size(); ++rank) {

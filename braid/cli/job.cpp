@@ -201,6 +201,9 @@ Job::Job(JobPlace& place, const JobWork& work)
         join.on_this_host = place.on_this_host;
         join.token_key = place.token_key;
         join.self = {host_name(), work.ranks_here};
+        for (int node = 0; node < place.num_nodes && !work.node_of_rank.empty(); ++node) {
+          join.ranks_of_nodes.push_back(static_cast<int>(std::ranges::count(work.node_of_rank, node)));
+        }
         join.engines = work.engines;
         join.settings = work.settings;
         join.join_seconds = kJoinSeconds;

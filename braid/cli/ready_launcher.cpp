@@ -1,30 +1,25 @@
-// Words of the round: "ready" signal, "wrong" why, "failed" why.
+// One exchange before the ranks start.
 #include "braid/cli/ready_launcher.h"
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/cli/job_agreements.h"
 #include "braid/cli/stop_signals.h"
 
 namespace braid {
-namespace {
-
-constexpr const char* kReady = "ready";
-constexpr const char* kWrong = "wrong";  // the user is
-constexpr const char* kFailed = "failed";
-
-}  // namespace
 
 std::vector<std::string> ReadyLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
   agreed_ = true;
-  const auto all = job_.rounds().exchange({kReady, cat(StopSignals::received())});
+  const auto all = job_.rounds().exchange(Readiness{.received = {StopSignals::received()}});
   const auto who = [&](size_t node) { return cat("node ", node, " on ", job_.nodes()[node].host); };
   for (size_t node = 0; node < all.size(); ++node) {
-    const std::string& why = all[node].back();
-    if (all[node].at(0) == kWrong) throw ConfigError({{"", "", cat(who(node), ": ", why), ""}});
-    if (all[node].at(0) != kReady) throw RunError(cat(who(node), ": ", why));
+    if (all[node].ready) continue;
+    const std::string why = cat(who(node), ": ", all[node].why);
+    if (all[node].user_is_wrong) throw ConfigError({{"", "", why, ""}});
+    throw RunError(why);
   }
   for (size_t node = 0; node < all.size(); ++node) {
-    const int signal = std::stoi(all[node].back());
+    const int signal = all[node].received.signal;
     if (signal == 0) continue;
     throw StoppedBeforeRanks(
         signal, cat(signal_name(signal), " to ", who(node), " before the first step: there was nothing to save"));
@@ -37,7 +32,7 @@ void ReadyLauncher::refuse(const std::exception& why) const {
   agreed_ = true;
   const bool of_user = dynamic_cast<const ConfigError*>(&why) != nullptr;
   try {
-    job_.rounds().exchange({of_user ? kWrong : kFailed, why.what()});
+    job_.rounds().exchange(Readiness{.ready = false, .user_is_wrong = of_user, .why = why.what()});
   } catch (const CommError&) {
     return;  // who is lost hears nothing; what is wrong here is said here
   }

@@ -34,11 +34,12 @@ JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   JobWork work;
   const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
   if (spec.run.placement == kPlacedInBlocks) {
-    work.ranks_here = num_ranks / place.num_nodes;
+    const int ranks_of_each = num_ranks / place.num_nodes;
+    for (int rank = 0; rank < num_ranks; ++rank) work.node_of_rank.push_back(rank / ranks_of_each);
   } else {
     work.node_of_rank = listed_hosts(spec.run.placement, num_ranks, place.num_nodes);
-    work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
   }
+  work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
   RunSpec equal = spec;
   equal.train.resume = "";  // node 0 says what the run goes on from
   equal.train.overwrite = false;

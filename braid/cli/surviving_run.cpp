@@ -6,6 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/job_agreements.h"
 #include "braid/cli/ready_launcher.h"
 #include "braid/cli/stop_signals.h"
 #include "braid/spec/fields.h"
@@ -13,9 +14,6 @@
 
 namespace braid {
 namespace {
-
-constexpr const char* kOver = "over";
-constexpr const char* kAgain = "again";
 
 RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
   RunControls controls;
@@ -53,13 +51,10 @@ std::optional<std::string> agreed_attempt(const RunSpec& spec, const RunParts& p
   const bool may = spec.run.ranks == RanksAs::Processes && restarts < spec.run.max_restarts;
   if (parts.job && parts.job->rounds().lost_node() >= 0) return std::nullopt;
   const bool goes_on = may && signal_of_all(parts.job) == 0;
-  std::vector<std::string> words;
-  if (!parts.job || parts.job->leads()) {
-    words = goes_on ? std::vector<std::string>{kAgain, next_checkpoint(spec, parts)} : std::vector<std::string>{kOver};
-  }
-  if (parts.job) words = parts.job->rounds().exchange(words)[0];
-  if (words.at(0) == kOver) return std::nullopt;
-  return words.at(1);
+  NextAttempt next;
+  if (goes_on && (!parts.job || parts.job->leads())) next = {true, next_checkpoint(spec, parts)};
+  if (parts.job) next = parts.job->rounds().exchange(next)[0];
+  return next.again ? std::optional(next.checkpoint) : std::nullopt;
 }
 
 // Nothing when a node is lost meanwhile either: the run ends with what came first.
@@ -98,29 +93,30 @@ RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
 int signal_of_all(Job* job) {
   if (!job) return StopSignals::received();
   int signal = 0;
-  for (const auto& words : job->rounds().exchange({cat(StopSignals::received())})) {
-    if (signal == 0) signal = std::stoi(words.at(0));
+  for (const SignalOfNode& of : job->rounds().exchange(SignalOfNode{StopSignals::received()})) {
+    if (signal == 0) signal = of.signal;
   }
   return signal;
 }
 
-void tell_of_refusal(Job& job, const std::string& why) { job.rounds().exchange({why}); }
+void tell_of_refusal(Job& job, const std::string& why) {
+  job.rounds().exchange(AgreedStart{.refused = true, .why = why});
+}
 
 RunSpec agreed_spec(RunSpec spec, Job& job) {
-  std::vector<std::string> words;
-  if (job.leads()) words = {spec.train.resume, chosen_initial_weights(spec.train), run_mark(spec.train.out)};
-  words = job.rounds().exchange(words)[0];
-  if (words.size() == 1) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", words[0]), ""}});
-  spec.train.resume = words.at(0);
-  spec.train.init = words.at(1);
-  const bool sees = run_mark(spec.train.out) == words.at(2);
-  const std::string host = job.rounds().nodes()[job.rounds().node()].host;
-  const std::string why = sees ? why_not_writable(spec.train.out) : "";
-  const auto all = job.rounds().exchange({sees ? "" : host, why.empty() ? "" : cat(host, " cannot: ", why)});
+  AgreedStart start;
+  if (job.leads()) start = {false, "", spec.train.resume, chosen_initial_weights(spec.train), run_mark(spec.train.out)};
+  start = job.rounds().exchange(start)[0];
+  if (start.refused) throw ConfigError({{"", "", cat("node 0 on ", job.nodes()[0].host, ": ", start.why), ""}});
+  spec.train.resume = start.resume;
+  spec.train.init = start.init;
+  const bool sees = run_mark(spec.train.out) == start.mark;
+  const auto all = job.rounds().exchange(FolderSight{sees, sees ? why_not_writable(spec.train.out) : ""});
   std::vector<std::string> blind, barred;
-  for (const auto& node : all) {
-    if (!node.at(0).empty()) blind.push_back(node.at(0));
-    if (!node.at(1).empty()) barred.push_back(node.at(1));
+  for (size_t node = 0; node < all.size(); ++node) {
+    const std::string& host = job.nodes()[node].host;
+    if (!all[node].seen) blind.push_back(host);
+    if (!all[node].barred.empty()) barred.push_back(cat(host, " cannot: ", all[node].barred));
   }
   if (blind.empty() && barred.empty()) return spec;
   if (blind.empty()) {

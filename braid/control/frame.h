@@ -11,15 +11,19 @@ namespace braid {
 
 constexpr size_t kMostFrameBytes = size_t{64} << 20;
 
+constexpr size_t kFrameHeadBytes = 4;  // the length of the message
+
 // A frame on its way, shared by all that it goes to.
 using Frame = std::shared_ptr<const std::string>;
 
-// 4 bytes of length, little-endian, and the message, of at most kMostFrameBytes.
+// kFrameHeadBytes of length, little-endian, and the message, of at most kMostFrameBytes.
 Frame framed(std::string_view message);
 
 // Puts messages together as their bytes come.
 class FrameReader {
  public:
+  // Messages of more than `bytes` are refused from the next on; kMostFrameBytes until this is called.
+  void limit(size_t bytes) { most_ = bytes; }
   // False, now and ever after, where a length is claimed that no frame has: no memory is taken for it.
   bool add(std::string_view bytes);
   // The whole messages, oldest first. Whoever takes them removes them.
@@ -27,6 +31,7 @@ class FrameReader {
 
  private:
   std::string header_, message_;
+  size_t most_ = kMostFrameBytes;
   size_t missing_ = 0;  // of message_
   bool broken_ = false;
   std::deque<std::string> messages_;

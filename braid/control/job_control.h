@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct JobEvent {
   std::string bytes;
 };
 
+// What is wrong with something that `event.node` has said or reported, as the end of the sentence "node 1 on h1 ";
+// empty: nothing. Where it throws, that is the node's fault too.
+using JobJudge = std::function<std::string(const JobEvent& event)>;
+
 class JobControl {
  public:
   virtual ~JobControl() = default;
@@ -41,6 +46,13 @@ class JobControl {
   virtual void say(const std::string& bytes) = 0;
   // Goes to node 0 with the next heartbeat; an older one that has not gone is forgotten.
   virtual void report_progress(const std::string& bytes) = 0;
+
+  // Whatever other nodes say and report passes `judge`, inside advance(), before anybody hears it: on node 0 before it
+  // is relayed. A node whose message fails is lost; on a member that is node 0, which has relayed it.
+  virtual void judge_by(JobJudge) {}
+  // The caller has found that another node said what cannot be, though each message was well-formed. On node 0 that
+  // node is lost and all hear why; on the others nothing happens, because they have heard the same and say the same.
+  virtual void lose(int, const std::string&) {}
 
   // Adds the descriptors to wait for, and says how long at most, in milliseconds.
   virtual int watch(std::vector<pollfd>& watched) const = 0;

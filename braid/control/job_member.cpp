@@ -14,7 +14,7 @@ constexpr int kNothingDueMilliseconds = 1000;
 
 }  // namespace
 
-JobMember::JobMember(MemberParts parts) : parts_(std::move(parts)) {}
+JobMember::JobMember(MemberParts parts) : parts_(std::move(parts)), reader_(static_cast<int>(parts_.nodes.size())) {}
 
 JobMember::~JobMember() {
   if (!parts_.line) return;
@@ -28,6 +28,11 @@ void JobMember::say(const std::string& bytes) {
   if (!parts_.line) return;
   parts_.line->send(framed_message(JobWord{bytes}));
   parts_.line->flush();
+}
+
+// A report that no heartbeat may carry is left out: the next may be shorter.
+void JobMember::report_progress(const std::string& bytes) {
+  if (bytes.size() <= kMostReportBytes) progress_ = bytes;
 }
 
 int JobMember::watch(std::vector<pollfd>& watched) const {
@@ -51,24 +56,19 @@ void JobMember::hear() {
   while (parts_.line) {
     const auto bytes = parts_.line->next_message();
     if (!bytes) break;
-    auto message = parse_job_message(*bytes);
-    if (!message) return lose(0, "has sent what is no message");
-    take(*message);
+    auto [event, fault] = reader_.from_root(*bytes);
+    if (!fault.empty()) return take_loss(0, fault);
+    if (!event) continue;
+    if (event->kind == JobEvent::Kind::Lost) {
+      take_loss(event->node, event->bytes);
+    } else {
+      events_.push_back(std::move(*event));
+    }
   }
   if (!parts_.line) return;
-  if (!parts_.line->fault().empty()) return lose(0, parts_.line->fault());
+  if (!parts_.line->fault().empty()) return take_loss(0, parts_.line->fault());
   if (!root_.lost(parts_.heartbeat)) return;
-  lose(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.heard_at, 1), " s"));
-}
-
-void JobMember::take(JobMessage& message) {
-  if (auto* said = std::get_if<JobSaid>(&message)) {
-    events_.push_back({JobEvent::Kind::Said, said->node, std::move(said->bytes)});
-  } else if (auto* loss = std::get_if<JobLoss>(&message)) {
-    lose(loss->node, loss->why);
-  } else if (!std::holds_alternative<JobBeat>(message)) {
-    lose(0, "has sent a message that is not node 0's");
-  }
+  take_loss(0, cat("was silent for ", fixed(parts_.heartbeat.listened() - root_.heard_at, 1), " s"));
 }
 
 void JobMember::beat() {
@@ -77,7 +77,7 @@ void JobMember::beat() {
 }
 
 // Without node 0, or without this one, nothing is to be heard.
-void JobMember::lose(int node, const std::string& why) {
+void JobMember::take_loss(int node, const std::string& why) {
   events_.push_back({JobEvent::Kind::Lost, node, why});
   if (node == 0 || node == parts_.node) parts_.line.reset();
 }

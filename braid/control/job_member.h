@@ -9,7 +9,7 @@
 #include "braid/control/farewell.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
-#include "braid/control/job_message.h"
+#include "braid/control/job_reader.h"
 #include "braid/control/tls_line.h"
 
 namespace braid {
@@ -30,18 +30,19 @@ class JobMember final : public JobControl {
   int node() const override { return parts_.node; }
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
-  void report_progress(const std::string& bytes) override { progress_ = bytes; }
+  void report_progress(const std::string& bytes) override;
+  void judge_by(JobJudge judge) override { reader_.judge_by(std::move(judge)); }
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override { parts_.line.reset(); }
 
  private:
   void hear();
-  void take(JobMessage& message);
   void beat();
-  void lose(int node, const std::string& why);
+  void take_loss(int node, const std::string& why);
 
   MemberParts parts_;
+  JobReader reader_;
   PeerLife root_;
   std::optional<std::string> progress_;
   std::vector<JobEvent> events_;

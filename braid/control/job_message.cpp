@@ -1,10 +1,13 @@
 // The members of each message, said once for both directions. Numbers are little-endian.
 #include "braid/control/job_message.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace braid {
 namespace {
+
+constexpr size_t kBeatHeadBytes = 5;  // whether there is progress, and its length
 
 class MessageWriter {
  public:
@@ -43,6 +46,8 @@ class MessageWriter {
 };
 
 class MessageReader {
+  static constexpr size_t kLeastMemberBytes = 4;  // of a list: texts and nodes begin with a length
+
  public:
   static constexpr bool kReads = true;
 
@@ -55,6 +60,7 @@ class MessageReader {
   // All was there, and nothing is left.
   bool exact() const { return whole_ && left_.empty(); }
   void skip_rest() { left_ = {}; }
+  void require(bool holds) { whole_ = whole_ && holds; }
 
  private:
   std::string_view next(size_t count) {
@@ -82,16 +88,20 @@ class MessageReader {
   void add(std::vector<Value>& values) {
     uint32_t count = 0;
     add(count);
+    require(count <= left_.size() / kLeastMemberBytes);
     while (whole_ && values.size() < count) add(values.emplace_back());
   }
   template <class Value>
   void add(std::optional<Value>& value) {
     uint8_t there = 0;
     add(there);
-    whole_ = whole_ && there <= 1;
+    require(there <= 1);
     if (there == 1) add(value.emplace());
   }
-  void add(JobNode& node) { (*this)(node.host, node.num_ranks); }
+  void add(JobNode& node) {
+    (*this)(node.host, node.num_ranks);
+    require(node.host.size() <= kMostHostBytes && 1 <= node.num_ranks && node.num_ranks <= kMostRanksOfNode);
+  }
 
   std::string_view left_;
   bool whole_ = true;
@@ -119,6 +129,29 @@ void message_members(Wire& wire, Message& message) {
   if constexpr (std::is_same_v<Plain, JobLoss>) wire(message.node, message.why);
 }
 
+// What a message of its kind may have at most; `size` is that of its members' bytes.
+bool is_within_limits(const JobMessage& message, size_t size) {
+  if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
+  if (const auto* word = std::get_if<JobWord>(&message)) return word->bytes.size() <= kMostSaidBytes;
+  if (std::holds_alternative<JobBeat>(message)) return size <= kMostReportBytes + kBeatHeadBytes;
+  if (const auto* loss = std::get_if<JobLoss>(&message)) return loss->why.size() <= kMostReasonBytes;
+  return true;
+}
+
+void shorten(std::string& reason) { reason.resize(std::min(reason.size(), kMostReasonBytes)); }
+
+// A refusal says as many reasons as have room.
+void shorten(JobRefusal& refusal) {
+  size_t bytes = 0, count = 0;
+  for (std::string& reason : refusal.reasons) {
+    shorten(reason);
+    bytes += reason.size();
+    if (bytes > kMostRefusalBytes) break;
+    ++count;
+  }
+  refusal.reasons.resize(count);
+}
+
 // The message of kind `kind`, from `Kind` on; nothing of kinds that there are not.
 template <size_t Kind = 0>
 std::optional<JobMessage> message_of_kind(size_t kind, std::string_view bytes) {
@@ -127,14 +160,16 @@ std::optional<JobMessage> message_of_kind(size_t kind, std::string_view bytes) {
     std::variant_alternative_t<Kind, JobMessage> message;
     MessageReader reader(bytes);
     message_members(reader, message);
-    if (reader.exact()) return message;
+    if (reader.exact() && is_within_limits(message, bytes.size())) return message;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-Frame framed_message(const JobMessage& message) {
+Frame framed_message(JobMessage message) {
+  if (auto* refusal = std::get_if<JobRefusal>(&message)) shorten(*refusal);
+  if (auto* loss = std::get_if<JobLoss>(&message)) shorten(loss->why);
   MessageWriter writer;
   writer(static_cast<uint8_t>(message.index()));
   std::visit([&](const auto& one) { message_members(writer, one); }, message);

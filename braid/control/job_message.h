@@ -16,6 +16,14 @@ namespace braid {
 
 constexpr uint32_t kJobProtocol = 4;
 
+// Limits of what parse_job_message() accepts, whoever has sent it.
+constexpr int kMostRanksOfNode = 1024;
+constexpr size_t kMostHostBytes = 1024;  // of a host's name
+constexpr size_t kMostHelloBytes = size_t{16} << 20;
+constexpr size_t kMostReportBytes = size_t{1} << 20;    // of a heartbeat's progress
+constexpr size_t kMostReasonBytes = size_t{64} << 10;   // of one sentence that says why
+constexpr size_t kMostRefusalBytes = size_t{16} << 20;  // of all reasons of a refusal
+
 // A node to node 0, first of all. Of one that speaks another protocol, only that is known.
 struct JobHello {
   uint32_t protocol = kJobProtocol;
@@ -55,10 +63,13 @@ struct JobLoss {
 
 using JobMessage = std::variant<JobHello, JobTable, JobRefusal, JobWord, JobSaid, JobBeat, JobLoss>;
 
-// At most kMostSaidBytes of what callers have put in.
+// The most that a node may say at once: it fits into a frame when it is relayed.
 constexpr size_t kMostSaidBytes = kMostFrameBytes - 64;
-Frame framed_message(const JobMessage& message);
-// Nothing where `bytes` are no message: cut short, with bytes behind it, or of an unknown kind.
+// Shortens reasons to their limits.
+Frame framed_message(JobMessage message);
+// Returns nothing if `bytes` are no message: cut short, followed by other bytes, of an unknown kind, above one of the
+// limits, or with a node of fewer than 1 or more than kMostRanksOfNode ranks. The memory it takes is a small multiple
+// of `bytes`.
 std::optional<JobMessage> parse_job_message(std::string_view bytes);
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // Everything that all hear goes through tell_all(), in the order in which it is put into the events of this node.
 #include "braid/control/job_root.h"
 
+#include <new>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -14,7 +15,11 @@ constexpr double kRootEndSeconds = 1;
 
 }  // namespace
 
-JobRoot::JobRoot(RootParts parts) : parts_(std::move(parts)), lives_(parts_.nodes.size()), faults_(lives_.size()) {
+JobRoot::JobRoot(RootParts parts)
+    : parts_(std::move(parts)),
+      reader_(static_cast<int>(parts_.nodes.size())),
+      lives_(parts_.nodes.size()),
+      faults_(lives_.size()) {
   parts_.heartbeat.listen();
   for (PeerLife& life : lives_) life.heard_at = parts_.heartbeat.listened();
 }
@@ -75,23 +80,27 @@ void JobRoot::hear(int node) {
   if (line == nullptr) return;
   line->advance();
   if (line->take_heard()) lives_[node].heard_at = parts_.heartbeat.listened();
-  while (const auto bytes = line->next_message()) {
-    auto message = parse_job_message(*bytes);
-    if (message) take(node, *message);
-    if (!message) faults_[node] = "has sent what is no message";
-    if (!faults_[node].empty()) return;
+  try {
+    while (faults_[node].empty()) {
+      const auto bytes = line->next_message();
+      if (!bytes) return;
+      auto [event, fault] = reader_.from_member(node, *bytes);
+      faults_[node] = std::move(fault);
+      if (event) take(std::move(*event));
+    }
+  } catch (const std::bad_alloc&) {
+    faults_[node] = "has sent more than there is memory for";
   }
 }
 
-void JobRoot::take(int node, JobMessage& message) {
-  if (auto* word = std::get_if<JobWord>(&message)) {
-    tell_all(framed_message(JobSaid{node, word->bytes}));
-    events_.push_back({JobEvent::Kind::Said, node, std::move(word->bytes)});
-  } else if (auto* beat = std::get_if<JobBeat>(&message)) {
-    if (beat->progress) events_.push_back({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
-  } else {
-    faults_[node] = "has sent a message that only node 0 sends";
-  }
+void JobRoot::take(JobEvent event) {
+  if (event.kind == JobEvent::Kind::Said) tell_all(framed_message(JobSaid{event.node, event.bytes}));
+  events_.push_back(std::move(event));
+}
+
+void JobRoot::lose(int node, const std::string& why) {
+  check(node > 0, "node 0 does not lose itself");
+  if (faults_[node].empty()) faults_[node] = why;
 }
 
 // To tell of one loss may be too much for the line of another.

@@ -7,6 +7,7 @@
 
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
+#include "braid/control/job_reader.h"
 #include "braid/control/reception.h"
 
 namespace braid {
@@ -28,6 +29,8 @@ class JobRoot final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
+  void judge_by(JobJudge judge) override { reader_.judge_by(std::move(judge)); }
+  void lose(int node, const std::string& why) override;
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override;
@@ -35,13 +38,14 @@ class JobRoot final : public JobControl {
  private:
   void refuse_late();
   void hear(int node);
-  void take(int node, JobMessage& message);
+  void take(JobEvent event);
   void lose_whoever_is_lost();
   std::string loss(int node) const;
   void beat();
   void tell_all(const Frame& frame);
 
   RootParts parts_;
+  JobReader reader_;
   std::vector<PeerLife> lives_;
   std::vector<std::string> faults_;  // by node: what it has done wrong
   std::vector<JobEvent> events_;

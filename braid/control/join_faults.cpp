@@ -49,6 +49,14 @@ void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<s
   }
 }
 
+// Of a node whose number is one of the job's.
+void add_ranks_fault(const std::vector<int>& ranks_of_nodes, const JobHello& hello, std::vector<std::string>& faults) {
+  if (ranks_of_nodes.empty()) return;
+  const int wanted = ranks_of_nodes[static_cast<size_t>(hello.node)];
+  if (hello.self.num_ranks == wanted) return;
+  faults.push_back(cat(who(hello), ": starts ", hello.self.num_ranks, " ranks; node 0 counts on ", wanted));
+}
+
 // "h1 and h4", "h1 twice and h4", "on h1"
 std::string places(const std::vector<const JobHello*>& hellos) {
   std::map<std::pair<std::string, std::string>, int> times;
@@ -63,7 +71,8 @@ std::string places(const std::vector<const JobHello*>& hellos) {
 
 }  // namespace
 
-std::vector<std::string> join_faults(const JobHello& root, const std::vector<HeardHello>& others) {
+std::vector<std::string> join_faults(const JobHello& root, const std::vector<int>& ranks_of_nodes,
+                                     const std::vector<HeardHello>& others) {
   std::map<int, std::vector<const JobHello*>> by_node{{root.node, {&root}}};
   std::vector<const HeardHello*> in_order;
   for (const HeardHello& heard : others) {
@@ -72,7 +81,11 @@ std::vector<std::string> join_faults(const JobHello& root, const std::vector<Hea
   }
   std::ranges::stable_sort(in_order, {}, [](const HeardHello* heard) { return heard->hello.node; });
   std::vector<std::string> faults;
-  for (const HeardHello* heard : in_order) add_own_faults(root, *heard, faults);
+  for (const HeardHello* heard : in_order) {
+    const size_t before = faults.size();
+    add_own_faults(root, *heard, faults);
+    if (faults.size() == before) add_ranks_fault(ranks_of_nodes, heard->hello, faults);
+  }
   for (const auto& [node, hellos] : by_node) {
     if (hellos.size() < 2) continue;
     const std::string times = hellos.size() == 2 ? "twice" : cat(hellos.size(), " times");

@@ -14,9 +14,11 @@ struct HeardHello {
 };
 
 // Of what all others have said, against what node 0 says of itself: other protocols, numbers of nodes, engines and
-// settings, with both values (those that begin with "command = ...": of other commands that alone), numbers that there
-// are not, and nodes that are there twice. Empty: whoever has come fits.
-std::vector<std::string> join_faults(const JobHello& root, const std::vector<HeardHello>& others);
+// settings, with both values (those that begin with "command = ...": of other commands that alone), other numbers of
+// ranks than `ranks_of_nodes` has, by node, where it has any, numbers that there are not, and nodes that are there
+// twice. Empty: whoever has come fits.
+std::vector<std::string> join_faults(const JobHello& root, const std::vector<int>& ranks_of_nodes,
+                                     const std::vector<HeardHello>& others);
 // The numbers of those who have not come.
 std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& others);
 // "nodes 3, 5", of which there is one or more.

@@ -67,8 +67,15 @@ void JoinWait::for_name(const std::string& why) {
 }
 
 JobHello hello_of(const JoinOptions& options) {
-  return {kJobProtocol,    options.node,     options.num_nodes, own_boot_id(),
-          options.engines, options.settings, options.self};
+  const JobHello hello{kJobProtocol,    options.node,     options.num_nodes, own_boot_id(),
+                       options.engines, options.settings, options.self};
+  if (!parse_job_message(std::string_view(*framed_message(hello)).substr(kFrameHeadBytes))) {
+    throw ConfigError({{"", "",
+                        cat("the settings of a job must have at most ", kMostHelloBytes >> 20,
+                            " MiB, and each of its nodes 1 to ", kMostRanksOfNode, " ranks"),
+                        ""}});
+  }
+  return hello;
 }
 
 std::unique_ptr<JobControl> join_job(const JoinOptions& options) {

@@ -20,6 +20,7 @@ struct JoinOptions {
   bool on_this_host = false;            // the token is this host's own (host_token.h), so node 0 must be on loopback
   std::string root_key = "root", token_key = "token";  // how errors name these two
   JobNode self;
+  std::vector<int> ranks_of_nodes;    // that each must start, this one too; empty: any number
   std::string engines;                // their names and versions, which must be equal on all nodes
   std::vector<std::string> settings;  // which must be equal too, "train.steps = 50", in the same order
   double join_seconds = 60;           // after which who has not come is missing

@@ -8,6 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_member.h"
+#include "braid/control/job_reader.h"
 #include "braid/control/join_steps.h"
 #include "braid/control/stranger_gate.h"
 
@@ -33,6 +34,7 @@ class MemberJoin {
   void pass_gate(Socket& socket) const;
   void receive(Socket& socket, std::span<char> into) const;
   std::vector<JobNode> table(TlsLine& line);
+  std::vector<JobNode> checked(JobTable table) const;
 
   const JoinOptions& options_;
   JoinWait wait_;
@@ -119,7 +121,7 @@ std::vector<JobNode> MemberJoin::table(TlsLine& line) {
         continue;
       }
       if (message && std::holds_alternative<JobLoss>(*message)) throw RunError(std::get<JobLoss>(*message).why);
-      if (message && std::holds_alternative<JobTable>(*message)) return std::get<JobTable>(*message).nodes;
+      if (auto* table = message ? std::get_if<JobTable>(&*message) : nullptr) return checked(std::move(*table));
       if (!message || !std::holds_alternative<JobRefusal>(*message)) throw NotYet("node 0 speaks another protocol");
       std::vector<Problem> problems;
       for (const auto& reason : std::get<JobRefusal>(*message).reasons) problems.push_back({.rule = reason});
@@ -132,6 +134,12 @@ std::vector<JobNode> MemberJoin::table(TlsLine& line) {
     wait_.say(awaited);
     ready(line.wanted(), std::min(until, wait_.due()));
   }
+}
+
+std::vector<JobNode> MemberJoin::checked(JobTable table) const {
+  const std::string fault = table_fault(table, options_);
+  if (fault.empty()) return std::move(table.nodes);
+  throw CommError({"joining the job", -1, wait_.waited(), cat("node 0 at ", text(options_.root), " ", fault)});
 }
 
 }  // namespace

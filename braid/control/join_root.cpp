@@ -74,7 +74,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
     wait_for_news();
     reception_->advance();
     const auto others = heard();
-    note(join_faults(hello_, others));
+    note(join_faults(hello_, options_.ranks_of_nodes, others));
     const auto missing = missing_nodes(options_.num_nodes, others);
     if (fault_until_ == kNever && missing.empty()) return start();
     if (missing.empty() || now_seconds() > ends_at()) {
@@ -131,6 +131,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
     const auto node = static_cast<size_t>(arrival.hello->node);
     nodes[node] = arrival.hello->self;
     lines[node] = std::move(arrival.line);
+    lines[node]->limit_messages(kMostFrameBytes);
     return true;
   });
   const Frame table = framed_message(JobTable{nodes});

@@ -36,6 +36,7 @@ double Reception::due() const {
 void Reception::advance() {
   for (Socket& socket : gate_.advance()) {
     auto line = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Server, most_queued_);
+    line->limit_messages(kMostHelloBytes + 1);  // and its kind
     arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
   }
   std::erase_if(arrivals_, [&](JobArrival& arrival) { return !stays(arrival); });

@@ -42,6 +42,8 @@ class TlsLine {
   TlsLine(const TlsLine&) = delete;
   TlsLine& operator=(const TlsLine&) = delete;
 
+  // Refuses messages of more than `bytes`; kMostFrameBytes until this is called.
+  void limit_messages(size_t bytes) { reader_.limit(bytes); }
   // Queues it. A line on which too much waits is one whose other end does not read: it ends.
   void send(const Frame& frame);
   // Reads, up to 1 MiB, and writes.

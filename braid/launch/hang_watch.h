@@ -20,6 +20,11 @@ struct RankSigns {
   double cpu_seconds = 0;
   double slowest_step = 0;  // seconds
 };
+template <class Pack>
+void members(Pack& pack, RankSigns& signs) {
+  pack(signs.ended, signs.waits, signs.of_storage, signs.held_outside, signs.activities, signs.io_bytes,
+       signs.cpu_seconds, signs.slowest_step);
+}
 
 // A rank shows a sign when it begins an activity, when bytes of files move, and while it is held from outside. One that
 // waits for other ranks needs to show none, unless all do: then none can go on. After `progress_seconds`, or ten times

@@ -1,31 +1,39 @@
 // A node that is ahead is heard when this one has come to its round.
 #include "braid/launch/job_rounds.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
 
 namespace braid {
 namespace {
 
-// The words of a round, behind its number.
-std::string sealed(int round, std::vector<std::string> words) {
-  words.insert(words.begin(), cat(round));
-  return packed(words);
-}
+// Words of one node that wait until this one listens.
+constexpr size_t kMostWaitingBytes = size_t{256} << 20;
+constexpr size_t kWordBytes = 256;  // of memory that a word takes beside its bytes
+
+size_t memory_of(const JobEvent& event) { return event.bytes.size() + kWordBytes; }
 
 }  // namespace
 
 JobRounds::JobRounds(JobControl& control, double progress_seconds)
-    : control_(control), progress_seconds_(progress_seconds) {
+    : control_(control), progress_seconds_(progress_seconds), waiting_bytes_(nodes().size()), reports_(nodes().size()) {
+  control_.judge_by([this](const JobEvent& event) { return judge(event); });
   end();
 }
 
+JobRounds::~JobRounds() {
+  leave();
+  control_.judge_by({});
+}
+
 void JobRounds::begin() {
+  begun_ = now_seconds();
   if (stand_in_) take(stand_in_->leave());
   stand_in_.reset();
   ++number_;
@@ -35,59 +43,98 @@ void JobRounds::end() {
   if (nodes().size() > 1) stand_in_.emplace(control_, progress_seconds_);
 }
 
-void JobRounds::say(std::vector<std::string> words) { control_.say(sealed(number_, std::move(words))); }
+void JobRounds::say(RoundWord word) { control_.say(round_message_bytes({number_, std::move(word)})); }
+
+void JobRounds::report(RanksReport report) {
+  report.round = number_;
+  control_.report_progress(ranks_report_bytes(std::move(report)));
+}
+
+// On the thread that listens, which between rounds is the StandIn's: nobody else touches this object then.
+std::string JobRounds::judge(const JobEvent& event) {
+  const RoundReader reader{nodes(), number_};
+  std::string fault;
+  if (event.kind == JobEvent::Kind::Progress) {
+    reader.report(event.node, event.bytes, fault);
+    return fault;
+  }
+  size_t& waiting = waiting_bytes_[static_cast<size_t>(event.node)];
+  waiting += memory_of(event);
+  if (waiting > kMostWaitingBytes) return "has said more than others can keep until they listen";
+  reader.message(event.bytes, fault);
+  return fault;
+}
 
 void JobRounds::take(std::vector<JobEvent> events) {
-  progress_.resize(nodes().size());
+  const RoundReader reader{nodes(), number_};
+  std::string none;
   for (JobEvent& event : events) {
     if (event.kind == JobEvent::Kind::Progress) {
-      progress_[static_cast<size_t>(event.node)] = std::move(event.bytes);
+      reports_[static_cast<size_t>(event.node)] = reader.report(event.node, event.bytes, none);
     } else if (event.kind == JobEvent::Kind::Lost) {
       if (lost_node_ >= 0) continue;
       lost_node_ = event.node;
       loss_ = cat("node ", event.node, " on ", nodes()[static_cast<size_t>(event.node)].host, " ", event.bytes);
-    } else if (auto words = unpacked<std::vector<std::string>>(event.bytes); words && !words->empty()) {
-      const int round = std::stoi(words->front());
-      words->erase(words->begin());
-      early_.push_back({round, {event.node, std::move(*words)}});
+    } else if (auto message = reader.message(event.bytes, none)) {
+      waiting_.push_back({message->round, memory_of(event), {event.node, std::move(message->word)}});
     }
   }
 }
 
 std::vector<Said> JobRounds::heard() {
   take(control_.advance());
+  std::ranges::fill(waiting_bytes_, 0);
   std::vector<Said> now;
-  std::deque<std::pair<int, Said>> later;
-  for (auto& [round, said] : early_) {
+  std::deque<Waiting> later;
+  for (auto& [round, bytes, said] : waiting_) {
     if (round == number_) now.push_back(std::move(said));
-    if (round > number_) later.push_back({round, std::move(said)});
+    if (round <= number_) continue;
+    waiting_bytes_[static_cast<size_t>(said.node)] += bytes;
+    later.push_back({round, bytes, std::move(said)});
   }
-  early_ = std::move(later);
+  waiting_ = std::move(later);
   return now;
 }
 
-std::vector<std::string> JobRounds::take_progress() {
-  return std::exchange(progress_, std::vector<std::string>(nodes().size()));
+std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
+  return std::exchange(reports_, std::vector<std::optional<RanksReport>>(nodes().size()));
 }
 
-std::vector<std::vector<std::string>> JobRounds::exchange(std::vector<std::string> words) {
-  const double begun = now_seconds();
+// What this node did not say, node 0 has relayed as if it had.
+void JobRounds::lose(int node, const std::string& why) {
+  check(node != 0 || this->node() != 0, cat("node 0 ", why));
+  if (node == this->node()) return lose(0, cat("has relayed, as node ", node, "'s, what ", why));
+  take({{JobEvent::Kind::Lost, node, why}});
+  control_.lose(node, why);
+  take(control_.advance());
+}
+
+void JobRounds::take(std::vector<std::optional<std::string>>& all, Said& said) {
+  auto* contribution = std::get_if<Contribution>(&said.word);
+  auto& place = all[static_cast<size_t>(said.node)];
+  if (!contribution) return lose(said.node, "has spoken of ranks where none run");
+  if (place) return lose(said.node, "has answered twice in one round");
+  place = std::move(contribution->bytes);
+}
+
+std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
   begin();
-  say(std::move(words));
-  std::vector<std::vector<std::string>> all(nodes().size());
-  for (size_t missing = nodes().size(); missing > 0;) {
-    for (Said& said : heard()) {
-      all[static_cast<size_t>(said.node)] = std::move(said.words);
-      --missing;
-    }
-    if (missing == 0) break;
-    if (lost_node_ >= 0) throw CommError({"the nodes' agreement", -1, now_seconds() - begun, loss_});
+  say(Contribution{std::move(own)});
+  std::vector<std::optional<std::string>> all(nodes().size());
+  const auto complete = [&] { return std::ranges::all_of(all, [](const auto& one) { return one.has_value(); }); };
+  for (;;) {
+    for (Said& said : heard()) take(all, said);
+    if (complete()) break;
+    if (lost_node_ >= 0) throw_loss();
     std::vector<pollfd> watched;
     const int most = control_.watch(watched);
     poll(watched.data(), watched.size(), std::min(most, 1000));
   }
-  end();
-  return all;
+  std::vector<std::string> bytes;
+  for (auto& one : all) bytes.push_back(std::move(*one));
+  return bytes;
 }
+
+void JobRounds::throw_loss() const { throw CommError({"the nodes' agreement", -1, now_seconds() - begun_, loss_}); }
 
 }  // namespace braid

@@ -1,7 +1,9 @@
 // What the nodes of a job say in rounds: all nodes pass through the same rounds in the same order, each at its own
 // pace, and hear in a round what was said in it. Launching ranks is a round; so is agreeing on what comes next. Between
 // two rounds a node may be busy for as long as it likes, with its data for one thing: a StandIn listens and beats for
-// it. It does not know what is said.
+// it.
+//
+// Nothing that other nodes say is trusted: what is heard here has passed the reader of round_message.h.
 #pragma once
 
 #include <deque>
@@ -10,19 +12,22 @@
 #include <vector>
 
 #include "braid/control/job_control.h"
+#include "braid/launch/packed.h"
+#include "braid/launch/round_message.h"
 #include "braid/launch/stand_in.h"
 
 namespace braid {
 
 struct Said {
   int node = 0;
-  std::vector<std::string> words;
+  RoundWord word;
 };
 
 class JobRounds {
  public:
   // `control` outlives this. A node that is busy and makes no progress is lost (stand_in.h); 0: it never is for that.
   explicit JobRounds(JobControl& control, double progress_seconds = 0);
+  ~JobRounds();
 
   // In a round.
   JobControl& control() { return control_; }
@@ -38,30 +43,66 @@ class JobRounds {
   void leave() { stand_in_.reset(); }
   int number() const { return number_; }
   // To all nodes, this one too, in this round.
-  void say(std::vector<std::string> words);
+  void say(RoundWord word);
   // What has been said in this round since the last call, in the same order on all nodes. Without waiting.
   std::vector<Said> heard();
-  // Of node 0: the newest report_progress() of each node, by node, since the last call; empty texts where none came.
-  std::vector<std::string> take_progress();
+  // Goes to node 0 with the next heartbeat; its round is this one.
+  void report(RanksReport report);
+  // Of node 0: the newest report() of each node, by node, since the last call.
+  std::vector<std::optional<RanksReport>> take_reports();
   // Which node is lost and why, "node 1 on h1 was silent for 3.0 s"; empty: none is. It stays lost.
   const std::string& loss() const { return loss_; }
   int lost_node() const { return lost_node_; }
+  // By all nodes alike: `node` has said what it cannot have to say here, and is lost for `why`, "has said ...".
+  void lose(int node, const std::string& why);
 
-  // A round of its own: every node says its words, and gets those of all, by node. Blocks. Throws CommError when a node
-  // is lost.
-  std::vector<std::vector<std::string>> exchange(std::vector<std::string> words);
+  // A round of its own: every node contributes a value that packed() knows, and gets those of all, by node. Blocks.
+  // Throws CommError when a node is lost. A node is lost whose contribution cannot be read or for which
+  // contribution_fault(), found beside its type, says what is wrong with it, "has said ...".
+  template <class Value>
+  std::vector<Value> exchange(const Value& own);
 
  private:
+  struct Waiting {
+    int round;
+    size_t bytes;  // of memory
+    Said said;
+  };
+
+  std::string judge(const JobEvent& event);
   void take(std::vector<JobEvent> events);
+  std::vector<std::string> exchange_bytes(std::string own);  // within the round, which it begins
+  void take(std::vector<std::optional<std::string>>& all, Said& said);
+  [[noreturn]] void throw_loss() const;
 
   JobControl& control_;
   const double progress_seconds_;
   std::optional<StandIn> stand_in_;  // between rounds
   int number_ = 0;
-  std::deque<std::pair<int, Said>> early_;  // with their rounds
-  std::vector<std::string> progress_;
+  std::deque<Waiting> waiting_;        // not heard yet
+  std::vector<size_t> waiting_bytes_;  // of them and of what has come since, by node
+  std::vector<std::optional<RanksReport>> reports_;
+  double begun_ = 0;  // the round, in seconds of the clock
   std::string loss_;
   int lost_node_ = -1;
 };
+
+template <class Value>
+std::vector<Value> JobRounds::exchange(const Value& own) {
+  const auto all = exchange_bytes(packed(own));
+  std::vector<Value> values;
+  for (int node = 0; node < static_cast<int>(all.size()); ++node) {
+    auto value = unpacked<Value>(all[static_cast<size_t>(node)]);
+    std::string fault = value ? "" : "has said what is no answer in this round";
+    if constexpr (requires { contribution_fault(*value); }) {
+      if (value) fault = contribution_fault(*value);
+    }
+    if (!fault.empty()) lose(node, fault);
+    if (!fault.empty()) throw_loss();
+    values.push_back(std::move(*value));
+  }
+  end();
+  return values;
+}
 
 }  // namespace braid

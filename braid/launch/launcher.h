@@ -55,7 +55,8 @@ auto values_by_rank(const Launcher& start, int num_ranks, const Body& body, cons
   for (const auto& bytes : start.run(
            num_ranks, [&](Communicator& world) { return packed(body(world)); }, options)) {
     auto value = unpacked<Value>(bytes);
-    check(value.has_value(), "what a rank returned comes home whole");
+    const int rank = static_cast<int>(values.size());
+    if (!value) throw CommError({"what ranks return", rank, 0, "has returned what cannot be read"});
     values.push_back(std::move(*value));
   }
   return values;

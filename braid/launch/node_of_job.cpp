@@ -1,43 +1,35 @@
-// Words of a round: "set" key value, "failed" rank reporter why, "ended" rank outcome, "gone".
+// What another node says is checked against the ranks that it has: what cannot be loses that node.
 #include "braid/launch/node_of_job.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "braid/base/clock.h"
+#include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/launch/packed.h"
+#include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
 namespace {
 
-constexpr const char* kFailed = "failed";
-constexpr const char* kEnded = "ended";
-constexpr const char* kGone = "gone";  // no rank of the node runs any more
+constexpr size_t kMostValueBytes = size_t{64} << 20;  // that the ranks of one node set for all
+constexpr size_t kValueBytes = 128;                   // of memory that a value takes beside its bytes
+constexpr size_t kMostSetBytes = size_t{1} << 20;     // of one value with its name
+constexpr size_t kMostStateBytes = 1024;              // of what one rank is doing
 
 }  // namespace
 
-// What node 0 hears of a node's ranks with its heartbeats, in the order of its ranks.
-struct NodeSigns {
-  int round;  // that they are of
-  std::vector<RankSigns> signs;
-  std::vector<std::string> states;
-};
-template <class Pack>
-void members(Pack& pack, NodeSigns& node) {
-  pack(node.round, node.signs, node.states);
-}
-
 void say_refused(JobRounds& rounds, const std::string& why) {
-  rounds.say(
-      {kFailed, cat(-1), cat(-1), cat("node ", rounds.node(), " on ", rounds.nodes()[rounds.node()].host, ": ", why)});
+  const std::string& host = rounds.nodes()[static_cast<size_t>(rounds.node())].host;
+  rounds.say(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
 }
 
 NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
+      value_bytes_(rounds.nodes().size()),
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
@@ -58,11 +50,24 @@ void NodeOfJob::advance(Supervisor& supervisor) {
 }
 
 bool NodeOfJob::tells_end(Supervisor& supervisor, int place) {
+  Line& line = lines_[static_cast<size_t>(place)];
+  if (line.broken) return false;
+  try {
+    hear(supervisor, place);
+  } catch (const CommError& error) {
+    const int rank = ranks_here_[static_cast<size_t>(place)];
+    board_.fail({rank, rank, cat("its line ", error.failure().why)});
+    line.broken = true;
+  }
+  return line.ended;
+}
+
+void NodeOfJob::hear(Supervisor& supervisor, int place) {
   const std::string& heard = supervisor.message(place);
   Line& line = lines_[static_cast<size_t>(place)];
-  line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
-  while (const auto frame = next_frame(line.reader)) take(supervisor, place, *frame);
-  return line.ended;
+  const bool fits = line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
+  while (auto frame = next_frame(line.reader)) take(supervisor, place, *frame);
+  if (!fits) throw CommError({"the line of a rank", -1, 0, "has a frame that is too long"});
 }
 
 bool NodeOfJob::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
@@ -71,19 +76,40 @@ bool NodeOfJob::all_at_end() const {
   return std::ranges::all_of(at_end_, [](bool gone) { return gone; });
 }
 
-void NodeOfJob::take(Supervisor& supervisor, int place, const Texts& frame) {
-  if (frame.at(0) == kSet) rounds_.say({kSet, frame.at(1), frame.at(2)});
-  if (frame.at(0) == kEnd) {
-    rounds_.say({kEnded, cat(ranks_here_[static_cast<size_t>(place)]), frame.at(1)});
-    lines_[static_cast<size_t>(place)].ended = true;
+void NodeOfJob::take(Supervisor& supervisor, int place, RankFrame& frame) {
+  if (auto* sets = std::get_if<RankSets>(&frame)) {
+    take_set(*sets);
+  } else if (auto* ends = std::get_if<RankEnds>(&frame)) {
+    take_end(place, *ends);
+  } else if (const auto* asks = std::get_if<RankAsks>(&frame)) {
+    take_question(supervisor, place, *asks);
+  } else {
+    throw CommError({"the line of a rank", -1, 0, "has an answer that only its supervisor gives"});
   }
-  if (frame.at(0) == kGet) {
-    // A rank asks one thing at a time: what it asked before it has given up.
-    std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
-    open_.emplace(frame.at(2), Question{place, frame.at(1)});
-    if (!values_.contains(frame.at(2))) supervisor.say(place, frame_of({kNotYet, frame.at(1)}));
-    answer(supervisor, frame.at(2));
+}
+
+void NodeOfJob::take_set(RankSets& sets) {
+  if (sets.key.size() + sets.value.size() > kMostSetBytes) {
+    throw CommError({"the line of a rank", -1, 0, "sets a value that is too long"});
   }
+  rounds_.say(ValueSet{std::move(sets.key), std::move(sets.value)});
+}
+
+void NodeOfJob::take_end(int place, RankEnds& ends) {
+  Line& line = lines_[static_cast<size_t>(place)];
+  if (line.ended || !RankOutcome::complete(ends.outcome)) {
+    throw CommError({"the line of a rank", -1, 0, "does not say clearly how it ended"});
+  }
+  rounds_.say(RankEnded{ranks_here_[static_cast<size_t>(place)], std::move(ends.outcome)});
+  line.ended = true;
+}
+
+// A rank asks one thing at a time: what it asked before it has given up.
+void NodeOfJob::take_question(Supervisor& supervisor, int place, const RankAsks& asks) {
+  std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
+  open_.emplace(asks.key, Question{place, asks.question});
+  if (!values_.contains(asks.key)) supervisor.say(place, frame_of(RankAnswer{asks.question, std::nullopt}));
+  answer(supervisor, asks.key);
 }
 
 void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
@@ -91,7 +117,7 @@ void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
   if (known == values_.end()) return;
   const auto [first, last] = open_.equal_range(key);
   for (auto question = first; question != last; ++question) {
-    supervisor.say(question->second.place, frame_of({kValue, question->second.number, known->second}));
+    supervisor.say(question->second.place, frame_of(RankAnswer{question->second.number, known->second}));
   }
   open_.erase(first, last);
 }
@@ -99,34 +125,71 @@ void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
 // Of this node's ranks; the others hear it, and this node too.
 void NodeOfJob::tell_of_failure() {
   if (told_of_failure_ || failure_ || !board_.failed()) return;
-  const Failure failure = *board_.failure();
-  rounds_.say({kFailed, cat(failure.rank), cat(failure.reporter), failure.why});
+  rounds_.say(RanksFailed{*board_.failure()});
   told_of_failure_ = true;
 }
 
 void NodeOfJob::tell_of_end(const Supervisor& supervisor) {
   if (told_of_end_ || supervisor.any_runs()) return;
-  rounds_.say({kGone});
+  rounds_.say(RanksGone{});
   told_of_end_ = true;
 }
 
 void NodeOfJob::listen_to_nodes(Supervisor& supervisor) {
-  for (const Said& said : rounds_.heard()) take(supervisor, said);
+  for (Said& said : rounds_.heard()) {
+    const std::string fault = take(supervisor, said);
+    if (!fault.empty()) rounds_.lose(said.node, fault);
+  }
 }
 
-void NodeOfJob::take(Supervisor& supervisor, const Said& said) {
-  const std::string& word = said.words.at(0);
-  if (word == kSet) {
-    values_.emplace(said.words.at(1), said.words.at(2));
-    answer(supervisor, said.words.at(1));
-  } else if (word == kFailed && !failure_) {
-    failure_ = Failure{std::stoi(said.words.at(1)), std::stoi(said.words.at(2)), said.words.at(3)};
-    board_.fail(*failure_);
-  } else if (word == kEnded) {
-    outcomes_.at(static_cast<size_t>(std::stoi(said.words.at(1)))) = said.words.at(2);
-  } else if (word == kGone) {
-    at_end_[static_cast<size_t>(said.node)] = true;
+// What is wrong with it; empty: nothing. So do the others.
+std::string NodeOfJob::take(Supervisor& supervisor, Said& said) {
+  if (auto* set = std::get_if<ValueSet>(&said.word)) return take_value(supervisor, said.node, *set);
+  if (auto* failed = std::get_if<RanksFailed>(&said.word)) return take_failure(said.node, failed->failure);
+  if (auto* ended = std::get_if<RankEnded>(&said.word)) return take_end(said.node, *ended);
+  if (std::holds_alternative<RanksGone>(said.word)) return take_all_ended(said.node);
+  return "has spoken of something else while ranks run";
+}
+
+std::string NodeOfJob::take_value(Supervisor& supervisor, int node, ValueSet& set) {
+  size_t& bytes = value_bytes_[static_cast<size_t>(node)];
+  bytes += set.key.size() + set.value.size() + kValueBytes;
+  if (bytes > kMostValueBytes) return "has set more values than others can keep";
+  const auto known = values_.emplace(std::move(set.key), std::move(set.value)).first;
+  answer(supervisor, known->first);
+  return "";
+}
+
+// Node 0 speaks of the ranks of others when they hang.
+std::string NodeOfJob::take_failure(int node, const Failure& failure) {
+  if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
+    return cat("has said what rank ", failure.reporter, " of another node noticed");
   }
+  if (failure_) return "";
+  failure_ = failure;
+  board_.fail(failure);
+  return "";
+}
+
+std::string NodeOfJob::take_end(int node, RankEnded& ended) {
+  if (!is_rank_of(node, ended.rank)) return cat("has said how rank ", ended.rank, " of another node ended");
+  std::string& outcome = outcomes_[static_cast<size_t>(ended.rank)];
+  if (!outcome.empty()) return cat("has said twice how rank ", ended.rank, " ended");
+  outcome = std::move(ended.outcome);
+  return "";
+}
+
+// Ranks that end without a word have failed.
+std::string NodeOfJob::take_all_ended(int node) {
+  for (size_t rank = 0; rank < outcomes_.size() && !failure_; ++rank) {
+    if (node_of_rank_[rank] == node && outcomes_[rank].empty()) return cat("has not said how rank ", rank, " ended");
+  }
+  at_end_[static_cast<size_t>(node)] = true;
+  return "";
+}
+
+bool NodeOfJob::is_rank_of(int node, int rank) const {
+  return 0 <= rank && rank < static_cast<int>(node_of_rank_.size()) && node_of_rank_[static_cast<size_t>(rank)] == node;
 }
 
 // What one rank says of another may follow from the loss: its connection was closed, it did not come. Who has heard
@@ -141,20 +204,21 @@ void NodeOfJob::tell_of_loss() {
 }
 
 void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs) {
-  NodeSigns own{rounds_.number(), signs, {}};
-  for (int place = 0; place < supervisor.num_ranks(); ++place) own.states.push_back(supervisor.state(place));
-  rounds_.control().report_progress(packed(own));
-  if (rounds_.node() != 0) return;
-  std::vector<std::string> told = rounds_.take_progress();
-  told[0] = packed(own);
-  for (int node = 0; node < static_cast<int>(told.size()); ++node) {
-    const auto heard = unpacked<NodeSigns>(told[static_cast<size_t>(node)]);
-    if (!heard || heard->round != rounds_.number()) continue;  // of an earlier launch, or of the next
+  RanksReport own{rounds_.number(), signs, {}};
+  for (int place = 0; place < supervisor.num_ranks(); ++place) {
+    own.states.push_back(supervisor.state(place).substr(0, kMostStateBytes));
+  }
+  if (rounds_.node() != 0) return rounds_.report(std::move(own));
+  auto reports = rounds_.take_reports();
+  reports[0] = std::move(own);
+  for (size_t node = 0; node < reports.size(); ++node) {
+    auto& report = reports[node];
+    if (!report || report->round != rounds_.number()) continue;  // of an earlier launch, or of the next
     size_t place = 0;
-    for (size_t rank = 0; rank < node_of_rank_.size(); ++rank) {
-      if (node_of_rank_[rank] != node || place >= heard->signs.size()) continue;
-      signs_[rank] = heard->signs[place];
-      states_[rank] = heard->states[place++];
+    for (size_t rank = 0; rank < node_of_rank_.size() && place < report->signs.size(); ++rank) {
+      if (node_of_rank_[rank] != static_cast<int>(node)) continue;
+      signs_[rank] = report->signs[place];
+      states_[rank] = std::move(report->states[place++]);
     }
   }
   look_at_all();

@@ -43,16 +43,25 @@ class NodeOfJob final : public Surroundings {
   struct Line {
     FrameReader reader;
     size_t read = 0;  // bytes that the reader has had
-    bool ended = false;
+    bool ended = false, broken = false;
   };
   struct Question {
     int place;
-    std::string number;
+    int64_t number;
   };
 
-  void take(Supervisor& supervisor, int place, const Texts& frame);
+  void hear(Supervisor& supervisor, int place);
+  void take(Supervisor& supervisor, int place, RankFrame& frame);
+  void take_set(RankSets& sets);
+  void take_end(int place, RankEnds& ends);
+  void take_question(Supervisor& supervisor, int place, const RankAsks& asks);
   void listen_to_nodes(Supervisor& supervisor);
-  void take(Supervisor& supervisor, const Said& said);
+  std::string take(Supervisor& supervisor, Said& said);
+  std::string take_value(Supervisor& supervisor, int node, ValueSet& set);
+  std::string take_failure(int node, const Failure& failure);
+  std::string take_end(int node, RankEnded& ended);
+  std::string take_all_ended(int node);
+  bool is_rank_of(int node, int rank) const;
   void answer(Supervisor& supervisor, const std::string& key);
   void tell_of_failure();
   void tell_of_loss();
@@ -66,6 +75,7 @@ class NodeOfJob final : public Surroundings {
   std::vector<int> ranks_here_;
   std::vector<Line> lines_;  // by place
   std::map<std::string, std::string> values_;
+  std::vector<size_t> value_bytes_;  // by node: of the values that it has set
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;
   std::optional<Failure> failure_;

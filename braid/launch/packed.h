@@ -1,6 +1,6 @@
-// Values as bytes, to be read by another process of the same program. Plain data are copied as they are, and must
-// point to nothing. Of a struct that holds strings or vectors, a function beside it says the members, once for both
-// directions:
+// Values as bytes, to be read by another process of the same program, which need not be trusted. Plain data are copied
+// as they are, and must point to nothing. Of a struct that holds strings, vectors or truth values, a function beside it
+// says the members, once for both directions:
 //
 //   template <class Pack>
 //   void members(Pack& pack, Unit& unit) {
@@ -15,9 +15,16 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace braid {
+
+// A struct with a members() function is packed member by member.
+template <class Pack, class Value>
+concept HasMembers = requires(Pack& pack, Value& value) {
+  members(pack, value);
+};
 
 class Packer {
  public:
@@ -31,11 +38,24 @@ class Packer {
   template <class Value>
   void add(Value& value) {
     static_assert(!std::is_pointer_v<Value> && !std::is_same_v<Value, std::string_view>, "read by another process");
-    if constexpr (std::is_trivially_copyable_v<Value>) {
-      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    } else {
+    if constexpr (HasMembers<Packer, Value>) {
       members(*this, value);
+    } else {
+      static_assert(std::is_trivially_copyable_v<Value>, "its members() are missing");
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     }
+  }
+  template <class Value>
+  void add(std::optional<Value>& value) {
+    bool there = value.has_value();
+    add(there);
+    if (there) add(*value);
+  }
+  template <class... Kinds>
+  void add(std::variant<Kinds...>& value) {
+    auto kind = static_cast<uint8_t>(value.index());
+    add(kind);
+    std::visit([this](auto& one) { add(one); }, value);
   }
   template <class Value>
   void add(std::vector<Value>& values) {
@@ -52,7 +72,8 @@ class Packer {
   std::string bytes_;
 };
 
-// Reads what a Packer wrote, member by member; after a place where bytes are missing, nothing.
+// Reads what a Packer wrote, member by member; after a place where bytes are missing or wrong, nothing. Memory grows
+// with the bytes that are there, not with the counts that they claim.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : left_(bytes) {}
@@ -61,23 +82,50 @@ class Unpacker {
   void operator()(Values&... values) {
     (add(values), ...);
   }
-  // Whether all that was read was there.
-  bool whole() const { return whole_; }
+  // Whether all that was read was there, and nothing is left.
+  bool exact() const { return whole_ && left_.empty(); }
 
  private:
   template <class Value>
   void add(Value& value) {
-    if constexpr (std::is_trivially_copyable_v<Value>) {
+    if constexpr (HasMembers<Unpacker, Value>) {
+      members(*this, value);
+    } else {
       const std::string_view bytes = next(sizeof value);
       if (whole_) std::memcpy(&value, bytes.data(), sizeof value);
-    } else {
-      members(*this, value);
+    }
+  }
+  void add(bool& value) {
+    uint8_t byte = 0;
+    add(byte);
+    whole_ = whole_ && byte <= 1;
+    value = whole_ && byte == 1;
+  }
+  template <class Value>
+  void add(std::optional<Value>& value) {
+    bool there = false;
+    add(there);
+    if (there) add(value.emplace());
+  }
+  template <class... Kinds>
+  void add(std::variant<Kinds...>& value) {
+    uint8_t kind = 0;
+    add(kind);
+    whole_ = whole_ && kind < sizeof...(Kinds);
+    if (whole_) add_kind<0>(kind, value);
+  }
+  template <size_t Kind, class... Kinds>
+  void add_kind(size_t kind, std::variant<Kinds...>& value) {
+    if constexpr (Kind < sizeof...(Kinds)) {
+      if (kind != Kind) return add_kind<Kind + 1>(kind, value);
+      add(value.template emplace<Kind>());
     }
   }
   template <class Value>
   void add(std::vector<Value>& values) {
     uint64_t count = 0;
     add(count);
+    whole_ = whole_ && count <= left_.size();  // none takes less than a byte
     for (values.clear(); whole_ && values.size() < count;) add(values.emplace_back());
   }
   void add(std::string& text) {
@@ -104,13 +152,13 @@ std::string packed(Value value) {
   return pack.take();
 }
 
-// Nothing where `bytes` are only the beginning of what packed() gave.
+// Nothing where `bytes` are not all that packed() gave, or have something behind it.
 template <class Value>
 std::optional<Value> unpacked(std::string_view bytes) {
   Unpacker unpack(bytes);
-  Value value;
+  Value value{};
   unpack(value);
-  return unpack.whole() ? std::optional(std::move(value)) : std::nullopt;
+  return unpack.exact() ? std::optional(std::move(value)) : std::nullopt;
 }
 
 }  // namespace braid

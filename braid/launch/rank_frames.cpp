@@ -16,43 +16,60 @@
 
 namespace braid {
 
-std::string frame_of(const Texts& texts) { return *framed(packed(texts)); }
+template <class Pack>
+void members(Pack& pack, RankSets& sets) {
+  pack(sets.key, sets.value);
+}
+template <class Pack>
+void members(Pack& pack, RankAsks& asks) {
+  pack(asks.question, asks.key);
+}
+template <class Pack>
+void members(Pack& pack, RankEnds& ends) {
+  pack(ends.outcome);
+}
+template <class Pack>
+void members(Pack& pack, RankAnswer& answer) {
+  pack(answer.question, answer.value);
+}
 
-std::optional<Texts> next_frame(FrameReader& reader) {
+std::string frame_of(RankFrame frame) { return *framed(packed(std::move(frame))); }
+
+std::optional<RankFrame> next_frame(FrameReader& reader) {
   if (reader.messages().empty()) return std::nullopt;
-  auto texts = unpacked<Texts>(reader.messages().front());
-  check(texts && !texts->empty(), "frames of a rank's line are whole");
+  auto frame = unpacked<RankFrame>(reader.messages().front());
+  if (!frame) throw CommError({"the line of a rank", -1, 0, "has what is no frame"});
   reader.messages().pop_front();
-  return texts;
+  return frame;
 }
 
 void StoreOverLine::set(const std::string& key, const std::string& value) {
   const std::scoped_lock hold(lock_);
-  write_all(line_, frame_of({kSet, key, value}));
+  write_all(line_, frame_of(RankSets{key, value}));
 }
 
 // The first answer comes at once, whatever the time.
 std::optional<std::string> StoreOverLine::get(const std::string& key, double seconds) {
   const std::scoped_lock hold(lock_);
-  const std::string number = cat(++questions_);
-  write_all(line_, frame_of({kGet, number, key}));
+  const int64_t question = ++questions_;
+  write_all(line_, frame_of(RankAsks{question, key}));
   const double until = now_seconds() + seconds;
-  auto answer = next_about(number, std::numeric_limits<double>::infinity());
-  if (answer->at(0) == kNotYet) answer = next_about(number, until);
-  if (!answer) return std::nullopt;
-  return answer->at(2);
+  auto answer = next_about(question, std::numeric_limits<double>::infinity());
+  if (answer && !answer->value) answer = next_about(question, until);
+  return answer ? answer->value : std::nullopt;
 }
 
 void StoreOverLine::leave(const std::string& outcome) noexcept {
   lock_.lock();  // for ever
-  leave_rank(line_, frame_of({kEnd, outcome}));
+  leave_rank(line_, frame_of(RankEnds{outcome}));
 }
 
-// The next frame about that question; nothing when `until` has passed.
-std::optional<Texts> StoreOverLine::next_about(const std::string& number, double until) {
+// The next answer to that question; nothing when `until` has passed.
+std::optional<RankAnswer> StoreOverLine::next_about(int64_t question, double until) {
   for (;;) {
-    if (auto frame = next_frame(heard_)) {
-      if (frame->size() >= 2 && frame->at(1) == number) return frame;
+    if (const auto frame = next_frame(heard_)) {
+      const auto* answer = std::get_if<RankAnswer>(&*frame);
+      if (answer && answer->question == question) return *answer;
       continue;
     }
     const double left = until - now_seconds();

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "braid/control/frame.h"
@@ -14,16 +15,29 @@ namespace braid {
 
 using Texts = std::vector<std::string>;
 
-std::string frame_of(const Texts& texts);
-// The oldest that has come whole; nothing where none has.
-std::optional<Texts> next_frame(FrameReader& reader);
+// A rank sets a value for all ranks of the job.
+struct RankSets {
+  std::string key, value;
+};
+// A rank asks for a value.
+struct RankAsks {
+  int64_t question = 0;
+  std::string key;
+};
+// The rank's last frame: how it ended (rank_outcome.h).
+struct RankEnds {
+  std::string outcome;
+};
+// The supervisor's answer.
+struct RankAnswer {
+  int64_t question = 0;
+  std::optional<std::string> value;  // none: the answer comes when there is one
+};
+using RankFrame = std::variant<RankSets, RankAsks, RankEnds, RankAnswer>;
 
-// Words of frames.
-inline constexpr const char* kSet = "set";         // key, value
-inline constexpr const char* kGet = "get";         // number of the question, key
-inline constexpr const char* kValue = "value";     // number of the question, value: the supervisor's answer, or
-inline constexpr const char* kNotYet = "not yet";  // number of the question: its answer comes when there is one
-inline constexpr const char* kEnd = "end";         // outcome (rank_outcome.h)
+std::string frame_of(RankFrame frame);
+// The oldest frame that has come whole; nothing where none has. Throws CommError for bytes that are no frame.
+std::optional<RankFrame> next_frame(FrameReader& reader);
 
 // The rank's side: values that all ranks of a job see. Thread-safe.
 class StoreOverLine final : public KeyValueStore {
@@ -37,7 +51,7 @@ class StoreOverLine final : public KeyValueStore {
   [[noreturn]] void leave(const std::string& outcome) noexcept;
 
  private:
-  std::optional<Texts> next_about(const std::string& number, double until);
+  std::optional<RankAnswer> next_about(int64_t question, double until);
 
   const int line_;
   std::mutex lock_;

@@ -3,7 +3,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <charconv>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,27 @@
 
 namespace braid {
 namespace {
+
+constexpr const char* kReturned = "value";
+constexpr size_t kTextsOfProblem = 5;
+
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// Whether texts_of_current() or returned() may have given them.
+bool is_outcome(const Texts& texts) {
+  if (texts.empty()) return false;
+  const std::string& type = texts[0];
+  if (type == "ConfigError") return (texts.size() - 1) % kTextsOfProblem == 0;
+  if (type == "CommError") return texts.size() == 5 && number_of<int>(texts[2]) && number_of<double>(texts[3]);
+  if (type == "IoError") return texts.size() == 4 && number_of<int64_t>(texts[2]);
+  const bool has_words = type == kReturned || type == "RunError" || type == "InternalError" || type == "error";
+  return has_words && texts.size() == 2;
+}
 
 Texts texts_of_current() {
   try {
@@ -44,7 +67,7 @@ Texts texts_of_current() {
 
 [[noreturn]] void throw_config_error(const Texts& texts) {
   std::vector<Problem> problems;
-  for (size_t i = 1; i + 4 < texts.size(); i += 5) {
+  for (size_t i = 1; i < texts.size(); i += kTextsOfProblem) {
     problems.push_back({texts[i], texts[i + 1], texts[i + 2], texts[i + 3], texts[i + 4]});
   }
   throw ConfigError(std::move(problems));
@@ -52,7 +75,7 @@ Texts texts_of_current() {
 
 }  // namespace
 
-std::string RankOutcome::returned(std::string value) { return packed(Texts{"value", std::move(value)}); }
+std::string RankOutcome::returned(std::string value) { return packed(Texts{kReturned, std::move(value)}); }
 
 std::string RankOutcome::thrown() { return packed(texts_of_current()); }
 
@@ -68,20 +91,24 @@ std::string RankOutcome::text_of_thrown() {
   }
 }
 
-bool RankOutcome::complete(const std::string& bytes) { return unpacked<Texts>(bytes).has_value(); }
+bool RankOutcome::complete(const std::string& bytes) {
+  const auto texts = unpacked<Texts>(bytes);
+  return texts && is_outcome(*texts);
+}
 
 std::string RankOutcome::value(const std::string& bytes) {
   const auto read = unpacked<Texts>(bytes);
-  check(read && !read->empty(), "only a whole outcome can be read");
+  check(read && is_outcome(*read), "only a whole outcome can be read");
   const Texts& texts = *read;
   const std::string& type = texts[0];
-  if (type == "value") return texts.at(1);
+  if (type == kReturned) return texts[1];
   if (type == "ConfigError") throw_config_error(texts);
-  if (type == "CommError") throw CommError({texts.at(1), std::stoi(texts.at(2)), std::stod(texts.at(3)), texts.at(4)});
-  if (type == "IoError") throw IoError(texts.at(1), std::stoll(texts.at(2)), texts.at(3));
-  if (type == "RunError") throw RunError(texts.at(1));
-  if (type == "InternalError") throw InternalError(texts.at(1));
-  throw std::runtime_error(texts.at(1));
+  if (type == "CommError")
+    throw CommError({texts[1], *number_of<int>(texts[2]), *number_of<double>(texts[3]), texts[4]});
+  if (type == "IoError") throw IoError(texts[1], *number_of<int64_t>(texts[2]), texts[3]);
+  if (type == "RunError") throw RunError(texts[1]);
+  if (type == "InternalError") throw InternalError(texts[1]);
+  throw std::runtime_error(texts[1]);
 }
 
 }  // namespace braid

@@ -14,8 +14,8 @@ class RankOutcome {
   // what() of the exception being handled, to abort the other ranks with.
   static std::string text_of_thrown();
 
-  // Whether `bytes` are all that returned() or thrown() gave, and not only the beginning: a rank may be killed while it
-  // writes.
+  // Whether `bytes` are what returned() or thrown() gives, and not only the beginning or something else: a rank may be
+  // killed while it writes, and another node may lie.
   static bool complete(const std::string& bytes);
   // What was returned. Throws what thrown() was called for: errors of base/errors.h with all they carry, others as
   // std::runtime_error. `bytes` are complete.

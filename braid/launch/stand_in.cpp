@@ -74,24 +74,36 @@ StandIn::StandIn(JobControl& control, double progress_seconds)
 }
 
 StandIn::~StandIn() {
-  leave();
+  end();
   close(wake_);
 }
 
 // A thread that has been joined is listed by the kernel for a moment yet.
+void StandIn::end() {
+  if (!thread_.joinable()) return;
+  leaving_ = true;
+  eventfd_write(wake_, 1);
+  thread_.join();
+  const std::string listed = cat("/proc/self/task/", thread_id_.load());
+  while (access(listed.c_str(), F_OK) == 0) poll(nullptr, 0, 1);
+}
+
 std::vector<JobEvent> StandIn::leave() {
-  if (thread_.joinable()) {
-    leaving_ = true;
-    eventfd_write(wake_, 1);
-    thread_.join();
-    const std::string listed = cat("/proc/self/task/", thread_id_.load());
-    while (access(listed.c_str(), F_OK) == 0) poll(nullptr, 0, 1);
-  }
+  end();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return std::exchange(heard_, {});
 }
 
-void StandIn::run() {
+void StandIn::run() noexcept {
   thread_id_ = gettid();
+  try {
+    listen();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void StandIn::listen() {
   while (!leaving_) {
     std::vector<pollfd> watched;
     const bool beats = !stands_still();
@@ -99,7 +111,9 @@ void StandIn::run() {
     watched.push_back({wake_, POLLIN, 0});
     poll(watched.data(), watched.size(), std::min(most, static_cast<int>(kLookSeconds * 1000)));
     if (!beats) continue;
-    for (JobEvent& event : control_.advance()) heard_.push_back(std::move(event));
+    for (JobEvent& event : control_.advance()) {
+      if (event.kind != JobEvent::Kind::Progress) heard_.push_back(std::move(event));
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -22,16 +23,20 @@ class StandIn {
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;
 
-  // What was heard meanwhile. The thread is gone then, for the kernel too: this process may fork.
+  // What was said and who was lost meanwhile; reports of progress are of a time that is over. The thread is gone then,
+  // for the kernel too: this process may fork. Throws what ended the thread early.
   std::vector<JobEvent> leave();
 
  private:
-  void run();
+  void run() noexcept;
+  void listen();
+  void end();
   bool stands_still();
 
   JobControl& control_;
   const double patience_seconds_;
   std::vector<JobEvent> heard_;
+  std::exception_ptr failure_;
   double computed_seconds_ = 0, looked_at_, sign_at_;
   std::atomic<bool> leaving_{false};
   int wake_;  // a descriptor

@@ -92,12 +92,34 @@ void note_host(const MeasuredJob& job, size_t number, std::vector<std::string>& 
   if (!fault.empty()) notes.push_back(cat(name, ": the disk was not measured: ", fault));
 }
 
+bool has_products_like(const std::vector<BlockSpeed>& blocks, const std::vector<BlockSpeed>& others) {
+  return std::ranges::all_of(blocks, [&](const BlockSpeed& block) {
+    return others.empty() || block.products.size() == others[0].products.size();
+  });
+}
+
+// What ranks of other hosts bring home is not trusted: later code looks ranks up, and compares hosts number by number.
+void require_comparable(const std::vector<MeasuredRank>& ranks) {
+  const auto is_rank = [&](int rank) { return 0 <= rank && rank < static_cast<int>(ranks.size()); };
+  const HostSpeed& first = ranks[0].host;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto& [links, sums, clocks, host] = ranks[rank];
+    bool comparable = !host.copies.empty() && host.copies.size() == first.copies.size() &&
+                      has_products_like(host.float32_blocks, first.float32_blocks) &&
+                      has_products_like(host.bfloat16_blocks, first.bfloat16_blocks);
+    for (const LinkSpeed& link : links) comparable = comparable && is_rank(link.first) && is_rank(link.second);
+    for (const ClockDifference& clock : clocks) comparable = comparable && is_rank(clock.rank);
+    if (!comparable) throw CommError({"measuring a job", static_cast<int>(rank), 0, "has measured what cannot be"});
+  }
+}
+
 }  // namespace
 
 JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder) {
   const auto ranks = values_by_rank(start, static_cast<int>(host_of_rank.size()),
                                     [&](Communicator& world) { return measured_rank(world, host_of_rank, folder); },
                                     {.threads_per_rank = 1, .signals = SignalsTo::Caller});
+  require_comparable(ranks);
   JobSpeed speed;
   speed.sums = ranks[0].sums;
   speed.clocks = ranks[0].clocks;

@@ -14,7 +14,7 @@ namespace braid::fuzz {
 const std::vector<Target>& targets() {
   static const std::vector<Target> kTargets{safetensors_target(), manifest_target(),   configuration_target(),
                                             tokenizer_target(),   token_file_target(), schedule_table_target(),
-                                            cluster_target()};
+                                            cluster_target(),     job_frames_target(), job_words_target()};
   return kTargets;
 }
 

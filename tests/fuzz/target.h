@@ -19,7 +19,7 @@ struct Target {
   std::vector<std::string> words;
 };
 
-// safetensors, manifest, configuration, tokenizer, token_file, schedule_table, cluster.
+// safetensors, manifest, configuration, tokenizer, token_file, schedule_table, cluster, job_frames, job_words.
 const std::vector<Target>& targets();
 const Target* find_target(std::string_view name);
 
@@ -30,6 +30,8 @@ Target tokenizer_target();
 Target token_file_target();
 Target schedule_table_target();
 Target cluster_target();
+Target job_frames_target();
+Target job_words_target();
 
 // Readers that open files are given this one's path, whose content is replaced each time.
 const std::string& as_file(const std::string& input);

@@ -218,8 +218,8 @@ TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
   const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
-  rounds.say({"early"});
-  EXPECT_EQ(rounds.exchange({"mine"}), (std::vector<std::vector<std::string>>{{"mine"}}));
+  rounds.say(Contribution{"early"});
+  EXPECT_EQ(rounds.exchange(std::string("mine")), std::vector<std::string>{"mine"});
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string heard_by_node_0(void (*work)()) {
     JobRounds rounds(*control, kProgressSeconds);
     if (place.rank() == 1) work();
     try {
-      return rounds.exchange({cat("word of ", place.rank())})[1][0];
+      return rounds.exchange(cat("word of ", place.rank()))[1];
     } catch (const CommError& error) {
       return error.failure().why;
     }

@@ -1,0 +1,84 @@
+// Structure and limits are job_message.h's, numbers of nodes this file's, and what nodes say the judge's.
+#include "braid/control/job_reader.h"
+
+#include <exception>
+
+#include "braid/base/text.h"
+
+namespace braid {
+namespace {
+
+template <class Read>
+ReadMessage without_throwing(const Read& read) {
+  try {
+    return read();
+  } catch (const std::exception& error) {
+    return {{}, cat("has sent what cannot be handled: ", error.what())};
+  }
+}
+
+}  // namespace
+
+ReadMessage JobReader::from_member(int node, std::string_view bytes) const {
+  return without_throwing([&] { return read_from_member(node, bytes); });
+}
+
+ReadMessage JobReader::from_root(std::string_view bytes) const {
+  return without_throwing([&] { return read_from_root(bytes); });
+}
+
+ReadMessage JobReader::read_from_member(int node, std::string_view bytes) const {
+  auto message = parse_job_message(bytes);
+  if (!message) return {{}, "has sent what is no message"};
+  if (auto* word = std::get_if<JobWord>(&*message)) {
+    return judged({JobEvent::Kind::Said, node, std::move(word->bytes)});
+  }
+  auto* beat = std::get_if<JobBeat>(&*message);
+  if (!beat) return {{}, "has sent a message that only node 0 sends"};
+  if (!beat->progress) return {};
+  return judged({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
+}
+
+ReadMessage JobReader::read_from_root(std::string_view bytes) const {
+  auto message = parse_job_message(bytes);
+  if (!message) return {{}, "has sent what is no message"};
+  if (std::holds_alternative<JobBeat>(*message)) return {};
+  JobEvent event;
+  if (auto* said = std::get_if<JobSaid>(&*message)) {
+    event = {JobEvent::Kind::Said, said->node, std::move(said->bytes)};
+  } else if (auto* loss = std::get_if<JobLoss>(&*message)) {
+    event = {JobEvent::Kind::Lost, loss->node, std::move(loss->why)};
+  } else {
+    return {{}, "has sent a message that is not node 0's"};
+  }
+  if (!is_node(event.node)) return {{}, cat("has named node ", event.node, " of ", num_nodes_, " nodes")};
+  ReadMessage read = judged(std::move(event));
+  if (!read.fault.empty()) read.fault = cat("has relayed, as node ", event.node, "'s, what ", read.fault);
+  return read;
+}
+
+ReadMessage JobReader::judged(JobEvent event) const {
+  std::string fault;
+  if (judge_ && event.kind != JobEvent::Kind::Lost) fault = judge_(event);
+  if (!fault.empty()) return {{}, std::move(fault)};
+  return {std::move(event), ""};
+}
+
+std::string table_fault(const JobTable& table, const JoinOptions& options) {
+  const size_t num_nodes = static_cast<size_t>(options.num_nodes);
+  if (table.nodes.size() != num_nodes) {
+    return cat("has sent a table of ", table.nodes.size(), " nodes, of which there are ", num_nodes);
+  }
+  const JobNode& self = table.nodes[static_cast<size_t>(options.node)];
+  if (self.host != options.self.host || self.num_ranks != options.self.num_ranks) {
+    return cat("has sent a table in which node ", options.node, " is not itself");
+  }
+  for (size_t node = 0; node < options.ranks_of_nodes.size(); ++node) {
+    if (table.nodes[node].num_ranks == options.ranks_of_nodes[node]) continue;
+    return cat("has sent a table in which node ", node, " starts ", table.nodes[node].num_ranks, " ranks, not ",
+               options.ranks_of_nodes[node]);
+  }
+  return "";
+}
+
+}  // namespace braid
