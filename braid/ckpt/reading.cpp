@@ -15,7 +15,7 @@ namespace braid {
 CheckpointReading::CheckpointReading(const std::string& directory) {
   if (directory.empty()) return;
   const std::string manifest = found_directory(directory) + "/manifest.json";
-  descriptor_ = ::open(manifest.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  descriptor_ = ::open(manifest.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor_ < 0) return;
   if (::flock(descriptor_, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(descriptor_);

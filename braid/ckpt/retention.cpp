@@ -55,7 +55,7 @@ std::set<int64_t> best_steps(const std::vector<SavedCheckpoint>& whole, int coun
 class HeldAlone {
  public:
   explicit HeldAlone(const std::string& place)
-      : descriptor_(::open((place + "/manifest.json").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
+      : descriptor_(::open((place + "/manifest.json").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
     held_ = descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   }
   ~HeldAlone() {

@@ -248,5 +248,12 @@ TEST_F(HfConfigFile, KeysOfTheRunWinAndTheRunNoLongerNeedsTheFile) {
   }
 }
 
+TEST(HfConfig, RepeatedKeysAndANulAreRefused) {
+  using namespace std::string_literals;
+  EXPECT_EQ(complaint("{\"model_type\": \"gpt2\",\n\"model_type\": \"llama\"}"),
+            "c:2: has the key \"model_type\" twice in one object");
+  EXPECT_EQ(complaint("{\"model_type\": \"gpt2\"}\0{}"s), "c:1: is not JSON: it has a NUL");
+}
+
 }  // namespace
 }  // namespace braid::hf_config_test
