@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include "braid/base/errors.h"
@@ -57,9 +58,13 @@ void CheckedFile::read(int64_t offset, std::span<std::byte> out) const {
 
 std::string CheckedFile::content(int64_t limit) const {
   if (bytes_ > limit) throw IoError(path_, limit, cat("has ", bytes_, " bytes; at most ", limit, " are read"));
-  std::string text(static_cast<size_t>(bytes_), '\0');
-  read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  try {
+    std::string text(static_cast<size_t>(bytes_), '\0');
+    read(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  } catch (const std::bad_alloc&) {
+    throw IoError(path_, -1, cat("has ", bytes_, " bytes, for which there is no memory"));
+  }
 }
 
 std::string file_content(const std::string& path, int64_t limit) {

@@ -27,7 +27,7 @@ class CheckedFile {
   int descriptor() const { return fd_; }
   // Fills `out` from byte `offset` on. Throws IoError naming the first byte that is not there.
   void read(int64_t offset, std::span<std::byte> out) const;
-  // All of it. Throws IoError when it is larger than `limit` bytes.
+  // All of it. Throws IoError when it is larger than `limit` bytes or than free memory.
   std::string content(int64_t limit) const;
 
  private:

@@ -1,11 +1,14 @@
-// Takes the library's messages apart.
+// Builds trees from the events of the library's parser, and takes its messages apart.
 #include "braid/base/json_text.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "braid/base/text.h"
@@ -23,11 +26,12 @@ int64_t line_at(std::string_view text, size_t at) {
   return 1 + std::count(seen.begin(), seen.end(), '\n');
 }
 
-// The line of a text that is JSON on which more lists and objects are open than anybody writes; 0 for none. Trees are
-// copied and shown one in another, and the stack has an end.
+constexpr size_t kMostOpen =
+    1000;  // lists and objects; trees are copied and shown one in another, on a stack that ends
+
+// The line of a text that is JSON on which more than kMostOpen lists and objects are open; 0 for none.
 int64_t too_deep_line(std::string_view text) {
-  constexpr int kMostOpen = 1000;
-  int open = 0;
+  size_t open = 0;
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -36,27 +40,89 @@ int64_t too_deep_line(std::string_view text) {
       if (c == '\\') ++at;
       continue;
     }
-    open += (c == '[' || c == '{') - (c == ']' || c == '}');
+    if (c == '[' || c == '{') ++open;
+    if (c == ']' || c == '}') --open;
     if (open > kMostOpen) return line_at(text, at);
   }
   return 0;
 }
 
-// Calls `parse`, which fills a tree from the text.
-template <class Parse>
-JsonFault fault_of(std::string_view text, const Parse& parse) {
-  try {
-    parse();
-    if (const int64_t line = too_deep_line(text)) return {line, "has more than 1000 lists and objects in one another"};
-    return {};
-  } catch (const nlohmann::json::parse_error& error) {
-    const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
-    return {line_at(text, std::max<size_t>(error.byte, 1) - 1),
-            "is not JSON: " + (is_empty ? "it is empty" : in_words(error))};
-  } catch (const nlohmann::json::exception& error) {  // a number that no type holds
-    return {1, "is not JSON that can be read: " + in_words(error)};
+// A tree of the parser's events. It goes on behind a key that stands twice: a text that is no JSON is refused as such.
+template <class Json>
+class TreeBuilder final {
+ public:
+  explicit TreeBuilder(Json& root) : root_(root) {}
+
+  bool has_repeated_key() const { return has_repeated_key_; }
+  bool is_too_deep() const { return is_too_deep_; }
+
+  bool null() { return put(nullptr); }
+  bool boolean(bool value) { return put(value); }
+  bool number_integer(int64_t value) { return put(value); }
+  bool number_unsigned(uint64_t value) { return put(value); }
+  bool number_float(double value, const std::string&) { return put(value); }
+  bool string(std::string& value) { return put(std::move(value)); }
+  bool binary(typename Json::binary_t&) { return false; }  // never in a text
+  bool start_object(size_t) { return begin({Json::object(), {}}); }
+  bool start_array(size_t) { return begin({Json::array(), {}}); }
+  bool end_object() { return end(); }
+  bool end_array() { return end(); }
+
+  bool key(std::string& name) {
+    Open& object = open_.back();
+    auto& members = object.tree.template get_ref<typename Json::object_t&>();
+    if constexpr (std::is_same_v<Json, nlohmann::ordered_json>) {
+      if (!object.names.insert(name).second) has_repeated_key_ = true;
+      object.member = &members.emplace_back(std::move(name), Json()).second;
+    } else {
+      const auto [member, is_new] = members.try_emplace(std::move(name));
+      if (!is_new) has_repeated_key_ = true;
+      object.member = &member->second;
+    }
+    return true;
   }
-}
+
+  template <class Error>
+  bool parse_error(size_t, const std::string&, const Error& error) {
+    throw error;
+  }
+
+ private:
+  // A list or an object that has not ended.
+  struct Open {
+    Json tree;
+    std::unordered_set<std::string> names;  // of the members of an object that keeps their order
+    Json* member = nullptr;                 // the one whose key was read last
+  };
+
+  template <class Value>
+  bool put(Value&& value) {
+    if (open_.empty()) {
+      root_ = Json(std::forward<Value>(value));
+    } else if (open_.back().member) {
+      *open_.back().member = Json(std::forward<Value>(value));
+    } else {
+      open_.back().tree.template get_ref<typename Json::array_t&>().emplace_back(std::forward<Value>(value));
+    }
+    return true;
+  }
+
+  bool begin(Open&& open) {
+    open_.push_back(std::move(open));
+    if (open_.size() > kMostOpen) is_too_deep_ = true;
+    return true;
+  }
+
+  bool end() {
+    Json tree = std::move(open_.back().tree);
+    open_.pop_back();
+    return put(std::move(tree));
+  }
+
+  Json& root_;
+  std::vector<Open> open_;
+  bool has_repeated_key_ = false, is_too_deep_ = false;
+};
 
 // Characters of a text that count how many of them were taken: the library tells of a key when it has taken its closing
 // quotation mark and nothing behind it.
@@ -132,16 +198,31 @@ class KeyWatch final : public nlohmann::json_sax<nlohmann::json> {
   int64_t line_ = 0, num_repeated_ = 0;
 };
 
+template <class Json>
+JsonFault read_tree(std::string_view text, Json& tree) {
+  if (const size_t nul = nul_in(text); nul != text.npos) return {line_at(text, nul), "is not JSON: it has a NUL"};
+  try {
+    TreeBuilder<Json> builder(tree);
+    Json::sax_parse(text.begin(), text.end(), &builder);
+    if (builder.is_too_deep()) return {too_deep_line(text), "has more than 1000 lists and objects in one another"};
+    return builder.has_repeated_key() ? KeyWatch(text).fault() : JsonFault{};
+  } catch (const nlohmann::json::parse_error& error) {
+    const bool is_empty = text.find_first_not_of(" \t\r\n") == text.npos;
+    return {line_at(text, std::max<size_t>(error.byte, 1) - 1),
+            "is not JSON: " + (is_empty ? "it is empty" : in_words(error))};
+  } catch (const nlohmann::json::exception& error) {  // a number that no type holds
+    return {1, "is not JSON that can be read: " + in_words(error)};
+  } catch (const std::bad_alloc&) {
+    return {1, cat("has ", text.size(), " bytes, and there is no memory for what they say")};
+  }
+}
+
 }  // namespace
 
-JsonFault read_json(std::string_view text, nlohmann::json& tree, RepeatedKeys keys) {
-  const JsonFault fault = fault_of(text, [&] { tree = nlohmann::json::parse(text); });
-  return fault.line == 0 && keys == RepeatedKeys::Refused ? KeyWatch(text).fault() : fault;
-}
+JsonFault read_json(std::string_view text, nlohmann::json& tree) { return read_tree(text, tree); }
+JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) { return read_tree(text, tree); }
 
-JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree) {
-  return fault_of(text, [&] { tree = nlohmann::ordered_json::parse(text); });
-}
+size_t nul_in(std::string_view text) { return text.find('\0'); }
 
 // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing value - invalid
 // literal; last read: 'tru}'", where what was read may be most of a file.

@@ -1,7 +1,8 @@
-// Reading JSON that people write: a fault is reported in words, with the line it is on.
+// The one reader of JSON. A fault is reported in words, with the line it is on.
 // It opens no files and knows no format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <nlohmann/json_fwd.hpp>
@@ -15,13 +16,15 @@ struct JsonFault {
   std::string why;   // "is not JSON: unexpected end of input"
 };
 
-// Of a key that stands twice in one object: the later one counts, or it is a fault.
-enum class RepeatedKeys : uint8_t { Taken, Refused };
-
-// Reads `text` into `tree`. Where it is no JSON, or has a key that is refused, the fault says so and on which line, and
-// the tree means nothing.
-JsonFault read_json(std::string_view text, nlohmann::json& tree, RepeatedKeys keys = RepeatedKeys::Taken);
+// Reads `text` into `tree`. The fault says why the text is refused and on which line; the tree means nothing then.
+// Refused are: text that is not JSON in UTF-8, bytes behind the JSON, a NUL, a key that stands twice in one object,
+// more than 1000 lists and objects in one another, and a text whose tree does not fit into memory.
+JsonFault read_json(std::string_view text, nlohmann::json& tree);
+// The same with members in the order of the text. Each member is appended: looking one up later takes linear time.
 JsonFault read_json(std::string_view text, nlohmann::ordered_json& tree);
+
+// The first NUL of a text, or npos. nlohmann's parser takes a NUL for the end of its input.
+size_t nul_in(std::string_view text);
 
 // An exception of the JSON library without its number, place and what it read before: "key 'step' not found",
 // "unexpected end of input".

@@ -2,6 +2,8 @@
 #include <memory>
 
 #include "braid/base/errors.h"
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
 #include "braid/ckpt/all_or_none.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/checkpoint_reader.h"
@@ -25,6 +27,10 @@ std::string tokenizer_folder(const std::string& directory) {
   const std::string found = found_directory(directory);
   const Manifest manifest = read_manifest(found);
   CheckpointFiles files(found, manifest);
+  for (const std::string& name : names_in(found)) {  // a reader of tokenizers follows links, also of files not listed
+    const std::string path = cat(found, "/", name);
+    if (is_link(path)) throw IoError(path, -1, "is a link; a checkpoint has none");
+  }
   bool any = false;
   for (const auto& [name, said] : manifest.files) {
     if (holds_tensors(name)) continue;

@@ -8,6 +8,7 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
+#include "braid/base/json_text.h"
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
@@ -135,16 +136,21 @@ Manifest from_json(const OrderedJson& json, const std::string& path) {
   return manifest;
 }
 
+// The new member `name` of an object. operator[] would compare the name with those of all members before it.
+OrderedJson& appended(OrderedJson& object, const std::string& name) {
+  return object.get_ref<OrderedJson::object_t&>().emplace_back(name, OrderedJson()).second;
+}
+
 void put_parts(OrderedJson& json, const ManifestParts& parts) {
-  json["files"] = OrderedJson::object();
+  OrderedJson& files = json["files"] = OrderedJson::object();
   for (const auto& [name, file] : parts.files) {
-    OrderedJson& entry = json["files"][name] = {{"bytes", file.bytes}, {"block_bytes", file.block_bytes}};
+    OrderedJson& entry = appended(files, name) = {{"bytes", file.bytes}, {"block_bytes", file.block_bytes}};
     entry[text(DigestKind::Xxh3)] = OrderedJson::array();
     for (const NamedDigest& block : file.blocks) entry[text(block.kind)].push_back(hex(block.value));
   }
-  json["tensors"] = OrderedJson::object();
+  OrderedJson& tensors = json["tensors"] = OrderedJson::object();
   for (const auto& [name, tensor] : parts.tensors) {
-    OrderedJson& entry = json["tensors"][name] = {{"dtype", text(tensor.type)}, {"shape", tensor.shape}};
+    OrderedJson& entry = appended(tensors, name) = {{"dtype", text(tensor.type)}, {"shape", tensor.shape}};
     for (const auto& [file, box, hash] : tensor.boxes) {
       entry["boxes"].push_back({{"file", file}, {"begin", box.begin}, {"end", box.end}});
       put_digest(entry["boxes"].back(), hash);
@@ -189,8 +195,8 @@ std::string packed(const ManifestParts& parts) {
 }
 
 ManifestParts unpacked_parts(std::string_view text) {
-  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
-  check(!json.is_discarded(), "parts of a manifest travel whole");
+  OrderedJson json;
+  check(read_json(text, json).line == 0, "parts of a manifest travel whole");
   try {
     return parts_from(json, "parts of a manifest");
   } catch (const std::exception& error) {

@@ -162,6 +162,9 @@ class HeaderGrammar {
 
 std::vector<ParsedTensor> parse_header_json(const HeaderText& text, SafetensorsMetadata& metadata) {
   if (text.json.empty() || text.json[0] != '{') throw IoError(text.path, text.offset, "header: must begin with {");
+  if (const size_t nul = nul_in(text.json); nul != text.json.npos) {
+    throw IoError(text.path, text.offset + static_cast<int64_t>(nul), "header: not JSON: it has a NUL");
+  }
   HeaderGrammar grammar(text, metadata);
   nlohmann::json::sax_parse(grammar.begin(), grammar.end(), &grammar);
   return grammar.take();

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
@@ -22,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostOfFile = int64_t{1}
+                                << 28;      // bytes of a configuration or a trace, whose tree is ten times as large
 constexpr size_t kMostOfSentence = 20'000;  // bytes; names of files stand in them
 constexpr const char* kRunConfig = "config.toml";
 constexpr const char* kRunMetrics = "metrics.jsonl";
@@ -55,27 +56,26 @@ class RunReader {
 
   enum class Absence { Fault, Fine };
 
-  // Opens what can be read; the file is a fault of the page otherwise.
-  std::optional<std::ifstream> opened(const char* file, Absence absence = Absence::Fault) {
+  // Calls `read` with the file's path. One that cannot be read is a fault of the page.
+  template <class Read>
+  bool take(const char* file, Absence absence, const Read& read) {
     const std::string path = place(file);
     try {
       if (path_kind(path) != PathKind::Nothing) {
-        const CheckedFile regular(path, Links::Followed);
-        return std::ifstream(path, std::ios::binary);
+        read(path);
+        return true;
       }
       if (absence == Absence::Fault) fault(file, path + " is missing");
     } catch (const IoError& error) {
       fault(file, error.what());
     }
-    return std::nullopt;
+    return false;
   }
 
   std::optional<std::string> contents(const char* file, Absence absence = Absence::Fault) {
-    const std::optional<std::ifstream> from = opened(file, absence);
-    if (!from) return std::nullopt;
-    std::ostringstream text;
-    text << from->rdbuf();
-    return text.str();
+    std::optional<std::string> text;
+    take(file, absence, [&](const std::string& path) { text = file_content(path, kMostOfFile); });
+    return text;
   }
 
   std::string config() {
@@ -88,9 +88,9 @@ class RunReader {
   }
 
   RunRecord record() {
-    std::optional<std::ifstream> lines = opened(kRunMetrics);
-    if (!lines) return {};
-    RunRecord record = read_run_record(*lines);
+    RunRecord record;
+    const auto read = [&](const std::string& path) { record = read_run_record(path); };
+    if (!take(kRunMetrics, Absence::Fault, read)) return {};
     const int64_t damaged = record.num_damaged_lines;
     if (record.first_steps.empty() && record.steps.empty()) {
       fault(kRunMetrics, place(kRunMetrics) + " has no line of a run (docs/metrics_format.md)");

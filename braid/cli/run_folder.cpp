@@ -10,10 +10,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <thread>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/host.h"
@@ -82,11 +82,15 @@ std::shared_ptr<std::atomic<bool>> shared_flag() {
   return {new (memory) std::atomic<bool>(false), unmap};
 }
 
+// Empty where there is no such file.
 std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  constexpr int64_t kMostBytes = 4096;  // far above a job's name and a lock's owner
+  try {
+    const std::string content = file_content(path, kMostBytes);
+    return content.substr(0, content.find('\n'));
+  } catch (const IoError&) {
+    return "";
+  }
 }
 
 bool is_there(const fs::path& path) { return PosixFileSystem().exists(path); }
@@ -229,8 +233,8 @@ bool has_evaluation(const std::string& checkpoint, int64_t step) {
 }
 
 RunRecord record_of(const std::string& run) {
-  std::ifstream metrics(fs::path(run) / kMetrics, std::ios::binary);
-  return read_run_record(metrics);
+  const std::string metrics = fs::path(run) / kMetrics;
+  return path_kind(metrics) == PathKind::Nothing ? RunRecord() : read_run_record(metrics);
 }
 
 std::map<int64_t, double> evaluations_in(const std::string& run) {

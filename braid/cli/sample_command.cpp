@@ -87,7 +87,7 @@ void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) 
 [[noreturn]] void throw_with_option(const ConfigError& error) {
   std::vector<Problem> problems = error.problems();
   for (Problem& problem : problems) {
-    if (problem.key == "data.tokenizer") problem.key = "--tokenizer";
+    if (problem.key == "data.tokenizer" && problem.place.empty()) problem.key = "--tokenizer";
   }
   throw ConfigError(std::move(problems));
 }
@@ -133,7 +133,6 @@ int sample_command(const Words& words) {
   try {
     show_texts(directory, request);
   } catch (const ConfigError& error) {
-    if (request.options.tokenizer.empty()) throw;
     throw_with_option(error);
   }
   return 0;

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
+#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/tokenize/document_reader.h"
@@ -42,7 +42,7 @@ std::string standard_input() {
 // The prompt of a line of .jsonl, or what rule it breaks.
 std::string prompt_of(const std::string& line, std::string& prompt) {
   nlohmann::json json;
-  const JsonFault fault = read_json(line, json, RepeatedKeys::Refused);
+  const JsonFault fault = read_json(line, json);
   if (fault.line > 0) return fault.why;
   const auto found = json.is_object() ? json.find("prompt") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string()) {
@@ -53,8 +53,7 @@ std::string prompt_of(const std::string& line, std::string& prompt) {
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
-  const CheckedFile file(path, Links::Followed);
-  const std::string content = file.content(file.bytes());
+  const std::string content = named_file_content({"--prompts", path, path});
   std::vector<std::string> lines;
   for (size_t at = 0; at < content.size();) {
     const size_t end = std::min(content.find('\n', at), content.size());

@@ -14,7 +14,8 @@ struct PromptWords {
 
 // Those given, then those of the file: each line of it, or of .jsonl (.ndjson) the string "prompt" of the object on
 // each line; lines without characters are passed over. One empty prompt where there is none. Throws ConfigError with
-// all that is wrong with them, IoError where something cannot be read.
+// all that is wrong with them, IoError where standard input cannot be
+// read. A file has at most 256 MiB.
 std::vector<std::string> read_prompts(const PromptWords& words);
 
 }  // namespace braid

@@ -2,11 +2,12 @@
 #include "braid/report/metrics_cut.h"
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "braid/base/errors.h"
+#include "braid/base/json_text.h"
+#include "braid/base/line_reader.h"
 
 namespace braid {
 namespace {
@@ -19,8 +20,8 @@ class History {
   explicit History(int64_t last_step) : last_step_(last_step) {}
 
   bool keeps(const std::string& text) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object()) return false;
+    nlohmann::json line;
+    if (read_json(text, line).line > 0 || !line.is_object()) return false;
     for (const char* key : {"step", "first_step"}) {
       const auto found = line.find(key);
       if (found == line.end() || !found->is_number()) continue;
@@ -38,18 +39,16 @@ class History {
 // Calls `on_kept` with each line that stays, its end included. Returns how many go.
 template <class OnKept>
 int64_t for_each_kept(const std::string& path, int64_t last_step, const OnKept& on_kept) {
-  std::ifstream lines(path, std::ios::binary);
-  if (!lines) throw IoError(path, -1, "cannot be read");
+  LineReader lines(path, Links::Followed);
   History history(last_step);
   int64_t num_gone = 0;
-  for (std::string text; std::getline(lines, text);) {
+  for (std::string text; lines.next(text);) {
     if (history.keeps(text)) {
       on_kept(text + "\n");
     } else {
       ++num_gone;
     }
   }
-  if (lines.bad()) throw IoError(path, -1, "cannot be read");
   return num_gone;
 }
 

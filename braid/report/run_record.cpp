@@ -6,6 +6,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "braid/base/json_text.h"
+#include "braid/base/line_reader.h"
+
 namespace braid {
 namespace {
 
@@ -148,16 +151,34 @@ int64_t RunRecord::num_steps() const {
   return static_cast<int64_t>(last);
 }
 
+namespace {
+
+void take_text(const std::string& text, RunRecord& record) {
+  if (text.empty()) return;
+  OrderedJson line;
+  if (read_json(text, line).line > 0) {
+    ++record.num_damaged_lines;
+    return;
+  }
+  try {
+    read_line(line, record);
+  } catch (const OrderedJson::exception&) {
+    ++record.num_damaged_lines;
+  }
+}
+
+}  // namespace
+
 RunRecord read_run_record(std::istream& lines) {
   RunRecord record;
-  for (std::string text; std::getline(lines, text);) {
-    if (text.empty()) continue;
-    try {
-      read_line(OrderedJson::parse(text), record);
-    } catch (const OrderedJson::exception&) {
-      ++record.num_damaged_lines;
-    }
-  }
+  for (std::string text; std::getline(lines, text);) take_text(text, record);
+  return record;
+}
+
+RunRecord read_run_record(const std::string& path) {
+  RunRecord record;
+  LineReader lines(path, Links::Followed);
+  for (std::string text; lines.next(text);) take_text(text, record);
   return record;
 }
 

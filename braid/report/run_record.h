@@ -47,5 +47,7 @@ struct RunRecord {
 // Where a run starts again after step k, what was written of later steps counts no more. Lines that are no JSON objects
 // (a run died while it wrote) are counted and skipped, keys and kinds that are not known are ignored.
 RunRecord read_run_record(std::istream& lines);
+// The same of a file. Throws IoError for one that cannot be read, is no regular file or has a line above 16 MiB.
+RunRecord read_run_record(const std::string& path);
 
 }  // namespace braid

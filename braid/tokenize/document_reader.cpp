@@ -106,9 +106,7 @@ std::optional<ReadDocument> DocumentReader::next_line() {
 std::optional<std::string> DocumentReader::text_of(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
   nlohmann::json json;
-  const std::string name = cat('"', options_.text_field, '"');
-  const bool twice = line.find(name, line.find(name) + 1) != std::string::npos;  // maybe in one object: looking is slow
-  const JsonFault fault = read_json(line, json, twice ? RepeatedKeys::Refused : RepeatedKeys::Taken);
+  const JsonFault fault = read_json(line, json);
   if (fault.line == 0 && json.is_object()) {
     const auto found = json.find(options_.text_field);
     if (found != json.end() && found->is_string()) return found->get<std::string>();

@@ -48,7 +48,7 @@ class DocumentReader {
   // The next document is the one at `offset` of file number `file`.
   void seek(int64_t file, int64_t offset);
   // Empty behind the last. Documents without text are passed over. So are bad lines, which are no JSON object with the
-  // text field or have it twice, if they are to be skipped; else a bad line is a ConfigError that names it and the bad
+  // text field, if they are to be skipped; else a bad line is a ConfigError that names it and the bad
   // lines behind it by file and line, up to 20. Throws IoError.
   std::optional<ReadDocument> next();
   int64_t num_bad_lines() const { return num_bad_lines_; }  // of those met since the reader was made

@@ -40,7 +40,7 @@ std::optional<Json> json_of(const fs::path& path, Faults& faults) {
   const auto content = content_of(path, faults);
   if (!content) return std::nullopt;
   Json json;
-  const JsonFault fault = read_json(*content, json, RepeatedKeys::Refused);
+  const JsonFault fault = read_json(*content, json);
   if (fault.line == 0) return json;
   faults.add(cat(path.filename().string(), ":", fault.line), fault.why);
   return std::nullopt;

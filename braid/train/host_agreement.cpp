@@ -2,12 +2,13 @@
 #include "braid/train/host_agreement.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <span>
 
+#include "braid/base/checked_file.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/host.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/exchange.h"
 
@@ -18,12 +19,13 @@ namespace {
 // and the size of its weights stand for it.
 std::string weights_mark(const std::string& directory) {
   if (directory.empty()) return "";
+  constexpr int64_t kMostBytes = 1'000'000'000;  // as of a manifest
   std::string mark;
   for (const char* name : {"manifest.json", "config.json"}) {
-    std::ostringstream content;
-    content << std::ifstream(std::filesystem::path(directory) / name).rdbuf();
+    const std::string path = cat(directory, "/", name);
+    const std::string content = path_kind(path) == PathKind::Nothing ? "" : file_content(path, kMostBytes);
     Digest digest(DigestKind::Xxh3);
-    digest.add(std::as_bytes(std::span(content.view())));
+    digest.add(std::as_bytes(std::span(content)));
     mark += text(digest.named()) + " ";
   }
   std::error_code none;

@@ -7,6 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
 #include "braid/param/large_pages.h"
+#include "braid/spec/fields.h"
 #include "braid/train/resume.h"
 
 namespace braid {
@@ -20,8 +21,6 @@ RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) 
   spec.memory = MemorySpec{};
   spec.train.reduction = Reduction::Fast;
   spec.train.device = DeviceKind::Cpu;
-  const std::string own = tokenizer_folder(directory);
-  if (!own.empty()) spec.data.tokenizer = own;  // else "bytes", or format 1, which knows a path only
   return spec;
 }
 
@@ -50,13 +49,19 @@ void refuse_weights_not_finite(const ParamStore& store, const std::string& direc
 
 ModelToLoad model_to_load(const std::string& directory, std::optional<DType> dtype) {
   verify_checkpoint(directory);
-  ModelToLoad load{directory, one_rank_spec(read_checkpoint_info(directory), directory)};
+  ModelToLoad load{directory, one_rank_spec(read_checkpoint_info(directory), directory), tokenizer_folder(directory)};
+  if (load.tokenizer.empty() && load.spec.data.tokenizer == "bytes") load.tokenizer = "bytes";
   if (dtype) load.spec.train.dtype = *dtype;
   return load;
 }
 
 std::string tokenizer_place(const ModelToLoad& load, const std::string& name) {
-  return name.empty() ? load.spec.data.tokenizer : name;
+  if (!name.empty()) return name;
+  if (!load.tokenizer.empty()) return load.tokenizer;
+  throw ConfigError({{"data.tokenizer", "",
+                      cat("must be given: ", load.directory, " was saved without its tokenizer, which was at ",
+                          toml_text(load.spec.data.tokenizer), " (a path that a checkpoint names is not opened)"),
+                      ""}});
 }
 
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name) {

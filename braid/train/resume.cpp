@@ -106,9 +106,10 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
-  // What it began with is past, and may be gone.
-  RunSpec spec =
-      parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"), {"train.init="}, any_hosts());
+  // What it began with is past, and may be gone. A configuration that a run has saved says its model itself; files that
+  // another one names are not opened.
+  RunSpec spec = parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
+                           {"train.init=", "model.config="}, any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;

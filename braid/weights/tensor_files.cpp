@@ -32,7 +32,7 @@ bool is_weights_name(const std::string& name) {
 // File by tensor, as the index says.
 std::map<std::string, std::string> read_index(const std::string& path) {
   Json json;
-  const JsonFault fault = read_json(file_content(path, kMaxIndexBytes), json, RepeatedKeys::Refused);
+  const JsonFault fault = read_json(file_content(path, kMaxIndexBytes), json);
   std::vector<Problem> problems;
   std::map<std::string, std::string> files;
   if (fault.line > 0) {

@@ -11,6 +11,7 @@
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/json_text.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
@@ -140,7 +141,7 @@ size_t write_weights(const ToHf& request, NewDirectory& directory) {
 
 std::string content_of(const std::string& folder, const std::string& name) {
   const std::string path = cat(folder, "/", name);
-  return path_kind(path) == PathKind::File ? file_content(path, kMaxTokenizerBytes) : "";
+  return path_kind(path) == PathKind::File ? CheckedFile(path).content(kMaxTokenizerBytes) : "";
 }
 
 // The token that ends texts; none where braid cannot read the tokenizer.
@@ -155,7 +156,8 @@ std::optional<int> end_of_text_in(const std::string& folder) {
 // Without it transformers does not know how to read tokenizer.json. `end`: the token's id there.
 std::string tokenizer_config_text(const std::string& tokenizer_json, std::optional<int> end) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
-  const auto json = nlohmann::json::parse(tokenizer_json, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json;
+  if (read_json(tokenizer_json, json).line > 0) json = nullptr;
   const auto added = json.is_object() ? json.value("added_tokens", nlohmann::json::array()) : nlohmann::json::array();
   for (const auto& token : added) {
     if (end && token.is_object() && token.value("id", -1) == *end) config["eos_token"] = token.value("content", "");

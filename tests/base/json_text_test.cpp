@@ -29,19 +29,49 @@ TEST(JsonText, NamesTheLineAndWhatStandsThere) {
   EXPECT_EQ(said("{} {}"), "1 is not JSON: unexpected '{'; expected end of input");
 }
 
-TEST(JsonText, RefusesAKeyThatStandsTwiceWhereItIsAskedTo) {
-  const auto said_of_keys = [](const std::string& text) {
-    nlohmann::json tree;
-    const JsonFault fault = read_json(text, tree, RepeatedKeys::Refused);
-    return cat(fault.line, " ", fault.why);
-  };
-  const std::string twice = "{\"a\": 1,\n \"b\": {\"a\": 2},\n \"\\u0061\": 3}";
-  EXPECT_EQ(said(twice), "0 ");
-  EXPECT_EQ(said_of_keys(twice), "3 has the key \"a\" twice in one object");
-  EXPECT_EQ(said_of_keys("[{\"a\": [{\"x\": 1}, {\"x\": 2}]}, {\"a\": {}}]"), "0 ");
-  EXPECT_EQ(said_of_keys("{\"a\": 1, \"a\":\n1, \"a\": 1}"),
-            "1 has the key \"a\" twice in one object, and 1 more such keys");
-  EXPECT_EQ(said_of_keys("{\"a\": 1, \"a\": tru}"), "1 is not JSON: invalid literal");
+std::string said_in_order(const std::string& text) {
+  nlohmann::ordered_json tree;
+  const JsonFault fault = read_json(text, tree);
+  return cat(fault.line, " ", fault.why);
+}
+
+TEST(JsonText, RefusesAKeyThatStandsTwice) {
+  for (const auto& said_of : {said, said_in_order}) {
+    EXPECT_EQ(said_of("{\"a\": 1,\n \"b\": {\"a\": 2},\n \"\\u0061\": 3}"), "3 has the key \"a\" twice in one object");
+    EXPECT_EQ(said_of("[{\"a\": [{\"x\": 1}, {\"x\": 2}]}, {\"a\": {}}]"), "0 ");
+    EXPECT_EQ(said_of("{\"a\": 1, \"a\":\n1, \"a\": 1}"),
+              "1 has the key \"a\" twice in one object, and 1 more such keys");
+    EXPECT_EQ(said_of("{\"a\": 1, \"a\": tru}"), "1 is not JSON: invalid literal");
+  }
+}
+
+// The library takes a NUL for the end of its input.
+TEST(JsonText, RefusesNulAndWhatFollowsTheJson) {
+  using namespace std::string_literals;
+  for (const auto& said_of : {said, said_in_order}) {
+    EXPECT_EQ(said_of("{\"a\": 1}\0{\"a\": 2}"s), "1 is not JSON: it has a NUL");
+    EXPECT_EQ(said_of("{}\n\n\0"s), "3 is not JSON: it has a NUL");
+    EXPECT_EQ(said_of("\0"s), "1 is not JSON: it has a NUL");
+    EXPECT_EQ(said_of("[\"a\0b\"]"s), "1 is not JSON: it has a NUL");
+    EXPECT_EQ(said_of("[\"a\\u0000b\"]"), "0 ");
+    EXPECT_EQ(said_of("[1]\n]"), "2 is not JSON: unexpected ']'; expected end of input");
+    EXPECT_NE(said_of("[\"\xC3(\"]"), "0 ");
+    EXPECT_NE(said_of("[\"\x01\"]"), "0 ");
+  }
+}
+
+TEST(JsonText, BuildsTheLibrarysTree) {
+  const std::string text =
+      "{\"b\": [1, -2, 3.5, 18446744073709551615, true, null, [], {}, [[\"x\"]]], \"a\": {\"c\": \"\\u00e9\", \"\": "
+      "{\"d\": 0}}}";
+  nlohmann::json tree;
+  nlohmann::ordered_json in_order;
+  ASSERT_EQ(read_json(text, tree).line, 0);
+  ASSERT_EQ(read_json(text, in_order).line, 0);
+  EXPECT_EQ(tree, nlohmann::json::parse(text));
+  EXPECT_EQ(in_order.dump(), nlohmann::ordered_json::parse(text).dump());
+  ASSERT_EQ(read_json(" -7 ", tree).line, 0);
+  EXPECT_EQ(tree, -7);
 }
 
 TEST(JsonText, RefusesWhatIsTooDeepToBeCopied) {

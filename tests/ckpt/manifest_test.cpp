@@ -214,6 +214,15 @@ TEST(Manifest, WhatItMayNotSay) {
   EXPECT_EQ(error_with("{\n", "{{\n"), "m:1: is not JSON: unexpected '{'; expected string literal");
 }
 
+// Comparing each name with all before it would take minutes.
+TEST(Manifest, ManyFilesAreWrittenAndReadInLinearTime) {
+  Manifest manifest = small();
+  for (int i = 0; i < 60'000; ++i) {
+    manifest.files[cat("file-", i, ".json")] = {1, kBlockBytes, {{static_cast<uint64_t>(i)}}};
+  }
+  EXPECT_EQ(parse_manifest("m", manifest_text(manifest)).files, manifest.files);
+}
+
 TEST(Manifest, NamesBesideTheDirectory) {
   EXPECT_EQ(temporary_name("runs/step-8/"), "runs/step-8.tmp");
   EXPECT_EQ(aside_name("runs/step-8"), "runs/step-8.old");

@@ -160,6 +160,11 @@ TEST_F(SafetensorsRules, Grammar) {
   EXPECT_EQ(verdict_on("{" + twice + "," + twice + "}", 4), "at byte 64: header: duplicate key \"a\"");
 }
 
+TEST_F(SafetensorsRules, ANulEndsNoHeader) {
+  using namespace std::string_literals;
+  EXPECT_EQ(verdict_on("{}\0garbage"s, 0), "at byte 10: header: not JSON: it has a NUL");
+}
+
 TEST_F(SafetensorsRules, DeepNestingIsRefusedAtTheFirstLevelTooDeep) {
   const std::string deep = R"({"a":{"shape":)" + std::string(1'000'000, '[');
   EXPECT_NE(verdict_on(deep, 0).find("an array is not allowed here"), std::string::npos);

@@ -1,9 +1,12 @@
 """braid ckpt as a user calls it: looking into checkpoints, verifying, comparing and rewriting them."""
 import json
+import os
 import shutil
 import struct
+import subprocess
 import unittest
 
+from braid_binary import BINARY
 from tiny_run import TINY, TrainedRun
 
 
@@ -48,6 +51,19 @@ class Ckpt(TrainedRun):
                 parameters += size
         self.assertEqual(told["parameters"], parameters)
         self.assertEqual(told["bytes"], sum(file["bytes"] for file in told["files"]))
+
+    def test_a_pipe_in_the_place_of_a_manifest_is_refused_at_once(self):
+        self.prepare_copy()
+        manifest = self.path / "copy" / "step-4" / "manifest.json"
+        manifest.unlink()
+        os.mkfifo(manifest)
+        for words in (["ckpt", "verify", "copy/step-4"], ["ckpt", "inspect", "copy/step-4"], ["sample", "copy/step-4"],
+                      ["evaluate", "copy/step-4", "text"],
+                      ["train", "run.toml", "train.out=copy", "train.resume=copy/step-4"]):
+            done = subprocess.run([BINARY, *words], capture_output=True, text=True, cwd=self.path, timeout=60)
+            self.assertIn(done.returncode, (2, 3), words)
+            self.assertIn("manifest.json", done.stderr, words)
+            self.assertIn("is a pipe, not a regular file", done.stderr, words)
 
     def test_verify_names_file_tensor_and_nothing_else(self):
         said = self.ckpt("verify", "run/step-2").stdout

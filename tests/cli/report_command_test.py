@@ -121,6 +121,15 @@ class Report(unittest.TestCase):
             (self.run_folder / name).unlink()
             self.setUp()
 
+    def test_a_file_that_no_run_has_written_is_not_read_whole(self):
+        for name, said in (("config.toml", "at byte 268435456: has 1073741824 bytes; at most 268435456 are read"),
+                           ("trace.json", "at byte 268435456: has 1073741824 bytes; at most 268435456 are read"),
+                           ("metrics.jsonl", "at byte 0: a line begins here that has more than 16777216 bytes")):
+            with open(self.run_folder / name, "wb") as file:
+                file.truncate(1 << 30)
+            self.page_with(f"{name}: {said}")
+            self.setUp()
+
     def test_a_path_that_leads_nowhere_is_the_users_to_mend(self):
         loop = self.run_folder / "loop"
         loop.symlink_to("loop")

@@ -125,6 +125,12 @@ class Sample(TrainedRun):
             self.assertIn(f"=== prompt {i} of 2, sample 2 of 2 (", shown)
         self.assertIn("\nzero", shown)
 
+    def test_a_file_of_prompts_has_a_limit(self):
+        with open(self.path / "large", "wb") as file:
+            file.truncate(1 << 30)
+        self.assertEqual(self.refused("--prompts", "large"), "--prompts = large: cannot be read (large: at byte 268435456: "
+                         "has 1073741824 bytes; at most 268435456 are read)\n")
+
     def test_prompts_that_are_none_are_named_all_at_once(self):
         (self.path / "bad.jsonl").write_text('{"prompt": "good"}\n{"text": "x"}\n[1]\n')
         (self.path / "empty.txt").write_text("\n")

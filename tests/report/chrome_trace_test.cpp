@@ -126,6 +126,11 @@ TEST(ChromeTrace, WhatIsNoTraceIsNamed) {
   }
 }
 
+TEST(ChromeTrace, ANulEndsNoTrace) {
+  using namespace std::string_literals;
+  EXPECT_THROW(parse_chrome_trace("{\"traceEvents\":[]}\0x"s, "trace.json"), ConfigError);
+}
+
 TEST(ChromeTrace, NothingIsATraceToo) {
   EXPECT_TRUE(Json::parse(chrome_trace({}))["traceEvents"].empty());
   EXPECT_TRUE(parse_chrome_trace(chrome_trace({}), "").empty());

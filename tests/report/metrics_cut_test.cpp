@@ -52,6 +52,13 @@ TEST_F(MetricsCut, TakesOutLinesThatWereCutShort) {
   }
 }
 
+TEST_F(MetricsCut, TakesOutALineWithANul) {
+  using namespace std::string_literals;
+  write(path("metrics.jsonl"), kUpToTwo + "{\"kind\":\"step\",\"step\":2}\0{}\n"s);
+  EXPECT_EQ(cut(2), 1);
+  EXPECT_EQ(left(), kUpToTwo);
+}
+
 TEST_F(MetricsCut, LeavesAFileAloneInWhichNothingGoes) {
   EXPECT_EQ(cut(2), 0) << "there is none";
   write(path("metrics.jsonl"), kUpToTwo);

@@ -102,5 +102,13 @@ TEST(RunRecord, OddLinesAreCountedNotBelieved) {
   EXPECT_TRUE(record.checkpoints.empty());
 }
 
+TEST(RunRecord, LinesWithANulOrARepeatedKeyAreDamaged) {
+  using namespace std::string_literals;
+  const RunRecord record = read(
+      "{\"kind\":\"step\",\"step\":1,\"loss\":1.0}\0{\"kind\":\"step\"}\n{\"kind\":\"step\",\"step\":2,\"loss\":2.0,\"loss\":3.0}\n"s);
+  EXPECT_EQ(record.num_damaged_lines, 2);
+  EXPECT_TRUE(record.steps.empty());
+}
+
 }  // namespace
 }  // namespace braid::run_record_test

@@ -207,7 +207,7 @@ TEST(HfConfig, WhatIsNoConfigIsSaidSo) {
   EXPECT_EQ(complaint(replaced(kGpt2, "\"n_layer\": 12", "\"n_layer\": 99999999999999999999")),
             "c: n_layer = 1e+20: must be an integer, at least 1");
   EXPECT_EQ(complaint(replaced(kGpt2, "1e-05", "-1")), "c: layer_norm_epsilon = -1: must be a number more than 0");
-  EXPECT_EQ(complaint(replaced(kLlama1b, "\"rope_type\": \"llama3\"}", "\"rope_type\": \"llama3\"}, \"mlp_bias\": 1")),
+  EXPECT_EQ(complaint(replaced(kLlama1b, "\"mlp_bias\": false", "\"mlp_bias\": 1")),
             "c: mlp_bias = 1: must be false, since braid computes nothing else; nearest valid is false");
 }
 
@@ -246,6 +246,13 @@ TEST_F(HfConfigFile, KeysOfTheRunWinAndTheRunNoLongerNeedsTheFile) {
     ASSERT_EQ(error.problems().size(), 1u) << error.what();
     EXPECT_EQ(error.problems()[0].key, "model.config");
   }
+}
+
+TEST(HfConfig, RepeatedKeysAndANulAreRefused) {
+  using namespace std::string_literals;
+  EXPECT_EQ(complaint("{\"model_type\": \"gpt2\",\n\"model_type\": \"llama\"}"),
+            "c:2: has the key \"model_type\" twice in one object");
+  EXPECT_EQ(complaint("{\"model_type\": \"gpt2\"}\0{}"s), "c:1: is not JSON: it has a NUL");
 }
 
 }  // namespace

@@ -162,6 +162,12 @@ TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
   EXPECT_NE(message(what).find("twice.jsonl:2: has the key \"text\" twice in one object\nbraid"), std::string::npos);
 }
 
+TEST_F(PrepareTest, ANulEndsNoLine) {
+  using namespace std::string_literals;
+  write(path("nul.jsonl"), "{\"text\": \"a\"}\0{\"text\": \"lost\"}\n{\"text\": \"b\"}\n"s);
+  EXPECT_NE(message(request({"nul.jsonl"})).find("nul.jsonl:1: is not JSON: it has a NUL\nbraid"), std::string::npos);
+}
+
 // Also those behind a place where an earlier call stopped: the reader is put into the middle of a file.
 TEST_F(PrepareTest, BadLinesAreNamedOrCounted) {
   std::string lines;

@@ -180,6 +180,11 @@ TEST_F(TokenizerFile, AKeyThatStandsTwiceIsRefused) {
   EXPECT_EQ(faults(folder_), Strings{"tokenizer.json:2: has the key \"model\" twice in one object"});
 }
 
+TEST_F(TokenizerFile, ANulEndsNoFile) {
+  write("tokenizer.json", json_.dump() + std::string("\0{}", 3));
+  EXPECT_EQ(faults(folder_), Strings{"tokenizer.json:1: is not JSON: it has a NUL"});
+}
+
 TEST_F(TokenizerFile, LinesOfMergesAreNamedByTheirNumber) {
   write("vocab.json", json_["model"]["vocab"].dump());
   write("merges.txt", "#version: 0.2\r\n\u00e0 \u00a4\r\n\r\none two three\nq zz");

@@ -48,11 +48,27 @@ class FirstFormat : public ScratchFolder {
   RunSpec spec_;
 };
 
-TEST_F(FirstFormat, SamplesByThePathOfItsTokenizer) {
-  const GenerateOptions options{.prompt = "a", .num_tokens = 3, .threads = 1};
+// Anybody may have written the path in a checkpoint.
+TEST_F(FirstFormat, SamplesWithATokenizerThatIsNamedAndOpensNoneThatIsNot) {
+  GenerateOptions options{.prompt = "a", .num_tokens = 3, .threads = 1};
+  try {
+    generate(step_, options, nullptr);
+    ADD_FAILURE() << "opened the path that the checkpoint names";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_EQ(error.problems()[0].key, "data.tokenizer");
+    EXPECT_NE(error.problems()[0].rule.find("must be given"), std::string::npos);
+  }
+  options.tokenizer = tokenizer_;
   EXPECT_FALSE(generate(step_, options, nullptr).empty());
-  std::filesystem::remove(tokenizer_);
-  EXPECT_THROW(generate(step_, options, nullptr), ConfigError);
+}
+
+TEST_F(FirstFormat, OpensNoFileThatItsConfigurationNames) {
+  CheckpointInfo info = read_checkpoint_info(step_);
+  info.config_toml.insert(info.config_toml.find("[model]\n") + 8, cat("config = \"", path("nowhere.json"), "\"\n"));
+  const auto repeated = info.config_toml.find("config = \"\"\n");
+  if (repeated != std::string::npos) info.config_toml.erase(repeated, 12);
+  EXPECT_EQ(saved_spec(info, step_).model.width, spec_.model.width);
 }
 
 TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
