@@ -1,5 +1,7 @@
 // Autograd graphs are cut at stage borders: a stage's inputs are leaves, its outputs are seeded with the gradients
-// received. A tensor that is only passed on is leaf and output at once, and autograd copies its gradient through.
+// received. An input that a layer writes in place is copied first: a leaf must not be written, nor what the stage
+// before keeps for its backward when both are on one rank. A tensor that is only passed on is leaf and output at once,
+// and autograd copies its gradient through.
 #include "braid/module/layer_executor.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -8,8 +10,18 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/auxiliary_loss.h"
 
 namespace braid {
+namespace {
+
+double sum_of(const std::vector<at::Tensor>& losses) {
+  double sum = 0;
+  for (const auto& loss : losses) sum += loss.item<double>();
+  return sum;
+}
+
+}  // namespace
 
 LayerExecutor::LayerExecutor(const std::map<int, LayerStage>& stages, int num_stages, LossFunction loss)
     : stages_(stages), last_stage_(num_stages - 1), loss_function_(std::move(loss)) {}
@@ -18,15 +30,13 @@ void LayerExecutor::begin_step(ModuleStep step) {
   step_ = std::move(step);
   in_flight_.clear();
   losses_.clear();
+  auxiliary_losses_.clear();
   count_ = 0;
   results_.assign(step_.split.num_microbatches, {});
 }
 
-double LayerExecutor::loss() const {
-  double sum = 0;
-  for (const auto& loss : losses_) sum += loss.item<double>();
-  return sum;
-}
+double LayerExecutor::loss() const { return sum_of(losses_); }
+double LayerExecutor::auxiliary_loss() const { return sum_of(auxiliary_losses_); }
 
 std::vector<Tensors> LayerExecutor::take_results() { return std::exchange(results_, {}); }
 
@@ -47,7 +57,7 @@ void LayerExecutor::forward(int stage, int micro) {
   MicrobatchContext context = step_.context;
   context.micro += micro;
   stages_.at(stage).listeners().begin_microbatch(context);
-  Tensors outputs = stages_.at(stage).forward(flight.inputs, step_.context.purpose);
+  Tensors outputs = run_stage(stage, micro, flight);
   if (stage < last_stage_) {
     check_outputs(stage, micro, outputs);
     flight.outputs = std::move(outputs);
@@ -57,6 +67,24 @@ void LayerExecutor::forward(int stage, int micro) {
     results_[micro] = std::move(outputs);
     in_flight_.erase({stage, micro});
   }
+}
+
+Tensors LayerExecutor::run_stage(int stage, int micro, InFlight& flight) {
+  const StageShapes& specs = shapes(stage, micro);
+  Tensors inputs = flight.inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (stage > 0 && specs.written[i]) inputs[i] = inputs[i].clone();  // a minibatch's parts are copies
+  }
+  const AuxiliaryLossScope scope;
+  Tensors outputs = stages_.at(stage).forward(inputs, step_.context.purpose);
+  if (!trains() || !scope.total().defined()) return outputs;
+  if (!specs.contributes) {
+    throw RunError(cat("stage ", stage, " contributed an auxiliary loss, and none when its shapes were found out; ",
+                       "contribute zero there, or call retrace() after a change of the modules"));
+  }
+  flight.auxiliary = scope.total().mul(step_.weights.at(micro));
+  auxiliary_losses_.push_back(flight.auxiliary.detach());
+  return outputs;
 }
 
 void LayerExecutor::take_loss(InFlight& flight, int micro, const Tensors& outputs) {
@@ -94,6 +122,10 @@ void LayerExecutor::input_grad(int stage, int micro) {
     if (!flight.outputs[i].requires_grad()) continue;
     roots.push_back(flight.outputs[i]);
     seeds.push_back(seed);
+  }
+  if (flight.auxiliary.defined() && flight.auxiliary.requires_grad()) {
+    roots.push_back(std::exchange(flight.auxiliary, {}));
+    seeds.emplace_back();
   }
   if (!roots.empty()) torch::autograd::backward(roots, seeds);
   for (size_t i = 0; i < specs.inputs.size(); ++i) {

@@ -21,7 +21,7 @@ struct ModuleStep {
   MicrobatchContext context;  // of its first microbatch
   MinibatchSplit split;
   Tensors inputs, targets;      // of the whole minibatch; used on the ranks of the first and the last stage
-  std::vector<double> weights;  // by microbatch: factors on their losses in the step's loss; on the last stage's rank
+  std::vector<double> weights;  // by microbatch: factors on its losses in the step's loss; empty where there are none
   const std::vector<std::map<int, StageShapes>>* shapes = nullptr;  // by kind of microbatch
 };
 
@@ -34,9 +34,11 @@ class LayerExecutor final : public StageExecutor {
   // Before a microbatch's backward, and after the last one of the step. May be empty.
   std::function<void(int stage)> on_backward, on_reduce;
   // Of the step, on the rank of the last stage.
-  double loss() const;                     // weighted, over the microbatches
+  double loss() const;                     // weighted, over the microbatches, without auxiliary losses
   double count() const { return count_; }  // of a counted loss
   std::vector<Tensors> take_results();     // of an evaluation, by microbatch
+  // Of the step: the weighted auxiliary losses of this rank's stages, over the microbatches.
+  double auxiliary_loss() const;
 
   void forward(int stage, int micro) override;
   void full_backward(int stage, int micro) override { input_grad(stage, micro); }
@@ -54,10 +56,12 @@ class LayerExecutor final : public StageExecutor {
   // From forward to the end of the backward, of one microbatch on one stage.
   struct InFlight {
     Tensors inputs, outputs, output_gradients, input_gradients;
+    at::Tensor auxiliary;  // weighted; undefined: none
   };
   bool trains() const { return step_.context.purpose == ForwardPurpose::Training; }
   const StageShapes& shapes(int stage, int micro) const { return step_.shapes->at(step_.split.kind(micro)).at(stage); }
   Tensors part(const Tensors& whole, int micro) const;
+  Tensors run_stage(int stage, int micro, InFlight& flight);
   void take_loss(InFlight& flight, int micro, const Tensors& outputs);
   void check_outputs(int stage, int micro, const Tensors& outputs) const;
 
@@ -66,7 +70,7 @@ class LayerExecutor final : public StageExecutor {
   LossFunction loss_function_;
   ModuleStep step_;
   std::map<std::pair<int, int>, InFlight> in_flight_;  // by (stage, microbatch)
-  std::vector<at::Tensor> losses_;                     // weighted
+  std::vector<at::Tensor> losses_, auxiliary_losses_;  // weighted
   double count_ = 0;
   std::vector<Tensors> results_;
 };

@@ -116,10 +116,9 @@ class ModulePipeline::State {
     ModuleStep step{{ForwardPurpose::Training, number, first_micro}, split, inputs, targets};
     step.shapes = shapes;
     Divisor divisor;
-    if (has_last_stage()) {
-      require_targets(targets, split);
-      divisor = weigh(step, number);
-    }
+    const bool contributes = require_mean_of_rows(*shapes);
+    if (has_last_stage()) require_targets(targets, split);
+    if (has_last_stage() || contributes) divisor = weigh(step, number);
     executor_.begin_step(std::move(step));
     replica_.begin_step({number, split.num_microbatches, counted_});
     Divisor found;
@@ -133,6 +132,7 @@ class ModulePipeline::State {
     }
     for (const auto& [number, stage] : stages_) stage.listeners().end_step(data_);
     replica_.end_step(number);
+    auxiliary_loss_ = contributes ? sum_over(data_, executor_.auxiliary_loss() * divisor.own) / divisor.all : 0;
     if (!has_last_stage()) return std::nullopt;
     return sum_over(data_, executor_.loss() * divisor.own) / found.all;
   }
@@ -167,6 +167,7 @@ class ModulePipeline::State {
   const Tensors& parameters() const { return replica_.parameters(); }
   const std::vector<Span>& spans() const { return spans_; }
   int64_t bytes_sent() const { return replica_.bytes_sent(); }
+  double auxiliary_loss() const { return auxiliary_loss_; }
   void retrace() {
     book_.forget();
     replica_.follow();
@@ -189,6 +190,19 @@ class ModulePipeline::State {
         stages.try_emplace(stage, layers_, plan_[stage], stage, pipe_.rank_kind());
     }
     return stages;
+  }
+  // Whether layers of this rank contribute auxiliary losses. The gradients of a counted loss are multiplied by a factor
+  // after the last backward, which is not the factor of a mean over rows.
+  bool require_mean_of_rows(const std::vector<std::map<int, StageShapes>>& shapes) const {
+    bool contributes = false;
+    for (const auto& of_kind : shapes) {
+      for (const auto& [stage, found] : of_kind) contributes |= found.contributes;
+    }
+    if (!contributes || !counted_) return contributes;
+    throw ConfigError({{"loss", "is counted",
+                        "must be one number, its mean over a microbatch's rows, where layers contribute auxiliary "
+                        "losses: wrap it in a function that returns a tensor",
+                        ""}});
   }
   void require_targets(const Tensors& targets, const MinibatchSplit& split) const {
     std::vector<Problem> problems;
@@ -254,6 +268,7 @@ class ModulePipeline::State {
   LayerExecutor executor_;
   ScheduleRuntime runtime_;
   std::vector<Span> spans_;
+  double auxiliary_loss_ = 0;
   int64_t num_steps_ = options_.first_step;
 };
 
@@ -272,6 +287,7 @@ void ModulePipeline::update(torch::optim::Optimizer& optimizer) {
 ModelPart ModulePipeline::part() { return state_->part(); }
 void ModulePipeline::go_on_after(int64_t steps) { state_->go_on_after(steps); }
 void ModulePipeline::with_whole_parameters(const std::function<void()>& body) { state_->with_whole_parameters(body); }
+double ModulePipeline::auxiliary_loss() const { return state_->auxiliary_loss(); }
 int64_t ModulePipeline::bytes_sent() const { return state_->bytes_sent(); }
 const Tensors& ModulePipeline::parameters() const { return state_->parameters(); }
 const std::vector<Span>& ModulePipeline::spans() const { return state_->spans(); }

@@ -16,10 +16,10 @@
 // has a list of its own.
 //
 // Promise: loss, gradients and so updates are those of the whole minibatch on one rank, to rounding, for modules that
-// treat samples one by one. Those that mix them (batch norm) see a microbatch; see deferred_batch_norm.h. Modules have
-// no split between input and weight gradients (layer_executor.h). What modules note of the rows they see (buffers) is
-// data rank 0's on all data ranks, after every step that leaves their weights alike. Saving and loading, between steps:
-// savable_model.h.
+// treat samples one by one. Layers may work in place, also on what their stage receives. Those that mix them (batch
+// norm) see a microbatch; see deferred_batch_norm.h. Modules have no split between input and weight gradients
+// (layer_executor.h). What modules note of the rows they see (buffers) is data rank 0's on all data ranks, after every
+// step that leaves their weights alike. Saving and loading, between steps: savable_model.h.
 #pragma once
 
 #include <functional>
@@ -74,6 +74,10 @@ class ModulePipeline : public SavableModel {
   // (torch::load) are taken over, as those of data rank 0. Throws ConfigError naming what was done to parameters that
   // data ranks cannot follow: released without retrace(), another type, frozen where sums are not plain or compressed.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);
+
+  // Of the last step: what the layers of this rank's stages contributed (auxiliary_loss.h), weights included, over the
+  // minibatches of all data ranks as the loss is. step() returns the loss without it.
+  double auxiliary_loss() const;
 
   // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.
   Tensors forward(const Tensors& inputs);

@@ -6,6 +6,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/module/auxiliary_loss.h"
 #include "braid/module/kept_buffers.h"
 
 namespace braid {
@@ -70,6 +71,17 @@ class BorderLine {
   std::vector<Work> works_;
 };
 
+// Layers get copies: those that work in place may neither write a leaf nor what the stage before has given.
+Tensors traced(const LayerStage& stage, const Tensors& inputs, StageShapes& found) {
+  Tensors copies;
+  for (const auto& input : inputs) copies.push_back(input.clone());
+  const AuxiliaryLossScope auxiliary;
+  Tensors outputs = stage.forward(copies, ForwardPurpose::ShapeTrace);
+  for (const auto& copy : copies) found.written.push_back(copy._version() > 0);
+  found.contributes = auxiliary.total().defined();
+  return outputs;
+}
+
 }  // namespace
 
 at::Tensor TensorSpec::empty() const { return at::empty(sizes, at::TensorOptions().dtype(type)); }
@@ -114,7 +126,7 @@ std::map<int, StageShapes> trace_shapes(const std::map<int, LayerStage>& stages,
       if (found.inputs[i].requires_grad) flow[i].requires_grad_(true);
     }
     stage.listeners().begin_microbatch({.purpose = ForwardPurpose::ShapeTrace});
-    flow = stage.forward(flow, ForwardPurpose::ShapeTrace);
+    flow = traced(stage, flow, found);
     found.outputs = specs_of(flow);
     const bool last = number + 1 == schedule.num_stages;
     if (!last && schedule.stage_rank[number + 1] != pipe.rank())

@@ -24,6 +24,8 @@ std::vector<TensorSpec> specs_of(const Tensors& tensors);
 
 struct StageShapes {
   std::vector<TensorSpec> inputs, outputs;
+  std::vector<bool> written = {};  // by input: a layer writes it in place
+  bool contributes = false;        // a layer contributes an auxiliary loss
 };
 
 // Collective over `pipe`. `stages` are this rank's by number, `inputs` the first stage's (read on its rank only; they
