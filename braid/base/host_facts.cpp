@@ -87,7 +87,39 @@ std::vector<HostInterface> interfaces_up(const std::string& root) {
   return all;
 }
 
+// The number of the line "key number"; 0 where there is none.
+int64_t number_of_key(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key + " ")) return number_in(line.substr(key.size() + 1));
+  }
+  return 0;
+}
+
+// "/user.slice/job": the place under /sys/fs/cgroup, from the line "0::/user.slice/job"; empty: the root.
+std::string own_control_group(const std::string& root) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("0::/")) return line.size() == 4 ? "" : line.substr(3);
+  }
+  return "";
+}
+
 }  // namespace
+
+int64_t available_memory_bytes(const std::string& root) {
+  int64_t available = 1024 * number_in(value_of_line(root + "/proc/meminfo", "MemAvailable"));
+  for (std::string group = own_control_group(root);; group.erase(group.rfind('/'))) {
+    const std::string folder = root + "/sys/fs/cgroup" + group;
+    const int64_t most = number_in(first_line(folder + "/memory.max"));  // "max": 0
+    if (most > 0) {
+      const int64_t used = number_in(first_line(folder + "/memory.current"));
+      const int64_t cache = number_of_key(folder + "/memory.stat", "inactive_file");
+      available = std::min(available, std::max<int64_t>(1, most - used + cache));
+    }
+    if (group.empty()) return available;
+  }
+}
 
 HostFacts host_facts(const std::string& root) {
   HostFacts facts;

@@ -4,11 +4,11 @@
 #include <iostream>
 
 #include "braid/base/host.h"
+#include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_reader.h"
-#include "braid/cli/output_file.h"
 #include "braid/report/scaling.h"
 #include "braid/spec/parse.h"
 #include "braid/train/measure_scaling.h"
@@ -73,7 +73,7 @@ int scaling_command(const Words& words) {
   const MeasuredScaling measured = measure_scaling(spec, wanted);
   const Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
   std::cout << scaling_table(scaling);
-  if (!svg.empty()) write_file(svg, scaling_svg(scaling));
+  if (!svg.empty()) write_named_file(svg, scaling_svg(scaling));
   return 0;
 }
 

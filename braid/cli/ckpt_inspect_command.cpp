@@ -99,7 +99,8 @@ void print_inspected(const CheckpointReader& reader) {
               << human_bytes(static_cast<double>(mark.bytes)) << "\n";
   }
   for (const auto& [name, file] : manifest.files) {
-    std::cout << "file        " << name << "  " << human_bytes(static_cast<double>(file.bytes)) << "\n";
+    std::cout << "file        " << printable(name, kMostOfAName) << "  " << human_bytes(static_cast<double>(file.bytes))
+              << "\n";
   }
   for (const auto& [name, tensor] : manifest.tensors) print_tensor(name, tensor);
 }

@@ -3,19 +3,21 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "braid/base/file_system.h"
 #include "braid/base/host.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
+#include "braid/base/system_fault.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/doctor_report.h"
 #include "braid/cli/job.h"
 #include "braid/cli/measured_cluster.h"
-#include "braid/cli/output_file.h"
+#include "braid/cli/run_folder.h"
+#include "braid/cli/terminal.h"
 #include "braid/cli/version.h"
 #include "braid/launch/process_ranks.h"
 
@@ -62,8 +64,8 @@ MeasuredJob on_hosts(const DoctorRequest& request, Job& job) {
 }
 
 void show(const DoctorRequest& request, const MeasuredJob& job) {
-  std::cout << (request.as_json ? doctor_json(job) : doctor_text(job)) << std::flush;
-  if (!request.cluster.empty()) write_file(request.cluster, measured_cluster_text(job));
+  std::cout << (request.as_json ? doctor_json(job) : shown_on_stdout(doctor_text(job))) << std::flush;
+  if (!request.cluster.empty()) write_named_file(request.cluster, measured_cluster_text(job));
 }
 
 void refuse_no_folder(const std::string& folder) {
@@ -74,11 +76,10 @@ void refuse_no_folder(const std::string& folder) {
 // Before minutes are spent on what it would hold.
 void refuse_unwritable(const std::string& path) {
   if (path.empty()) return;
-  const bool was_there = path_kind(path) != PathKind::Nothing;
-  if (!std::ofstream(path, std::ios::app)) {
-    throw ConfigError({{"--cluster", path, cat("cannot be written: ", std::strerror(errno)), ""}});
-  }
-  if (!was_there) std::filesystem::remove(path);
+  if (is_written_in_place(path)) return;
+  const bool is_folder = path_kind(path) == PathKind::Folder;
+  const std::string why = is_folder ? "cannot be written: Is a directory" : why_not_writable(parent_folder(path));
+  if (!why.empty()) throw ConfigError({{"--cluster", path, why, ""}});
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ int doctor_command(const Words& words) {
 
   refuse_no_folder(request.folder);
   JobPlace place = job_place(request.job);
-  if (!place.note.empty()) std::cerr << "braid: " << place.note << std::endl;
+  if (!place.note.empty()) std::cerr << "braid: " << shown_on_line(place.note) << std::endl;
   if (place.node == 0) refuse_unwritable(request.cluster);
   JobWork work;
   work.ranks_here = request.ranks > 0 ? request.ranks : std::min(num_cores(), kMaxProcessRanks);
@@ -111,7 +112,7 @@ int doctor_command(const Words& words) {
   work.settings = {"command = doctor"};
   work.engines = version_here();
   work.sums = GlooSumOrder::Engine;
-  work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << what << std::endl; };
+  work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << shown_on_line(what) << std::endl; };
   Job job(place, work);
   const MeasuredJob measured = on_hosts(request, job);
   if (job.leads()) show(request, measured);

@@ -5,6 +5,7 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
+#include "braid/cli/terminal.h"
 #include "braid/data/prepared_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
@@ -41,11 +42,12 @@ std::vector<std::string> damage(const PreparedFolder& folder) {
     if (listed.num_tokens == 0) return;
     try {
       open_listed(folder, name, listed, pages)->verify();
-      std::cout << "file       " << name << ": " << listed.num_tokens << " tokens, " << listed.num_documents
-                << " documents, " << human_bytes(static_cast<double>(listed.bytes)) << ", good" << std::endl;
+      std::cout << "file       " << shown_on_line(name) << ": " << listed.num_tokens << " tokens, "
+                << listed.num_documents << " documents, " << human_bytes(static_cast<double>(listed.bytes)) << ", good"
+                << std::endl;
     } catch (const IoError& error) {
       found.push_back(error.what());
-      std::cout << "file       " << name << ": DAMAGED" << std::endl;
+      std::cout << "file       " << shown_on_line(name) << ": DAMAGED" << std::endl;
     }
   };
   for (const auto& source : folder.manifest.sources) {

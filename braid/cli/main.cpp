@@ -3,6 +3,7 @@
 #include <new>
 
 #include "braid/base/errors.h"
+#include "braid/base/process_start.h"
 #include "braid/base/text.h"
 #include "braid/cli/dispatch.h"
 
@@ -14,6 +15,7 @@ constexpr size_t kMostOfMessage = 20'000;  // bytes
 
 int main(int argc, char** argv) {
   try {
+    braid::prepare_process();
     const int code = braid::dispatch({argv + 1, argv + argc});
     if (code == 0 && !std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
     return code;

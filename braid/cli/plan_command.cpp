@@ -6,6 +6,7 @@
 #include "braid/cli/compare_output.h"
 #include "braid/cli/plan_output.h"
 #include "braid/cli/plan_request.h"
+#include "braid/cli/terminal.h"
 #include "braid/predict/checkpoint_cost.h"
 #include "braid/search/cluster_foresight.h"
 #include "braid/search/reasons.h"
@@ -77,7 +78,7 @@ int plan_command(const Words& words) {
   if (!request->calibrate.empty()) return doctor_command({{"--cluster", request->calibrate}});
 #endif
   if (request->what == PlanFor::Comparison) {
-    std::cout << compare_text(request->run, request->cluster);
+    std::cout << shown_on_stdout(compare_text(request->run, request->cluster));
     return 0;
   }
   Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
@@ -85,7 +86,8 @@ int plan_command(const Words& words) {
 #ifdef BRAID_TORCH
   if (request->tried > 0) try_layouts(plan.layouts, request->tried);
 #endif
-  std::cout << (request->output == PlanOutput::Json ? plan_json(plan) : plan_text(plan, request->cluster));
+  std::cout << (request->output == PlanOutput::Json ? plan_json(plan)
+                                                    : shown_on_stdout(plan_text(plan, request->cluster)));
   return 0;
 }
 

@@ -60,7 +60,7 @@ class PreparePrinter {
               << validation << " held out, in " << num_files << " token files\n";
     if (bad_lines > 0) std::cout << "skipped " << bad_lines << " bad lines\n";
     const std::string passed_over = sentence(result.passed_over);
-    if (!passed_over.empty()) std::cout << passed_over << "\n";
+    if (!passed_over.empty()) std::cout << printable(passed_over, kMostOfName) << "\n";
     if (!result.was_complete) std::cout << line(result.last, seconds) << "\n";
     std::cout << std::flush;
   }

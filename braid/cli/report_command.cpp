@@ -7,11 +7,11 @@
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
-#include "braid/cli/output_file.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
 #include "braid/spec/toml_document.h"
@@ -147,10 +147,15 @@ int report_command(const Words& words) {
   if (!folder.has_filename()) folder = folder.parent_path();
   RunPage page = RunReader(folder).page();
   page.name = name_of(folder);
-  if (out.empty()) out = folder / "report.html";
-  write_file(out, run_page(page));
+  const std::string text = run_page(page);
+  if (out.empty()) {
+    out = folder / "report.html";
+    write_file(out, text);
+  } else {
+    write_named_file(out, text);
+  }
   for (const std::string& fault : page.faults) std::cerr << "braid: " << printable(fault, kMostOfSentence) << "\n";
-  std::cout << out << "\n";
+  std::cout << printable(out, kMostOfSentence) << "\n";
   return 0;
 }
 

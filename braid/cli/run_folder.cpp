@@ -17,12 +17,12 @@
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/host.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
-#include "braid/cli/output_file.h"
 #include "braid/report/metrics_cut.h"
 #include "braid/report/run_record.h"
 #include "braid/spec/fields.h"
@@ -43,14 +43,26 @@ constexpr const char* kEventPrefix = "events.out.tfevents.";
   throw ConfigError({{"train.out", toml_text(path), rule, ""}});
 }
 
-// Durable as the checkpoints that will lie in it.
-std::string made(const std::string& path) {
+// `path` and its parents that do not exist, innermost first.
+std::vector<std::string> missing_folders(const std::string& path) {
+  std::vector<std::string> missing;
+  fs::path folder = fs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  for (; folder != folder.root_path() && !PosixFileSystem().exists(folder); folder = folder.parent_path()) {
+    missing.push_back(folder);
+  }
+  return missing;
+}
+
+// Durable as the checkpoints that will lie in it. Returns the folders that were missing, innermost first.
+std::vector<std::string> made(const std::string& path) {
   try {
+    std::vector<std::string> missing = missing_folders(path);
     PosixFileSystem().create_directories(path);
+    return missing;
   } catch (const IoError& error) {
     refuse(path, cat("must be a folder that can be made: ", error.what()));
   }
-  return path;
 }
 
 std::string locked_by() { return cat("process ", ::getpid(), " on ", host_name()); }
@@ -121,10 +133,19 @@ std::vector<std::string> event_files(const std::string& run) {
 
 }  // namespace
 
-RunFolder::RunFolder(std::string path) : path_(made(path)), lock_(lock_of(path_)), begun_(shared_flag()) {
+RunFolder::RunFolder(std::string path)
+    : path_(std::move(path)), made_(made(path_)), maker_(::getpid()), lock_(lock_of(path_)), begun_(shared_flag()) {
   if (lock_.state() != FileLock::State::Theirs) return;
   const std::string owner = lock_.owner().empty() ? "" : cat(" (", lock_.owner(), ")");
   refuse(path_, cat("another run", owner, " writes there; it must be a folder that no other run is using"));
+}
+
+RunFolder::~RunFolder() {
+  if (made_.empty() || has_begun() || ::getpid() != maker_) return;
+  ::unlink((fs::path(path_) / kLock).c_str());
+  for (const std::string& folder : made_) {
+    if (::rmdir(folder.c_str()) != 0) return;  // something else lies in it
+  }
 }
 
 std::string RunFolder::why_open_to_others() const { return lock_.why(); }
@@ -189,7 +210,7 @@ std::vector<std::string> RunFolder::begin(int64_t first_step) {
     for (const std::string& path : leavings()) files.remove_all(path);
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }
-  if (!job_.empty()) replace_file(fs::path(path_) / kJob, job_ + "\n", files);
+  if (!job_.empty()) write_file(fs::path(path_) / kJob, job_ + "\n", files);
   *begun_ = true;
   return done;
 }

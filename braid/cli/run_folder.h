@@ -19,6 +19,10 @@ class RunFolder {
   // Makes the folder where it is not there and holds it, against other runs, until this ends. Throws ConfigError about
   // train.out when it cannot be made or written, or when another run holds it.
   explicit RunFolder(std::string path);
+  // Removes the folders that it made, if begin() was never called and nothing else lies in them: a refused run leaves
+  // nothing.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
 
   const std::string& path() const { return path_; }
   // Why nothing keeps other runs out: the file system has no locks. Empty when something does.
@@ -51,6 +55,8 @@ class RunFolder {
   std::vector<std::string> go_back(int64_t step) const;
 
   std::string path_;
+  std::vector<std::string> made_;  // the folders that were missing, innermost first
+  int maker_;                      // the process that made them: forked ranks remove nothing
   FileLock lock_;
   Fate fate_ = Fate::Nothing;
   std::string job_;

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "braid/base/host.h"
+#include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/environment.h"
-#include "braid/cli/output_file.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/metrics_cut.h"
 #include "braid/spec/describe.h"
@@ -74,7 +74,7 @@ MetricsLine category_peaks(const StepReport& report) {
 
 RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
-  replace_file(spec_.train.out + "/config.toml", to_toml(spec_), files);
+  write_file(spec_.train.out + "/config.toml", to_toml(spec_), files);
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
   std::filesystem::remove(spec_.train.out + "/trace.json", ignored);
   open(start.first_step);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "braid/base/text.h"
+#include "braid/cli/terminal.h"
 #include "braid/report/metrics_line.h"
 #include "braid/spec/word.h"
 
@@ -22,7 +23,7 @@ GenerationListener SamplePrinter::listener() {
 }
 
 void SamplePrinter::show_piece(const std::string& piece) {
-  std::cout << std::exchange(prompt_, "") << shown_.add(piece) << std::flush;
+  std::cout << shown_on_stdout(std::exchange(prompt_, "") + shown_.add(piece)) << std::flush;
 }
 
 // The continuation may have been shown by another process, so all is put together anew.
@@ -31,14 +32,14 @@ void SamplePrinter::show_rest(const Generation& made) const {
   WholeCharacters text;
   const std::string begin = text.add(prompts_[0]), &continuation = made.texts.at(0).text;
   text.add(continuation);
-  std::cout << (continuation.empty() ? begin : "") << text.end() << std::endl;
+  std::cout << shown_on_stdout((continuation.empty() ? begin : "") + text.end()) << std::endl;
 }
 
 void SamplePrinter::show_text(const GeneratedText& text) const {
   std::cout << "=== prompt " << text.prompt + 1 << " of " << prompts_.size();
   if (num_samples_ > 1) std::cout << ", sample " << text.sample + 1 << " of " << num_samples_;
   std::cout << " (" << word(text.end) << ")\n"
-            << whole_characters(prompts_[static_cast<size_t>(text.prompt)] + text.text) << "\n"
+            << shown_on_stdout(whole_characters(prompts_[static_cast<size_t>(text.prompt)] + text.text)) << "\n"
             << std::endl;
 }
 

@@ -1,14 +1,15 @@
 // braid simulate: plays schedules on a virtual clock and shows them as a grid, a summary, JSON, CSV or a picture.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 
 #include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/commands.h"
-#include "braid/cli/output_file.h"
 #include "braid/cli/simulate_output.h"
 #include "braid/cli/simulate_request.h"
 #include "braid/cli/terminal.h"
@@ -48,14 +49,14 @@ void refuse_faults(const Schedule& schedule, SendMode sends) {
   const bool generated = find_schedule(schedule.name) != nullptr;
   const std::vector<Fault> faults = generated ? std::vector<Fault>{} : validate(schedule, SendMode::Buffered);
   if (!faults.empty()) {
-    std::cerr << print(schedule, faults) << "\n";
+    std::cerr << printable(print(schedule, faults), SIZE_MAX, LineBreaks::Kept) << "\n";
     throw ConfigError({{"--schedule", schedule.name, "is not a sound schedule, as drawn above", ""}});
   }
   if (sends == SendMode::Buffered) return;
   const Schedule whole = with_comms(schedule);
   const std::vector<Fault> stuck = validate(whole, sends);
   if (stuck.empty()) return;
-  std::cerr << print(whole, stuck) << "\n";
+  std::cerr << printable(print(whole, stuck), SIZE_MAX, LineBreaks::Kept) << "\n";
   throw ConfigError(
       {{"--sends", "rendezvous", cat("stops ", schedule.name, " from ending, as drawn above"), "buffered"}});
 }
@@ -115,10 +116,10 @@ void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>
 
 void show(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
-    if (all.size() > 1) std::cout << heading(played) << "\n";
+    if (all.size() > 1) std::cout << shown_on_line(heading(played)) << "\n";
     std::cout << grid(played.timeline, grid_style(request)) << "\n";
   }
-  std::cout << summary_text(all);
+  std::cout << shown_on_stdout(summary_text(all));
 }
 
 }  // namespace
@@ -129,10 +130,10 @@ int simulate_command(const Words& words) {
   std::vector<Played> all;
   for (auto& schedule : request->schedules) all.push_back(play(*request, std::move(schedule)));
   if (request->output == SimulateOutput::Text) refuse_huge_grids(*request, all);
-  if (!request->svg.empty()) write_file(request->svg, timeline_svg(pictured(*request, all), TimeUnit::Units));
-  if (!request->trace.empty()) write_file(request->trace, chrome_trace(pictured(*request, all)));
+  if (!request->svg.empty()) write_named_file(request->svg, timeline_svg(pictured(*request, all), TimeUnit::Units));
+  if (!request->trace.empty()) write_named_file(request->trace, chrome_trace(pictured(*request, all)));
   if (request->output == SimulateOutput::Text) show(*request, all);
-  if (request->output == SimulateOutput::Summary) std::cout << summary_text(all);
+  if (request->output == SimulateOutput::Summary) std::cout << shown_on_stdout(summary_text(all));
   for (const auto& played : all) {
     if (request->output == SimulateOutput::Json) write_json(std::cout, played);
     if (request->output == SimulateOutput::Csv) std::cout << to_csv(played.schedule);

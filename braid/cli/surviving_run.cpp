@@ -1,6 +1,7 @@
 // One attempt after the other; node 0 says with what.
 #include "braid/cli/surviving_run.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "braid/base/errors.h"
@@ -8,6 +9,7 @@
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/cli/job_agreements.h"
 #include "braid/cli/ready_launcher.h"
+#include "braid/cli/room_for_run.h"
 #include "braid/cli/stop_signals.h"
 #include "braid/spec/fields.h"
 #include "braid/train/initial_weights.h"
@@ -15,11 +17,24 @@
 namespace braid {
 namespace {
 
-RunEnd attempt(const RunSpec& spec, const RunParts& parts) {
+RunRoom room_of(const RunParts& parts) {
+  RunRoom room;
+  if (parts.folder) room.folder = parts.folder->path();
+  if (!parts.job) return room;
+  room.host_of_rank = parts.job->host_of_rank();
+  const std::vector<int>& nodes = parts.job->node_of_rank();
+  const auto first = std::ranges::find(nodes, parts.job->rounds().node());
+  if (first != nodes.end()) room.host = room.host_of_rank.at(static_cast<size_t>(first - nodes.begin()));
+  return room;
+}
+
+// Only the first attempt may be refused: what a lost one held may not be free yet.
+RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   RunControls controls;
   controls.stop_requested = [] { return StopSignals::received() != 0; };
   controls.takes_save_request = [] { return StopSignals::takes_save_request(); };
   controls.on_begin = [] { StopSignals::keep_work(); };
+  if (restarts == 0) controls.admit = [&](const RunSpec& resolved) { refuse_without_room(resolved, room_of(parts)); };
   if (!parts.job) return run_training(spec, parts.printer, controls);
   const ReadyLauncher launcher(*parts.job);
   controls.launcher = &launcher;
@@ -73,7 +88,7 @@ RunEnd surviving_run(const RunSpec& spec, const RunParts& parts) {
   RunSpec now = spec;
   for (int restarts = 0;; ++restarts) {
     try {
-      return attempt(now, parts);
+      return attempt(now, parts, restarts);
     } catch (const CommError& error) {
       const auto next = next_attempt(spec, parts, restarts);
       if (!next) {

@@ -4,6 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "braid/base/text.h"
+
 namespace braid {
 
 inline bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
@@ -19,5 +25,22 @@ inline int terminal_height() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 40;
 }
+
+// Text of a model or a file, to be written to standard output: control characters but tabs and line ends are escaped on
+// a terminal; a pipe or a file gets the text as it is.
+inline std::string shown_on_stdout(std::string_view text) {
+  if (!stdout_is_terminal()) return std::string(text);
+  std::string shown;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\t', begin), text.size());
+    shown += printable(text.substr(begin, end - begin), text.size(), LineBreaks::Kept);
+    if (end < text.size()) shown += '\t';
+    begin = end + 1;
+  }
+  return shown;
+}
+
+// A name or a path, on one line.
+inline std::string shown_on_line(std::string_view name) { return printable(name, 20'000); }
 
 }  // namespace braid

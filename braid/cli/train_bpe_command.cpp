@@ -6,11 +6,11 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/file_system.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/document_options.h"
-#include "braid/cli/output_file.h"
 #include "braid/cli/terminal.h"
 #include "braid/tokenize/bpe_trainer.h"
 #include "braid/tokenize/document_list.h"
@@ -167,7 +167,7 @@ int train_bpe_command(const Words& words) {
   });
   line.end();
   PosixFileSystem().create_directories(request->out.parent_path().string());
-  write_file(request->out.string(), tokenizer_json(model));
+  write_named_file(request->out.string(), tokenizer_json(model));
   std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from "
             << pieces.counts.table().size() << " distinct pieces of " << pieces.num_documents << " documents\n";
   if (model.tokens.size() < static_cast<size_t>(request->training.vocab)) {
@@ -175,8 +175,8 @@ int train_bpe_command(const Words& words) {
   }
   if (pieces.num_bad_lines > 0) std::cout << "skipped " << pieces.num_bad_lines << " bad lines\n";
   const std::string passed_over = sentence(request->inputs.passed_over);
-  if (!passed_over.empty()) std::cout << passed_over << "\n";
-  std::cout << "wrote " << request->out.string() << "\n";
+  if (!passed_over.empty()) std::cout << shown_on_line(passed_over) << "\n";
+  std::cout << "wrote " << shown_on_line(request->out.string()) << "\n";
   return 0;
 }
 

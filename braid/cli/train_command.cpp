@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
@@ -13,7 +14,6 @@
 #include "braid/cli/commands.h"
 #include "braid/cli/job.h"
 #include "braid/cli/named_checkpoint.h"
-#include "braid/cli/output_file.h"
 #include "braid/cli/ready_launcher.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/run_folder.h"
@@ -100,7 +100,8 @@ void show_sample(const RunEnd& end) {
   options.ranks = spec.run.ranks;
   const std::string text = whole_characters(options.prompt + generate(end.checkpoint, options, nullptr));
   write_file(spec.train.out + "/sample.txt", text + "\n");
-  std::cout << "sample, also in " << spec.train.out << "/sample.txt:\n" << text << std::endl;
+  std::cout << "sample, also in " << shown_on_line(spec.train.out) << "/sample.txt:\n"
+            << shown_on_stdout(text) << std::endl;
 }
 
 // What the user asked for: the file, and the words that override it.
@@ -218,7 +219,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
   surviving_run(spec, {nullptr, printer, &job});
   signals.work_is_kept();
   const int signal = signal_of_all(&job);
-  const std::string leader = cat("node 0 on ", job.nodes()[0].host);
+  const std::string leader = cat("node 0 on ", shown_on_line(job.nodes()[0].host));
   std::cout << (signal == 0
                     ? cat("the run has ended; ", leader, " says how")
                     : cat("interrupted by ", signal_name(signal), "; ", leader, " says what goes on from there"))
@@ -237,7 +238,7 @@ int train_on_hosts(Start& start, RunSpec spec) {
   spec.run.ranks = RanksAs::Processes;
   refuse_on_hosts(spec);
   JobWork work = work_of_run(start.place, spec);
-  work.on_wait = [](const std::string& what) { std::cout << "waits for " << what << std::endl; };
+  work.on_wait = [](const std::string& what) { std::cout << "waits for " << shown_on_line(what) << std::endl; };
   StopSignals signals;
   std::cout << "waits for all " << start.place.num_nodes << " nodes at " << text(start.place.root) << std::endl;
   Job job(start.place, work);
@@ -273,7 +274,7 @@ int train_command(const Words& words) {
   RunSpec spec;
   collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));
-  if (!start.place.note.empty()) std::cerr << "braid: " << start.place.note << std::endl;
+  if (!start.place.note.empty()) std::cerr << "braid: " << shown_on_line(start.place.note) << std::endl;
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);

@@ -1,12 +1,11 @@
 // JSON of prepared data. Everything read is checked before it is used.
 #include "braid/data/prepared_manifest.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
+#include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
@@ -174,14 +173,7 @@ PreparedManifest read_prepared_manifest(const std::string& folder) {
 }
 
 void replace_file(FileSystem& files, const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp";
-  files.remove_all(temporary);
-  const auto file = files.create(temporary);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-  files.replace(temporary, path);
-  files.sync_directory(std::filesystem::path(path).parent_path().string());
+  write_file(path, text, files);
 }
 
 }  // namespace braid

@@ -6,10 +6,8 @@
 #include "braid/predict/model_states.h"
 
 namespace braid {
-namespace {
 
-// Of the whole model.
-double saved_model_bytes(const RunSpec& spec, const Cluster& cluster) {
+double checkpoint_bytes(const RunSpec& spec, const Cluster& cluster) {
   RunSpec whole = spec;
   whole.mesh = {};
   whole.pipeline = {};
@@ -22,8 +20,6 @@ double saved_model_bytes(const RunSpec& spec, const Cluster& cluster) {
   return bytes.weights + bytes.optimizer;
 }
 
-}  // namespace
-
 FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
   FailureModel model;
   const int64_t ranks = num_ranks(spec.mesh);
@@ -31,7 +27,7 @@ FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
   if (mtbf > 0) model.mean_between = mean_between_failures(mtbf, ranks);
   model.restart = cluster.failures.restart_seconds;
   const DeviceGroup& devices = cluster.devices.front();
-  const double bytes = saved_model_bytes(spec, cluster);
+  const double bytes = checkpoint_bytes(spec, cluster);
   if (spec.checkpoint.async) {
     model.stall = 2 * bytes / static_cast<double>(ranks) / devices.memory_bytes_per_second;  // read and written
   } else if (cluster.disk.write_bytes_per_second > 0) {

@@ -10,8 +10,7 @@
 
 namespace braid {
 
-MetricsFile::MetricsFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "a+b")) {
-  if (!file_) fail(-1);
+MetricsFile::MetricsFile(std::string path) : path_(std::move(path)), file_(open_to_append(path_)) {
   if (std::fseek(file_.get(), 0, SEEK_END) != 0) fail(-1);
   if (std::ftell(file_.get()) == 0) return;
   if (std::fseek(file_.get(), -1, SEEK_END) != 0) fail(-1);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
+#include "braid/base/output_file.h"
 #include "braid/report/metrics_line.h"
 
 namespace braid {
@@ -23,14 +23,10 @@ class MetricsFile {
   const std::string& path() const { return path_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   [[noreturn]] void fail(int64_t offset) const;
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  AppendedFile file_;
 };
 
 }  // namespace braid

@@ -99,6 +99,7 @@ std::unique_ptr<TensorboardFile> new_tensorboard_file(const std::string& folder,
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw IoError(folder, -1, failure.message());
+  if (is_link(folder)) throw IoError(folder, -1, "is a link; events are written into no other folder");
   for (int number = 0;; ++number) {
     const std::string path =
         folder + "/" + event_file_name(static_cast<int64_t>(std::floor(wall_seconds)), host, number);

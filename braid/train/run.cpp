@@ -142,6 +142,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec, controls.limits);
+  controls.admit(spec);
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
   install_memory_accounting();

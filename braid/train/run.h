@@ -108,6 +108,8 @@ struct RunControls {
   std::function<bool()> takes_save_request = [] { return false; };
   // Before the first step.
   std::function<void()> on_begin = [] {};
+  // Called with the resolved spec before anything is allocated; what it throws refuses the run.
+  std::function<void(const RunSpec&)> admit = [](const RunSpec&) {};
   const Launcher* launcher = nullptr;  // null: as run.ranks says
   HostLimits limits = host_limits();   // that the run was read with
   std::vector<int> host_of_rank;       // by rank of the world; empty: all are on this one

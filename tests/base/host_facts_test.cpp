@@ -42,6 +42,21 @@ TEST_F(HostFactsOf, what_the_system_says_in_its_files) {
   EXPECT_EQ(host_facts(folder_).memory_bytes, 4096000);
 }
 
+TEST_F(HostFactsOf, memory_that_control_groups_leave) {
+  EXPECT_EQ(available_memory_bytes(folder_), 0);
+  say("proc/meminfo", "MemTotal:        8000 kB\nMemAvailable:    6000 kB\n");
+  EXPECT_EQ(available_memory_bytes(folder_), 6000 * 1024);
+  say("proc/self/cgroup", "0::/jobs/mine\n");
+  say("sys/fs/cgroup/jobs/mine/memory.max", "max\n");
+  say("sys/fs/cgroup/jobs/memory.max", "1000000\n");
+  say("sys/fs/cgroup/jobs/memory.current", "900000\n");
+  say("sys/fs/cgroup/jobs/memory.stat", "anon 500000\ninactive_file 300000\n");
+  EXPECT_EQ(available_memory_bytes(folder_), 400000);
+  say("sys/fs/cgroup/memory.max", "50000\n");
+  say("sys/fs/cgroup/memory.current", "60000\n");
+  EXPECT_EQ(available_memory_bytes(folder_), 1);
+}
+
 TEST_F(HostFactsOf, this_host) {
   const HostFacts facts = host_facts();
   EXPECT_EQ(facts.host, host_name());

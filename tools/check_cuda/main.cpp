@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "braid/base/errors.h"
+#include "braid/base/process_start.h"
 #include "braid/base/text.h"
 #include "braid/device/cuda_services.h"
 #include "braid/report/metrics_line.h"
@@ -111,6 +112,7 @@ at::Device enter(const std::string& device) {
 
 int main(int argc, char** argv) {
   try {
+    braid::prepare_process();
     return braid::cuda_check::run({argv + 1, argv + argc});
   } catch (const braid::ConfigError& error) {
     std::cerr << error.what() << "\n";

@@ -1,0 +1,20 @@
+// open(2) returns the lowest free descriptor.
+#include "braid/base/process_start.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "braid/base/system_fault.h"
+
+namespace braid {
+
+void prepare_process() {
+  for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) {
+    if (::fcntl(standard, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", O_RDWR) != standard) throw_system_fault("/dev/null", "open");
+  }
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+}  // namespace braid

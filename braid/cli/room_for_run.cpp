@@ -1,0 +1,162 @@
+// The prediction of `braid plan` on a made-up cluster: memory does not depend on its speeds.
+#include "braid/cli/room_for_run.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "braid/base/errors.h"
+#include "braid/base/file_system.h"
+#include "braid/base/host_facts.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/mesh/device_mesh.h"
+#include "braid/predict/checkpoint_cost.h"
+#include "braid/predict/predict_run.h"
+#include "braid/spec/fields.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/problems.h"
+#include "braid/train/compute_device.h"
+#include "braid/train/run.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kMostKeysNamed = 3;
+
+Cluster cluster_of_any_speed(const RunSpec& spec) {
+  Cluster cluster;
+  cluster.name = "this host";
+  DeviceGroup group;
+  group.per_node = static_cast<int>(num_ranks(spec.mesh));
+  group.shared_cores = true;
+  group.memory_bytes = group.memory_bytes_per_second = 1e15;
+  group.peaks.push_back({spec.train.dtype, 1e12});
+  cluster.devices.push_back(group);
+  cluster.node = cluster.network = {1e10, 1e-6};
+  cluster.host = {1e15, 1e10};
+  cluster.disk = {1e9, 1e9};
+  return cluster;
+}
+
+// What the ranks of one host hold together.
+struct HostMemoryUse {
+  RankMemory sum;
+  int ranks = 0;
+  int64_t offloaded = 0;
+
+  double bytes() const { return static_cast<double>(sum.total() + offloaded); }
+};
+
+// Nothing where the run cannot be predicted: a schedule that is a file, for example.
+std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
+  if (is_measured(spec.pipeline)) spec.pipeline.partition = "even";
+  const Cluster cluster = cluster_of_any_speed(spec);
+  if (!prediction_problems(spec, cluster).empty()) return std::nullopt;
+  Prediction prediction;
+  try {
+    prediction = predict_run(spec, cluster);
+  } catch (const std::exception&) {  // no fault of what trains
+    return std::nullopt;
+  }
+  const DeviceMesh mesh(spec.mesh);
+  HostMemoryUse use;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    if (!room.host_of_rank.empty() && room.host_of_rank.at(static_cast<size_t>(rank)) != room.host) continue;
+    const RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[Axis::Pipe]));
+    for (const MemoryPart& part : kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
+    ++use.ranks;
+  }
+  if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes;
+  return use;
+}
+
+// A key and what its half would save.
+struct Saving {
+  std::string key;
+  int value = 0;
+  double bytes = 0;
+};
+
+std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double bytes) {
+  std::vector<Saving> found;
+  const auto try_half = [&](const char* key, auto section, auto member) {
+    RunSpec half = spec;
+    int& value = half.*section.*member;
+    const int before = value;
+    if (before < 2) return;
+    value /= 2;
+    if (!problems(half, host_limits(1)).empty()) return;
+    const std::optional<HostMemoryUse> use = predicted_use(half, room);
+    if (use && use->bytes() < bytes) found.push_back({key, before, bytes - use->bytes()});
+  };
+  try_half("model.width", &RunSpec::model, &ModelSpec::width);
+  try_half("model.layers", &RunSpec::model, &ModelSpec::layers);
+  try_half("model.vocab", &RunSpec::model, &ModelSpec::vocab);
+  try_half("model.context", &RunSpec::model, &ModelSpec::context);
+  try_half("train.microbatch", &RunSpec::train, &TrainSpec::microbatch);
+  std::ranges::stable_sort(found, std::ranges::greater(), &Saving::bytes);
+  if (found.size() > kMostKeysNamed) found.resize(kMostKeysNamed);
+  return found;
+}
+
+std::string parts_text(const HostMemoryUse& use) {
+  std::vector<std::string> parts;
+  for (const MemoryPart& part : kMemoryParts) {
+    if (use.sum.*part.bytes > 0)
+      parts.push_back(cat(part.name, " ", human_bytes(static_cast<double>(use.sum.*part.bytes))));
+  }
+  if (use.offloaded > 0) parts.push_back(cat("offloaded ", human_bytes(static_cast<double>(use.offloaded))));
+  return joined(parts);
+}
+
+void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  if (!compute_device(spec).is_cpu()) return;
+  const auto available = static_cast<double>(available_memory_bytes());
+  const std::optional<HostMemoryUse> use = predicted_use(spec, room);
+  if (!use || available <= 0 || use->bytes() <= available) return;
+  std::string rule =
+      cat("must fit in memory: the ", use->ranks, use->ranks == 1 ? " rank" : " ranks", " of this host would hold ",
+          human_bytes(use->bytes()), " (", parts_text(*use), "), ", human_bytes(use->bytes() - available),
+          " more than the ", human_bytes(available), " that are available");
+  const std::vector<Saving> by_key = savings(spec, room, use->bytes());
+  for (const Saving& saving : by_key) rule += cat("; half of ", saving.key, " saves ", human_bytes(saving.bytes));
+  if (by_key.empty()) {
+    found.push_back({"model", "", rule, ""});
+  } else {
+    found.push_back({by_key[0].key, cat(by_key[0].value), rule, ""});
+  }
+}
+
+int64_t checkpoints_to_come(const RunSpec& spec, const std::string& folder) {
+  const int every = spec.train.save_every, keep = spec.checkpoint.keep;
+  if (keep == 0) return 1;
+  const int64_t saves = every > 0                     ? (spec.train.steps + every - 1) / every
+                        : spec.train.save_minutes > 0 ? spec.train.steps
+                                                      : 1;
+  const int64_t at_once = std::min<int64_t>(int64_t{keep} + spec.checkpoint.keep_best + 1, saves);
+  return std::max<int64_t>(1, at_once - std::ssize(saved_checkpoints(folder)));
+}
+
+void add_disk_problem(const RunSpec& spec, const std::string& folder, std::vector<Problem>& found) {
+  if (folder.empty()) return;
+  const int64_t count = checkpoints_to_come(spec, folder);
+  const double each = checkpoint_bytes(spec, cluster_of_any_speed(spec)), needed = static_cast<double>(count) * each;
+  const auto free = static_cast<double>(PosixFileSystem().free_bytes(folder));
+  if (needed <= free) return;
+  found.push_back(
+      {"train.out", toml_text(folder),
+       cat("must have room for ", count, count == 1 ? " checkpoint" : " checkpoints", " of ", human_bytes(each), ": ",
+           human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
+       ""});
+}
+
+}  // namespace
+
+void refuse_without_room(const RunSpec& spec, const RunRoom& room) {
+  std::vector<Problem> found;
+  add_memory_problem(spec, room, found);
+  add_disk_problem(spec, room.folder, found);
+  if (!found.empty()) throw ConfigError(std::move(found));
+}
+
+}  // namespace braid

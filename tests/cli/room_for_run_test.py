@@ -1,0 +1,42 @@
+"""A run that cannot fit in memory or on the disk is refused before its first step, and leaves no folder."""
+import subprocess
+import tempfile
+import unittest
+
+from tiny_run import TinyRun
+
+
+class RoomForRun(TinyRun):
+    def refused(self, *words):
+        done = self.braid("train", "run.toml", *words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        return done.stderr
+
+    def test_a_model_without_room_in_memory_names_the_keys_and_the_bytes(self):
+        told = self.refused("model.width=262144", "model.layers=8")
+        self.assertRegex(told, r"model.width = 262144: must fit in memory: the 1 rank of this host would hold "
+                               r"[\d.]+ TiB \(parameters [^)]*moments [^)]*\), [\d.]+ TiB more than the [\d.]+ \w+ "
+                               r"that are available; half of model.width saves")
+        self.assertIn("half of model.layers saves", told)
+        self.assertFalse((self.path / "run").exists())
+
+    def test_ranks_of_a_host_count_together(self):
+        self.assertIn("the 2 ranks of this host", self.refused("model.width=262144", "model.layers=8", "mesh.data=2"))
+
+    def test_a_small_disk_is_refused_before_the_first_step(self):
+        with tempfile.TemporaryDirectory() as disk:
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk]).returncode != 0:
+                self.skipTest("no file system can be mounted")
+            try:
+                wide = ["model.width=128", f"train.out={disk}/run"]
+                told = self.refused(*wide)
+                self.assertRegex(told, r"must have room for 1 checkpoint of [\d.]+ MiB: 5\d\d.0 KiB are free")
+                told = self.refused(f"train.out={disk}/run", "checkpoint.keep=20", "train.save_every=1", "train.steps=30")
+                self.assertIn("must have room for 21 checkpoints of ", told)
+                self.trained(f"train.out={disk}/run", "train.steps=2", "checkpoint.keep=1")
+            finally:
+                subprocess.run(["umount", disk], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
