@@ -23,7 +23,7 @@ namespace {
 constexpr idtype_t kByDescriptor = static_cast<idtype_t>(3);  // P_PIDFD, which not every C library names
 constexpr char kGo = 1;
 
-// Waits for it for so long; -1: for ever.
+// Waits for it for so long.
 bool readable(int descriptor, int milliseconds) {
   pollfd watched{descriptor, POLLIN, 0};
   int count = 0;
@@ -92,7 +92,7 @@ ForkedProcess::ForkedProcess(const std::string& name, const std::function<void(i
 
 ForkedProcess::~ForkedProcess() {
   send(SIGKILL);
-  if (runs() && readable(descriptor_, -1)) end_of(descriptor_);
+  if (runs() && readable(descriptor_, static_cast<int>(1000 * kDeathSeconds))) end_of(descriptor_);
   forget();
 }
 

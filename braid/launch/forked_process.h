@@ -14,11 +14,15 @@ namespace braid {
 
 class ForkedProcess {
  public:
+  // How long a process may take to die of SIGKILL: the kernel frees its memory first. One that waits uninterruptibly (a
+  // dead NFS server, a faulty disk) does not die.
+  static constexpr double kDeathSeconds = 30;
+
   // Forks. The new process dies with the calling thread, is in a process group of its own, so that the terminal's
   // signals reach it only by send(), and runs `life`, which does not return; what it writes to the descriptor `line` is
   // heard() here. Throws RunError, with `name`, when the system refuses.
   ForkedProcess(const std::string& name, const std::function<void(int line)>& life);
-  // Kills the process, if it still runs.
+  // Kills the process, if it still runs, and waits for its end for kDeathSeconds.
   ~ForkedProcess();
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
@@ -39,7 +43,8 @@ class ForkedProcess {
   int descriptor() const { return descriptor_; }
   // Readable when it has written, and when it can write no more; -1 once end() has noticed that.
   int line() const { return line_; }
-  // Called in another forked process: closes its copies of the descriptors, which are for the parent.
+  // Closes the descriptors: in another forked process, since they are for the parent; in the parent, to leave a process
+  // behind that does not die.
   void forget();
 
  private:

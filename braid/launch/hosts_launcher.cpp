@@ -68,9 +68,10 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     throw;
   }
   flush_all();
+  std::string left_behind;
   {
     SignalRelay signals(relayed(options.signals));
-    Supervisor supervisor({board, board, signals, node}, options.grace_seconds);
+    Supervisor supervisor({board, board, signals, node}, {options.grace_seconds});
     for (int place = 0; place < board.num_ranks(); ++place) {
       const int rank = node.ranks_here()[static_cast<size_t>(place)];
       // An exception that left this would go on in the parent's code.
@@ -91,8 +92,13 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
       });
     }
     supervisor.run();
+    left_behind = supervisor.left_behind();
   }
   rounds_.end();
+  if (node.failure() && !left_behind.empty()) {
+    throw CommError({"a run on several hosts", node.failure()->rank, now_seconds() - begin,
+                     cat(node.failure()->why, "; ", left_behind)});
+  }
   if (node.failure()) throw_failure(*node.failure(), node.outcomes(), now_seconds() - begin);
   std::vector<std::string> values;
   for (const std::string& outcome : node.outcomes()) values.push_back(RankOutcome::value(outcome));

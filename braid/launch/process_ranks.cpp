@@ -82,7 +82,7 @@ class ProcessWorld {
   void fork_and_watch() {
     SignalRelay signals(relayed(options_.signals));
     OneHost host(world_.size(), options_.progress_seconds);
-    Supervisor supervisor({world_, world_.board(), signals, host}, options_.grace_seconds);
+    Supervisor supervisor({world_, world_.board(), signals, host}, {options_.grace_seconds});
     for (int rank = 0; rank < world_.size(); ++rank) {
       // An exception that left this would go on in the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
@@ -92,12 +92,16 @@ class ProcessWorld {
     }
     supervisor.run();
     for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
+    left_behind_ = supervisor.left_behind();
   }
 
   // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.
   void rethrow(double elapsed_seconds) const {
     const std::optional<Failure> failure = world_.failure();
     if (!failure) return;
+    if (!left_behind_.empty()) {
+      throw CommError({"process ranks", failure->rank, elapsed_seconds, cat(failure->why, "; ", left_behind_)});
+    }
     if (failure->reporter >= 0) rethrow_of(failure->reporter);
     for (int rank = 0; rank < world_.size(); ++rank) rethrow_of(rank);
     world_.raise("process ranks", elapsed_seconds);
@@ -112,6 +116,7 @@ class ProcessWorld {
   const LaunchOptions& options_;
   SharedWorld world_;
   std::vector<std::string> messages_;  // by rank: how it ended
+  std::string left_behind_;            // ranks that did not end
 };
 
 }  // namespace

@@ -47,4 +47,14 @@ std::optional<ProcessSigns> process_signs(pid_t process) {
   return signs;
 }
 
+// A kernel may hide the name as "0", and show the stack to root alone: "[<0>] ptrace_stop+0x132/0x340".
+std::string kernel_wait(pid_t process) {
+  const std::string name = content_of(cat("/proc/", process, "/wchan"));
+  if (!name.empty() && name != "0") return printable(name, 100);
+  std::istringstream stack(content_of(cat("/proc/", process, "/stack")));
+  std::string address, function;
+  stack >> address >> function;
+  return function.empty() ? "unknown" : printable(function.substr(0, function.find('+')), 100);
+}
+
 }  // namespace braid

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace braid {
 
@@ -18,5 +19,8 @@ inline bool is_stopped(const ProcessSigns& signs) { return signs.state == 'T'; }
 
 // Nothing where there is no such process.
 std::optional<ProcessSigns> process_signs(pid_t process);
+
+// The kernel's function that the process sleeps in ("nfs_wait_bit_killable"); "unknown" where it may not be read.
+std::string kernel_wait(pid_t process);
 
 }  // namespace braid

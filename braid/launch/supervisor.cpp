@@ -87,7 +87,9 @@ void Supervisor::fail(int place, const std::string& how) {
 
 std::string Supervisor::state(int place) const {
   const ActivityLook doing = parts_.board.activity(place).look();
-  return cat("rank ", ranks_[place].rank, " at its activity ", doing.count, ", ", doing.text());
+  const std::string what = doing.text();
+  return cat("rank ", ranks_[place].rank, " at its activity ", doing.count, ", ",
+             what.empty() ? "which has not begun" : what);
 }
 
 void Supervisor::look() {
@@ -118,7 +120,21 @@ RankSigns Supervisor::signs_of(int place) {
 void Supervisor::kill_late() {
   if (!parts_.board.failed()) return;
   if (failed_at_ < 0) failed_at_ = now_seconds();
-  if (now_seconds() - failed_at_ > grace_seconds_) send(SIGKILL);
+  const double late_seconds = now_seconds() - failed_at_ - patience_.grace_seconds;
+  if (late_seconds <= 0) return;
+  send(SIGKILL);
+  if (late_seconds <= patience_.death_seconds) return;
+  for (Rank& rank : ranks_) {
+    if (rank.process->runs()) leave_behind(rank);
+  }
+}
+
+// Everybody else would wait for it for ever.
+void Supervisor::leave_behind(Rank& rank) {
+  const pid_t process = rank.process->pid();
+  left_behind_ += cat(left_behind_.empty() ? "" : "; ", "rank ", rank.rank, ", process ", process, " on ", host_name(),
+                      ", does not die of SIGKILL and is left behind: it waits in ", kernel_wait(process));
+  rank.process->forget();
 }
 
 void Supervisor::send(int signal) {

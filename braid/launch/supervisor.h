@@ -28,17 +28,22 @@ class Supervisor {
     SignalRelay& signals;
     Surroundings& surroundings;
   };
-  // Ranks that live on for `grace_seconds` after a failure of the world are killed.
-  Supervisor(const Parts& parts, double grace_seconds) : parts_(parts), grace_seconds_(grace_seconds) {}
+  struct Patience {
+    double grace_seconds;                                 // ranks that live on so long after a failure are killed
+    double death_seconds = ForkedProcess::kDeathSeconds;  // ranks that live on so long after that are left behind
+  };
+  Supervisor(const Parts& parts, const Patience& patience) : parts_(parts), patience_(patience) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   // Forks the rank of the next place. `life` is its life (forked_process.h); it writes to its line how it ended. Throws
   // RunError.
   void start(int rank, const std::function<void(int line)>& life);
-  // Returns when all have ended, and the surroundings wait for nothing. A rank that ends without saying how fails the
-  // world.
+  // Returns when all have ended or are left behind, and the surroundings wait for nothing. A rank that ends without
+  // saying how fails the world.
   void run();
+  // The ranks that SIGKILL did not end, in words: rank, process, host, what it waits in. Empty: none.
+  const std::string& left_behind() const { return left_behind_; }
 
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
   // What the rank of a place has written; cut short where it was killed meanwhile.
@@ -63,15 +68,17 @@ class Supervisor {
   void pass_on(int signal);
   void bury(int place);
   void kill_late();
+  void leave_behind(Rank& rank);
   void look();
   RankSigns signs_of(int place);
   void send(int signal);
 
   const Parts parts_;
-  const double grace_seconds_;
+  const Patience patience_;
   double looked_at_ = 0;  // at signs of progress, in seconds of the clock
   std::vector<Rank> ranks_;
   double failed_at_ = -1;  // seconds of the clock; -1: not seen to have failed
+  std::string left_behind_;
 };
 
 }  // namespace braid

@@ -53,7 +53,7 @@ class SignsOfNodes : public testing::Test {
       supervisor.reset();
       board.emplace(1);
       launch.emplace(rounds, *board, node_of_rank, kProgressSeconds);
-      supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, 1);
+      supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, Supervisor::Patience{1});
       supervisor->start(rounds.node(), [](int) noexcept {
         for (;;) pause();
       });
@@ -117,7 +117,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
   const std::vector<int> node_of_rank{0};
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
-  Supervisor supervisor({board, board, signals, node}, 1);
+  Supervisor supervisor({board, board, signals, node}, {1});
   supervisor.start(0, life);
   supervisor.run();
   EXPECT_FALSE(node.failure()) << node.failure()->why;
