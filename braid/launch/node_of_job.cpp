@@ -36,6 +36,7 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>
       signs_(node_of_rank.size(), RankSigns{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
       states_(node_of_rank.size()) {
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
+    states_[static_cast<size_t>(rank)] = cat("rank ", rank, " not heard of yet");
     if (node_of_rank[static_cast<size_t>(rank)] == rounds.node()) ranks_here_.push_back(rank);
   }
   lines_.resize(ranks_here_.size());

@@ -109,14 +109,17 @@ void wait_for_message(Communicator& world) {
   world.batch({&one, 1}).wait_host();
 }
 
-TEST_F(GlooKilled, a_peer_is_named_by_whoever_was_connected_to_it) {
+TEST_F(GlooKilled, both_ends_of_a_closed_connection_are_named) {
   for (const auto& said : {told_of_death(sum_for_ever, Watch::Nobody), told_of_death(wait_for_message, Watch::Nobody),
                            told_of_death(sum_for_ever, Watch::Nobody, GlooSumOrder::Engine)}) {
     for (size_t i = 0; i < 2; ++i) {
       // Who is told later may see the other survivor leave; in one process they would know of one failure.
-      EXPECT_TRUE(said[i].find(": closed its connection to rank ") != std::string::npos) << said[i];
+      EXPECT_TRUE(said[i].starts_with("-1: the connection between rank ")) << said[i];
     }
-    EXPECT_TRUE(said[0].starts_with("1: ") || said[1].starts_with("1: ")) << said[0] << "\n" << said[1];
+    EXPECT_TRUE(said[0].find("between rank 0 and rank 1 is closed") != std::string::npos ||
+                said[1].find("between rank 1 and rank 2 is closed") != std::string::npos)
+        << said[0] << "\n"
+        << said[1];
   }
 }
 

@@ -63,5 +63,16 @@ TEST(Supervisor, leaves_a_rank_behind_that_does_not_die) {
   EXPECT_EQ(waitpid(process[0].load(), nullptr, 0), process[0].load());
 }
 
+TEST(Supervisor, has_words_for_a_rank_that_has_begun_nothing) {
+  RankBoard board(1);
+  Nothing nothing;
+  SignalRelay signals({});
+  Supervisor supervisor({board, board, signals, nothing}, {.grace_seconds = 1});
+  supervisor.start(0, [](int) {
+    for (;;) pause();
+  });
+  EXPECT_EQ(supervisor.state(0), "rank 0 at its activity 0, which has not begun");
+}
+
 }  // namespace
 }  // namespace braid::launch_tests::supervisor_test

@@ -44,6 +44,7 @@ class GlooEngine {
     double connect_seconds = 60;     // that connecting to all peers may take
     double sum_seconds = 300;        // that a sum may take
     std::function<bool()> given_up;  // asked while peers are waited for: connecting ends with a GlooError
+    std::function<void(int peer)> on_peer = [](int) {};  // before connecting to each peer; -1 once all are connected
   };
 
   // A send or receive in flight; destroyed when it has ended, when the peer never does its part, or after abort().

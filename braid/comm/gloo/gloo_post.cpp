@@ -230,7 +230,10 @@ void GlooPost::closed(int peer, const std::string& why) {
     const double end = now_seconds() + kNamedSeconds;
     while (!stopping_ && !fate_.failure() && now_seconds() < end) news_.wait(news_.look(), end - now_seconds());
     if (!stopping_ && !fate_.failure()) {
-      fate_.fail({peer, rank_, cat("closed its connection to rank ", rank_, " (", printable(why, 300), ")")});
+      // Both may be alive, and the line between them cut: neither is named alone.
+      fate_.fail({-1, rank_,
+                  cat("the connection between rank ", std::min(peer, rank_), " and rank ", std::max(peer, rank_),
+                      " is closed, as rank ", rank_, " sees it (", printable(why, 300), ")")});
     }
   }
   peers_[peer].gone = true;

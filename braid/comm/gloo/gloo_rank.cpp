@@ -16,11 +16,13 @@ namespace {
 constexpr double kNamedByLaneSeconds = 2 * GlooPost::kNamedSeconds;  // a lane names a peer first
 constexpr double kConnectSeconds = 10;                               // at most, once all ranks are there
 
-std::string text_of(const std::vector<int>& ranks) {
+std::string listed(const std::vector<int>& ranks) {
   std::vector<std::string> texts;
   for (const int rank : ranks) texts.push_back(cat(rank));
-  return cat("(missing: rank ", joined(texts), ")");
+  return joined(texts);
 }
+
+std::string text_of(const std::vector<int>& missing) { return cat("(missing: rank ", listed(missing), ")"); }
 
 std::shared_ptr<const GlooGroup> world_group(const GlooOptions& options) {
   GlooGroup world{.id = 0, .name = "world", .world_ranks = std::vector<int>(options.size), .rank = options.rank};
@@ -37,7 +39,7 @@ GlooRank::GlooRank(const GlooOptions& options) : options_(options), world_(world
   try {
     if (options.size > 1) {
       listener_ = GlooListener::at(options.address);
-      engine_ = connect(*world_, "world");
+      engine_ = connect_world();
     }
   } catch (const GlooError& error) {
     fail(error.what());
@@ -46,14 +48,32 @@ GlooRank::GlooRank(const GlooOptions& options) : options_(options), world_(world
   post_ = std::make_unique<GlooPost>(engine_.get(), options.rank, options.size, *options.fate, news_);
 }
 
+// An activity of its own, at which the hang watch is patient: connecting has a deadline, and its error says more.
+std::unique_ptr<GlooEngine> GlooRank::connect_world() {
+  int to = -1;
+  const auto on_peer = [&](int rank) {
+    if (std::exchange(to, rank) != rank && options_.activity)
+      options_.activity->begin_storage(rank < 0 ? "testing its connections" : cat("connecting to rank ", rank));
+  };
+  if (options_.activity) options_.activity->begin_storage("connecting to all ranks");
+  try {
+    return connect(*world_, "world", on_peer);
+  } catch (const GlooError& error) {
+    const std::string whom = to < 0 ? "all ranks" : cat("rank ", to);
+    options_.fate->fail(
+        {-1, options_.rank, cat("rank ", options_.rank, " cannot connect to ", whom, ": ", error.what())});
+    throw;
+  }
+}
+
 GlooRank::~GlooRank() { stop(); }
 
 int64_t GlooRank::next_group_id() { return static_cast<int64_t>(options_.rank) << 32 | ++num_groups_; }
 
 std::shared_ptr<GlooLine> GlooRank::open(std::shared_ptr<const GlooGroup> group) {
-  const auto connect_group = [this, group] { return connect(*group, cat("sums/", group->id)); };
+  const auto connect_group = [this, group] { return connect(*group, cat("sums/", group->id), [](int) {}); };
   const GlooLine::Ways ways{*post_, news_, options_.sums, connect_group,
-                            [this](const std::string& why) { closed(why); }};
+                            [this, group](const std::string& why) { closed(*group, why); }};
   auto line = std::make_shared<GlooLine>(std::move(group), ways);
   const std::scoped_lock hold(mutex_);
   std::erase_if(lines_, [](const auto& one) { return one.use_count() == 1 && !one->has_connections(); });
@@ -134,7 +154,8 @@ void GlooRank::meet(const GlooGroup& group, const std::string& prefix) const {
 }
 
 // Collective of the group.
-std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std::string& name) const {
+std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std::string& name,
+                                              const OnPeer& on_peer) const {
   const std::string prefix = cat(options_.prefix, name, "/");
   meet(group, prefix);
   return std::make_unique<GlooEngine>(
@@ -145,14 +166,19 @@ std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std:
                           .prefix = prefix,
                           .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
                           .sum_seconds = options_.deadline_seconds,
-                          .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); }});
+                          .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); },
+                          .on_peer = [&](int peer) { on_peer(peer < 0 ? peer : group.world_ranks[peer]); }});
 }
 
-void GlooRank::closed(const std::string& why) {
+// Which connection of the group it was is not known here: no rank is named alone.
+void GlooRank::closed(const GlooGroup& group, const std::string& why) {
   const double end = now_seconds() + kNamedByLaneSeconds;
   const auto known = [this] { return stopping_ || options_.fate->failure() || post_->any_left(); };
   while (!known() && now_seconds() < end) news_.wait(news_.look(), GlooNews::kNapSeconds);
-  if (!known()) fail(cat("cannot sum: ", printable(why, 300)));
+  if (known()) return;
+  options_.fate->fail({-1, options_.rank,
+                       cat("rank ", options_.rank, " cannot sum on ", group.name, " with all of rank ",
+                           listed(group.world_ranks), ": ", printable(why, 300))});
 }
 
 void GlooRank::stop() {

@@ -2,6 +2,7 @@
 // (gloo_communicator.h makes them).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,9 +46,11 @@ class GlooRank {
   void leave();
 
  private:
+  using OnPeer = std::function<void(int world_rank)>;
+  std::unique_ptr<GlooEngine> connect_world();
   void meet(const GlooGroup& group, const std::string& prefix) const;
-  std::unique_ptr<GlooEngine> connect(const GlooGroup& group, const std::string& name) const;
-  void closed(const std::string& why);
+  std::unique_ptr<GlooEngine> connect(const GlooGroup& group, const std::string& name, const OnPeer& on_peer) const;
+  void closed(const GlooGroup& group, const std::string& why);
   void stop();
   bool idle() const;
   std::vector<std::shared_ptr<GlooLine>> lines() const;
