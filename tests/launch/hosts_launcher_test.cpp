@@ -207,7 +207,7 @@ TEST(HostsLauncher, why_a_node_cannot_fork_is_said_on_the_others) {
 
 TEST(HostsLauncher, one_launch_follows_another) {
   const auto twice = [](Communicator& place) {
-    const auto control = join_job(job_options(1)[0]);
+    const auto control = make_solo_job({"h0", 2});
     JobRounds rounds(*control);
     const HostsLauncher launcher(rounds, {{0, 0}, "127.0.0.1"});
     return launcher.run(2, sum_of_ranks, {})[1] + launcher.run(2, sum_of_ranks, {})[0];

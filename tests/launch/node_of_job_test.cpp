@@ -13,6 +13,7 @@
 
 #include "braid/control/join_job.h"
 #include "braid/launch/rank_life.h"
+#include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 #include "tests/launch/forked.h"
 
@@ -108,7 +109,7 @@ TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
   EXPECT_TRUE(zero_.board->failed());  // all wait
 }
 
-// How the only rank of a job ends, as its node hears it.
+// What the only rank of a job returns, as its node hears it.
 std::string outcome_of(void (*life)(int line) noexcept) {
   const auto solo = make_solo_job({"here", 1});
   JobRounds rounds(*solo);
@@ -121,7 +122,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
   supervisor.start(0, life);
   supervisor.run();
   EXPECT_FALSE(node.failure()) << node.failure()->why;
-  return node.outcomes().at(0);
+  return RankOutcome::value(node.outcomes().at(0));
 }
 
 // Ranks of a host that is ready long before another ask again and again.
@@ -132,7 +133,7 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
     for (int question = 0; question < 300; ++question) store.get("address", 0);
     store.set("address", std::string(4096, 'a'));
     poll(nullptr, 0, 300);  // meanwhile answers are not read; a line has room for some fifty
-    store.leave(store.get("address", kDeadline).value_or(""));
+    store.leave(RankOutcome::returned(store.get("address", kDeadline).value_or("")));
   });
   EXPECT_EQ(told, std::string(4096, 'a'));
 }
@@ -146,7 +147,7 @@ TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
       for (;;) store.set(cat("address ", ++said), std::string(4096, 'b'));
     }).detach();
     while (said < 10) std::this_thread::yield();
-    store.leave(std::string(8 << 20, 'a'));
+    store.leave(RankOutcome::returned(std::string(8 << 20, 'a')));
   });
   EXPECT_TRUE(told == std::string(8 << 20, 'a')) << told.size();
 }
