@@ -182,7 +182,7 @@ class LyingNodesLaunch : public testing::Test {
     rounds->begin();
     board.emplace(1);
     launch.emplace(*rounds, *board, node_of_rank, 0);
-    supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, 1);
+    supervisor.emplace(Supervisor::Parts{*board, *board, signals, *launch}, Supervisor::Patience{1});
     supervisor->start(node, [](int) noexcept {
       for (;;) pause();
     });
@@ -266,7 +266,7 @@ std::string failure_where_rank_writes(std::string bytes) {
   const std::vector<int> node_of_rank{0};
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
-  Supervisor supervisor({board, board, signals, node}, 0.1);
+  Supervisor supervisor({board, board, signals, node}, {0.1});
   supervisor.start(0, [](int line) noexcept {
     alarm(kTooLongSeconds);
     write_all(line, written);
