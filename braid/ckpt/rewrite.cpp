@@ -4,10 +4,8 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/ckpt/checkpoint_reader.h"
-#include "braid/ckpt/checkpoint_writer.h"
 #include "braid/ckpt/manifest.h"
-#include "braid/ckpt/shard_plan.h"
-#include "braid/ckpt/shard_writer.h"
+#include "braid/ckpt/streamed_save.h"
 
 namespace braid {
 namespace {
@@ -18,10 +16,7 @@ std::vector<ListedTensor> listed_in(const Manifest& manifest, RewriteRequest::Te
   std::vector<ListedTensor> listing;
   for (const auto& [name, tensor] : manifest.tensors) {
     if (which == RewriteRequest::Tensors::Weights && !is_weight(name)) continue;
-    ListedTensor item{{name, tensor.type, tensor.shape}, {}};
-    const Box whole{Index(tensor.shape.size(), 0), tensor.shape};
-    if (!whole.empty()) item.boxes.push_back(whole);
-    listing.push_back(std::move(item));
+    listing.push_back(whole_tensor({name, tensor.type, tensor.shape}));
   }
   return listing;
 }
@@ -41,8 +36,6 @@ void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
   if (files.exists(request.to)) throw IoError(request.to, -1, "is there already");
   CheckpointReader reader(request.from);
   reader.verify();
-  const std::string listing = packed(listed_in(reader.manifest(), request.tensors));
-  const WorldPlan plan = plan_world(std::vector<std::string>(static_cast<size_t>(request.ranks), listing));
   const BoxRows rows = [&](const PlannedBox& planned, int64_t begin, int64_t end) {
     Box box = planned.box;
     if (!box.begin.empty()) {
@@ -51,13 +44,13 @@ void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
     }
     return reader.read(planned.tensor.name, box);
   };
-  CheckpointWriter writer(request.to, bytes_on_disk(plan), files);
-  Manifest manifest;
-  manifest.info = reader.manifest().info;
-  for (int rank = 0; rank < request.ranks; ++rank) {
-    manifest.add(write_shard(writer.folder(), shard_of(plan, rank), rows, files));
-  }
-  writer.publish(std::move(manifest), tokenizer_files_in(reader));
+  save_streamed({.to = request.to,
+                 .listing = listed_in(reader.manifest(), request.tensors),
+                 .rows = rows,
+                 .info = reader.manifest().info,
+                 .tokenizer_files = tokenizer_files_in(reader),
+                 .ranks = request.ranks},
+                files);
 }
 
 }  // namespace braid

@@ -23,13 +23,32 @@ std::string list(const std::vector<int64_t>& values) {
   return cat("[", joined(words, ","), "]");
 }
 
-// Product of the shape times the size of an element; false when it does not fit.
+struct NamedType {
+  const char* name;
+  int64_t bits;
+};
+// By ElementType.
+constexpr NamedType kTypes[kNumElementTypes] = {
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
+    {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
+    {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
+
+// The bytes of a tensor, rounded down. Returns false if they or the number of elements do not fit 63 bits.
 bool size_in_bytes(const TensorInfo& info, int64_t& bytes) {
-  bytes = bytes_per_element(info.type);
+  const int64_t bits = bits_per_element(info.type);
+  bytes = std::max<int64_t>(1, bits / 8);
   for (const int64_t extent : info.shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return false;
   }
+  if (bits < 8) bytes = bytes / 8 * bits + bytes % 8 * bits / 8;  // were elements
   return true;
+}
+
+// Whether a tensor's size, which fits 63 bits, is a whole number of bytes.
+bool has_whole_bytes(const TensorInfo& info) {
+  int64_t bits = bits_per_element(info.type) % 8;
+  for (const int64_t extent : info.shape) bits = bits * (extent % 8) % 8;
+  return bits == 0;
 }
 
 // One tensor's place; `previous_end` is where the tensor before it ends.
@@ -48,6 +67,11 @@ void check_place(const std::string& path, const ParsedTensor& parsed, int64_t pr
   if (!size_in_bytes(info, bytes)) {
     throw IoError(path, parsed.header_offset, cat("the size of tensor ", info.name, " overflows 63 bits"));
   }
+  if (!has_whole_bytes(info)) {
+    throw IoError(
+        path, parsed.header_offset,
+        cat("tensor ", info.name, " of type ", text(info.type), " and its shape is no whole number of bytes"));
+  }
   if (bytes != end - begin) {
     throw IoError(path, parsed.header_offset,
                   cat("tensor ", info.name, " has ", end - begin, " bytes; its shape and type need ", bytes));
@@ -56,14 +80,14 @@ void check_place(const std::string& path, const ParsedTensor& parsed, int64_t pr
 
 }  // namespace
 
-std::string text(ElementType type) {
-  static constexpr const char* kNames[] = {"U8", "F16", "BF16", "F32", "F64", "I64"};
-  return kNames[static_cast<int>(type)];
-}
+std::string text(ElementType type) { return kTypes[static_cast<int>(type)].name; }
+
+int64_t bits_per_element(ElementType type) { return kTypes[static_cast<int>(type)].bits; }
 
 int64_t bytes_per_element(ElementType type) {
-  static constexpr int64_t kBytes[] = {1, 2, 2, 4, 8, 8};
-  return kBytes[static_cast<int>(type)];
+  const int64_t bits = bits_per_element(type);
+  check(bits % 8 == 0, "elements of this type are whole bytes");
+  return bits / 8;
 }
 
 std::vector<TensorEntry> laid_out(std::vector<TensorInfo> tensors) {

@@ -13,9 +13,34 @@
 
 namespace braid {
 
-// In the order in which the reference lays tensors out, last first (wide types first, so that all stay aligned).
-enum class ElementType { U8, F16, BF16, F32, F64, I64 };
+// All types of the format (safetensors 0.6). The reference lays tensors out in this order, last first (wide types
+// first, so that all stay aligned).
+enum class ElementType {
+  Bool,
+  F4,
+  F6_E2M3,
+  F6_E3M2,
+  U8,
+  I8,
+  F8_E5M2,
+  F8_E4M3,
+  F8_E8M0,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  C64,
+  F64,
+  I64,
+  U64
+};
+inline constexpr int kNumElementTypes = 20;
 std::string text(ElementType type);  // as in the header: "BF16"
+int64_t bits_per_element(ElementType type);
+// check() fails for a type whose elements are not whole bytes.
 int64_t bytes_per_element(ElementType type);
 
 struct TensorInfo {
@@ -47,8 +72,8 @@ std::string header_bytes(const std::vector<TensorEntry>& tensors, const Safetens
 
 // Reads and checks the header against every rule of the format; throws IoError naming the rule and the byte offset:
 // the length fits the file and the limit; one JSON object in UTF-8, of the documented nesting, without duplicate or
-// unknown keys; known types; no overflow; each tensor begins where the one before it ends and is as long as its shape
-// says; the last ends where the file ends. Allocates no more than a small multiple of the header.
+// unknown keys; known types; no overflow; whole bytes; each tensor begins where the one before it ends and is as long
+// as its shape says; the last ends where the file ends. Allocates no more than a small multiple of the header.
 SafetensorsHeader read_header(const CheckedFile& file);
 // The same, given the bytes after the length.
 SafetensorsHeader parse_header(const std::string& path, std::string_view json, int64_t file_bytes);

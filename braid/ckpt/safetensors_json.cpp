@@ -37,11 +37,16 @@ struct Cursor {
 };
 
 std::optional<ElementType> named_type(const std::string& name) {
-  for (const auto type :
-       {ElementType::U8, ElementType::F16, ElementType::BF16, ElementType::F32, ElementType::F64, ElementType::I64}) {
-    if (text(type) == name) return type;
+  for (int i = 0; i < kNumElementTypes; ++i) {
+    if (const auto type = static_cast<ElementType>(i); text(type) == name) return type;
   }
   return std::nullopt;
+}
+
+std::string all_types() {
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumElementTypes; ++i) names.push_back(text(static_cast<ElementType>(i)));
+  return joined(names);
 }
 
 class HeaderGrammar {
@@ -111,7 +116,7 @@ class HeaderGrammar {
     }
     if (at_ != At::Tensor || key_ != "dtype") refuse("a string");
     const auto type = named_type(value);
-    if (!type) fail(cat("type ", value, " of tensor ", name_, " must be one of: U8, F16, BF16, F32, F64, I64"));
+    if (!type) fail(cat("type ", value, " of tensor ", name_, " must be one of: ", all_types()));
     tensor_.info.type = *type;
     return true;
   }

@@ -10,32 +10,31 @@
 namespace braid {
 namespace {
 
-constexpr at::ScalarType kStoredTypes[] = {at::kByte, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kLong};
+struct StoredType {
+  at::ScalarType torch;
+  ElementType file;
+};
+constexpr StoredType kStoredTypes[] = {{at::kByte, ElementType::U8},       {at::kHalf, ElementType::F16},
+                                       {at::kBFloat16, ElementType::BF16}, {at::kFloat, ElementType::F32},
+                                       {at::kDouble, ElementType::F64},    {at::kLong, ElementType::I64}};
 
 }  // namespace
 
 ElementType element_type(at::ScalarType type) {
-  switch (type) {
-    case at::kByte:
-      return ElementType::U8;
-    case at::kHalf:
-      return ElementType::F16;
-    case at::kBFloat16:
-      return ElementType::BF16;
-    case at::kFloat:
-      return ElementType::F32;
-    case at::kDouble:
-      return ElementType::F64;
-    case at::kLong:
-      return ElementType::I64;
-    default:
-      throw InternalError(cat("a checkpoint holds no tensors of type ", c10::toString(type)));
-  }
+  const auto found = std::ranges::find(kStoredTypes, type, &StoredType::torch);
+  check(found != std::end(kStoredTypes), cat("a checkpoint holds no tensors of type ", c10::toString(type)));
+  return found->file;
 }
 
-at::ScalarType scalar_type(ElementType type) { return kStoredTypes[static_cast<int>(type)]; }
+at::ScalarType scalar_type(ElementType type) {
+  const auto found = std::ranges::find(kStoredTypes, type, &StoredType::file);
+  check(found != std::end(kStoredTypes), cat("a checkpoint holds no tensors of type ", text(type)));
+  return found->torch;
+}
 
-bool is_stored(at::ScalarType type) { return std::ranges::find(kStoredTypes, type) != std::end(kStoredTypes); }
+bool is_stored(at::ScalarType type) {
+  return std::ranges::find(kStoredTypes, type, &StoredType::torch) != std::end(kStoredTypes);
+}
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   check(tensor.is_contiguous() && tensor.device().is_cpu(), "bytes are read from contiguous tensors on the host");

@@ -16,6 +16,7 @@ namespace braid {
 bool is_stored(at::ScalarType type);
 // check() fails for types that they do not have.
 ElementType element_type(at::ScalarType type);
+// check() fails for types of the format that checkpoints do not have.
 at::ScalarType scalar_type(ElementType type);
 
 // The memory of a contiguous tensor on the host.

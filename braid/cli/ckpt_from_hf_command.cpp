@@ -3,11 +3,11 @@
 #include <iostream>
 
 #include "braid/base/errors.h"
+#include "braid/base/file_system.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
-#include "braid/comm/local/run_ranks.h"
 #include "braid/weights/from_hf.h"
 
 namespace braid {
@@ -29,9 +29,9 @@ int ckpt_from_hf_command(const Words& words) {
   if (path_kind(request.directory) != PathKind::Folder) {
     throw ConfigError({{"DIR", request.directory, "must be a Hugging Face directory, and is no folder", ""}});
   }
-  std::vector<std::string> sentences;
-  run_ranks(1, [&](Communicator& world) { sentences = checkpoint_from_hf(request, world); });
-  for (const auto& sentence : sentences) std::cout << printable(sentence, kMostOfFromHf, LineBreaks::Kept) << "\n";
+  PosixFileSystem files;
+  for (const auto& sentence : checkpoint_from_hf(request, files))
+    std::cout << printable(sentence, kMostOfFromHf, LineBreaks::Kept) << "\n";
   std::cout << "checkpoint " << printable(request.checkpoint, kMostOfFromHf) << std::endl;
   return 0;
 }

@@ -23,14 +23,13 @@ constexpr double kGigabyte = 1e9;
 int ckpt_to_hf_command(const Words& words) {
   CLI::App app("Writes a checkpoint's weights as a directory that Hugging Face's transformers load.",
                "braid ckpt to-hf");
-  std::string given, type = "float32";
+  std::string given, type;
   double most_gigabytes = 5;
   ToHf request;
   app.add_option("CHECKPOINT", given, "a checkpoint, or the folder of a run: the newest in it")->required();
   app.add_option("DIR", request.directory, "the directory; there must be nothing, or an empty folder")->required();
-  app.add_option("--dtype", type, "of the weights that are written; the checkpoint's are masters, in float32")
-      ->check(one_of({"float32", "bfloat16"}))
-      ->capture_default_str();
+  app.add_option("--dtype", type, "of the weights that are written; left out: as the checkpoint has them")
+      ->check(one_of({"float64", "float32", "bfloat16"}));
   app.add_option("--shard-gb", most_gigabytes, "gigabytes of weights in one file at most; 0: all in one")
       ->check(not_negative())
       ->capture_default_str();
@@ -44,7 +43,10 @@ int ckpt_to_hf_command(const Words& words) {
   verify_checkpoint(request.checkpoint);
   request.model = spec.model;
   request.saved = spec.train.dtype == DType::Float64 ? at::kDouble : at::kFloat;
-  request.written = type == "bfloat16" ? at::kBFloat16 : at::kFloat;
+  request.written = request.saved;
+  if (type == "bfloat16") request.written = at::kBFloat16;
+  if (type == "float32") request.written = at::kFloat;
+  if (type == "float64") request.written = at::kDouble;
   request.most_file_bytes = static_cast<int64_t>(most_gigabytes * kGigabyte);
   PosixFileSystem files;
   const auto sentences = hf_from_checkpoint(request, files);

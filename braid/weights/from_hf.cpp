@@ -5,14 +5,16 @@
 #include <ATen/ops/empty.h>
 
 #include <limits>
+#include <memory>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/system_fault.h"
 #include "braid/base/text.h"
-#include "braid/ckpt/checkpoint.h"
 #include "braid/ckpt/manifest.h"
+#include "braid/ckpt/streamed_save.h"
+#include "braid/ckpt/tensor_bytes.h"
 #include "braid/nn/model.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/problems.h"
@@ -35,21 +37,29 @@ RunSpec spec_of(const HfDirectory& source) {
   return spec;
 }
 
-std::vector<PlacedTensor> weights_of(const HfDirectory& source) {
-  std::vector<PlacedTensor> tensors;
-  const auto type = source.is_wide() ? at::kDouble : at::kFloat;
-  const std::vector<HfTensor> all = hf_tensors(source.model());
-  for (const HfTensor& each : all) {
+at::ScalarType master_type(const HfDirectory& source) { return source.is_wide() ? at::kDouble : at::kFloat; }
+
+std::vector<ListedTensor> weights_of(const HfDirectory& source) {
+  std::vector<ListedTensor> listing;
+  for (const HfTensor& each : hf_tensors(source.model())) {
     if (each.first_row > 0) continue;
-    tensors.push_back({each.whole, replicated(each.whole_shape), at::empty(each.whole_shape, type)});
-    source.read(tensors.back());
+    listing.push_back(whole_tensor({each.whole, element_type(master_type(source)), each.whole_shape}));
   }
-  return tensors;
+  return listing;
 }
 
-bool has_tokenizer(const std::string& folder) {
-  return path_kind(folder + "/tokenizer.json") != PathKind::Nothing ||
-         path_kind(folder + "/vocab.json") != PathKind::Nothing;
+// Holds the tensor whose rows were asked for last, and no other.
+BoxRows rows_from(const HfDirectory& source) {
+  const auto held = std::make_shared<PlacedTensor>();
+  return [&source, held](const PlannedBox& planned, int64_t begin, int64_t end) {
+    const TensorInfo& info = planned.tensor;
+    if (held->name != info.name) {
+      held->local.reset();
+      *held = {info.name, replicated(info.shape), at::empty(info.shape, master_type(source))};
+      source.read(*held);
+    }
+    return held->local.narrow(0, begin, end - begin);
+  };
 }
 
 // The tokenizer's files, and its hash where braid can read it. Says what it is.
@@ -87,6 +97,11 @@ FoundTokenizer tokenizer_in(const std::string& folder, int model_vocab) {
 
 }  // namespace
 
+bool has_tokenizer(const std::string& folder) {
+  return path_kind(folder + "/tokenizer.json") != PathKind::Nothing ||
+         path_kind(folder + "/vocab.json") != PathKind::Nothing;
+}
+
 const std::vector<std::string>& carried_files() {
   static const std::vector<std::string> kNames{
       "tokenizer.json",    "tokenizer_config.json",  "vocab.json",         "merges.txt", "special_tokens_map.json",
@@ -110,19 +125,22 @@ void require_empty_place(const std::string& option, const std::string& path) {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator& world) {
-  check(world.size() == 1, "a directory is read by one rank");
+std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& files) {
   require_empty_place("OUT", request.checkpoint);
   const HfDirectory source(request.directory);
   if (auto problems = source.problems_of_tied_head(); !problems.empty()) throw ConfigError(std::move(problems));
   const RunSpec spec = spec_of(source);
   const FoundTokenizer tokenizer = tokenizer_in(request.directory, spec.model.vocab);
-  const std::vector<PlacedTensor> tensors = weights_of(source);
   CheckpointInfo info;
   info.config_toml = to_toml(spec);
   info.tokenizer = spec.data.tokenizer;
   info.tokenizer_hash = tokenizer.hash;
-  save_checkpoint(request.checkpoint, {tensors, info, &tokenizer.files}, world);
+  save_streamed({.to = request.checkpoint,
+                 .listing = weights_of(source),
+                 .rows = rows_from(source),
+                 .info = info,
+                 .tokenizer_files = tokenizer.files},
+                files);
   return {cat("a ", spec.model.family, " of ", count_params(spec.model), " parameters in ",
               source.is_wide() ? "float64" : "float32"),
           tokenizer.sentence};

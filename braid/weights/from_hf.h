@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/communicator.h"
+#include "braid/base/file_system.h"
 
 namespace braid {
 
@@ -13,11 +13,13 @@ struct FromHf {
   std::string checkpoint;  // to be written; there must be nothing, or an empty folder
 };
 
-// Writes it through save_checkpoint() on `world`, which has one rank: masters of float32, or of float64 where the
-// directory has float64; the tokenizer's files, with generation_config.json and the like, beside them. Holds the model
-// once in memory. Returns sentences about what was taken. Throws ConfigError with all that is wrong with the directory
-// (hf_directory.h) or the place, IoError.
-std::vector<std::string> checkpoint_from_hf(const FromHf& request, Communicator& world);
+// Writes masters of float32, or of float64 where the directory has float64; the tokenizer's files, with
+// generation_config.json and the like, beside them. Holds one tensor at a time. Returns sentences about what was taken.
+// Throws ConfigError with all that is wrong with the directory (hf_directory.h) or the place, IoError.
+std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& files);
+
+// Whether a folder has a tokenizer.json or a vocab.json. Throws IoError.
+bool has_tokenizer(const std::string& folder);
 
 // Names of files beside the weights that are carried along, where they are there.
 const std::vector<std::string>& carried_files();

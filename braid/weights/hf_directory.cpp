@@ -9,11 +9,34 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/tensor_bytes.h"
 #include "braid/spec/hf_config.h"
+#include "braid/spec/problems.h"
 
 namespace braid {
 namespace {
 
 constexpr int64_t kMostElements = 4 << 20;  // of one read
+
+// Of the model alone. `path` is the config.json that describes it.
+std::vector<Problem> broken_rules(const ModelSpec& model, const std::string& path) {
+  RunSpec spec;
+  spec.model = model;
+  spec.data.tokenizer = path;  // any that is not "bytes", whose number of tokens is known
+  std::vector<Problem> broken;
+  for (Problem& problem : problems(spec, any_hosts(Purpose::Plan))) {
+    if (!problem.key.starts_with("model.")) continue;
+    problem.key = cat(path, ": ", problem.key);
+    broken.push_back(std::move(problem));
+  }
+  return broken;
+}
+
+// Every layer has tensors, so that files of a few cannot have 2^30 layers.
+std::vector<HfTensor> tensors_of(const ModelSpec& model, const TensorFiles& files, const std::string& folder) {
+  const size_t most = files.tensors().size();
+  if (static_cast<size_t>(model.layers) <= most) return hf_tensors(model);
+  throw ConfigError({{cat(folder, "/config.json: model.layers"), cat(model.layers),
+                      cat("must be at most ", most, ", the number of tensors in the files"), ""}});
+}
 
 ModelSpec model_in(const std::string& folder) {
   std::vector<Problem> problems;
@@ -23,6 +46,7 @@ ModelSpec model_in(const std::string& folder) {
     if (problem.key == "model.config") problem = {path, "", "must be a model's configuration that can be read", ""};
   }
   if (model.experts > 0) problems.push_back({path, "", "must be of a dense model: experts are planned, not read", ""});
+  if (problems.empty()) problems = broken_rules(model, path);
   if (!problems.empty()) throw ConfigError(std::move(problems));
   return model;
 }
@@ -33,7 +57,18 @@ std::string drawn_shape(const Index& shape) {
   return cat("[", joined(extents), "]");
 }
 
-bool is_real(ElementType type) { return type != ElementType::U8 && type != ElementType::I64; }
+bool is_real(ElementType type) {
+  return type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 || type == ElementType::F64;
+}
+
+void require_real(const TensorInfo& info, std::vector<Problem>& problems) {
+  if (!is_real(info.type)) problems.push_back({info.name, text(info.type), "must be F16, BF16, F32 or F64", ""});
+}
+
+// Equal values, whatever their types.
+bool same_values(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() ? a.equal(b) : a.to(at::kDouble).equal(b.to(at::kDouble));
+}
 
 }  // namespace
 
@@ -43,7 +78,10 @@ bool is_hf_directory(const std::string& folder) {
 }
 
 HfDirectory::HfDirectory(std::string folder)
-    : folder_(std::move(folder)), model_(model_in(folder_)), files_(folder_), tensors_(hf_tensors(model_)) {
+    : folder_(std::move(folder)),
+      model_(model_in(folder_)),
+      files_(folder_),
+      tensors_(tensors_of(model_, files_, folder_)) {
   for (const HfTensor& each : tensors_) of_whole_[each.whole].push_back(&each);
   find_tensors();
 }
@@ -65,8 +103,8 @@ void HfDirectory::find_tensors() {
     } else if (at->second.shape != tensor.shape) {
       problems.push_back({tensor.name, drawn_shape(at->second.shape),
                           cat("must have the shape ", drawn_shape(tensor.shape), " that config.json asks for"), ""});
-    } else if (!is_real(at->second.type)) {
-      problems.push_back({tensor.name, text(at->second.type), "must be F16, BF16, F32 or F64", ""});
+    } else {
+      require_real(at->second, problems);
     }
   }
   for (const auto& [name, info] : found) {
@@ -80,12 +118,15 @@ std::vector<Problem> HfDirectory::problems_of_tied_head() const {
   constexpr const char* kHead = "lm_head.weight";
   const auto head = files_.tensors().find(kHead);
   if (model_.output_weights != OutputWeights::Tied || head == files_.tensors().end()) return {};
+  std::vector<Problem> problems;
+  require_real(head->second, problems);
+  if (!problems.empty()) return problems;
   const HfTensor& embedding = *of_whole_.at("wte.weight")[0];
   bool same = head->second.shape == embedding.shape;
   const int64_t rows = embedding.shape[0], most = std::max<int64_t>(1, kMostElements / embedding.shape[1]);
   for (int64_t row = 0; same && row < rows; row += most) {
     const int64_t end = std::min(rows, row + most);
-    same = files_.rows(kHead, row, end).equal(files_.rows(embedding.name, row, end));
+    same = same_values(files_.rows(kHead, row, end), files_.rows(embedding.name, row, end));
   }
   if (same) return {};
   return {{kHead, "", cat("must be equal to ", embedding.name, ", to which config.json ties it (tie_word_embeddings)"),

@@ -139,6 +139,12 @@ size_t write_weights(const ToHf& request, NewDirectory& directory) {
   return cut.size();
 }
 
+// As config.json has it.
+std::string type_name(at::ScalarType type) {
+  if (type == at::kDouble) return "float64";
+  return type == at::kBFloat16 ? "bfloat16" : "float32";
+}
+
 std::string content_of(const std::string& folder, const std::string& name) {
   const std::string path = cat(folder, "/", name);
   return path_kind(path) == PathKind::File ? CheckedFile(path).content(kMaxTokenizerBytes) : "";
@@ -194,7 +200,7 @@ std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& fil
   std::vector<Problem> problems;
   hf_config_text(request.model, {}, problems);
   if (!problems.empty()) throw ConfigError(std::move(problems));
-  const std::string type = request.written == at::kBFloat16 ? "bfloat16" : "float32";
+  const std::string type = type_name(request.written);
   NewDirectory directory(request.directory, files);
   const WrittenTokenizer tokenizer = write_tokenizer(request, directory);
   directory.add("config.json", hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));

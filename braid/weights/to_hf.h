@@ -16,7 +16,7 @@ struct ToHf {
   std::string checkpoint;               // verified; its weights are those of `model`
   ModelSpec model;                      // vocabulary resolved
   at::ScalarType saved = at::kFloat;    // of the checkpoint's weights: float32 or float64
-  at::ScalarType written = at::kFloat;  // float32 or bfloat16
+  at::ScalarType written = at::kFloat;  // float64, float32 or bfloat16
   int64_t most_file_bytes = 0;          // of tensors in one file, where one tensor is not larger; 0: all in one
   std::string directory;                // to be written; there must be nothing, or an empty folder
 };

@@ -114,6 +114,24 @@ TEST_F(SafetensorsRules, Places) {
             std::string::npos);
 }
 
+// Source of the names and bits: safetensors 0.6, tensor.rs, Dtype.
+TEST_F(SafetensorsRules, EveryTypeIsKnownByItsSize) {
+  const std::pair<const char*, int64_t> bytes_of_eight[] = {
+      {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
+      {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
+      {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
+  for (const auto& [type, bytes] : bytes_of_eight) {
+    const std::string begin = cat(R"({"a":{"dtype":")", type, R"(","shape":[2,4],"data_offsets":[0,)");
+    EXPECT_EQ(verdict_on(cat(begin, bytes, "]}}"), bytes), "good") << type;
+    EXPECT_NE(verdict_on(cat(begin, bytes + 1, "]}}"), bytes + 1).find(cat("shape and type need ", bytes)),
+              std::string::npos)
+        << type;
+  }
+  EXPECT_NE(verdict_on(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", 1)
+                .find("tensor a of type F4 and its shape is no whole number of bytes"),
+            std::string::npos);
+}
+
 TEST_F(SafetensorsRules, Overflow) {
   for (const char* shape : {"[4611686018427387904,4]", "[4294967296,4294967296]", "[9223372036854775807,0,2]"}) {
     EXPECT_NE(verdict_on("{" + tensor("a", shape, "[0,0]") + "}", 0).find("overflows 63 bits"), std::string::npos)
@@ -134,7 +152,9 @@ TEST_F(SafetensorsRules, Grammar) {
       {R"({"a":1})", "a number is not allowed here: a tensor must be an object"},
       {R"({"a":{}})", "tensor a has no \"dtype\""},
       {R"({"a":{"dtype":"F32","shape":[]}})", "tensor a has no \"data_offsets\""},
-      {R"({"a":{"dtype":"I16"}})", "type I16 of tensor a must be one of: U8, F16, BF16, F32, F64, I64"},
+      {R"({"a":{"dtype":"I12"}})",
+       "type I12 of tensor a must be one of: BOOL, F4, F6_E2M3, F6_E3M2, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, I16, U16, "
+       "F16, BF16, I32, U32, F32, C64, F64, I64, U64"},
       {R"({"a":{"dtype":32}})", "a number is not allowed here"},
       {R"({"a":{"dtype":["F32"]}})", "an array is not allowed here"},
       {R"({"a":{"shape":[-1]}})", "negative number -1 is not allowed here: a shape holds whole numbers"},

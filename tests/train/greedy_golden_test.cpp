@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "braid/base/file_system.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/train/loaded_model.h"
@@ -44,7 +45,8 @@ TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
   for (const int token : golden["prompt"]) prompt += cat(token, " ");
   const auto want = golden["tokens"].get<std::vector<int>>();
   run_ranks(1, [&](Communicator& world) {
-    checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, world);
+    PosixFileSystem files;
+    checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, files);
     const ModelToLoad load = model_to_load(path("checkpoint"));
     const LoadedModel model(load, world);
     const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },

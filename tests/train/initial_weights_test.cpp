@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "braid/base/errors.h"
+#include "braid/base/file_system.h"
 #include "braid/base/text.h"
 #include "braid/comm/local/run_ranks.h"
 #include "braid/spec/describe.h"
@@ -109,7 +110,8 @@ TEST(InitialWeights, AreWhatServersAndLocalUpdatesBeginWith) {
 class InitialCheckpoint : public ScratchFolder {};
 
 TEST_F(InitialCheckpoint, GivesWhatItWasMadeOf) {
-  run_ranks(1, [&](Communicator& world) { checkpoint_from_hf({folder_of("llama"), path("checkpoint")}, world); });
+  PosixFileSystem files;
+  checkpoint_from_hf({folder_of("llama"), path("checkpoint")}, files);
   RunSpec spec = run_of("llama");
   spec.train.init = path("checkpoint");
   EXPECT_TRUE(initial_weights_problems(spec).empty());

@@ -196,6 +196,37 @@ TEST_F(HfDirectoryFaults, AHeadThatIsTiedAndHasOtherValuesIsNotPassedOver) {
   EXPECT_EQ(problems[0].key, "lm_head.weight");
 }
 
+TEST_F(HfDirectoryFaults, ATiedHeadOfAnotherTypeIsCompared) {
+  copy("mistral");
+  replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+  const CheckedFile file(path("model.safetensors"));
+  const SafetensorsHeader header = read_header(file);
+  std::string bytes = content(path("model.safetensors")).substr(header.data_begin);
+  std::vector<TensorEntry> entries = header.tensors;
+  for (TensorEntry& entry : entries) {
+    if (entry.info.name != "lm_head.weight") continue;
+    EXPECT_EQ(entry.info.type, ElementType::F16);
+    entry.info.type = ElementType::I16;
+  }
+  write(path("model.safetensors"), header_bytes(entries, {}) + bytes);
+  const auto problems = HfDirectory(folder_).problems_of_tied_head();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(text(problems[0]), "lm_head.weight = I16: must be F16, BF16, F32 or F64");
+}
+
+TEST_F(HfDirectoryFaults, RulesOfTheModelComeBeforeItsTensors) {
+  copy("mistral");
+  replace("config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 3");
+  EXPECT_NE(complaint().find("DIR/config.json: model."), std::string::npos) << complaint();
+  std::filesystem::remove_all(folder_);
+  copy("mistral");
+  replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1073741824");
+  EXPECT_EQ(complaint(), "DIR/config.json: model.layers = 1073741824: must be at most 65536; nearest valid is 65536");
+  replace("config.json", "1073741824", "60000");
+  EXPECT_EQ(complaint(),
+            "DIR/config.json: model.layers = 60000: must be at most 21, the number of tensors in the files");
+}
+
 // A base model's files leave the prefix out, and old ones have masks.
 TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
   copy("gpt2");
@@ -205,10 +236,19 @@ TEST_F(HfDirectoryFaults, NamesOfABaseModelAreTaken) {
   std::vector<TensorEntry> entries = header.tensors;
   for (TensorEntry& entry : entries) entry.info.name = entry.info.name.substr(std::string("transformer.").size());
   const int64_t end = entries.back().end;
-  entries.push_back({{"h.0.attn.bias", ElementType::U8, {1, 1, 4, 4}}, end, end + 16});
-  write(path("model.safetensors"), header_bytes(entries, {}) + whole.substr(header.data_begin) + std::string(16, '\1'));
-  const HfDirectory bare(folder_), named(hf_family_folder("gpt2"));
-  EXPECT_TRUE(logits_on(bare, 1).equal(logits_on(named, 1)));
+  const HfDirectory named(hf_family_folder("gpt2"));
+  const std::pair<ElementType, int64_t> masks[] = {{ElementType::U8, 16},
+                                                   {ElementType::Bool, 16},
+                                                   {ElementType::F4, 8},
+                                                   {ElementType::F8_E4M3, 16},
+                                                   {ElementType::U64, 128}};
+  for (const auto& [type, bytes] : masks) {
+    std::vector<TensorEntry> all = entries;
+    all.push_back({{"h.0.attn.bias", type, {1, 1, 4, 4}}, end, end + bytes});
+    write(path("model.safetensors"),
+          header_bytes(all, {}) + whole.substr(header.data_begin) + std::string(static_cast<size_t>(bytes), '\1'));
+    EXPECT_TRUE(logits_on(HfDirectory(folder_), 1).equal(logits_on(named, 1))) << text(type);
+  }
 }
 
 }  // namespace

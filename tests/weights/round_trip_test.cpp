@@ -5,7 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/path_look.h"
-#include "braid/comm/local/run_ranks.h"
+#include "braid/param/memory_account.h"
 #include "braid/spec/hf_config.h"
 #include "braid/spec/hf_config_text.h"
 #include "braid/spec/parse.h"
@@ -22,7 +22,8 @@ class RoundTrip : public ScratchFolder, public testing::WithParamInterface<std::
  protected:
   std::string made_checkpoint(const std::string& family) const {
     const std::string to = path("checkpoint");
-    run_ranks(1, [&](Communicator& world) { checkpoint_from_hf({hf_family_folder(family), to}, world); });
+    PosixFileSystem files;
+    checkpoint_from_hf({hf_family_folder(family), to}, files);
     return to;
   }
   // Written of a checkpoint of `model`.
@@ -83,6 +84,34 @@ TEST_P(Places, NothingIsOverwritten) {
   made_directory(checkpoint, at::kFloat, 0);
   EXPECT_THROW(made_directory(checkpoint, at::kFloat, 0), ConfigError);
   EXPECT_EQ(path_kind(path("directory.tmp")), PathKind::Nothing);
+}
+
+class WideRoundTrip : public ScratchFolder {};
+
+// 24 layers of zeros in float64.
+TEST_F(WideRoundTrip, OneTensorIsInMemory) {
+  const std::string config = R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 64,
+                                 "n_layer": 24, "n_head": 4})";
+  std::filesystem::create_directories(path("source"));
+  write(path("source/config.json"), config);
+  std::vector<Problem> problems;
+  std::vector<TensorInfo> infos;
+  for (const HfTensor& each : hf_tensors(parse_hf_config(config, "config.json", problems)))
+    infos.push_back({each.name, ElementType::F64, each.shape});
+  const std::vector<TensorEntry> entries = laid_out(infos);
+  const int64_t bytes = entries.back().end;
+  write(path("source/model.safetensors"), header_bytes(entries, {}) + std::string(static_cast<size_t>(bytes), '\0'));
+
+  install_memory_accounting();
+  account_memory_to(0);
+  reset_memory_peak(0);
+  const int64_t before = memory_use(0).peak_total_bytes;
+  PosixFileSystem files;
+  checkpoint_from_hf({path("source"), path("checkpoint")}, files);
+  const int64_t peak = memory_use(0).peak_total_bytes - before, largest = 4 * 64 * 64 * 8;
+  EXPECT_GE(peak, largest);
+  EXPECT_LE(peak, 3 * largest) << "the tensor, and what is read of the file";
+  EXPECT_GT(bytes, 60 * largest);
 }
 
 TEST(HfConfigText, HasWhatEveryModelIs) {
