@@ -35,6 +35,19 @@ class Keys {
         {prefix_ + key, value ? value->dump(-1, ' ', true, Json::error_handler_t::replace) : "", rule, nearest});
   }
 
+  // Where a value may stand in two places of the file, transformers takes one of them in silence: they must be equal.
+  void agree(const char* key, const Keys& other, const char* other_key) const {
+    const Json *here = find(key), *there = other.find(other_key);
+    if (!here || !there || *here == *there) return;
+    refuse(key, cat("must be equal to ", other.prefix_, other_key, ", which is ",
+                    there->dump(-1, ' ', true, Json::error_handler_t::replace)));
+  }
+  // A size under its own name or the one that transformers' attribute_map has for it.
+  void take_named_size(const char* key, const char* alias, int& to) const {
+    agree(alias, *this, key);
+    take_size(find(key) || !find(alias) ? key : alias, to);
+  }
+
   // A size that a model of this family has.
   void take_size(const char* key, int& to) const {
     if (find(key)) return take_optional_size(key, to);
@@ -97,10 +110,10 @@ class Keys {
 ModelSpec gpt2_model(const Keys& keys) {
   ModelSpec model;
   keys.take_size("vocab_size", model.vocab);
-  keys.take_size("n_positions", model.context);
-  keys.take_size("n_embd", model.width);
-  keys.take_size("n_layer", model.layers);
-  keys.take_size("n_head", model.heads);
+  keys.take_named_size("n_positions", "max_position_embeddings", model.context);
+  keys.take_named_size("n_embd", "hidden_size", model.width);
+  keys.take_named_size("n_layer", "num_hidden_layers", model.layers);
+  keys.take_named_size("n_head", "num_attention_heads", model.heads);
   keys.take_optional_size("n_inner", model.ffn);
   keys.take_number("layer_norm_epsilon", model.norm_eps);
   keys.take_number("initializer_range", model.init_std);
@@ -112,11 +125,32 @@ ModelSpec gpt2_model(const Keys& keys) {
   return model;
 }
 
+// Keys of rotary positions that stand in two of the file's three places: at the top, and in two objects.
+void refuse_other_rope(const Keys& keys, const std::vector<Keys>& scaling, const std::vector<Keys>& parameters) {
+  for (const auto& place : {scaling, parameters}) {
+    for (const Keys& rope : place) {
+      rope.agree("type", rope, "rope_type");
+      for (const char* key : {"rope_theta", "original_max_position_embeddings", "partial_rotary_factor"})
+        keys.agree(key, rope, key);
+    }
+  }
+  if (scaling.empty() || parameters.empty()) return;
+  const auto type_in = [](const Keys& rope) { return rope.find("rope_type") ? "rope_type" : "type"; };
+  scaling[0].agree(type_in(scaling[0]), parameters[0], type_in(parameters[0]));
+  for (const char* key : {"rope_theta", "factor", "low_freq_factor", "high_freq_factor",
+                          "original_max_position_embeddings", "partial_rotary_factor"}) {
+    scaling[0].agree(key, parameters[0], key);
+  }
+}
+
 // "rope_parameters" holds the base too; the older "rope_scaling" does not.
 void take_rope(const Keys& keys, ModelSpec& model) {
+  const std::vector<Keys> scaling = keys.below("rope_scaling"), parameters = keys.below("rope_parameters");
+  refuse_other_rope(keys, scaling, parameters);
+  keys.need("partial_rotary_factor", 1.0);
   keys.take_number("rope_theta", model.rope_base);
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    for (const Keys& rope : keys.below(name)) {
+  for (const auto& place : {scaling, parameters}) {
+    for (const Keys& rope : place) {
       const char* type = rope.find("rope_type") ? "rope_type" : "type";
       rope.need_one_of(type, {"llama3", "default"});
       rope.take_number("rope_theta", model.rope_base);
@@ -130,18 +164,20 @@ void take_rope(const Keys& keys, ModelSpec& model) {
       rope.take_number("factor", model.rope_factor);
       rope.take_number("low_freq_factor", model.rope_low_frequency);
       rope.take_number("high_freq_factor", model.rope_high_frequency);
-      rope.take_size("original_max_position_embeddings", model.rope_context);
+      const char* original = "original_max_position_embeddings";
+      (rope.find(original) || !keys.find(original) ? rope : keys).take_size(original, model.rope_context);
     }
   }
 }
 
-// What the models of Llama's shape have in common. Where a key is not there, `kv_heads` and `head_width` are the
-// family's own.
-struct HeadFigures {
-  int kv_heads = 0, head_width = 0;
+// Where the classes of Llama's shape differ: what they take for a key that is not there, and which keys they do not
+// read. Those may say anything.
+struct HfClass {
+  int kv_heads = 0, head_width = 0;  // unless given
+  Strings biases = {};               // flags of biases that the class reads
 };
 
-ModelSpec llama_shaped_model(const Keys& keys, const HeadFigures& unless_given) {
+ModelSpec llama_shaped_model(const Keys& keys, const HfClass& reads) {
   ModelSpec model;
   model.family = ModelFamily::Llama;
   model.norm_eps = 1e-6;
@@ -151,20 +187,19 @@ ModelSpec llama_shaped_model(const Keys& keys, const HeadFigures& unless_given) 
   keys.take_size("intermediate_size", model.ffn);
   keys.take_size("num_hidden_layers", model.layers);
   keys.take_size("num_attention_heads", model.heads);
-  keys.take_size_or("num_key_value_heads", unless_given.kv_heads, model.kv_heads);
-  keys.take_size_or("head_dim", unless_given.head_width, model.head_width);
+  keys.take_size_or("num_key_value_heads", reads.kv_heads, model.kv_heads);
+  keys.take_size_or("head_dim", reads.head_width, model.head_width);
   if (int64_t{model.head_width} * model.heads == model.width) model.head_width = 0;
   keys.take_number("rms_norm_eps", model.norm_eps);
   keys.take_number("initializer_range", model.init_std);
   keys.need_one_of("hidden_act", {"silu", "swish"});
-  keys.need("attention_bias", false);
-  keys.need("mlp_bias", false);
+  for (const std::string& bias : reads.biases) keys.need(bias.c_str(), false);
   take_rope(keys, model);
   if (!keys.flag("tie_word_embeddings", false)) model.output_weights = OutputWeights::Untied;
   return model;
 }
 
-ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {}); }
+ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {.biases = {"attention_bias", "mlp_bias"}}); }
 
 // Whether layers look through the window, by the kinds that "layer_types" lists; nothing when it is no list. A window
 // of some layers only braid has not.
@@ -206,7 +241,7 @@ ModelSpec qwen2_model(const Keys& keys) {
 }
 
 ModelSpec qwen3_model(const Keys& keys) {
-  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32, .head_width = 128});
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32, .head_width = 128, .biases = {"attention_bias"}});
   model.qk_norm = true;
   take_windows_by_layer(keys, model);
   return model;
@@ -222,13 +257,15 @@ ModelSpec mixtral_model(const Keys& keys) {
   if (!keys.find("rms_norm_eps")) model.norm_eps = 1e-5;
   if (!keys.find("rope_theta") && !keys.find("rope_parameters")) model.rope_base = 1e6;
   keys.take_size_or("sliding_window", 0, model.window);
-  take_experts(keys, "num_local_experts", model);
+  keys.agree("num_experts", keys, "num_local_experts");
+  take_experts(keys, keys.find("num_local_experts") || !keys.find("num_experts") ? "num_local_experts" : "num_experts",
+               model);
   return model;
 }
 
 // A mixture in every layer: "intermediate_size" is of layers without one.
 ModelSpec qwen3_moe_model(const Keys& keys) {
-  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 4});
+  ModelSpec model = llama_shaped_model(keys, {.kv_heads = 4, .biases = {"attention_bias"}});
   model.qk_norm = true;
   take_windows_by_layer(keys, model);
   keys.take_size("moe_intermediate_size", model.ffn);

@@ -60,20 +60,22 @@ class BpeTokenizer final : public Tokenizer {
  public:
   explicit BpeTokenizer(BpeModel model) : model_(std::move(model)), merges_(model_.merges), pool_(model_.pretokenizer) {
     std::array<bool, 256> known{};
-    std::vector<AddedToken> added;
+    std::vector<AddedToken> added, to_form;
     for (size_t id = 0; id < model_.tokens.size(); ++id) {
       const BpeToken& token = model_.tokens[id];
       if (token.kind == TokenKind::Added) added.push_back({token.bytes, static_cast<uint32_t>(id)});
-      if (token.kind != TokenKind::Text) continue;
-      if (token.bytes.size() == 1) {
+      if (token.kind == TokenKind::AddedToForm) to_form.push_back({in_form(token.bytes), static_cast<uint32_t>(id)});
+      if (stands_for_byte(token)) {
         const auto byte = static_cast<unsigned char>(token.bytes[0]);
         known[byte] = true;
         token_of_byte_[byte] = static_cast<uint32_t>(id);
       }
-      if (model_.whole_pieces == WholePieces::Lookup) whole_pieces_.emplace(token.bytes, static_cast<uint32_t>(id));
+      if (token.kind == TokenKind::Text && model_.whole_pieces == WholePieces::Lookup)
+        whole_pieces_.emplace(token.bytes, static_cast<uint32_t>(id));
     }
     for (const bool byte_is_known : known) check(byte_is_known, "a byte-level vocabulary has a token for every byte");
     added_.emplace(std::move(added));
+    added_to_form_.emplace(std::move(to_form));
   }
 
   int vocab() const override { return static_cast<int>(model_.tokens.size()); }
@@ -93,9 +95,9 @@ class BpeTokenizer final : public Tokenizer {
       const auto found = added_->find(text, at);
       const auto part = text.substr(at, found.begin - at);
       if (model_.normalizer == Normalizer::None || surely_normal_form_c(part)) {
-        encode_part(part, *workspace, tokens);
+        encode_form(part, *workspace, tokens);
       } else {
-        encode_part(normal_form_c(part), *workspace, tokens);
+        encode_form(normal_form_c(part), *workspace, tokens);
       }
       if (found.end > found.begin) tokens.push_back(found.token);
       at = found.end;
@@ -114,6 +116,20 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
+  std::string in_form(const std::string& text) const {
+    return model_.normalizer == Normalizer::None ? text : normal_form_c(text);
+  }
+
+  // Text in the normal form.
+  void encode_form(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
+    for (size_t at = 0; at < text.size();) {
+      const auto found = added_to_form_->find(text, at);
+      encode_part(text.substr(at, found.begin - at), workspace, tokens);
+      if (found.end > found.begin) tokens.push_back(found.token);
+      at = found.end;
+    }
+  }
+
   // Text without added tokens.
   void encode_part(std::string_view text, Workspace& workspace, std::vector<uint32_t>& tokens) const {
     if (text.empty()) return;
@@ -158,11 +174,17 @@ class BpeTokenizer final : public Tokenizer {
   MergeTable merges_;
   std::array<uint32_t, 256> token_of_byte_{};
   std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // views into model_
-  std::optional<AddedTokens> added_;
+  std::optional<AddedTokens> added_, added_to_form_;
   mutable WorkspacePool pool_;
 };
 
 }  // namespace
+
+bool stands_for_byte(const BpeToken& token) {
+  const bool found_in_text =
+      token.kind == TokenKind::Text || token.kind == TokenKind::Added || token.kind == TokenKind::AddedToForm;
+  return found_in_text && token.bytes.size() == 1;
+}
 
 std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model) {
   if (model.first_tokens == FirstTokens::Characters) return marked_spaces_tokenizer(std::move(model));

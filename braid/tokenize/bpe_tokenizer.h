@@ -13,11 +13,12 @@
 namespace braid {
 
 enum class TokenKind : uint8_t {
-  Hole,     // no token has this id
-  Text,     // of the vocabulary
-  Added,    // cut out of the text before all else, wherever it stands
-  Special,  // never found in text
-  Byte,     // of FirstTokens::Characters: a byte of a character that is no token
+  Hole,         // no token has this id
+  Text,         // of the vocabulary
+  Added,        // cut out of the raw text before all else, wherever it stands ("normalized": false)
+  AddedToForm,  // its normal form is cut out of the normal form of what is left
+  Special,      // never found in text
+  Byte,         // of FirstTokens::Characters: a byte of a character that is no token
 };
 
 struct BpeToken {
@@ -68,7 +69,11 @@ struct BpeModel {
   int end_of_text = 0;
 };
 
-// Needs a Text token for each of the 256 bytes, or a Byte token of FirstTokens::Characters (check). Throws what
+// Whether a byte of a text is this token of a byte-level vocabulary, before merges. An added token of one byte is too:
+// it is cut out of every text.
+bool stands_for_byte(const BpeToken& token);
+
+// Needs a token that stands for each of the 256 bytes, or a Byte token of FirstTokens::Characters (check). Throws what
 // cut_by() throws.
 std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model);
 

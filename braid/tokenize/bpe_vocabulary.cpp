@@ -138,8 +138,8 @@ BpeModel BpeVocabulary::finish(WholePieces whole_pieces) {
 void BpeVocabulary::find_bytes_without_token() {
   std::vector<bool> known(256);
   for (const auto& token : model_.tokens) {
-    const TokenKind of_bytes = spelling_ == Spelling::Plain ? TokenKind::Byte : TokenKind::Text;
-    if (token.kind == of_bytes && token.bytes.size() == 1) known[static_cast<unsigned char>(token.bytes[0])] = true;
+    const bool is_byte = spelling_ == Spelling::Plain ? token.kind == TokenKind::Byte : stands_for_byte(token);
+    if (is_byte) known[static_cast<unsigned char>(token.bytes[0])] = true;
   }
   std::vector<std::string> missing;
   for (int byte = 0; byte < 256; ++byte) {

@@ -83,8 +83,8 @@ class Reader {
           faults_.add("added_tokens", cat(key, " is not supported, has it: ", shown(content)));
         }
       }
-      vocabulary_.add_added(content.get<std::string>(), id.get<int64_t>(),
-                            special ? TokenKind::Special : TokenKind::Added);
+      const TokenKind cut = is_true(member(token, "normalized")) ? TokenKind::AddedToForm : TokenKind::Added;
+      vocabulary_.add_added(content.get<std::string>(), id.get<int64_t>(), special ? TokenKind::Special : cut);
     }
   }
 

@@ -255,5 +255,57 @@ TEST(HfConfig, RepeatedKeysAndANulAreRefused) {
   EXPECT_EQ(complaint("{\"model_type\": \"gpt2\"}\0{}"s), "c:1: is not JSON: it has a NUL");
 }
 
+// transformers takes one of two places in silence.
+TEST(HfConfig, WhatStandsInTwoPlacesMustBeEqual) {
+  const std::string tail = "\"rope_theta\": 500000.0";
+  const auto with = [&](const std::string& more) { return replaced(kLlama1b, tail, tail + ", " + more); };
+  EXPECT_EQ(
+      complaint(with(R"("rope_parameters": {"rope_type": "default", "rope_theta": 500000.0})")),
+      "c: rope_scaling.rope_type = \"llama3\": must be equal to c: rope_parameters.rope_type, which is \"default\"");
+  EXPECT_EQ(complaint(with(R"("rope_parameters": {"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 4.0,
+      "low_freq_factor": 1.0, "original_max_position_embeddings": 12, "rope_theta": 10000.0})")),
+            "c: rope_theta = 500000.0: must be equal to c: rope_parameters.rope_theta, which is 10000.0\n"
+            "c: rope_scaling.factor = 32.0: must be equal to c: rope_parameters.factor, which is 8.0\n"
+            "c: rope_scaling.original_max_position_embeddings = 8192: must be equal to c: "
+            "rope_parameters.original_max_position_embeddings, which is 12");
+  EXPECT_EQ(legal(with(R"("rope_parameters": {"rope_type": "llama3", "factor": 32, "high_freq_factor": 4.0,
+      "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_theta": 5e5})")),
+            legal(kLlama1b));
+  EXPECT_EQ(complaint(with(R"("original_max_position_embeddings": 40)")),
+            "c: original_max_position_embeddings = 40: must be equal to c: "
+            "rope_scaling.original_max_position_embeddings, which is 8192");
+  EXPECT_EQ(legal(with(R"("original_max_position_embeddings": 8192)")), legal(kLlama1b));
+  const std::string inside = "\"original_max_position_embeddings\": 8192, \"rope_type\"";
+  EXPECT_EQ(legal(replaced(with(R"("original_max_position_embeddings": 8192)"), inside, "\"rope_type\"")),
+            legal(kLlama1b))
+      << "the top alone";
+  EXPECT_EQ(
+      complaint(replaced(kLlama1b, "\"rope_type\": \"llama3\"", "\"rope_type\": \"llama3\", \"type\": \"default\"")),
+      "c: rope_scaling.type = \"default\": must be equal to c: rope_scaling.rope_type, which is \"llama3\"");
+  EXPECT_EQ(complaint(with(R"("partial_rotary_factor": 0.5)")),
+            "c: partial_rotary_factor = 0.5: must be 1.0, since braid computes nothing else; nearest valid is 1.0");
+}
+
+// The attribute_map of GPT2Config.
+TEST(HfConfig, SizesHaveTwoNames) {
+  EXPECT_EQ(complaint(replaced(kGpt2, "\"n_embd\": 768", "\"n_embd\": 768, \"hidden_size\": 96")),
+            "c: hidden_size = 96: must be equal to c: n_embd, which is 768");
+  EXPECT_EQ(legal(replaced(kGpt2, "\"n_embd\": 768", "\"n_embd\": 768, \"hidden_size\": 768")), legal(kGpt2));
+  EXPECT_EQ(legal(replaced(kGpt2, "\"n_layer\": 12", "\"num_hidden_layers\": 12")), legal(kGpt2));
+}
+
+// Qwen2Config has no attention_bias: queries, keys and values have biases whatever it says.
+TEST(HfConfig, KeysThatTheClassDoesNotReadAreNotLookedAt) {
+  std::string qwen = replaced(kLlama1b, "\"model_type\": \"llama\"", "\"model_type\": \"qwen2\"");
+  const ModelSpec want = legal(qwen);
+  qwen = replaced(qwen, "\"attention_bias\": false", "\"attention_bias\": true");
+  EXPECT_EQ(legal(replaced(qwen, "\"mlp_bias\": false", "\"mlp_bias\": true")), want);
+  const std::string mistral = replaced(kLlama1b, "\"model_type\": \"llama\"", "\"model_type\": \"mistral\"");
+  EXPECT_EQ(legal(replaced(mistral, "\"attention_bias\": false", "\"attention_bias\": true")), legal(mistral));
+  const std::string qwen3 = replaced(kLlama1b, "\"model_type\": \"llama\"", "\"model_type\": \"qwen3\"");
+  EXPECT_NE(complaint(replaced(qwen3, "\"attention_bias\": false", "\"attention_bias\": true")), "accepted");
+  EXPECT_EQ(legal(replaced(qwen3, "\"mlp_bias\": false", "\"mlp_bias\": true")), legal(qwen3));
+}
+
 }  // namespace
 }  // namespace braid::hf_config_test
