@@ -31,6 +31,7 @@
 #include "braid/spec/parse.h"
 #include "braid/spec/partition.h"
 #include "braid/train/generate.h"
+#include "braid/train/initial_tokenizer.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/run.h"
 #include "braid/train/step_schedule.h"
@@ -271,6 +272,7 @@ int train_command(const Words& words) {
   if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
   ParseOptions options(limits);
   options.model_of_checkpoint = model_of_initial_checkpoint;
+  options.tokenizer_of_weights = tokenizer_of_weights;
   RunSpec spec;
   collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));

@@ -202,6 +202,21 @@ ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std
   return {};
 }
 
+// Beside weights another default, and where data.tokenizer is not given its rule with model.vocab is not judged: the
+// data may be tokens already.
+void take_tokenizer_of_weights(const Reading& asking, const ParseOptions& options, Reading& reading) {
+  const std::string& init = asking.spec.train.init;
+  if (init.empty() || asking.given.contains("data.tokenizer")) return;
+  reading.unread.insert("data.tokenizer");
+  if (!options.tokenizer_of_weights) return;
+  try {
+    if (std::string found = options.tokenizer_of_weights(init); !found.empty())
+      reading.spec.data.tokenizer = std::move(found);
+  } catch (const IoError& error) {
+    reading.problems.push_back({"train.init", toml_text(init), error.what(), ""});
+  }
+}
+
 // The file and the overrides on top of the model that they name. Of a model that cannot be had, no other key is judged.
 Reading read_on_model(const TomlDocument& document, const std::vector<std::string>& overrides,
                       const ParseOptions& options) {
@@ -212,6 +227,7 @@ Reading read_on_model(const TomlDocument& document, const std::vector<std::strin
   const bool of_weights = asked.preset.empty() && asked.config.empty() && !asking.spec.train.init.empty();
   if (!of_weights) reading.spec.model = described_model(asked, faults);
   if (of_weights && !gives_whole_model(asking)) reading.spec.model = model_of_weights(asking.spec, options, faults);
+  take_tokenizer_of_weights(asking, options, reading);
   read_all(document, overrides, reading);
   reading.spec.model.preset.clear();
   reading.spec.model.config.clear();

@@ -20,6 +20,10 @@ struct ParseOptions {
   // such a model is not looked at.
   std::function<ModelSpec(const std::string& path, std::vector<Problem>& problems)> model_of_checkpoint = nullptr;
 
+  // The tokenizer of the weights that train.init names, which is the default of data.tokenizer beside them; empty: they
+  // have none. Null: data.tokenizer stays "bytes".
+  std::function<std::string(const std::string& path)> tokenizer_of_weights = nullptr;
+
   ParseOptions(HostLimits the_limits = {}) : limits(the_limits) {}  // NOLINT: limits alone are options
 };
 

@@ -18,6 +18,7 @@
 #include "braid/train/compute_device.h"
 #include "braid/train/continuation.h"
 #include "braid/train/host_agreement.h"
+#include "braid/train/initial_tokenizer.h"
 #include "braid/train/initial_weights.h"
 #include "braid/train/measured_partition.h"
 #include "braid/train/rank_loop.h"
@@ -139,6 +140,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   begun.train.init = chosen_initial_weights(given.train);
   CheckpointReading begun_with(given.train.resume.empty() ? begun.train.init : given.train.resume);
   const Continuation run = continuation_of(begun);
+  if (auto found = initial_tokenizer_problems(run.spec); !found.empty()) throw ConfigError(std::move(found));
   const RunData data(run.spec.data, run.tokenizer_place);
   RunSpec spec = data.resolved(run.spec);
   refuse_problems(spec, controls.limits);

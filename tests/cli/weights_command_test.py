@@ -87,6 +87,23 @@ class Weights(TinyRun):
         said = self.done("sample", "checkpoint", "--prompt", "the self", "--tokens", "5", "--temperature", "0")
         self.assertTrue(said.startswith("the self"), said)
 
+    def test_float64_comes_back_bit_for_bit(self):
+        path = self.path / "qwen2/model.safetensors"
+        wide, data = {}, b""
+        for name, (_, shape, content) in tensors_of(path).items():
+            count = 1
+            for extent in shape:
+                count *= extent
+            content = b"".join(struct.pack("<d", 1 / (3 + i)) for i in range(count))
+            wide[name] = {"dtype": "F64", "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+            data += content
+        text = json.dumps(wide).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        self.done("ckpt", "from-hf", "qwen2", "checkpoint")
+        self.assertIn("weights in float64, 1 file\n", self.done("ckpt", "to-hf", "checkpoint", "back"))
+        self.assertEqual(tensors_of(self.path / "back/model.safetensors"), tensors_of(path))
+        self.assertEqual(json.loads((self.path / "back/config.json").read_text())["torch_dtype"], "float64")
+
     def test_a_run_begins_with_weights_and_goes_on_without_them(self):
         whole = self.done("train", "run.toml")
         self.assertIn("the weights of qwen2, a Hugging Face directory; all else begins anew", whole)
@@ -119,6 +136,29 @@ class Weights(TinyRun):
             said = self.done("evaluate", "checkpoint", "documents.jsonl", "--tokenizer", "words", "--json")
             found.append(json.loads(said)["total"]["bytes"])
         self.assertEqual(found[1] - found[0], 2 * len("the self"))
+
+    def test_the_tokenizer_of_the_weights_is_the_default(self):
+        text = (self.path / "run.toml").read_text().replace('tokenizer = "words"\n', "")
+        (self.path / "run.toml").write_text(text)
+        said = self.refused("train", "run.toml")
+        self.assertIn(f'data.tokenizer = "bytes": must be the tokenizer of the weights of qwen2, whose vocabulary of {self.vocab} tokens', said)
+        self.assertIn("qwen2 has no tokenizer.json, nor vocab.json with merges.txt", said)
+        shutil.copy(self.path / "words/tokenizer.json", self.path / "qwen2")
+        self.done("train", "run.toml")
+        self.assertIn('tokenizer = "qwen2"', (self.path / "run/config.toml").read_text())
+        self.assertIn('data.tokenizer = "bytes": must be the tokenizer of the weights of qwen2, qwen2: leave data.tokenizer out',
+                      self.refused("train", "run.toml", "data.tokenizer=bytes", "train.out=other"))
+        self.done("train", "run.toml", "data.tokenizer=words", "train.out=same")  # by content
+        # A checkpoint's is the one stored in it.
+        self.done("train", "run.toml", "train.init=run", "train.out=again", "train.steps=1")
+        self.assertIn('must be the tokenizer of the weights of run/step-4, run/step-4',
+                      self.refused("train", "run.toml", "train.init=run", "data.tokenizer=bytes", "train.out=other"))
+        # Prepared data carry a digest.
+        self.done("data", "prepare", "text", "--out", "of_bytes")
+        self.assertIn("must be the tokenizer of the weights of qwen2, qwen2: prepare the data with that one",
+                      self.refused("train", "run.toml", "data.paths=[of_bytes]", "train.out=other"))
+        self.done("data", "prepare", "text", "--out", "of_words", "--tokenizer", "words")
+        self.done("train", "run.toml", "data.paths=[of_words]", "train.out=other")
 
     def test_a_run_may_overwrite_what_it_begins_with(self):
         self.done("train", "run.toml")

@@ -1,0 +1,71 @@
+// Two names and two digests.
+#include "braid/train/initial_tokenizer.h"
+
+#include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/data/prepared_corpus.h"
+#include "braid/spec/fields.h"
+#include "braid/tokenize/tokenizer.h"
+#include "braid/tokenize/tokenizer_identity.h"
+#include "braid/weights/from_hf.h"
+#include "braid/weights/hf_directory.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kBytes = "bytes";
+
+// How the data of a run become tokens.
+struct TokenizerInUse {
+  std::string key;   // that chooses it
+  std::string name;  // "bytes" or a path
+  uint64_t identity = 0;
+};
+
+TokenizerInUse tokenizer_in_use(const DataSpec& data) {
+  const std::vector<PreparedFolder> folders = prepared_folders(data.paths);
+  if (!folders.empty()) return {"data.paths", tokenizer_name(folders[0]), folders[0].manifest.tokenizer.identity};
+  return {"data.tokenizer", data.tokenizer, tokenizer_identity(data.tokenizer)};
+}
+
+}  // namespace
+
+std::string tokenizer_of_weights(const std::string& init) {
+  if (is_hf_directory(init)) return has_tokenizer(init) ? init : "";
+  const std::string checkpoint = chosen_checkpoint(init).directory;
+  if (checkpoint.empty()) return "";
+  const std::string saved = tokenizer_folder(checkpoint);
+  if (!saved.empty()) return saved;
+  return read_checkpoint_info(checkpoint).tokenizer == kBytes ? kBytes : "";
+}
+
+std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
+  const std::string& init = spec.train.init;
+  const std::string& named = spec.data.tokenizer;
+  // A tokenizer that is missing is refused where it is opened.
+  if (init.empty() || (named != kBytes && path_kind(named) == PathKind::Nothing)) return {};
+  const TokenizerInUse used = tokenizer_in_use(spec.data);
+  const std::string of_weights = tokenizer_of_weights(init);
+  if (of_weights.empty()) {
+    const int vocab = spec.model.vocab;
+    if (used.name != kBytes || vocab == 0 || vocab == byte_tokenizer()->vocab()) return {};
+    return {{used.key, toml_text(used.name),
+             cat("must be the tokenizer of the weights of ", init, ", whose vocabulary of ", vocab,
+                 " tokens is not that of \"bytes\"; ", init,
+                 " has no tokenizer.json, nor vocab.json with merges.txt: put them there, or name a tokenizer by "
+                 "data.tokenizer"),
+             ""}};
+  }
+  if (used.identity == tokenizer_identity(of_weights)) return {};
+  const bool prepared = used.key == "data.paths";
+  return {
+      {used.key, toml_text(used.name),
+       cat(prepared ? "is the tokenizer of prepared data, and " : "", "must be the tokenizer of the weights of ", init,
+           ", ", of_weights,
+           prepared ? ": prepare the data with that one" : ": leave data.tokenizer out, or begin without train.init"),
+       toml_text(of_weights)}};
+}
+
+}  // namespace braid
