@@ -2,8 +2,10 @@
 #include "braid/report/metrics_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,6 +31,25 @@ class MetricsFileTest : public testing::Test {
   }
 
   std::filesystem::path path_;
+};
+
+// A full disk: while one exists, every write of this process to a file fails.
+class NoFileGrows {
+ public:
+  NoFileGrows() : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoFileGrows() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  NoFileGrows(const NoFileGrows&) = delete;
+
+ private:
+  void (*signal_)(int);
+  rlimit before_{};
 };
 
 TEST_F(MetricsFileTest, EveryLineIsThereAtOnce) {
@@ -67,7 +88,8 @@ TEST_F(MetricsFileTest, FaultsNameThePath) {
   } catch (const IoError& error) {
     EXPECT_EQ(error.path(), nowhere);
   }
-  MetricsFile full("/dev/full");
+  MetricsFile full(path_);
+  const NoFileGrows full_disk;
   EXPECT_THROW(full.write(MetricsLine().add("step", 1)), IoError);
 }
 

@@ -51,7 +51,7 @@ TEST_F(ScheduleFile, TwoDirectionsBringTheRefusalsOfMirroredSchedules) {
 }
 
 TEST_F(ScheduleFile, EveryRankHoldsAStage) {
-  EXPECT_NE(refusal(spec_of("0F0,0B0\n\n1F0,1B0\n", 3, 1)).find("rank 1 holds no stage"), std::string::npos);
+  EXPECT_NE(refusal(spec_of("0F0,0B0\n,\n1F0,1B0\n", 3, 1)).find("rank 1 holds no stage"), std::string::npos);
 }
 
 TEST_F(ScheduleFile, MirroredDirectionsAreHalves) {
