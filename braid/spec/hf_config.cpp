@@ -1,9 +1,7 @@
-// A reader that takes one key after another and remembers what was wrong.
+// The families, and what each class reads.
 #include "braid/spec/hf_config.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -11,6 +9,7 @@
 #include "braid/base/json_text.h"
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/hf_keys.h"
 
 namespace braid {
 namespace {
@@ -19,95 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;  // a configuration is a few kilobytes
 
-// An object of the file. A key that is null counts as missing.
-class Keys {
- public:
-  Keys(const Json& object, std::string prefix, std::vector<Problem>& problems)
-      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
-
-  const Json* find(const char* key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-  void refuse(const char* key, const std::string& rule, const std::string& nearest = "") const {
-    const Json* value = find(key);
-    problems_.push_back(
-        {prefix_ + key, value ? value->dump(-1, ' ', true, Json::error_handler_t::replace) : "", rule, nearest});
-  }
-
-  // Where a value may stand in two places of the file, transformers takes one of them in silence: they must be equal.
-  void agree(const char* key, const Keys& other, const char* other_key) const {
-    const Json *here = find(key), *there = other.find(other_key);
-    if (!here || !there || *here == *there) return;
-    refuse(key, cat("must be equal to ", other.prefix_, other_key, ", which is ",
-                    there->dump(-1, ' ', true, Json::error_handler_t::replace)));
-  }
-  // A size under its own name or the one that transformers' attribute_map has for it.
-  void take_named_size(const char* key, const char* alias, int& to) const {
-    agree(alias, *this, key);
-    take_size(find(key) || !find(alias) ? key : alias, to);
-  }
-
-  // A size that a model of this family has.
-  void take_size(const char* key, int& to) const {
-    if (find(key)) return take_optional_size(key, to);
-    refuse(key, "must be given");
-  }
-  void take_optional_size(const char* key, int& to) const {
-    const Json* value = find(key);
-    if (!value) return;
-    const bool fits = value->is_number_integer() && *value >= 1 && *value <= std::numeric_limits<int>::max();
-    if (!fits) return refuse(key, "must be an integer, at least 1");
-    to = value->get<int>();
-  }
-  // null is 0; a key that is not there, what the family's own code takes.
-  void take_size_or(const char* key, int unless_given, int& to) const {
-    to = object_.contains(key) ? 0 : unless_given;
-    take_optional_size(key, to);
-  }
-  void take_number(const char* key, double& to) const {
-    const Json* value = find(key);
-    if (!value) return;
-    if (!value->is_number() || !(value->get<double>() > 0)) return refuse(key, "must be a number more than 0");
-    to = value->get<double>();
-  }
-  bool flag(const char* key, bool unless_given) const {
-    const Json* value = find(key);
-    if (value && !value->is_boolean()) refuse(key, "must be true or false");
-    return value && value->is_boolean() ? value->get<bool>() : unless_given;
-  }
-  // Refuses another value than `needed`; missing means needed.
-  void need(const char* key, const Json& needed) const {
-    const Json* value = find(key);
-    if (value && *value != needed)
-      refuse(key, "must be " + needed.dump() + ", since braid computes nothing else", needed.dump());
-  }
-  void need_one_of(const char* key, const Strings& words) const {
-    const Json* value = find(key);
-    if (!value) return;
-    Strings quoted;
-    for (const auto& word : words) {
-      if (*value == word) return;
-      quoted.push_back(toml_text(word));
-    }
-    refuse(key, cat("must be one of ", joined(quoted)), quoted[0]);
-  }
-  // The object under `key`; nothing when it is missing.
-  std::vector<Keys> below(const char* key) const {
-    const Json* value = find(key);
-    if (!value) return {};
-    if (value->is_object()) return {Keys(*value, prefix_ + key + ".", problems_)};
-    refuse(key, "must be an object");
-    return {};
-  }
-
- private:
-  const Json& object_;
-  std::string prefix_;
-  std::vector<Problem>& problems_;
-};
-
-ModelSpec gpt2_model(const Keys& keys) {
+ModelSpec gpt2_model(const HfKeys& keys) {
   ModelSpec model;
   keys.take_size("vocab_size", model.vocab);
   keys.take_named_size("n_positions", "max_position_embeddings", model.context);
@@ -126,16 +37,16 @@ ModelSpec gpt2_model(const Keys& keys) {
 }
 
 // Keys of rotary positions that stand in two of the file's three places: at the top, and in two objects.
-void refuse_other_rope(const Keys& keys, const std::vector<Keys>& scaling, const std::vector<Keys>& parameters) {
+void refuse_other_rope(const HfKeys& keys, const std::vector<HfKeys>& scaling, const std::vector<HfKeys>& parameters) {
   for (const auto& place : {scaling, parameters}) {
-    for (const Keys& rope : place) {
+    for (const HfKeys& rope : place) {
       rope.agree("type", rope, "rope_type");
       for (const char* key : {"rope_theta", "original_max_position_embeddings", "partial_rotary_factor"})
         keys.agree(key, rope, key);
     }
   }
   if (scaling.empty() || parameters.empty()) return;
-  const auto type_in = [](const Keys& rope) { return rope.find("rope_type") ? "rope_type" : "type"; };
+  const auto type_in = [](const HfKeys& rope) { return rope.find("rope_type") ? "rope_type" : "type"; };
   scaling[0].agree(type_in(scaling[0]), parameters[0], type_in(parameters[0]));
   for (const char* key : {"rope_theta", "factor", "low_freq_factor", "high_freq_factor",
                           "original_max_position_embeddings", "partial_rotary_factor"}) {
@@ -144,13 +55,13 @@ void refuse_other_rope(const Keys& keys, const std::vector<Keys>& scaling, const
 }
 
 // "rope_parameters" holds the base too; the older "rope_scaling" does not.
-void take_rope(const Keys& keys, ModelSpec& model) {
-  const std::vector<Keys> scaling = keys.below("rope_scaling"), parameters = keys.below("rope_parameters");
+void take_rope(const HfKeys& keys, ModelSpec& model) {
+  const std::vector<HfKeys> scaling = keys.below("rope_scaling"), parameters = keys.below("rope_parameters");
   refuse_other_rope(keys, scaling, parameters);
   keys.need("partial_rotary_factor", 1.0);
   keys.take_number("rope_theta", model.rope_base);
   for (const auto& place : {scaling, parameters}) {
-    for (const Keys& rope : place) {
+    for (const HfKeys& rope : place) {
       const char* type = rope.find("rope_type") ? "rope_type" : "type";
       rope.need_one_of(type, {"llama3", "default"});
       rope.take_number("rope_theta", model.rope_base);
@@ -170,14 +81,14 @@ void take_rope(const Keys& keys, ModelSpec& model) {
   }
 }
 
-// Where the classes of Llama's shape differ: what they take for a key that is not there, and which keys they do not
-// read. Those may say anything.
+// Where the classes of Llama's shape differ: what they take for a key that is not there, and which flags of
+// biases they read. What a class does not read may say anything.
 struct HfClass {
   int kv_heads = 0, head_width = 0;  // unless given
-  Strings biases = {};               // flags of biases that the class reads
+  Strings biases = {};               // flags that must be false
 };
 
-ModelSpec llama_shaped_model(const Keys& keys, const HfClass& reads) {
+ModelSpec llama_shaped_model(const HfKeys& keys, const HfClass& reads) {
   ModelSpec model;
   model.family = ModelFamily::Llama;
   model.norm_eps = 1e-6;
@@ -199,11 +110,13 @@ ModelSpec llama_shaped_model(const Keys& keys, const HfClass& reads) {
   return model;
 }
 
-ModelSpec llama_model(const Keys& keys) { return llama_shaped_model(keys, {.biases = {"attention_bias", "mlp_bias"}}); }
+ModelSpec llama_model(const HfKeys& keys) {
+  return llama_shaped_model(keys, {.biases = {"attention_bias", "mlp_bias"}});
+}
 
 // Whether layers look through the window, by the kinds that "layer_types" lists; nothing when it is no list. A window
 // of some layers only braid has not.
-std::optional<bool> layers_slide(const Keys& keys, int layers) {
+std::optional<bool> layers_slide(const HfKeys& keys, int layers) {
   const Json* types = keys.find("layer_types");
   if (!types || !types->is_array()) return {};
   const auto sliding = std::count(types->begin(), types->end(), Json("sliding_attention"));
@@ -211,7 +124,7 @@ std::optional<bool> layers_slide(const Keys& keys, int layers) {
   return sliding > 0;
 }
 
-ModelSpec mistral_model(const Keys& keys) {
+ModelSpec mistral_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
   keys.take_size_or("sliding_window", 4096, model.window);
   if (model.window > 0 && !layers_slide(keys, model.layers).value_or(true)) model.window = 0;
@@ -219,7 +132,7 @@ ModelSpec mistral_model(const Keys& keys) {
 }
 
 // Where layers are not listed, Qwen's first `max_window_layers` have no window.
-void take_windows_by_layer(const Keys& keys, ModelSpec& model) {
+void take_windows_by_layer(const HfKeys& keys, ModelSpec& model) {
   int window = 0, first = 28;
   if (keys.flag("use_sliding_window", false)) keys.take_size_or("sliding_window", 4096, window);
   if (window == 0) return;
@@ -233,26 +146,26 @@ void take_windows_by_layer(const Keys& keys, ModelSpec& model) {
   if (0 < first && first < model.layers) keys.refuse("max_window_layers", "must be 0, or at least num_hidden_layers");
 }
 
-ModelSpec qwen2_model(const Keys& keys) {
+ModelSpec qwen2_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32});
   model.qkv_bias = true;
   take_windows_by_layer(keys, model);
   return model;
 }
 
-ModelSpec qwen3_model(const Keys& keys) {
+ModelSpec qwen3_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 32, .head_width = 128, .biases = {"attention_bias"}});
   model.qk_norm = true;
   take_windows_by_layer(keys, model);
   return model;
 }
 
-void take_experts(const Keys& keys, const char* count, ModelSpec& model) {
+void take_experts(const HfKeys& keys, const char* count, ModelSpec& model) {
   keys.take_size(count, model.experts);
   keys.take_size("num_experts_per_tok", model.experts_per_token);
 }
 
-ModelSpec mixtral_model(const Keys& keys) {
+ModelSpec mixtral_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 8});
   if (!keys.find("rms_norm_eps")) model.norm_eps = 1e-5;
   if (!keys.find("rope_theta") && !keys.find("rope_parameters")) model.rope_base = 1e6;
@@ -264,7 +177,7 @@ ModelSpec mixtral_model(const Keys& keys) {
 }
 
 // A mixture in every layer: "intermediate_size" is of layers without one.
-ModelSpec qwen3_moe_model(const Keys& keys) {
+ModelSpec qwen3_moe_model(const HfKeys& keys) {
   ModelSpec model = llama_shaped_model(keys, {.kv_heads = 4, .biases = {"attention_bias"}});
   model.qk_norm = true;
   take_windows_by_layer(keys, model);
@@ -277,7 +190,7 @@ ModelSpec qwen3_moe_model(const Keys& keys) {
 
 struct HfFamily {
   const char* model_type;
-  ModelSpec (*read)(const Keys& keys);
+  ModelSpec (*read)(const HfKeys& keys);
 };
 constexpr HfFamily kHfFamilies[] = {{"gpt2", gpt2_model},          {"llama", llama_model}, {"mistral", mistral_model},
                                     {"qwen2", qwen2_model},        {"qwen3", qwen3_model}, {"mixtral", mixtral_model},
@@ -296,7 +209,7 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
     problems.push_back({origin, "", "must hold a JSON object", ""});
     return {};
   }
-  const Keys keys(root, origin + ": ", problems);
+  const HfKeys keys(root, origin + ": ", problems);
   Strings known, quoted;
   for (const HfFamily& family : kHfFamilies) {
     known.emplace_back(family.model_type);

@@ -202,16 +202,15 @@ ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std
   return {};
 }
 
-// Beside weights another default, and where data.tokenizer is not given its rule with model.vocab is not judged: the
-// data may be tokens already.
+// The rule of data.tokenizer with model.vocab is not judged: the data may be tokens already.
 void take_tokenizer_of_weights(const Reading& asking, const ParseOptions& options, Reading& reading) {
   const std::string& init = asking.spec.train.init;
   if (init.empty() || asking.given.contains("data.tokenizer")) return;
   reading.unread.insert("data.tokenizer");
   if (!options.tokenizer_of_weights) return;
   try {
-    if (std::string found = options.tokenizer_of_weights(init); !found.empty())
-      reading.spec.data.tokenizer = std::move(found);
+    const std::string found = options.tokenizer_of_weights(init);
+    if (!found.empty()) reading.spec.data.tokenizer = found;
   } catch (const IoError& error) {
     reading.problems.push_back({"train.init", toml_text(init), error.what(), ""});
   }
