@@ -69,7 +69,8 @@ TEST_F(SavedCheckpoints, OneThatCannotBeLookedAtIsThereAndSaysWhy) {
   const CheckpointChoice choice = chosen_checkpoint(folder_);
   EXPECT_EQ(choice.directory, path("step-2"));
   ASSERT_EQ(choice.passed_over.size(), 1u);
-  EXPECT_EQ(choice.passed_over[0], path("step-9/manifest.json") + ": cannot open: Too many levels of symbolic links");
+  EXPECT_EQ(choice.passed_over[0],
+            path("step-9/manifest.json") + ": cannot be looked at: Too many levels of symbolic links");
   EXPECT_EQ(chosen_checkpoint(path("step-9")).directory, path("step-9"));
   PosixFileSystem files;
   EXPECT_EQ(set_undone(saved_checkpoints(folder_)[0], files), path("step-9.undone"));

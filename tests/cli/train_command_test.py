@@ -282,8 +282,9 @@ class Train(TinyRun):
 
     def test_a_model_that_no_memory_holds_is_no_internal_error(self):
         done = self.braid("train", "run.toml", "model.width=1000000")
-        self.assertEqual(done.returncode, 3)
-        self.assertRegex(done.stderr, r"^braid: there is no memory for \d+\.\d TiB more\n$")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("model.width", done.stderr)
+        self.assertRegex(done.stderr, r"\d+\.\d TiB")
 
     def test_weights_that_are_not_finite_are_not_saved(self):
         done = self.braid("train", "run.toml", "optimizer.lr=1e39", "train.steps=1", "train.eval_every=0")
