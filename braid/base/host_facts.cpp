@@ -114,7 +114,8 @@ int64_t available_memory_bytes(const std::string& root) {
     const int64_t most = number_in(first_line(folder + "/memory.max"));  // "max": 0
     if (most > 0) {
       const int64_t used = number_in(first_line(folder + "/memory.current"));
-      const int64_t cache = number_of_key(folder + "/memory.stat", "inactive_file");
+      const std::string parts = folder + "/memory.stat";
+      const int64_t cache = number_of_key(parts, "inactive_file") + number_of_key(parts, "active_file");
       available = std::min(available, std::max<int64_t>(1, most - used + cache));
     }
     if (group.empty()) return available;

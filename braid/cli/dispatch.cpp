@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/command_page.h"
-#include "braid/cli/job.h"
+#include "braid/cli/token_variable.h"
 #include "braid/cli/version.h"
 
 namespace braid {
@@ -33,10 +33,18 @@ bool asks_for_help(const std::string& word) { return word == "--help" || word ==
   throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), groups[meant] + meant}});
 }
 
+// Commands that read the token themselves.
+bool joins_jobs(const Command& command) {
+#ifdef BRAID_TORCH
+  return command.run == train_command || command.run == doctor_command;
+#else
+  return false;
+#endif
+}
+
 int run(const Command& command, const std::string& name, const std::vector<std::string>& words) {
   if (command.run) {
-    const bool joins_jobs = command.run == train_command || command.run == doctor_command;
-    if (!joins_jobs) forget_token_variable();
+    if (!joins_jobs(command)) forget_token_variable();
     return command.run({words});
   }
   if (words.empty()) {

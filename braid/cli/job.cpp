@@ -14,6 +14,7 @@
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/collected_problems.h"
+#include "braid/cli/token_variable.h"
 #include "braid/control/host_token.h"
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
@@ -23,19 +24,13 @@ extern char** environ;
 namespace braid {
 namespace {
 
-constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file", *kTokenVariable = "BRAID_TOKEN";
+constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file";
 constexpr double kJoinSeconds = 300;
 constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pods do
 // Where a launcher has started all ranks on one host and named no port, they find each other at one that follows from
 // their common parent.
 constexpr int kFirstPort = 20000, kNumPorts = 20000;
 constexpr int kUsualPort = 29500;  // where a launcher names the first host and no port
-
-// The value in an entry of the environment that sets the token; null where it sets something else.
-char* token_value(char* entry) {
-  const size_t length = std::strlen(kTokenVariable);
-  return std::strncmp(entry, kTokenVariable, length) == 0 && entry[length] == '=' ? entry + length + 1 : nullptr;
-}
 
 // All but the token, of which there is to be no copy.
 std::map<std::string, std::string> variables() {
@@ -163,13 +158,6 @@ std::vector<std::string> job_words(const JobOptions& options) {
   std::vector<std::string> words{"--nodes", cat(nodes), "--node", cat(node), kRootOption, root};
   if (!token_file.empty()) words.insert(words.end(), {kTokenOption, token_file});
   return words;
-}
-
-void forget_token_variable() {
-  for (char** entry = environ; *entry; ++entry) {
-    if (char* const value = token_value(*entry)) explicit_bzero(value, std::strlen(value));
-  }
-  unsetenv(kTokenVariable);
 }
 
 JobPlace job_place(const JobOptions& options) {

@@ -44,9 +44,6 @@ struct JobPlace {
 // address that is none and a token that cannot be had.
 JobPlace job_place(const JobOptions& options);
 
-// Removes BRAID_TOKEN from the environment, which ranks and what they start inherit, and overwrites its value there.
-void forget_token_variable();
-
 // The engines of this program with their versions.
 std::string engines_text();
 

@@ -2,7 +2,9 @@
 #include "braid/cli/room_for_run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
@@ -127,24 +129,44 @@ void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Pr
   }
 }
 
-int64_t checkpoints_to_come(const RunSpec& spec, const std::string& folder) {
+// The bytes of a file, or of all files in a folder; 0 where there is nothing.
+double bytes_under(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  if (fs::is_regular_file(fs::symlink_status(path, fault))) return static_cast<double>(fs::file_size(path, fault));
+  double bytes = 0;
+  for (fs::recursive_directory_iterator entry(path, fault), end; !fault && entry != end; entry.increment(fault)) {
+    std::error_code gone;
+    if (entry->is_regular_file(gone) && !entry->is_symlink(gone)) bytes += static_cast<double>(entry->file_size(gone));
+  }
+  return bytes;
+}
+
+int64_t checkpoints_that_stay(const RunRoom& room) {
+  return std::ranges::count_if(saved_checkpoints(room.folder), [&](const SavedCheckpoint& saved) {
+    return std::ranges::find(room.removed, saved.directory) == room.removed.end();
+  });
+}
+
+int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
   const int every = spec.train.save_every, keep = spec.checkpoint.keep;
   if (keep == 0) return 1;
   const int64_t saves = every > 0                     ? (spec.train.steps + every - 1) / every
                         : spec.train.save_minutes > 0 ? spec.train.steps
                                                       : 1;
   const int64_t at_once = std::min<int64_t>(int64_t{keep} + spec.checkpoint.keep_best + 1, saves);
-  return std::max<int64_t>(1, at_once - std::ssize(saved_checkpoints(folder)));
+  return std::max<int64_t>(1, at_once - checkpoints_that_stay(room));
 }
 
-void add_disk_problem(const RunSpec& spec, const std::string& folder, std::vector<Problem>& found) {
-  if (folder.empty()) return;
-  const int64_t count = checkpoints_to_come(spec, folder);
+void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
+  if (room.folder.empty()) return;
+  const int64_t count = checkpoints_to_come(spec, room);
   const double each = checkpoint_bytes(spec, cluster_of_any_speed(spec)), needed = static_cast<double>(count) * each;
-  const auto free = static_cast<double>(PosixFileSystem().free_bytes(folder));
+  auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
+  for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;
   found.push_back(
-      {"train.out", toml_text(folder),
+      {"train.out", toml_text(room.folder),
        cat("must have room for ", count, count == 1 ? " checkpoint" : " checkpoints", " of ", human_bytes(each), ": ",
            human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
        ""});
@@ -155,7 +177,7 @@ void add_disk_problem(const RunSpec& spec, const std::string& folder, std::vecto
 void refuse_without_room(const RunSpec& spec, const RunRoom& room) {
   std::vector<Problem> found;
   add_memory_problem(spec, room, found);
-  add_disk_problem(spec, room.folder, found);
+  add_disk_problem(spec, room, found);
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 

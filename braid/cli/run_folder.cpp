@@ -202,12 +202,17 @@ std::vector<std::string> RunFolder::leavings() const {
   return all;
 }
 
+std::vector<std::string> RunFolder::removed_by_begin() const {
+  if (fate_ == Fate::GoneOnFrom) return left_by_interruptions(path_);
+  return fate_ == Fate::Removed ? leavings() : std::vector<std::string>();
+}
+
 std::vector<std::string> RunFolder::begin(int64_t first_step) {
   std::vector<std::string> done;
   PosixFileSystem files;
   if (fate_ == Fate::GoneOnFrom) done = go_back(first_step);
   if (fate_ == Fate::Removed) {
-    for (const std::string& path : leavings()) files.remove_all(path);
+    for (const std::string& path : removed_by_begin()) files.remove_all(path);
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }
   if (!job_.empty()) write_file(fs::path(path_) / kJob, job_ + "\n", files);
@@ -222,7 +227,7 @@ bool RunFolder::is_of_job(const std::string& run, const std::string& job) {
 std::vector<std::string> RunFolder::go_back(int64_t step) const {
   PosixFileSystem files;
   std::vector<std::string> done;
-  for (const std::string& path : left_by_interruptions(path_)) files.remove_all(path);
+  for (const std::string& path : removed_by_begin()) files.remove_all(path);
   for (const auto& saved : saved_checkpoints(path_)) {
     // One of the same step under the plain name, where another is gone on from, is of another branch.
     if (saved.step < step || resolved_path(saved.directory) == resumed_) break;

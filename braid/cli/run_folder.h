@@ -37,6 +37,8 @@ class RunFolder {
   // nothing is lost for a slip of the pen. A run that goes on takes back what happened after that step: lines of
   // metrics go, checkpoints are set aside as step-N.undone. Returns a sentence about each thing done. Throws IoError.
   std::vector<std::string> begin(int64_t first_step);
+  // The files and folders that begin() will remove; some may not be there.
+  std::vector<std::string> removed_by_begin() const;
   // Whether begin() has returned, here or in a process that was forked from this one: all that the folder holds is this
   // run's own from then on.
   bool has_begun() const { return *begun_; }

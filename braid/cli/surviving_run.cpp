@@ -19,7 +19,10 @@ namespace {
 
 RunRoom room_of(const RunParts& parts) {
   RunRoom room;
-  if (parts.folder) room.folder = parts.folder->path();
+  if (parts.folder) {
+    room.folder = parts.folder->path();
+    room.removed = parts.folder->removed_by_begin();
+  }
   if (!parts.job) return room;
   room.host_of_rank = parts.job->host_of_rank();
   const std::vector<int>& nodes = parts.job->node_of_rank();

@@ -50,7 +50,7 @@ TEST_F(HostFactsOf, memory_that_control_groups_leave) {
   say("sys/fs/cgroup/jobs/mine/memory.max", "max\n");
   say("sys/fs/cgroup/jobs/memory.max", "1000000\n");
   say("sys/fs/cgroup/jobs/memory.current", "900000\n");
-  say("sys/fs/cgroup/jobs/memory.stat", "anon 500000\ninactive_file 300000\n");
+  say("sys/fs/cgroup/jobs/memory.stat", "anon 500000\nactive_file 100000\ninactive_file 200000\n");
   EXPECT_EQ(available_memory_bytes(folder_), 400000);
   say("sys/fs/cgroup/memory.max", "50000\n");
   say("sys/fs/cgroup/memory.current", "60000\n");

@@ -1,4 +1,5 @@
 """A run that cannot fit in memory or on the disk is refused before its first step, and leaves no folder."""
+import pathlib
 import subprocess
 import tempfile
 import unittest
@@ -34,8 +35,21 @@ class RoomForRun(TinyRun):
                 told = self.refused(f"train.out={disk}/run", "checkpoint.keep=20", "train.save_every=1", "train.steps=30")
                 self.assertIn("must have room for 21 checkpoints of ", told)
                 self.trained(f"train.out={disk}/run", "train.steps=2", "checkpoint.keep=1")
+                self.assert_that_what_is_removed_counts_as_free(pathlib.Path(disk) / "run")
             finally:
                 subprocess.run(["umount", disk], check=True)
+
+    # What a save that was killed has left fills the disk; a run that resumes removes it, and so does one that overwrites.
+    def assert_that_what_is_removed_counts_as_free(self, run):
+        for words in (["train.resume=latest", "train.steps=3"], ["train.overwrite=true", "train.steps=2"]):
+            left = run / "step-9.tmp.1-00000000"
+            left.mkdir()
+            with self.assertRaises(OSError), open(left / "optimizer.safetensors", "wb", buffering=0) as full:
+                while full.write(bytes(4096)) == 4096:
+                    pass
+                raise OSError
+            self.trained(f"train.out={run}", "checkpoint.keep=1", *words)
+            self.assertFalse(left.exists())
 
 
 if __name__ == "__main__":

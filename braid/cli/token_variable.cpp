@@ -1,0 +1,23 @@
+// The environment's own memory: getenv() and unsetenv() leave the value where it is.
+#include "braid/cli/token_variable.h"
+
+#include <cstdlib>
+#include <cstring>
+
+extern char** environ;
+
+namespace braid {
+
+char* token_value(char* entry) {
+  const size_t length = std::strlen(kTokenVariable);
+  return std::strncmp(entry, kTokenVariable, length) == 0 && entry[length] == '=' ? entry + length + 1 : nullptr;
+}
+
+void forget_token_variable() {
+  for (char** entry = environ; *entry; ++entry) {
+    if (char* const value = token_value(*entry)) explicit_bzero(value, std::strlen(value));
+  }
+  unsetenv(kTokenVariable);
+}
+
+}  // namespace braid
