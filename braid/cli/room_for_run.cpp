@@ -148,13 +148,14 @@ int64_t checkpoints_that_stay(const RunRoom& room) {
   });
 }
 
+// Saves by the clock may be as few as the one at the end.
 int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
-  const int every = spec.train.save_every, keep = spec.checkpoint.keep;
+  const int64_t begun = checkpoint_step(std::filesystem::path(spec.train.resume).filename().string()).value_or(0);
+  const int64_t steps = spec.train.steps - begun, every = spec.train.save_every, keep = spec.checkpoint.keep;
+  if (steps <= 0) return 0;
   if (keep == 0) return 1;
-  const int64_t saves = every > 0                     ? (spec.train.steps + every - 1) / every
-                        : spec.train.save_minutes > 0 ? spec.train.steps
-                                                      : 1;
-  const int64_t at_once = std::min<int64_t>(int64_t{keep} + spec.checkpoint.keep_best + 1, saves);
+  const int64_t saves = every > 0 ? (steps + every - 1) / every : 1;
+  const int64_t at_once = std::min<int64_t>(keep + spec.checkpoint.keep_best + 1, saves);
   return std::max<int64_t>(1, at_once - checkpoints_that_stay(room));
 }
 

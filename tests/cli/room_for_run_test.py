@@ -34,21 +34,22 @@ class RoomForRun(TinyRun):
                 self.assertRegex(told, r"must have room for 1 checkpoint of [\d.]+ MiB: 5\d\d.0 KiB are free")
                 told = self.refused(f"train.out={disk}/run", "checkpoint.keep=20", "train.save_every=1", "train.steps=30")
                 self.assertIn("must have room for 21 checkpoints of ", told)
-                self.trained(f"train.out={disk}/run", "train.steps=2", "checkpoint.keep=1")
+                self.trained(f"train.out={disk}/run", "train.steps=2", "train.save_every=0", "checkpoint.keep=9")
                 self.assert_that_what_is_removed_counts_as_free(pathlib.Path(disk) / "run")
             finally:
                 subprocess.run(["umount", disk], check=True)
 
     # What a save that was killed has left fills the disk; a run that resumes removes it, and so does one that overwrites.
     def assert_that_what_is_removed_counts_as_free(self, run):
-        for words in (["train.resume=latest", "train.steps=3"], ["train.overwrite=true", "train.steps=2"]):
+        for words in (["train.resume=latest", "train.steps=2"], ["train.resume=latest", "train.steps=3"],
+                       ["train.overwrite=true", "train.steps=2"]):
             left = run / "step-9.tmp.1-00000000"
             left.mkdir()
             with self.assertRaises(OSError), open(left / "optimizer.safetensors", "wb", buffering=0) as full:
                 while full.write(bytes(4096)) == 4096:
                     pass
                 raise OSError
-            self.trained(f"train.out={run}", "checkpoint.keep=1", *words)
+            self.trained(f"train.out={run}", "train.save_every=0", "checkpoint.keep=1", *words)
             self.assertFalse(left.exists())
 
 
