@@ -57,7 +57,7 @@ void hear_all(int node, const std::vector<Message>& messages) {
   RankBoard board(1);
   NodeOfJob launch(rounds, board, ranks_of_fuzz(), 1);
   SignalRelay signals({});
-  Supervisor supervisor({board, board, signals, launch}, 1);
+  Supervisor supervisor({board, board, signals, launch}, {1});
   rounds.say(RankEnded{node, RankOutcome::returned("")});  // no process is started for it
   for (const Message& message : messages) {
     job.receive(message.from, message.bytes);
