@@ -1,4 +1,4 @@
-// What every command does before it opens its first file.
+// Prepares the process of a command, before it opens its first file.
 #pragma once
 
 namespace braid {

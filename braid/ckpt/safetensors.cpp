@@ -44,7 +44,7 @@ bool size_in_bytes(const TensorInfo& info, int64_t& bytes) {
   return true;
 }
 
-// Whether a tensor's size, which fits 63 bits, is a whole number of bytes.
+// Returns true if a tensor's size is a whole number of bytes. The size fits 63 bits.
 bool has_whole_bytes(const TensorInfo& info) {
   int64_t bits = bits_per_element(info.type) % 8;
   for (const int64_t extent : info.shape) bits = bits * (extent % 8) % 8;

@@ -1,6 +1,5 @@
-// What the nodes of a job tell each other between launches, one struct for each exchange (JobRounds::exchange()). Nodes
-// that do not lead leave what only node 0 says empty. contribution_fault() says what is wrong with what a node has
-// sent.
+// Messages that the nodes of a job exchange between launches, one struct for each JobRounds::exchange(). Fields that
+// only node 0 fills are empty in the messages of other nodes. contribution_fault() validates a message.
 #pragma once
 
 #include <csignal>
@@ -43,7 +42,7 @@ void members(Pack& pack, AgreedStart& start) {
   pack(start.refused, start.why, start.resume, start.init, start.mark);
 }
 
-// Whether a node sees node 0's folder, and why it cannot write there; empty: it can.
+// A node's view of node 0's folder. `barred` is the reason why the node cannot write there; empty if it can.
 struct FolderSight {
   bool seen = true;
   std::string barred;
@@ -53,7 +52,7 @@ void members(Pack& pack, FolderSight& sight) {
   pack(sight.seen, sight.barred);
 }
 
-// Whether a node is ready for its ranks, with the signal that it has received; else why not.
+// A node's answer before ranks start: ready, or the reason why not. Carries the signal that the node has received.
 struct Readiness {
   bool ready = true, user_is_wrong = false;
   std::string why;

@@ -40,7 +40,7 @@ Cluster cluster_of_any_speed(const RunSpec& spec) {
   return cluster;
 }
 
-// What the ranks of one host hold together.
+// Predicted memory of all ranks of one host, in bytes.
 struct HostMemoryUse {
   RankMemory sum;
   int ranks = 0;

@@ -129,7 +129,7 @@ void message_members(Wire& wire, Message& message) {
   if constexpr (std::is_same_v<Plain, JobLoss>) wire(message.node, message.why);
 }
 
-// What a message of its kind may have at most; `size` is that of its members' bytes.
+// Limits of each kind of message; `size` is that of its members' bytes.
 bool is_within_limits(const JobMessage& message, size_t size) {
   if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
   if (const auto* word = std::get_if<JobWord>(&message)) return word->bytes.size() <= kMostSaidBytes;

@@ -44,7 +44,7 @@ class JobReader {
   JobJudge judge_;
 };
 
-// What is wrong with the table that node 0 has sent to the member with `options`; empty: nothing.
+// Validates the table that node 0 has sent to the member with `options`. Returns the fault; empty if there is none.
 std::string table_fault(const JobTable& table, const JoinOptions& options);
 
 }  // namespace braid

@@ -49,7 +49,7 @@ void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<s
   }
 }
 
-// Of a node whose number is one of the job's.
+// REQUIRES: the node's number is one of the job's.
 void add_ranks_fault(const std::vector<int>& ranks_of_nodes, const JobHello& hello, std::vector<std::string>& faults) {
   if (ranks_of_nodes.empty()) return;
   const int wanted = ranks_of_nodes[static_cast<size_t>(hello.node)];

@@ -38,7 +38,7 @@ Socket tcp_socket(const SocketAddress& address) {
   return Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// Of getsockname(2) or getpeername(2).
+// Calls getsockname(2) or getpeername(2).
 SocketAddress end_of(int (*call)(int, sockaddr*, socklen_t*), int descriptor) {
   SocketAddress address;
   address.length = sizeof address.storage;

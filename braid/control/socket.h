@@ -35,7 +35,7 @@ class Socket {
   std::string fault() const;
   // Numeric, of the other end.
   std::string peer() const;
-  // Of a connection: the addresses of its two ends as this host sees them. Of length 0 where there is none.
+  // The addresses of both ends of a connection, as this host sees them. Their length is 0 if there is none.
   SocketAddress own_end() const;
   SocketAddress peer_end() const;
   // Of a connection: all that was sent has been acknowledged by the other host.
