@@ -11,6 +11,7 @@
 #include "braid/control/job_message.h"
 #include "braid/launch/node_of_job.h"
 #include "braid/launch/rank_life.h"
+#include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
@@ -39,15 +40,6 @@ std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::B
   if (queue) life.guarded([&] { queue->drain(); });
   life.guarded([&] { communicator.reset(); });
   return life.outcome(std::move(value));
-}
-
-// The error of the job's first failure, where the rank that noticed it has said how it ended.
-[[noreturn]] void throw_failure(const Failure& failure, const std::vector<std::string>& outcomes, double seconds) {
-  if (failure.reporter >= 0) {
-    const std::string& outcome = outcomes.at(static_cast<size_t>(failure.reporter));
-    if (!outcome.empty()) RankOutcome::value(outcome);
-  }
-  throw CommError({"a run on several hosts", failure.rank, seconds, failure.why});
 }
 
 }  // namespace
@@ -95,11 +87,9 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
     left_behind = supervisor.left_behind();
   }
   rounds_.end();
-  if (node.failure() && !left_behind.empty()) {
-    throw CommError({"a run on several hosts", node.failure()->rank, now_seconds() - begin,
-                     cat(node.failure()->why, "; ", left_behind)});
+  if (node.failure()) {
+    throw_error_of({"a run on several hosts", *node.failure(), now_seconds() - begin, left_behind}, node.outcomes());
   }
-  if (node.failure()) throw_failure(*node.failure(), node.outcomes(), now_seconds() - begin);
   std::vector<std::string> values;
   for (const std::string& outcome : node.outcomes()) values.push_back(RankOutcome::value(outcome));
   return values;

@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "braid/base/clock.h"
-#include "braid/base/errors.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/comm/shm/shm_communicator.h"
 #include "braid/launch/rank_life.h"
+#include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 
 namespace braid {
@@ -71,7 +71,9 @@ class ProcessWorld {
     const double begin = now_seconds();
     flush_all();
     fork_and_watch();
-    rethrow(now_seconds() - begin);
+    if (const std::optional<Failure> failure = world_.failure()) {
+      throw_error_of({"process ranks", *failure, now_seconds() - begin, left_behind_}, messages_);
+    }
     std::vector<std::string> values;
     for (const std::string& message : messages_) values.push_back(RankOutcome::value(message));
     return values;
@@ -93,23 +95,6 @@ class ProcessWorld {
     supervisor.run();
     for (int rank = 0; rank < world_.size(); ++rank) messages_.push_back(supervisor.message(rank));
     left_behind_ = supervisor.left_behind();
-  }
-
-  // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.
-  void rethrow(double elapsed_seconds) const {
-    const std::optional<Failure> failure = world_.failure();
-    if (!failure) return;
-    if (!left_behind_.empty()) {
-      throw CommError({"process ranks", failure->rank, elapsed_seconds, cat(failure->why, "; ", left_behind_)});
-    }
-    if (failure->reporter >= 0) rethrow_of(failure->reporter);
-    for (int rank = 0; rank < world_.size(); ++rank) rethrow_of(rank);
-    world_.raise("process ranks", elapsed_seconds);
-  }
-
-  void rethrow_of(int rank) const {
-    const std::string& message = messages_[rank];
-    if (RankOutcome::complete(message)) RankOutcome::value(message);
   }
 
   const Launcher::Body& body_;

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <optional>
@@ -17,7 +18,7 @@
 namespace braid {
 namespace {
 
-constexpr const char* kReturned = "value";
+constexpr const char *kReturned = "value", *kPeerLost = "CommError";
 constexpr size_t kTextsOfProblem = 5;
 
 template <class Number>
@@ -32,7 +33,7 @@ bool is_outcome(const Texts& texts) {
   if (texts.empty()) return false;
   const std::string& type = texts[0];
   if (type == "ConfigError") return (texts.size() - 1) % kTextsOfProblem == 0;
-  if (type == "CommError") return texts.size() == 5 && number_of<int>(texts[2]) && number_of<double>(texts[3]);
+  if (type == kPeerLost) return texts.size() == 5 && number_of<int>(texts[2]) && number_of<double>(texts[3]);
   if (type == "IoError") return texts.size() == 4 && number_of<int64_t>(texts[2]);
   const bool has_words = type == kReturned || type == "RunError" || type == "InternalError" || type == "error";
   return has_words && texts.size() == 2;
@@ -49,7 +50,7 @@ Texts texts_of_current() {
     return texts;
   } catch (const CommError& error) {
     const CommFailure& failure = error.failure();
-    return {"CommError", failure.op, cat(failure.rank), exact(failure.elapsed_seconds), failure.why};
+    return {kPeerLost, failure.op, cat(failure.rank), exact(failure.elapsed_seconds), failure.why};
   } catch (const IoError& error) {
     return {"IoError", error.path(), cat(error.offset()), error.why()};
   } catch (const RunError& error) {
@@ -96,6 +97,24 @@ bool RankOutcome::complete(const std::string& bytes) {
   return texts && is_outcome(*texts);
 }
 
+bool RankOutcome::is_own_error(const std::string& bytes) {
+  const auto texts = unpacked<Texts>(bytes);
+  return texts && is_outcome(*texts) && texts->front() != kReturned && texts->front() != kPeerLost;
+}
+
+std::string RankOutcome::with_note(const std::string& bytes, const std::string& note) {
+  auto texts = unpacked<Texts>(bytes);
+  check(texts && is_outcome(*texts), "only a whole outcome takes a note");
+  const std::string& type = texts->front();
+  if (note.empty() || type == kReturned) return bytes;
+  if (type == "ConfigError") {
+    texts->insert(texts->end(), {"", "", note, "", ""});
+  } else {
+    texts->back() += "; " + note;
+  }
+  return packed(*texts);
+}
+
 std::string RankOutcome::value(const std::string& bytes) {
   const auto read = unpacked<Texts>(bytes);
   check(read && is_outcome(*read), "only a whole outcome can be read");
@@ -103,12 +122,28 @@ std::string RankOutcome::value(const std::string& bytes) {
   const std::string& type = texts[0];
   if (type == kReturned) return texts[1];
   if (type == "ConfigError") throw_config_error(texts);
-  if (type == "CommError")
-    throw CommError({texts[1], *number_of<int>(texts[2]), *number_of<double>(texts[3]), texts[4]});
+  if (type == kPeerLost) throw CommError({texts[1], *number_of<int>(texts[2]), *number_of<double>(texts[3]), texts[4]});
   if (type == "IoError") throw IoError(texts[1], *number_of<int64_t>(texts[2]), texts[3]);
   if (type == "RunError") throw RunError(texts[1]);
   if (type == "InternalError") throw InternalError(texts[1]);
   throw std::runtime_error(texts[1]);
+}
+
+void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& outcomes) {
+  const auto& [what, failure, elapsed_seconds, left_behind] = launch;
+  const auto said_by = [&](int rank) { return rank >= 0 ? outcomes.at(static_cast<size_t>(rank)) : ""; };
+  const auto raise = [&](const std::string& outcome) {
+    if (RankOutcome::complete(outcome)) RankOutcome::value(RankOutcome::with_note(outcome, left_behind));
+  };
+  const std::string reported = said_by(failure.reporter);
+  const bool peer_died = failure.rank >= 0 && !RankOutcome::complete(said_by(failure.rank));
+  if (failure.reporter >= 0 && !peer_died && !RankOutcome::is_own_error(reported)) {
+    const auto own = std::ranges::find_if(outcomes, RankOutcome::is_own_error);
+    if (own != outcomes.end()) raise(*own);
+  }
+  raise(reported);
+  throw CommError(
+      {what, failure.rank, elapsed_seconds, left_behind.empty() ? failure.why : cat(failure.why, "; ", left_behind)});
 }
 
 }  // namespace braid

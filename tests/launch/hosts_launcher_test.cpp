@@ -75,6 +75,21 @@ TEST(HostsLauncher, what_a_rank_throws_is_thrown_on_every_node) {
   for (const NodeEnd& end : ends) EXPECT_EQ(end.error, "the paper is out");
 }
 
+// Rank 0 sees the connection close before it hears why.
+TEST(HostsLauncher, what_a_rank_throws_comes_before_what_others_report_of_it) {
+  const auto ends = run_on_hosts({1, 2}, [](Communicator& world) -> std::string {
+    world.barrier().wait_host();
+    if (world.rank() == 0) throw CommError({"barrier #1 on world", -1, 0, "a connection is closed"});
+    try {
+      for (;;) world.barrier().wait_host();
+    } catch (const CommError&) {
+      if (world.rank() == 2) throw RunError("the paper is out");
+      throw;
+    }
+  });
+  for (const NodeEnd& end : ends) EXPECT_EQ(end.error, "the paper is out");
+}
+
 TEST(HostsLauncher, a_value_that_no_message_holds_is_an_error_of_its_rank) {
   const auto ends = run_on_hosts({1, 1}, [](Communicator& world) {
     world.barrier().wait_host();

@@ -112,6 +112,18 @@ TEST(RunProcessRanks, throws_what_the_rank_that_failed_first_threw) {
   }
 }
 
+TEST(RunProcessRanks, throws_the_error_of_a_rank_whose_peer_only_reports_it) {
+  const auto body = [](Communicator& world) {
+    if (world.rank() == 0) throw CommError({"barrier #0 on world", 1, 0, "has ended"});
+    try {
+      for (;;) world.barrier().wait_host();
+    } catch (const CommError&) {
+      throw RunError("the disk is full");
+    }
+  };
+  EXPECT_EQ(what_of<RunError>([&] { run_forked(2, body); }), "the disk is full");
+}
+
 TEST(RunProcessRanks, peers_of_a_failed_rank_learn_its_rank_and_reason) {
   SharedArray<int> told;
   const auto body = [&](Communicator& world) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "braid/base/errors.h"
+#include "braid/base/text.h"
 #include "braid/launch/packed.h"
 
 namespace braid::rank_outcome_test {
@@ -73,6 +74,68 @@ TEST(RankOutcome, a_value_comes_out_whatever_its_bytes_are) {
     EXPECT_FALSE(RankOutcome::complete(bytes.substr(0, bytes.size() - 1)));
     EXPECT_EQ(RankOutcome::value(bytes), value);
   }
+}
+
+std::string outcome_of(const auto& error) {
+  try {
+    throw error;
+  } catch (...) {
+    return RankOutcome::thrown();
+  }
+}
+
+// The first word of the error's type and its text.
+std::string thrown_of(const FailedLaunch& launch, const std::vector<std::string>& outcomes) {
+  try {
+    throw_error_of(launch, outcomes);
+  } catch (const CommError& error) {
+    return cat("comm: ", error.failure().op, ": ", error.failure().why);
+  } catch (const ConfigError& error) {
+    return cat("config: ", error.what());
+  } catch (const IoError& error) {
+    return cat("io: ", error.what());
+  } catch (const std::exception& error) {
+    return cat("other: ", error.what());
+  }
+}
+
+const std::string kClosed = outcome_of(CommError({"barrier #1 on world", 1, 0.5, "has closed its connection"}));
+const FailedLaunch kClosedByPeer{"ranks", {1, 0, "has closed its connection"}, 1, ""};
+
+TEST(ErrorOfLaunch, is_what_the_reporter_threw) {
+  const std::string diverged = outcome_of(RunError("the loss is not finite")), value = RankOutcome::returned("1");
+  EXPECT_EQ(thrown_of({"ranks", {2, 2, ""}, 1, ""}, {outcome_of(RunError("later")), kClosed, diverged}),
+            "other: the loss is not finite");
+  EXPECT_EQ(thrown_of(kClosedByPeer, {kClosed, value}), "comm: barrier #1 on world: has closed its connection");
+  EXPECT_EQ(thrown_of(kClosedByPeer, {value, value}), "comm: ranks: has closed its connection");
+}
+
+TEST(ErrorOfLaunch, is_a_ranks_own_where_the_reporter_only_lost_a_peer) {
+  const ConfigError bad({{"data.paths", "text", "must name files", ""}});
+  EXPECT_EQ(thrown_of(kClosedByPeer, {kClosed, outcome_of(bad)}), cat("config: ", bad.what()));
+  FailedLaunch unnamed = kClosedByPeer;
+  unnamed.failure.rank = -1;
+  EXPECT_EQ(thrown_of(unnamed, {kClosed, kClosed, outcome_of(RunError("it diverged"))}), "other: it diverged");
+}
+
+TEST(ErrorOfLaunch, is_the_death_of_a_rank_whatever_others_throw_because_of_it) {
+  const std::string own = outcome_of(RunError("woken"));
+  EXPECT_EQ(thrown_of({"ranks", {1, 1, "killed"}, 1, ""}, {own, ""}), "comm: ranks: killed");
+  EXPECT_EQ(thrown_of({"ranks", {1, -1, "its node is lost"}, 1, ""}, {own, own}), "comm: ranks: its node is lost");
+  EXPECT_EQ(thrown_of({"ranks", {1, 0, "closed"}, 1, ""}, {kClosed, "", own}),
+            "comm: barrier #1 on world: has closed its connection");
+}
+
+TEST(ErrorOfLaunch, keeps_its_type_beside_a_rank_that_was_left_behind) {
+  const auto with = [](const std::string& outcome) {
+    return thrown_of({"ranks", {0, 0, "why"}, 1, "rank 1 is left behind"}, {outcome, ""});
+  };
+  const ConfigError bad({{"data.paths", "text", "must name files", ""}});
+  EXPECT_EQ(with(outcome_of(bad)), cat("config: ", bad.what(), "\nrank 1 is left behind"));
+  EXPECT_EQ(with(outcome_of(RunError("it diverged"))), "other: it diverged; rank 1 is left behind");
+  EXPECT_EQ(with(outcome_of(IoError("text", -1, "is cut off"))), "io: text: is cut off; rank 1 is left behind");
+  EXPECT_EQ(with(outcome_of(CommError({"sum", 1, 0, "is late"}))), "comm: sum: is late; rank 1 is left behind");
+  EXPECT_EQ(with(""), "comm: ranks: why; rank 1 is left behind");
 }
 
 struct Inner {
