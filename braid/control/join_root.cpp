@@ -14,6 +14,7 @@ namespace braid {
 namespace {
 
 constexpr double kRefusalsSeconds = 5;
+constexpr size_t kMostHellosTooMany = 64;  // beyond one for each node; with more, node 0 waits for no others
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class RootJoin {
@@ -75,6 +76,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
     reception_->advance();
     const auto others = heard();
     note(join_faults(hello_, options_.ranks_of_nodes, others));
+    if (others.size() >= static_cast<size_t>(options_.num_nodes) + kMostHellosTooMany) fault_until_ = now_seconds();
     const auto missing = missing_nodes(options_.num_nodes, others);
     if (fault_until_ == kNever && missing.empty()) return start();
     if (missing.empty() || now_seconds() > ends_at()) {

@@ -35,12 +35,23 @@ double Reception::due() const {
 
 void Reception::advance() {
   for (Socket& socket : gate_.advance()) {
+    if (!make_room()) continue;
     auto line = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Server, most_queued_);
     line->limit_messages(kMostHelloBytes + 1);  // and its kind
     arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
   }
   std::erase_if(arrivals_, [&](JobArrival& arrival) { return !stays(arrival); });
   farewell_.advance();
+}
+
+// Arrivals are in the order in which they came.
+bool Reception::make_room() {
+  const auto unheard = [](const JobArrival& arrival) { return !arrival.hello; };
+  if (static_cast<size_t>(std::ranges::count_if(arrivals_, unheard)) < kMostUnheard) return true;
+  const auto oldest = std::ranges::find_if(arrivals_, unheard);
+  if (now_seconds() - oldest->since <= kPatienceSeconds) return false;
+  arrivals_.erase(oldest);
+  return true;
 }
 
 bool Reception::stays(JobArrival& arrival) {

@@ -20,13 +20,19 @@ struct JobArrival {
 
 class Reception {
  public:
+  // Connections that have not said hello. Each may hold a hello of 16 MiB that is not whole yet: 1 GiB together.
+  static constexpr size_t kMostUnheard = 64;
+  // Where all of these places are taken, the oldest makes room for the next once it has had so long; until then the
+  // next is closed, and its node dials again.
+  static constexpr double kPatienceSeconds = 1;
+
   // `context` outlives it, and the lines that it makes.
   Reception(StrangerGate gate, const TlsContext& context, size_t most_queued);
 
   void watch(std::vector<pollfd>& watched) const;
   // The seconds of the clock at which to call advance() though nothing is heard.
   double due() const;
-  // Whoever has closed, has sent something else than a hello or too late, is gone afterwards.
+  // Drops connections that have closed, have sent anything but a hello, or are late with it.
   void advance();
   // In the order in which they came. Owners of their lines may take them out.
   std::vector<JobArrival>& arrivals() { return arrivals_; }
@@ -43,6 +49,7 @@ class Reception {
 
  private:
   bool stays(JobArrival& arrival);
+  bool make_room();
 
   StrangerGate gate_;
   const TlsContext& context_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "braid/control/reception.h"
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/support/sampled.h"
 
@@ -84,6 +85,41 @@ TEST(StrangerGate, the_silent_have_64_places_and_not_for_long) {
   }
   EXPECT_EQ(receive(silent[99], 31).size(), 31u);
   EXPECT_EQ(receive(silent[0], 33).size(), 32u);  // and closed
+}
+
+// It knows the answer, and says no hello.
+Socket silent_inside(Reception& reception, int port) {
+  Socket node = dial(port);
+  reception.advance();
+  GateBytes nonce{};
+  std::ranges::copy(receive(node, nonce.size()), nonce.begin());
+  node.send(answer_of(*test_keys(), nonce, node));
+  reception.advance();
+  EXPECT_EQ(receive(node, 1), std::string(1, kGateOpen));
+  return node;
+}
+
+bool is_closed(Socket& socket) {
+  char byte = 0;
+  return !socket.receive({&byte, 1}).closed.empty();
+}
+
+TEST(Reception, those_without_a_hello_have_64_places_and_not_for_long) {
+  const int port = free_port();
+  const TlsContext context(test_keys());
+  Reception reception({Socket::listening("test", loopback_at(port)), test_keys()}, context, size_t{1} << 20);
+  std::vector<Socket> silent;
+  const double begin = now_seconds();
+  for (int i = 0; i < 70; ++i) silent.push_back(silent_inside(reception, port));
+  if (now_seconds() - begin > Reception::kPatienceSeconds) GTEST_SKIP() << "this machine is too busy";
+  EXPECT_EQ(reception.arrivals().size(), Reception::kMostUnheard);
+  EXPECT_FALSE(is_closed(silent[0]));
+  EXPECT_TRUE(is_closed(silent[69]));
+  while (now_seconds() - begin <= 2 * Reception::kPatienceSeconds) poll(nullptr, 0, 10);
+  Socket late = silent_inside(reception, port);
+  EXPECT_EQ(reception.arrivals().size(), Reception::kMostUnheard);
+  EXPECT_TRUE(is_closed(silent[0]));
+  EXPECT_FALSE(is_closed(late));
 }
 
 // One of several ways to be a stranger.
