@@ -120,8 +120,7 @@ JobToken token_of(const JobOptions& options, JobPlace& place) {
     return token_of_text(kTokenVariable, text);
   }
   place.on_this_host = true;
-  const char* const runtime_folder = std::getenv("XDG_RUNTIME_DIR");
-  return token_of_host(host_token_folder(runtime_folder ? runtime_folder : ""));
+  return token_of_host(host_token_folder());
 }
 
 // The token is gone afterwards.

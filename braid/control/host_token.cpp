@@ -35,12 +35,12 @@ class OpenFolder {
   int descriptor_;
 };
 
-// Why the folder may not be used, where others must have none of the rights in `forbidden`; empty when it may.
-std::string folder_refusal(int descriptor, mode_t forbidden) {
+// Why the folder may not be used; empty when it may.
+std::string folder_refusal(int descriptor) {
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return cat("cannot be opened: ", std::strerror(errno));
   if (status.st_uid != ::geteuid()) return cat("belongs to user ", status.st_uid, ", not to user ", ::geteuid());
-  if ((status.st_mode & forbidden) != 0) return "is open to other users";
+  if ((status.st_mode & 077) != 0) return "is open to other users";
   return "";
 }
 
@@ -62,18 +62,12 @@ void make_token_file(const std::string& folder) {
 
 }  // namespace
 
-std::string host_token_folder(const std::string& runtime_folder) {
-  if (!runtime_folder.empty()) {
-    const OpenFolder folder(runtime_folder);
-    if (folder_refusal(folder.descriptor(), 022).empty()) return runtime_folder + "/braid";
-  }
-  return cat("/tmp/braid-", ::geteuid());
-}
+std::string host_token_folder() { return cat("/tmp/braid-", ::geteuid()); }
 
 JobToken token_of_host(const std::string& path) {
   ::mkdir(path.c_str(), 0700);  // a failure shows when it is opened
   const OpenFolder folder(path);
-  const std::string fault = folder_refusal(folder.descriptor(), 077);
+  const std::string fault = folder_refusal(folder.descriptor());
   if (!fault.empty()) {
     throw ConfigError(
         {{path, "", cat(fault, "; the token of jobs on this host would lie there: give --token-file"), ""}});

@@ -8,9 +8,9 @@
 
 namespace braid {
 
-// Where the file lies: in `runtime_folder` (XDG_RUNTIME_DIR; empty where that is not set) if that is a folder of this
-// user in which others may not write, else in /tmp, in a folder that is named for the user's number.
-std::string host_token_folder(const std::string& runtime_folder);
+// The folder of the file, named for the user's number: in /tmp, which all processes of a host see. XDG_RUNTIME_DIR is
+// set for some of a user's processes and not for others, such as those of cron and sshd: they would have two tokens.
+std::string host_token_folder();
 
 // The token in `folder`. Makes the folder (mode 0700) and the file (mode 0600) where they are missing; of processes
 // that do so at the same time all get the same token. Throws ConfigError where the folder is a link, belongs to

@@ -116,18 +116,5 @@ TEST_F(HostToken, a_file_that_somebody_else_prepared_is_refused) {
   EXPECT_EQ(error_of(own_).find(file + ": belongs to user 12345"), 0u) << error_of(own_);
 }
 
-TEST_F(HostToken, lies_in_the_runtime_folder_of_its_user) {
-  const std::string shared = "/tmp/braid-" + std::to_string(geteuid());
-  mkdir(own_.c_str(), 0700);
-  EXPECT_EQ(host_token_folder(own_), own_ + "/braid");
-  EXPECT_EQ(host_token_folder(""), shared);
-  EXPECT_EQ(host_token_folder(path("none")), shared);
-  chmod(own_.c_str(), 0777);
-  EXPECT_EQ(host_token_folder(own_), shared);
-  chmod(own_.c_str(), 0700);
-  if (!given_away("own")) GTEST_SKIP() << "only root gives files away";
-  EXPECT_EQ(host_token_folder(own_), shared);
-}
-
 }  // namespace
 }  // namespace braid::host_token_test
