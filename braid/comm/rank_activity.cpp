@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
@@ -46,8 +47,11 @@ std::string ActivityLook::text() const {
   char shown[32];
   std::snprintf(shown, sizeof shown, "%.1f s", seconds);
   const std::string wait = waits_in.empty() ? "" : cat("waits for ", waits_in);
-  if (what.empty() && wait.empty()) return "";
-  return cat(what, what.empty() || wait.empty() ? "" : ", ", wait, ", ", shown);
+  std::vector<std::string> parts{what, wait, aside};
+  std::erase(parts, "");
+  if (parts.empty()) return "";
+  parts.emplace_back(shown);
+  return joined(parts);
 }
 
 void RankActivity::begin(std::string_view what) {
@@ -79,6 +83,17 @@ void RankActivity::begin_wait(std::string_view operation) {
 
 void RankActivity::end_wait() { --waits_; }
 
+// As with waits, one of several threads is shown.
+void RankActivity::begin_aside(std::string_view what) {
+  ++asides_;
+  ++count_;
+  if (writing_.exchange(true)) return;
+  aside_.write(what);
+  writing_ = false;
+}
+
+void RankActivity::end_aside() { --asides_; }
+
 ActivityLook RankActivity::look() const {
   ActivityLook now;
   now.count = count_;
@@ -86,7 +101,8 @@ ActivityLook RankActivity::look() const {
   if (waits_ > 0) now.waits_in = waits_in_.read();
   now.seconds = since_ == 0 ? 0 : now_seconds() - since_;
   now.slowest_step = slowest_step_;
-  now.of_storage = of_storage_;
+  if (asides_ > 0) now.aside = aside_.read();
+  now.of_storage = of_storage_ || asides_ > 0;
   now.of_people = of_people_;
   return now;
 }

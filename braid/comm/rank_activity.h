@@ -27,9 +27,10 @@ class SharedText {
 struct ActivityLook {
   int64_t count = 0;           // activities begun so far
   std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; an operation it is held up in, or nothing
+  std::string aside;           // what another of its threads does, or nothing
   double seconds = 0;          // since either began
   double slowest_step = 0;     // seconds
-  bool of_storage = false;     // it reads or writes files
+  bool of_storage = false;     // it reads or writes files, or does something aside
   bool of_people = false;      // it tells what happens, to a terminal or pipe that may be paused
 
   // "recv activations of microbatch 5 from rank 2 of pipe, 0.4 s"; empty where nothing was begun.
@@ -46,6 +47,10 @@ class RankActivity {
   // Any of its threads, around a wait that has turned out to be long; the last that began is shown.
   void begin_wait(std::string_view operation);
   void end_wait();
+  // Any of its threads, for what it does beside the rank's own thread, such as connecting: like an activity of storage
+  // until it ends.
+  void begin_aside(std::string_view what);
+  void end_aside();
 
   // Any thread of any process.
   ActivityLook look() const;
@@ -54,9 +59,34 @@ class RankActivity {
   std::atomic<bool> writing_{false};  // a thread of the rank
   std::atomic<bool> of_storage_{false}, of_people_{false};
   std::atomic<int64_t> count_{0};
-  std::atomic<int> waits_{0};
+  std::atomic<int> waits_{0}, asides_{0};
   std::atomic<double> since_{0}, slowest_step_{0};
-  SharedText<128> what_, waits_in_;
+  SharedText<128> what_, waits_in_, aside_;
+};
+
+// Something that a thread of a rank does aside, in one step after another; it ends with this object.
+class AsideActivity {
+ public:
+  // Null: nobody looks.
+  explicit AsideActivity(RankActivity* activity) : activity_(activity) {}
+  ~AsideActivity() { end(); }
+  AsideActivity(const AsideActivity&) = delete;
+  AsideActivity& operator=(const AsideActivity&) = delete;
+
+  void begin(std::string_view what) {
+    end();
+    if (activity_) activity_->begin_aside(what);
+    begun_ = true;
+  }
+
+ private:
+  void end() {
+    if (activity_ && begun_) activity_->end_aside();
+    begun_ = false;
+  }
+
+  RankActivity* const activity_;
+  bool begun_ = false;
 };
 
 // A wait that tells of itself once it has turned out to be long.

@@ -150,6 +150,49 @@ TEST(GlooStart, names_both_ends_of_a_connection_that_is_not_made) {
   EXPECT_TRUE(activity.look().of_storage) << "the hang watch is as patient as with files";
 }
 
+// Its rank tells its address for sums only once the test lets it.
+class LateForSums final : public KeyValueStore {
+ public:
+  explicit LateForSums(LocalStore& store) : store_(store) {}
+  void set(const std::string& key, const std::string& value) override {
+    const bool of_sums = key.starts_with("sums/") && key.find("/here/") == key.npos;
+    while (of_sums && !is_let) poll(nullptr, 0, 1);
+    store_.set(key, value);
+  }
+  std::optional<std::string> get(const std::string& key, double seconds) override { return store_.get(key, seconds); }
+  std::atomic<bool> is_let{false};
+
+ private:
+  LocalStore& store_;
+};
+
+TEST(GlooStart, connecting_for_sums_is_an_activity) {
+  LocalStore store;
+  LateForSums late(store);
+  OneFate fate;
+  RankActivity activities[2];
+  const auto live = [&](int rank) {
+    HostQueue queue;
+    const auto world = make_gloo_world({.rank = rank,
+                                        .size = 2,
+                                        .store = rank == 0 ? static_cast<KeyValueStore*>(&store) : &late,
+                                        .fate = &fate,
+                                        .sums = GlooSumOrder::Engine,
+                                        .activity = &activities[rank]},
+                                       queue);
+    activities[rank].begin("step 1");
+    world->all_reduce(empty<float>(1 << 20).zero_(), ReduceOp::Sum).wait_host();
+  };
+  std::jthread first(live, 0), second(live, 1);
+  const auto aside = [&] { return activities[0].look().aside; };
+  for (const double until = now_seconds() + 30; aside().empty() && now_seconds() < until;) poll(nullptr, 0, 1);
+  EXPECT_EQ(aside(), "connecting to rank 1 for sums on world");
+  EXPECT_TRUE(activities[0].look().of_storage) << "the hang watch is as patient as with files";
+  late.is_let = true;
+  first.join();
+  EXPECT_EQ(aside(), "");
+}
+
 TEST(GlooStart, says_where_it_cannot_listen) {
   LocalStore store;
   OneFate fate;

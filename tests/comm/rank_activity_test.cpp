@@ -27,6 +27,23 @@ TEST(RankActivity, says_what_it_does_and_what_it_waits_for) {
   EXPECT_EQ(look.count, 2);
 }
 
+TEST(RankActivity, what_a_thread_does_aside_is_a_sign_of_the_rank) {
+  RankActivity activity;
+  activity.begin("step 3");
+  {
+    AsideActivity aside(&activity);
+    EXPECT_FALSE(activity.look().of_storage);
+    aside.begin("connecting to rank 1");
+    aside.begin("connecting to rank 2");
+    EXPECT_EQ(activity.look().count, 3);
+    EXPECT_TRUE(activity.look().of_storage);
+    EXPECT_EQ(activity.look().text(), "step 3, connecting to rank 2, 0.0 s");
+  }
+  EXPECT_FALSE(activity.look().of_storage);
+  EXPECT_EQ(activity.look().text(), "step 3, 0.0 s");
+  AsideActivity(nullptr).begin("nothing that is looked at");
+}
+
 TEST(RankActivity, a_text_is_read_whole_or_not_at_all) {
   RankActivity activity;
   std::atomic<bool> ends = false;

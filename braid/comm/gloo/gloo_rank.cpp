@@ -66,12 +66,22 @@ std::unique_ptr<GlooEngine> GlooRank::connect_world() {
   }
 }
 
+// On the thread of the sums, while the rank's own computes or waits for them.
+std::unique_ptr<GlooEngine> GlooRank::connect_sums(const GlooGroup& group) const {
+  AsideActivity connecting(options_.activity);
+  const auto on_peer = [&](int rank) {
+    connecting.begin(
+        cat(rank < 0 ? "testing its connections" : cat("connecting to rank ", rank), " for sums on ", group.name));
+  };
+  return connect(group, cat("sums/", group.id), on_peer);
+}
+
 GlooRank::~GlooRank() { stop(); }
 
 int64_t GlooRank::next_group_id() { return static_cast<int64_t>(options_.rank) << 32 | ++num_groups_; }
 
 std::shared_ptr<GlooLine> GlooRank::open(std::shared_ptr<const GlooGroup> group) {
-  const auto connect_group = [this, group] { return connect(*group, cat("sums/", group->id), [](int) {}); };
+  const auto connect_group = [this, group] { return connect_sums(*group); };
   const GlooLine::Ways ways{*post_, news_, options_.sums, connect_group,
                             [this, group](const std::string& why) { closed(*group, why); }};
   auto line = std::make_shared<GlooLine>(std::move(group), ways);
@@ -153,11 +163,16 @@ void GlooRank::meet(const GlooGroup& group, const std::string& prefix) const {
   }
 }
 
-// Collective of the group.
+// Collective of the group. The engine keeps its options for life, and Gloo may ask for a peer's address late: `on_peer`
+// is called during the start alone.
 std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std::string& name,
                                               const OnPeer& on_peer) const {
   const std::string prefix = cat(options_.prefix, name, "/");
   meet(group, prefix);
+  const auto starting = std::make_shared<const OnPeer>(on_peer);
+  const auto while_starting = [told = std::weak_ptr(starting), ranks = group.world_ranks](int peer) {
+    if (const auto on = told.lock()) (*on)(peer < 0 ? peer : ranks.at(static_cast<size_t>(peer)));
+  };
   return std::make_unique<GlooEngine>(
       GlooEngine::Options{.rank = group.rank,
                           .size = group.size(),
@@ -167,7 +182,7 @@ std::unique_ptr<GlooEngine> GlooRank::connect(const GlooGroup& group, const std:
                           .connect_seconds = std::min(options_.deadline_seconds, kConnectSeconds),
                           .sum_seconds = options_.deadline_seconds,
                           .given_up = [this] { return stopping_ || options_.fate->failure().has_value(); },
-                          .on_peer = [&](int peer) { on_peer(peer < 0 ? peer : group.world_ranks[peer]); }});
+                          .on_peer = while_starting});
 }
 
 // Which connection of the group it was is not known here: no rank is named alone.

@@ -48,6 +48,7 @@ class GlooRank {
  private:
   using OnPeer = std::function<void(int world_rank)>;
   std::unique_ptr<GlooEngine> connect_world();
+  std::unique_ptr<GlooEngine> connect_sums(const GlooGroup& group) const;
   void meet(const GlooGroup& group, const std::string& prefix) const;
   std::unique_ptr<GlooEngine> connect(const GlooGroup& group, const std::string& name, const OnPeer& on_peer) const;
   void closed(const GlooGroup& group, const std::string& why);
