@@ -41,18 +41,6 @@ std::string value_of_line(const std::string& path, const std::string& key) {
   return "";
 }
 
-void read_memory(const std::string& root, HostFacts& facts) {
-  const std::string path = root + "/proc/meminfo";  // "MemTotal:   24680000 kB"
-  facts.memory_bytes = 1024 * number_in(value_of_line(path, "MemTotal"));
-  facts.free_memory_bytes = 1024 * number_in(value_of_line(path, "MemAvailable"));
-  const int64_t most = number_in(first_line(root + "/sys/fs/cgroup/memory.max"));  // "max": 0
-  if (most > 0 && most < facts.memory_bytes) facts.memory_bytes = most;
-  struct statvfs status {};
-  if (::statvfs((root + "/dev/shm").c_str(), &status) == 0) {
-    facts.shared_memory_bytes = static_cast<int64_t>(status.f_blocks * status.f_frsize);
-  }
-}
-
 void read_limit(__rlimit_resource_t resource, int64_t& soft, int64_t& hard) {
   const auto amount = [](rlim_t value) { return value == RLIM_INFINITY ? -1 : static_cast<int64_t>(value); };
   struct rlimit limit {};
@@ -96,30 +84,67 @@ int64_t number_of_key(const std::string& path, const std::string& key) {
   return 0;
 }
 
-// "/user.slice/job": the place under /sys/fs/cgroup, from the line "0::/user.slice/job"; empty: the root.
-std::string own_control_group(const std::string& root) {
+// Where a version of control groups has its groups, and the names of what it says of their memory.
+struct MemoryGroups {
+  const char *folder, *most, *used, *inactive_cache, *active_cache;
+};
+constexpr MemoryGroups kVersion2{"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file", "active_file"};
+constexpr MemoryGroups kVersion1{"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                                 "total_inactive_file", "total_active_file"};
+
+// The limit of a group; 0: none. Version 2 says "max" of none, and version 1 a number above any memory.
+int64_t limit_of(const MemoryGroups& groups, const std::string& root, const std::string& group) {
+  return number_in(first_line(root + groups.folder + group + groups.most));
+}
+
+// "/user.slice/job": the group of this process. Lines of /proc/self/cgroup are "0::/user.slice/job" in version 2 and
+// "4:memory:/user.slice/job" in version 1, where a controller may share its line with others. Empty: the root.
+std::string own_control_group(const std::string& root, const MemoryGroups& groups) {
+  const bool newer = &groups == &kVersion2;
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::/")) return line.size() == 4 ? "" : line.substr(3);
+    const size_t first = line.find(':'), second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool is_it = newer ? line.starts_with("0::") : controllers.find(",memory,") != controllers.npos;
+    if (is_it && line.substr(second + 1).starts_with('/'))
+      return line.size() == second + 2 ? "" : line.substr(second + 1);
   }
   return "";
+}
+
+int64_t left_by_groups(const std::string& root, const MemoryGroups& groups, int64_t available) {
+  for (std::string group = own_control_group(root, groups);; group.erase(group.rfind('/'))) {
+    const int64_t most = limit_of(groups, root, group);
+    if (most > 0) {
+      const std::string folder = root + groups.folder + group, parts = folder + "/memory.stat";
+      const int64_t used = number_in(first_line(folder + groups.used));
+      const int64_t cache = number_of_key(parts, groups.inactive_cache) + number_of_key(parts, groups.active_cache);
+      available = std::min(available, std::max<int64_t>(1, most - used + cache));
+    }
+    if (group.empty()) return available;
+  }
+}
+
+void read_memory(const std::string& root, HostFacts& facts) {
+  const std::string path = root + "/proc/meminfo";  // "MemTotal:   24680000 kB"
+  facts.memory_bytes = 1024 * number_in(value_of_line(path, "MemTotal"));
+  facts.free_memory_bytes = 1024 * number_in(value_of_line(path, "MemAvailable"));
+  for (const MemoryGroups& groups : {kVersion2, kVersion1}) {
+    const int64_t most = limit_of(groups, root, "");
+    if (most > 0 && most < facts.memory_bytes) facts.memory_bytes = most;
+  }
+  struct statvfs status {};
+  if (::statvfs((root + "/dev/shm").c_str(), &status) == 0) {
+    facts.shared_memory_bytes = static_cast<int64_t>(status.f_blocks * status.f_frsize);
+  }
 }
 
 }  // namespace
 
 int64_t available_memory_bytes(const std::string& root) {
-  int64_t available = 1024 * number_in(value_of_line(root + "/proc/meminfo", "MemAvailable"));
-  for (std::string group = own_control_group(root);; group.erase(group.rfind('/'))) {
-    const std::string folder = root + "/sys/fs/cgroup" + group;
-    const int64_t most = number_in(first_line(folder + "/memory.max"));  // "max": 0
-    if (most > 0) {
-      const int64_t used = number_in(first_line(folder + "/memory.current"));
-      const std::string parts = folder + "/memory.stat";
-      const int64_t cache = number_of_key(parts, "inactive_file") + number_of_key(parts, "active_file");
-      available = std::min(available, std::max<int64_t>(1, most - used + cache));
-    }
-    if (group.empty()) return available;
-  }
+  const int64_t available = 1024 * number_in(value_of_line(root + "/proc/meminfo", "MemAvailable"));
+  return left_by_groups(root, kVersion1, left_by_groups(root, kVersion2, available));
 }
 
 HostFacts host_facts(const std::string& root) {

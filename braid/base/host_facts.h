@@ -38,8 +38,8 @@ void members(Pack& pack, HostFacts& facts) {
 // `root` stands before the paths of /proc, /sys and /dev that are read.
 HostFacts host_facts(const std::string& root = "");
 
-// Memory that a process may still use: MemAvailable, or what its control group (version 2) and that group's parents
-// leave beside page cache where that is less. 0: the system does not say.
+// Memory that a process may still use: MemAvailable, or what its control group (version 2 or 1) and that group's
+// parents leave beside page cache where that is less. 0: the system does not say.
 int64_t available_memory_bytes(const std::string& root = "");
 
 }  // namespace braid

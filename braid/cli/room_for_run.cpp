@@ -68,7 +68,8 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
     for (const MemoryPart& part : kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
     ++use.ranks;
   }
-  if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes;
+  // Of the made-up cluster's one node, which has all ranks.
+  if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * use.ranks;
   return use;
 }
 
@@ -91,10 +92,13 @@ std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double byt
     const std::optional<HostMemoryUse> use = predicted_use(half, room);
     if (use && use->bytes() < bytes) found.push_back({key, before, bytes - use->bytes()});
   };
-  try_half("model.width", &RunSpec::model, &ModelSpec::width);
-  try_half("model.layers", &RunSpec::model, &ModelSpec::layers);
-  try_half("model.vocab", &RunSpec::model, &ModelSpec::vocab);
-  try_half("model.context", &RunSpec::model, &ModelSpec::context);
+  const bool model_is_given = !spec.train.init.empty() || !spec.train.resume.empty();
+  if (!model_is_given) {
+    try_half("model.width", &RunSpec::model, &ModelSpec::width);
+    try_half("model.layers", &RunSpec::model, &ModelSpec::layers);
+    try_half("model.vocab", &RunSpec::model, &ModelSpec::vocab);
+    try_half("model.context", &RunSpec::model, &ModelSpec::context);
+  }
   try_half("train.microbatch", &RunSpec::train, &TrainSpec::microbatch);
   std::ranges::stable_sort(found, std::ranges::greater(), &Saving::bytes);
   if (found.size() > kMostKeysNamed) found.resize(kMostKeysNamed);
@@ -123,7 +127,7 @@ void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Pr
   const std::vector<Saving> by_key = savings(spec, room, use->bytes());
   for (const Saving& saving : by_key) rule += cat("; half of ", saving.key, " saves ", human_bytes(saving.bytes));
   if (by_key.empty()) {
-    found.push_back({"model", "", rule, ""});
+    found.push_back({spec.train.init.empty() ? "model" : "train.init", "", rule, ""});
   } else {
     found.push_back({by_key[0].key, cat(by_key[0].value), rule, ""});
   }

@@ -19,7 +19,7 @@ struct RunRoom {
 // have available; runs on devices and runs that cannot be predicted are not judged. Disk: as many checkpoints as
 // checkpoint.keep leaves at once and the one that is written, less those that stay in the folder; one where all are
 // kept. What the run removes when it begins counts as free. Throws ConfigError with both faults; that of memory names
-// the keys whose half saves most.
+// the keys whose half saves most, and none of the model where weights or a checkpoint give that.
 void refuse_without_room(const RunSpec& spec, const RunRoom& room);
 
 }  // namespace braid

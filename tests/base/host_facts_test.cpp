@@ -57,6 +57,21 @@ TEST_F(HostFactsOf, memory_that_control_groups_leave) {
   EXPECT_EQ(available_memory_bytes(folder_), 1);
 }
 
+TEST_F(HostFactsOf, memory_that_control_groups_of_version_1_leave) {
+  say("proc/meminfo", "MemTotal:        8000 kB\nMemAvailable:    6000 kB\n");
+  say("proc/self/cgroup", "12:cpu,cpuacct:/other\n4:hugetlb,memory:/jobs/mine\n1:name=systemd:/init\n0::/\n");
+  say("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  say("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000000\n");
+  EXPECT_EQ(available_memory_bytes(folder_), 6000 * 1024);
+  say("sys/fs/cgroup/memory/jobs/mine/memory.limit_in_bytes", "1000000\n");
+  say("sys/fs/cgroup/memory/jobs/mine/memory.usage_in_bytes", "900000\n");
+  say("sys/fs/cgroup/memory/jobs/mine/memory.stat",
+      "active_file 1\ninactive_file 1\ntotal_inactive_file 200000\ntotal_active_file 100000\n");
+  EXPECT_EQ(available_memory_bytes(folder_), 400000);
+  say("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
+  EXPECT_EQ(host_facts(folder_).memory_bytes, 3000000);
+}
+
 TEST_F(HostFactsOf, this_host) {
   const HostFacts facts = host_facts();
   EXPECT_EQ(facts.host, host_name());

@@ -24,6 +24,12 @@ class RoomForRun(TinyRun):
     def test_ranks_of_a_host_count_together(self):
         self.assertIn("the 2 ranks of this host", self.refused("model.width=262144", "model.layers=8", "mesh.data=2"))
 
+    def test_no_key_of_a_model_that_weights_give_is_proposed(self):
+        wide, long = "model.width=128", 1000000
+        self.trained(wide)
+        told = self.refused(wide, "train.init=run", "train.out=other", f"train.batch={long}", f"train.microbatch={long}")
+        self.assertRegex(told, rf"train.microbatch = {long}: must fit in memory: .*; half of train.microbatch saves [^;]*$")
+
     def test_a_small_disk_is_refused_before_the_first_step(self):
         with tempfile.TemporaryDirectory() as disk:
             if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk]).returncode != 0:
