@@ -26,6 +26,7 @@
 #include "braid/report/metrics_cut.h"
 #include "braid/report/run_record.h"
 #include "braid/spec/fields.h"
+#include "braid/train/initial_weights.h"
 
 namespace braid {
 namespace {
@@ -131,6 +132,15 @@ std::vector<std::string> event_files(const std::string& run) {
   return found;
 }
 
+// Keys that name files and folders that the run reads, each with a path.
+std::vector<std::pair<std::string, std::string>> inputs_of(const RunSpec& spec) {
+  std::vector<std::pair<std::string, std::string>> inputs{{"data.tokenizer", spec.data.tokenizer}};
+  for (const std::string& path : spec.data.paths) inputs.emplace_back("data.paths", path);
+  if (const std::string init = chosen_initial_weights(spec.train); !init.empty())
+    inputs.emplace_back("train.init", init);
+  return inputs;
+}
+
 }  // namespace
 
 RunFolder::RunFolder(std::string path)
@@ -150,7 +160,8 @@ RunFolder::~RunFolder() {
 
 std::string RunFolder::why_open_to_others() const { return lock_.why(); }
 
-void RunFolder::admit(const TrainSpec& train) {
+void RunFolder::admit(const RunSpec& spec) {
+  const TrainSpec& train = spec.train;
   const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetrics);
   if (!used) return;
   if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
@@ -164,7 +175,23 @@ void RunFolder::admit(const TrainSpec& train) {
            "removed (train.overwrite=true)");
   }
   refuse_what_others_put();
+  refuse_own_inputs(spec);
   fate_ = Fate::Removed;
+}
+
+// A run that is rolled back to its beginning reads them once more.
+void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
+  std::vector<Problem> problems;
+  for (const auto& [key, input] : inputs_of(spec)) {
+    const std::string place = resolved_path(input) + "/";
+    const auto holds_it = [&](const std::string& left) { return place.starts_with(resolved_path(left) + "/"); };
+    if (std::ranges::none_of(leavings(), holds_it)) continue;
+    problems.push_back(
+        {"train.overwrite", "true",
+         cat("would remove what ", key, " = ", toml_text(input), " names; move it away or name another train.out"),
+         "false"});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 // Folders of checkpoints are removed whole.

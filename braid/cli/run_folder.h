@@ -30,8 +30,9 @@ class RunFolder {
 
   // Decides what becomes of what an earlier run has left; `train.resume` is a checkpoint or empty. A run that resumes
   // from this folder goes on in it, one that may overwrite removes what braid wrote. Throws ConfigError when neither
-  // is so and something is there, or when something of others lies in what would be removed. Nothing happens yet.
-  void admit(const TrainSpec& train);
+  // is so and something is there, or when something of others, or that the run itself reads (train.init), lies in what
+  // would be removed. Nothing happens yet.
+  void admit(const RunSpec& spec);
 
   // Does it, for a run that begins after `first_step` steps: all that could be wrong with that run has been said, so
   // nothing is lost for a slip of the pen. A run that goes on takes back what happened after that step: lines of
@@ -54,6 +55,7 @@ class RunFolder {
   std::vector<std::string> checkpoints() const;
   std::vector<std::string> leavings() const;
   void refuse_what_others_put() const;
+  void refuse_own_inputs(const RunSpec& spec) const;
   std::vector<std::string> go_back(int64_t step) const;
 
   std::string path_;

@@ -54,13 +54,13 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
 // What the folder holds is this run's own once it has taken it over: it goes on from there, or begins anew.
 std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   if (!parts.folder->has_begun()) return first.train.resume;
-  TrainSpec own = first.train;
-  const CheckpointChoice choice = chosen_checkpoint(own.out);
+  RunSpec own = first;
+  const CheckpointChoice choice = chosen_checkpoint(own.train.out);
   for (const std::string& fault : choice.passed_over) parts.printer.note("passed over " + fault);
-  if (!choice.directory.empty()) own.resume = choice.directory;
-  own.overwrite = true;
+  if (!choice.directory.empty()) own.train.resume = choice.directory;
+  own.train.overwrite = true;
   parts.folder->admit(own);
-  return own.resume;
+  return own.train.resume;
 }
 
 // The checkpoint of the next attempt, empty for the beginning; nothing when there is none. Throws CommError when a node

@@ -168,7 +168,7 @@ int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinte
 RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
   note_missing_locks(folder, printer);
   spec.train.resume = resumed_checkpoint(spec.train, printer);
-  folder.admit(spec.train);
+  folder.admit(spec);
   spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
   return spec;
 }

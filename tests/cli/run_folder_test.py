@@ -55,6 +55,17 @@ class RunFolder(TinyRun):
         self.assertIn("holds an earlier run", self.refused("train.out=other", "train.resume=run/step-3"))
         self.assertIn("must be true or false", self.refused("train.overwrite=1"))
 
+    def test_what_the_run_itself_reads_is_not_removed(self):
+        self.trained("train.sample_prompt=a")
+        before = self.content()
+        os.symlink("run/step-3", self.path / "weights")
+        for words, key in ((["train.init=run/step-3"], "train.init"), (["train.init=weights"], "train.init"),
+                           (["train.init=run"], "train.init"), (["data.paths=[run/sample.txt]"], "data.paths")):
+            told = self.refused("train.overwrite=true", *words)
+            self.assertRegex(told, f"train.overwrite = true: would remove what {key} = .* names")
+            self.assertEqual(self.content(), before)
+        self.trained("train.overwrite=true", "train.out=other", "train.init=run/step-3")
+
     def test_a_checkpoint_is_of_its_run_through_a_link_and_one_that_is_not_there_is_named(self):
         self.trained()
         os.symlink("run/step-3", self.path / "best")
