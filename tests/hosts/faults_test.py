@@ -131,6 +131,22 @@ class Faults(HostsTest):
                 job.hosts[victim].mend()
                 self.expect_the_same_end(job, but=QUICK)
 
+    def test_a_cut_between_two_members_ends_all(self):
+        hurry = ["run.progress_seconds=1", "run.max_restarts=0"]
+        job = self.job("model.layers=3", "mesh.pipe=3", *SLOW, *QUICK, *hurry, num_nodes=3)
+
+        def cut():
+            for host in job.hosts[1:]:
+                host.isolate()
+
+        self.struck(job, cut)
+        self.expect_codes(job, 3, 3, 3)
+        for node in job.nodes:
+            self.assertRegex(node.told, r"rank [012]: makes no progress on h[012] \(rank 0 .*; rank 1 .*; rank 2 .*\)")
+        self.expect_nothing_left()
+        self.network.mend()
+        self.expect_the_same_end(job, but=[*QUICK, *hurry])
+
     def test_a_bad_line_changes_no_bit(self):
         bad = {"loss": 0.01, "delay": 0.02, "bits_per_second": 200e6}
         for how in [bad, *({name: value} for name, value in bad.items())] if FULL else [bad]:

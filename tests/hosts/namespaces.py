@@ -94,6 +94,10 @@ class Host:
     def cut(self):
         run("ip", "link", "set", self.cable, "down")
 
+    def isolate(self, state="on"):
+        """Isolated hosts reach all others, and not each other."""
+        run("ip", "link", "set", self.cable, "type", "bridge_slave", "isolated", state)
+
     def worsen(self, **how):
         """Its cable ends in a line that is bad (bad_line.py)."""
         near, far, joint = f"{self.cable}near", f"{self.cable}far", f"{self.cable}joint"
@@ -109,6 +113,7 @@ class Host:
             self.line.end()
             self.line = None
         run("ip", "link", "set", self.cable, "master", "switch", "up")
+        self.isolate("off")
 
     def sockets(self):
         tables = ["ip", "netns", "exec", self.name, "cat", "/proc/net/tcp", "/proc/net/tcp6"]
