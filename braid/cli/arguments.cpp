@@ -6,10 +6,14 @@
 
 #include "braid/base/text.h"
 #include "braid/cli/command_page.h"
+#include "braid/cli/option_rules.h"
+#include "braid/spec/meant_key.h"
+#include "braid/spec/peer_names.h"
 
 namespace braid {
 namespace {
 
+constexpr const char* kOverrides = "OVERRIDES";
 constexpr size_t kMostOfWord = 100;  // bytes that are shown of each of several
 
 std::string shown_name(const CLI::Option& option) {
@@ -78,17 +82,50 @@ std::vector<Problem> faulty_options(CLI::App& app) {
   return found;
 }
 
-// An option that is nearly the unknown one may have been meant; what stands behind that, nobody knows.
-std::vector<Problem> unknown_words(const CLI::App& app) {
+// Whether "--temp" can be nothing but the first letters of one option.
+std::string begun_option(const std::string& begun, const std::vector<std::string>& known) {
+  std::vector<std::string> fitting;
+  std::ranges::copy_if(known, std::back_inserter(fitting), [&](const auto& name) { return name.starts_with(begun); });
+  return fitting.size() == 1 && begun.size() >= 4 ? fitting[0] : "";
+}
+
+std::string nearest_option(const std::string& name, const std::vector<std::string>& known) {
+  const auto is_meant = [&](const PeerOption& row) {
+    return row.name == as_peers_write(name) && std::ranges::find(known, row.option) != known.end();
+  };
+  const auto row = std::ranges::find_if(peer_options(), is_meant);
+  if (row != peer_options().end()) return std::string(row->option);
+  const std::string begun = begun_option(name, known);
+  return begun.empty() ? nearest(name, known) : begun;
+}
+
+// The value that stands behind `word`, with an equals sign or as the next word.
+std::string value_behind(const std::string& word, const std::vector<std::string>& list) {
+  if (const size_t equals = word.find('='); equals != word.npos) return word.substr(equals + 1);
+  const auto at = std::ranges::find(list, word);
+  const bool is_last = at == list.end() || at + 1 == list.end();
+  return is_last || (at + 1)->starts_with('-') || (at + 1)->find('=') != word.npos ? "" : *(at + 1);
+}
+
+// A key of the configuration is answered with the override that was meant, where the command takes overrides.
+Problem unknown_option(const CLI::App& app, const std::string& word, const std::vector<std::string>& list) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) known.push_back(option->get_name());
   }
+  const std::string name = word.substr(0, word.find('=')), rule = "is not an option of " + app.get_name();
+  const bool takes_keys = app.get_option_no_throw(kOverrides) != nullptr;
+  const std::string meant = takes_keys ? meant_override(name, value_behind(word, list)) : "";
+  if (meant.empty()) return {name, "", rule, nearest_option(name, known)};
+  return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
+}
+
+// What stands behind an option that there is not, nobody knows: only such options are named then.
+std::vector<Problem> unknown_words(const CLI::App& app, const std::vector<std::string>& list) {
   std::vector<Problem> options, others;
   for (const std::string& word : app.remaining()) {
     if (word.size() > 1 && word[0] == '-') {
-      const std::string name = word.substr(0, word.find('='));
-      options.push_back({name, "", "is not an option of " + app.get_name(), nearest(name, known)});
+      options.push_back(unknown_option(app, word, list));
     } else {
       others.push_back({"", word, "is one word too many for " + app.get_name(), ""});
     }
@@ -126,7 +163,7 @@ std::optional<int> parse_words(CLI::App& app, const Words& words) {
     std::cout << help_text(page_of(app));
     return 0;
   }
-  std::vector<Problem> found = takes_extras ? std::vector<Problem>() : unknown_words(app);
+  std::vector<Problem> found = takes_extras ? std::vector<Problem>() : unknown_words(app, words.list);
   if (cut_off) found.push_back(*cut_off);
   for (Problem& problem : faulty_options(app)) {
     if (!cut_off || problem.key != cut_off->key) found.push_back(std::move(problem));
@@ -136,8 +173,12 @@ std::optional<int> parse_words(CLI::App& app, const Words& words) {
   return std::nullopt;
 }
 
+CLI::Option* add_run_file(CLI::App& app, std::string& path) {
+  return app.add_option("FILE", path, "the run as TOML; braid config --starter prints one")->check(no_override());
+}
+
 void add_overrides(CLI::App& app, std::vector<std::string>& overrides) {
-  app.add_option("OVERRIDES", overrides, "overrides of keys of the file")->option_text(kOverride);
+  app.add_option(kOverrides, overrides, "overrides of keys of the file")->option_text(kOverride);
 }
 
 }  // namespace braid

@@ -23,6 +23,9 @@ std::optional<int> parse_words(CLI::App& app, const Words& words);
 // How overrides of configuration keys are called where a command's arguments are shown.
 inline constexpr const char* kOverride = "KEY=VALUE";
 
+// The configuration of a run, which stands before its overrides.
+CLI::Option* add_run_file(CLI::App& app, std::string& path);
+
 // All further words of the command, as overrides of the configuration's keys.
 void add_overrides(CLI::App& app, std::vector<std::string>& overrides);
 

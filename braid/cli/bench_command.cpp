@@ -60,7 +60,7 @@ int scaling_command(const Words& words) {
       "braid bench scaling");
   std::string path, ranks = powers_of_two(num_cores()), steps = "6", svg;
   std::vector<std::string> overrides;
-  app.add_option("FILE", path, "the run as TOML")->required();
+  add_run_file(app, path)->required();
   add_overrides(app, overrides);
   app.add_option("--ranks", ranks, "counts of data ranks, ascending, with commas between them")->capture_default_str();
   app.add_option("--steps", steps, "steps timed at each, after one that is not")->capture_default_str();

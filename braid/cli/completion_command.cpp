@@ -5,8 +5,23 @@
 #include "braid/cli/option_rules.h"
 #include "braid/cli/shell_completion.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/preset.h"
 
 namespace braid {
+namespace {
+
+std::vector<std::string> values_of(const Field& field) {
+  if (std::holds_alternative<Member<bool>>(field.slot)) return {"true", "false"};
+  if (const auto* words = std::get_if<OneOf>(&field.rule)) return words->words;
+  if (const auto* words = std::get_if<WordOrNumbers>(&field.rule)) return words->words;
+  std::vector<std::string> names;
+  if (field.key == "model.preset") {
+    for (const Preset& preset : presets()) names.push_back(preset.name);
+  }
+  return names;
+}
+
+}  // namespace
 
 int completion_command(const Words& words) {
   CLI::App app("Prints what makes a shell complete braid's commands, options and configuration keys.",
@@ -15,7 +30,7 @@ int completion_command(const Words& words) {
   app.add_option("SHELL", shell, "bash, zsh or fish")->required()->check(one_of(completed_shells()));
   if (const auto code = parse_words(app, words)) return *code;
   std::vector<CompletedKey> keys;
-  for (const Field& field : fields()) keys.push_back({field.key, field.meaning});
+  for (const Field& field : fields()) keys.push_back({field.key, field.meaning, values_of(field)});
   std::cout << shell_completion(shell, page_of(braid_commands(), braid_commands().name), keys);
   return 0;
 }

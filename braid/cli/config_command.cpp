@@ -1,17 +1,20 @@
-// braid config: the configuration keys. It reads no file.
+// braid config: the configuration keys, or a first configuration. It reads no file.
 #include <iostream>
 
 #include "braid/cli/arguments.h"
 #include "braid/spec/describe.h"
+#include "braid/spec/starter.h"
 
 namespace braid {
 
 int config_command(const Words& words) {
   CLI::App app("Prints every configuration key with its default, its rule and its meaning.", "braid config");
-  bool markdown = false;
-  app.add_flag("--markdown", markdown, "as docs/configuration.md");
+  bool markdown = false, starter = false;
+  auto* as_page = app.add_flag("--markdown", markdown, "as docs/configuration.md");
+  app.add_flag("--starter", starter, "a run to begin with, in place of the keys: braid config --starter > run.toml")
+      ->excludes(as_page);
   if (const auto code = parse_words(app, words)) return *code;
-  std::cout << (markdown ? config_markdown() : config_text());
+  std::cout << (starter ? starter_toml() : markdown ? config_markdown() : config_text());
   return 0;
 }
 

@@ -7,7 +7,9 @@
 #include <limits>
 #include <optional>
 
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/spec/meant_key.h"
 
 namespace braid {
 namespace {
@@ -65,6 +67,16 @@ CLI::Validator share() {
 
 CLI::Validator not_empty() {
   return rule([](std::string& word) -> std::string { return word.empty() ? "must not be empty" : ""; });
+}
+
+CLI::Validator no_override() {
+  return rule([](std::string& word) -> std::string {
+    const size_t equals = word.find('=');
+    const bool is_key = equals != word.npos && !known_as(word.substr(0, equals)).empty();
+    if (!is_key || path_kind(word) != PathKind::Nothing) return "";
+    return "is an override, and the run's file, such as run.toml, must stand before it; braid config --starter prints "
+           "one";
+  });
 }
 
 CLI::Validator one_of(std::vector<std::string> words) {

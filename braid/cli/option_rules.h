@@ -22,6 +22,9 @@ CLI::Validator share();
 // Any word with a character.
 CLI::Validator not_empty();
 
+// A word that is the name of a file and no override, "train.steps=5".
+CLI::Validator no_override();
+
 CLI::Validator one_of(std::vector<std::string> words);
 
 }  // namespace braid

@@ -102,7 +102,7 @@ std::optional<PlanRequest> plan_request(const Words& words) {
       "after the file override its keys.",
       "braid plan");
   PlanOptions given;
-  app.add_option("FILE", given.file, "the run as TOML");
+  add_run_file(app, given.file);
   app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
   app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
   auto* fixed = app.add_flag("--fixed", given.fixed, "only the layout that the run names");

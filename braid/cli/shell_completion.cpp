@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kBash = R"(# Completion of braid for bash, made by `braid completion bash`.
 _braid() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local command=braid commands= options= valued= keys= offered= i named=0
+  local command=braid commands= options= valued= keys= offered= i key= named=0
   local all_keys=@keys@
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
@@ -25,9 +25,15 @@ _braid() {
   case $command in
 @cases@  esac
   COMPREPLY=()
-  # Behind an option with a value, and behind the = of a key, the shell offers names of files.
-  if [[ $current == = || $previous == = || " $valued " == *" $previous "* ]]; then return; fi
-  if [[ $current == -* ]]; then offered=$options
+  if [[ $current == = ]]; then key=$previous current=
+  elif [[ $previous == = ]]; then key=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  # Behind an option with a value, and behind the = of a key of any words, the shell offers names of files.
+  if [[ " $valued " == *" $previous "* ]]; then return; fi
+  if [[ -n $key ]]; then
+    case $key in
+@values@    esac
+  elif [[ $current == -* ]]; then offered=$options
   elif [[ -n $commands ]]; then offered=$commands
   elif ((named)); then offered=$keys
   fi
@@ -52,10 +58,15 @@ _braid() {
   done
   case $command in
 @cases@  esac
-  # Behind an option with a value, and behind the = of a key, names of files are offered.
+  # Behind an option with a value, and behind the = of a key of any words, names of files are offered.
   if (( ${valued[(Ie)${words[CURRENT-1]}]} )); then _files
   elif [[ $PREFIX == -* ]]; then _describe -o option options
-  elif compset -P '*='; then _files
+  elif [[ $PREFIX == *=* ]]; then
+    word=${PREFIX%%=*}
+    compset -P '*='
+    case $word in
+@values@      (*) _files ;;
+    esac
   elif (( $#commands )); then _describe command commands
   elif (( named && $#keys )); then _describe key keys -S ''
   else _files
@@ -82,15 +93,18 @@ struct Offer {
   std::string word, meaning;
 };
 using Offers = std::vector<Offer>;
+using Keys = std::vector<CompletedKey>;
 
 // What goes into a script.
 struct Parts {
-  std::string keys, commands, cases;
+  std::string keys, commands, cases, values = "";
 };
 
 std::string filled(std::string script, const Parts& parts) {
-  for (const auto& [place, text] :
-       {std::pair{"@keys@", parts.keys}, {"@commands@", parts.commands}, {"@cases@", parts.cases}}) {
+  for (const auto& [place, text] : {std::pair{"@keys@", parts.keys},
+                                    {"@commands@", parts.commands},
+                                    {"@cases@", parts.cases},
+                                    {"@values@", parts.values}}) {
     const size_t at = script.find(place);
     if (at != script.npos) script.replace(at, std::string(place).size(), text);
   }
@@ -158,15 +172,25 @@ std::string words_of(const Offers& offers) {
   return quoted(joined(words, " "));
 }
 
-std::string bash_script(const CommandPage& braid, const Offers& keys) {
-  std::string cases;
+// "train.steps=" ..
+Offers assignments_of(const Keys& keys) {
+  Offers all;
+  for (const auto& key : keys) all.push_back({key.key + "=", key.meaning});
+  return all;
+}
+
+std::string bash_script(const CommandPage& braid, const Keys& keys) {
+  std::string cases, values;
+  for (const auto& key : keys) {
+    if (!key.values.empty()) values += cat("      ", key.key, ") offered=", quoted(joined(key.values, " ")), " ;;\n");
+  }
   for (const CommandPage* page : all_pages(braid)) {
     cases += cat("    ", quoted(page->name), ")\n      commands=", words_of(commands_of(*page)),
                  "\n      options=", words_of(options_of(*page)),
                  "\n      valued=", quoted(joined(valued_options(*page), " ")),
                  takes_keys(*page) ? "\n      keys=$all_keys" : "", " ;;\n");
   }
-  return filled(kBash, {words_of(keys), quoted_names(braid, " | "), cases});
+  return filled(kBash, {words_of(assignments_of(keys)), quoted_names(braid, " | "), cases, values});
 }
 
 // 'word:meaning' .., as _describe reads it.
@@ -176,14 +200,17 @@ std::string described(const Offers& offers) {
   return all;
 }
 
-std::string zsh_script(const CommandPage& braid, const Offers& keys) {
-  std::string cases;
+std::string zsh_script(const CommandPage& braid, const Keys& keys) {
+  std::string cases, values;
+  for (const auto& key : keys) {
+    if (!key.values.empty()) values += cat("      (", key.key, ") compadd -- ", joined(key.values, " "), " ;;\n");
+  }
   for (const CommandPage* page : all_pages(braid)) {
     cases += cat("    (", quoted(page->name), ")\n      commands=(", described(commands_of(*page)),
                  ")\n      options=(", described(options_of(*page)), ")\n      valued=(",
                  joined(valued_options(*page), " "), ")", takes_keys(*page) ? "\n      keys=($all_keys)" : "", " ;;\n");
   }
-  return filled(kZsh, {described(keys), quoted_names(braid, "|"), cases});
+  return filled(kZsh, {described(assignments_of(keys)), quoted_names(braid, "|"), cases, values});
 }
 
 std::string fish_line(const CommandPage& page, const std::string& what, const std::string& meaning) {
@@ -191,7 +218,7 @@ std::string fish_line(const CommandPage& page, const std::string& what, const st
              quoted(meaning), "\n");
 }
 
-std::string fish_lines(const CommandPage& page, const Offers& keys) {
+std::string fish_lines(const CommandPage& page, const Keys& keys) {
   std::string all;
   for (const auto& [word, meaning] : commands_of(page)) all += fish_line(page, "-f -a " + word, meaning);
   const auto valued = valued_options(page);
@@ -201,11 +228,14 @@ std::string fish_lines(const CommandPage& page, const Offers& keys) {
     all += fish_line(page, kind + (takes_value ? " -r" : ""), meaning);
   }
   if (!takes_keys(page)) return all;
-  for (const auto& [word, meaning] : keys) all += fish_line(page, "-a " + word, meaning);
+  for (const auto& key : keys) {
+    all += fish_line(page, cat("-a ", key.key, "="), key.meaning);
+    for (const std::string& value : key.values) all += fish_line(page, cat("-a ", key.key, "=", value), key.meaning);
+  }
   return all;
 }
 
-std::string fish_script(const CommandPage& braid, const Offers& keys) {
+std::string fish_script(const CommandPage& braid, const Keys& keys) {
   std::string lines;
   for (const CommandPage* page : all_pages(braid)) lines += fish_lines(*page, keys);
   return filled(kFish, {"", quoted_names(braid, " "), lines});
@@ -217,12 +247,10 @@ std::vector<std::string> completed_shells() { return {"bash", "zsh", "fish"}; }
 
 std::string shell_completion(const std::string& shell, const CommandPage& braid,
                              const std::vector<CompletedKey>& keys) {
-  Offers assignments;
-  for (const auto& [key, meaning] : keys) assignments.push_back({key + "=", meaning});
-  if (shell == "bash") return bash_script(braid, assignments);
-  if (shell == "zsh") return zsh_script(braid, assignments);
+  if (shell == "bash") return bash_script(braid, keys);
+  if (shell == "zsh") return zsh_script(braid, keys);
   check(shell == "fish", "a shell is one of those that completion knows");
-  return fish_script(braid, assignments);
+  return fish_script(braid, keys);
 }
 
 }  // namespace braid

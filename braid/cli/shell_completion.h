@@ -9,8 +9,9 @@
 namespace braid {
 
 struct CompletedKey {
-  std::string key;      // "train.steps", completed to "train.steps=" where a command takes overrides
-  std::string meaning;  // shown by the shells that show meanings
+  std::string key;                       // "train.steps", completed to "train.steps=" where a command takes overrides
+  std::string meaning;                   // shown by the shells that show meanings
+  std::vector<std::string> values = {};  // all there are, or the best known; empty: names of files are offered
 };
 
 std::vector<std::string> completed_shells();

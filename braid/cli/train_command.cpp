@@ -259,7 +259,7 @@ int train_command(const Words& words) {
                "braid train");
   Start start;
   Invocation& request = start.request;
-  app.add_option("FILE", request.path, "the run as TOML")->required();
+  add_run_file(app, request.path)->required();
   add_job_options(app, start.options);
   add_overrides(app, request.overrides);
   app.footer(config_text());

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "braid/base/text.h"
+#include "braid/spec/peer_names.h"
 
 namespace braid {
 namespace {
@@ -196,7 +197,8 @@ Given give_slot(const Field& field, Member<T> member, const TomlValue& value, Ru
 Given give_slot(const Field& field, Choice choice, const TomlValue& value, RunSpec& spec) {
   const auto* name = value.as<std::string>();
   if (name && choice.choose(spec, *name)) return {};
-  const std::string meant = name && !name->empty() ? nearest(*name, std::get<OneOf>(field.rule).words) : "";
+  std::string meant(name ? word_of_peer(field.key, *name) : "");
+  if (name && !name->empty() && meant.empty()) meant = nearest(*name, std::get<OneOf>(field.rule).words);
   return AssignFault{"must be " + rule_text(field.rule), meant.empty() ? "" : toml_text(meant)};
 }
 

@@ -119,6 +119,10 @@ const Field* find_field(const std::string& key) {
   return nullptr;
 }
 
+bool is_section(const std::string& name) {
+  return std::ranges::any_of(sections(), [&](const Section& section) { return section.name == name; });
+}
+
 std::string section_of(const Field& field) { return field.key.substr(0, field.key.find('.')); }
 std::string leaf_of(const Field& field) { return field.key.substr(field.key.find('.') + 1); }
 

@@ -76,6 +76,7 @@ const std::vector<Field>& fields();
 std::vector<Field> sync_fields();
 std::vector<Field> train_fields();
 const std::vector<Section>& sections();
+bool is_section(const std::string& name);
 
 // The field of a dotted key, or null.
 const Field* find_field(const std::string& key);

@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "braid/base/checked_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
 #include "braid/spec/hf_config.h"
+#include "braid/spec/meant_key.h"
+#include "braid/spec/override_value.h"
+#include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
 
 namespace braid {
@@ -39,36 +41,9 @@ void give(const Field& field, const TomlValue& value, Reading& reading) {
   reading.problems.push_back({field.key, value.written, fault->rule, fault->nearest});
 }
 
-bool is_section(const std::string& name) {
-  return std::any_of(sections().begin(), sections().end(), [&](const Section& s) { return s.name == name; });
-}
-
-// The known key that `key` was probably meant to be: the same name in another section, then a similar one in its own
-// section, then a similar one in any.
-std::string nearest_key(const std::string& key) {
-  const auto dot = key.find('.');
-  const std::string section = dot == std::string::npos ? "" : key.substr(0, dot);
-  const std::string leaf = key.substr(key.rfind('.') + 1);
-  Strings own, all, leaves;
-  for (const auto& field : fields()) {
-    if (leaf_of(field) == leaf) return field.key;
-    if (section_of(field) == section) own.push_back(leaf_of(field));
-    all.push_back(field.key);
-    leaves.push_back(leaf_of(field));
-  }
-  const std::string sibling = nearest(leaf, own);
-  if (!sibling.empty()) return cat(section, ".", sibling);
-  // With a known section in front, whole keys would look alike for that alone.
-  if (!section.empty() && !is_section(section)) return nearest(key, all);
-  const auto found = std::find(leaves.begin(), leaves.end(), nearest(leaf, leaves));
-  return found == leaves.end() ? "" : all[found - leaves.begin()];
-}
-
 void add_unknown_key(const std::string& key, const std::string& written, const char* rule, Reading& reading) {
-  const auto former =
-      std::find_if(std::begin(kFormerKeys), std::end(kFormerKeys), [&](auto f) { return f.key == key; });
-  const std::string meant = former != std::end(kFormerKeys) ? std::string(former->successor) : nearest_key(key);
-  reading.meant.insert(meant);
+  const std::string meant = meant_key(key);
+  reading.meant.insert(meant.substr(0, meant.find('=')));
   reading.problems.push_back({key, written, rule, meant});
 }
 
@@ -99,11 +74,19 @@ void read_section(const std::string& section, const TomlTable& table, Reading& r
   }
 }
 
+// A section that braid has not, with keys as another program calls them: each is answered with braid's.
+bool is_section_of_peer(const std::string& name, const TomlTable& table) {
+  return std::ranges::any_of(table, [&](const auto& entry) {
+    const std::string known = known_as(cat(name, ".", entry.first));
+    return !known.empty() && !known.ends_with("." + entry.first);
+  });
+}
+
 void read_document(const TomlTable& root, Reading& reading) {
   for (const auto& [name, value] : root) {
     const auto* table = value.as<TomlTable>();
     reading.lines[table ? in_brackets(name) : name] = value.line;
-    if (table && is_section(name)) {
+    if (table && (is_section(name) || is_section_of_peer(name, *table))) {
       read_section(name, *table, reading);
     } else if (table) {
       add_unknown_section(name, *table, reading);
@@ -115,49 +98,16 @@ void read_document(const TomlTable& root, Reading& reading) {
   }
 }
 
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
-// `text` as a TOML value; nothing when it is none, or is more than one.
-std::optional<TomlValue> toml_value(const std::string& text) {
-  const auto document = toml_document("value = " + text, "override");
-  if (!document.problems.empty() || document.root.size() != 1) return {};
-  return document.root[0].second;
-}
-
-// "[a.txt, b.txt]" with its words in quotes.
-std::string quoted_list(const std::string& text) {
-  Strings words;
-  std::istringstream inside(text.substr(1, text.size() - 2));
-  for (std::string word; std::getline(inside, word, ',');) {
-    if (!trimmed(word).empty()) words.push_back(trimmed(word));
-  }
-  return toml_text(words);
-}
-
-// The value of an override: as TOML, or bare words where the field holds strings.
-std::optional<TomlValue> override_value(const Field& field, const std::string& text) {
-  auto value = toml_value(text);
-  const bool quoted = text.find_first_of("\"'") != std::string::npos;
-  if (quoted) return value;
-  if (std::holds_alternative<WordOrNumbers>(field.rule) && value && value->as<TomlList>()) return value;
-  const bool text_field =
-      std::holds_alternative<Member<std::string>>(field.slot) || std::holds_alternative<Choice>(field.slot);
-  if (text_field) return toml_value(toml_text(text));
-  const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
-  if (std::holds_alternative<Member<Strings>>(field.slot) && list) return toml_value(quoted_list(text));
-  return value ? value : toml_value(toml_text(text));
+void add_formless(const std::string& word, const std::string& meant, int64_t number, Reading& reading) {
+  reading.problems.push_back({"override", toml_text(word), "must have the form section.key=value", meant});
+  reading.overrides["override"] = number;
 }
 
 void read_override(const std::string& word, int64_t number, Reading& reading) {
   const auto equals = word.find('=');
   const std::string key = trimmed(word.substr(0, equals));
   if (equals == std::string::npos || key.empty()) {
-    const std::string meant = find_field(key) ? key + "=" + value_text(*find_field(key), RunSpec()) : "";
-    reading.problems.push_back({"override", toml_text(word), "must have the form section.key=value", meant});
-    reading.overrides["override"] = number;
+    add_formless(word, meant_override(key, ""), number, reading);
     return;
   }
   reading.lines.erase(key);
@@ -179,8 +129,20 @@ void read_override(const std::string& word, int64_t number, Reading& reading) {
 
 void read_all(const TomlDocument& document, const std::vector<std::string>& overrides, Reading& reading) {
   read_document(document.root, reading);
-  int64_t number = 0;
-  for (const auto& word : overrides) read_override(word, ++number, reading);
+  const auto is_apart = [&](size_t i) {  // a key whose value is the next word: train.steps 5
+    if (i + 1 >= overrides.size() || (overrides[i] + overrides[i + 1]).find('=') != std::string::npos) return false;
+    return !known_as(overrides[i]).empty() && !find_field(overrides[i + 1]);
+  };
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    const auto number = static_cast<int64_t>(i) + 1;
+    if (is_apart(i)) {
+      const std::string meant = meant_override(overrides[i], overrides[i + 1]);
+      add_formless(cat(overrides[i], " ", overrides[i + 1]), meant, number, reading);
+      ++i;
+    } else {
+      read_override(overrides[i], number, reading);
+    }
+  }
 }
 
 bool gives_whole_model(const Reading& reading) {

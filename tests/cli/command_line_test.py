@@ -105,6 +105,30 @@ class Faults(unittest.TestCase):
 
     def test_everything_that_is_wrong_is_said_at_once(self):
         said = self.refused("data", "prepare", "--shard-tokens", "many", "--threads", "9999999999", "--weight", "nan",
+    def test_a_key_with_dashes_or_as_peers_call_it_is_answered_with_the_override(self):
+        takes_keys = ", which takes keys of the configuration without dashes; nearest valid is "
+        for words, said, meant in ((["--mesh.data=2"], "--mesh.data", "mesh.data=2"),
+                                   (["--train.steps", "5"], "--train.steps", "train.steps=5"),
+                                   (["--bf16"], "--bf16", "train.dtype=bfloat16"),
+                                   (["--tensor-model-parallel-size", "2"], "--tensor-model-parallel-size", "mesh.tensor=2"),
+                                   (["--num-train-epochs=3"], "--num-train-epochs", "train.steps")):
+            self.assertEqual(self.refused("plan", "run.toml", *words),
+                             f"{said}: is not an option of braid plan{takes_keys}{meant}\n")
+        self.assertIn("nearest valid is --nodes\n", self.refused("plan", "run.toml", "--nnodes=2"))
+        if "train" in commands():
+            for option in ("--temp", "--do-sample"):
+                self.assertIn("nearest valid is --temperature\n", self.refused("sample", "run", option, "0.5"))
+            for peer, option in (("--max-new-tokens", "--tokens"), ("--num-return-sequences", "--num-samples"),
+                                 ("--max_length", "--tokens"), ("--batch-size", "--batch")):
+                self.assertIn(f"nearest valid is {option}\n", self.refused("sample", "run", peer, "5"))
+            for peer, option in (("--master-addr", "--root"), ("--rdzv-endpoint", "--root"), ("--node-rank", "--node")):
+                self.assertIn(f"nearest valid is {option}\n", self.refused("train", "run.toml", f"{peer}=5"))
+
+    def test_an_override_in_place_of_the_file(self):
+        for words in (["plan", "train.steps=5"], ["plan", "learning_rate=1", "mesh.data=2"]):
+            self.assertEqual(self.refused(*words), f"FILE = {words[1]}: is an override, and the run's file, such as run.toml, "
+                             "must stand before it; braid config --starter prints one\n")
+
                             "--thread", "--validation-fraction", "inf", "text", "--text-field", "a b", "--text-field", "c")
         self.assertEqual(sorted(said.splitlines()), [
             "--out: is needed; the folder to fill",
@@ -205,6 +229,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("train", "run.toml", "train.out", "="), [""])
         section, sections = "", {}
         for name, leaf in keys:
+        self.assertEqual(self.offered("train", "run.toml", "optimizer.kind", "=", "a"), ["adamw", "adagrad"])
+        self.assertEqual(self.offered("train", "run.toml", "checkpoint.async", "="), ["true", "false"])
+        self.assertIn("gpt2-124m", self.offered("train", "run.toml", "model.preset", "="))
             section = name or section
             sections.setdefault(section, []).extend([f"{section}.{leaf}="] if leaf else [])
         self.assertEqual(self.offered("train", "run.toml", "mesh."), sections["mesh"])

@@ -23,6 +23,10 @@ class Train(TinyRun):
         self.assertTrue((self.path / "run" / "sample.txt").read_bytes().startswith(b"the "))
 
     def test_every_mesh_sees_the_same_samples_and_losses(self):
+    def test_the_first_configuration_trains(self):
+        (self.path / "run.toml").write_text(self.braid("config", "--starter").stdout)
+        self.assertIn("runs/run", self.trained("train.steps=2").stdout)
+
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
         for number, mesh in enumerate([["mesh.pipe=2"], ["mesh.data=2"], ["mesh.tensor=2"]]):
             out = f"mesh{number}"

@@ -39,7 +39,9 @@ TEST(Override, Complaints) {
       {"",
        {"train.steps"},
        "override = \"train.steps\": must have the form section.key=value; nearest valid is train.steps=100"},
-      {"", {"--steps"}, "override = \"--steps\": must have the form section.key=value"},
+      {"",
+       {"--steps"},
+       "override = \"--steps\": must have the form section.key=value; nearest valid is train.steps=100"},
       {"", {"=3"}, "override = \"=3\": must have the form section.key=value"},
       {"", {"steps=3"}, "steps = 3: is not a known key; nearest valid is train.steps"},
       {"", {"trian.steps=3"}, "trian.steps = 3: is not a known key; nearest valid is train.steps"},
@@ -60,7 +62,8 @@ TEST(Override, Complaints) {
       {"",
        {"model.heads=5", "train.dtype=half", "lr=1"},
        "model.heads = 5: must divide model.width (384); nearest valid is 4\n"
-       "train.dtype = \"half\": must be \"float32\", \"float64\", \"bfloat16\" or \"float16\"\n"
+       "train.dtype = \"half\": must be \"float32\", \"float64\", \"bfloat16\" or \"float16\"; nearest valid is "
+       "\"float16\"\n"
        "lr = 1: is not a known key; nearest valid is optimizer.lr"},
   });
 }
