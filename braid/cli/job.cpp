@@ -52,9 +52,31 @@ std::string root_of(const LauncherEnvironment& started) {
   return started.root ? text(JobAddress{started.root->host, kUsualPort}) : "";
 }
 
+void take_attempt(const LauncherEnvironment& started, JobPlace& place) {
+  place.attempt = started.attempt;
+  place.job = started.job;
+  if (started.name == "torchrun") place.job += cat(" of process ", getppid());  // its agent lives on
+}
+
+bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
+
+// Whether the words of the command say its place, or there is nobody else to say it. A pod of a Kubernetes Job that is
+// given neither places nor a token runs alone. Words win over plain variables, which may be left from something else.
+bool is_by_hand(const LauncherEnvironment& started, const JobOptions& options) {
+  if (started.starter == Starter::Variables) return gives_place(options);
+  const bool has_token = !options.token_file.empty() || std::getenv(kTokenVariable);
+  if (started.starter == Starter::KubernetesJob) return !gives_place(options) && !has_token;
+  return started.starter == Starter::Hand;
+}
+
 // Each of them would train alone, in the same folder.
 JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& problems) {
   JobPlace place;
+  take_attempt(started, place);
+  if (started.starter == Starter::KubernetesJob) {
+    place.note = cat(started.index_name, " = ", *started.index,
+                     ", and this runs alone: --nodes would join it with the other pods of its job");
+  }
   if (!started.unclaimed) return place;
   const auto& [index_name, size_name, size, by_allocation] = *started.unclaimed;
   if (by_allocation) {
@@ -63,13 +85,14 @@ JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& p
     problems.push_back(
         {size_name, cat(size),
          cat("says that ", size, " processes were started together, and no launcher that braid knows has: unset ",
-             index_name, " and ", size_name, ", or give each its place by --nodes, --node and --root")});
+             index_name, " and ", size_name, ", or give each its place by --nodes, --node and --root",
+             index_name == "RANK" ? ", or set MASTER_ADDR and MASTER_PORT too" : "")});
   }
   return place;
 }
 
 JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
-  const bool any = options.nodes > 0 || options.node >= 0 || !options.root.empty();
+  const bool any = gives_place(options);
   if (!any && !options.token_file.empty()) {
     problems.push_back({kTokenOption, options.token_file, "must come with --nodes, --node and --root, or a launcher"});
   }
@@ -105,9 +128,7 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
   JobPlace place;
   place.launcher = started.name;
   place.one_rank_each = started.unit == StartedUnit::Rank;
-  place.attempt = started.attempt;
-  place.job = started.job;
-  if (started.starter == Starter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
+  take_attempt(started, place);
   place.node = started.index.value_or(0);
   place.num_nodes = started.size.value_or(options.nodes);
   return place;
@@ -164,7 +185,7 @@ JobPlace job_place(const JobOptions& options) {
   gethostname(domain_name, sizeof domain_name - 1);
   const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
   std::vector<Problem> problems;
-  const bool by_hand = started.starter == Starter::Hand;
+  const bool by_hand = is_by_hand(started, options);
   JobPlace place = by_hand ? place_by_hand(started, options, problems) : place_by_launcher(started, options, problems);
   const std::string root = by_hand || !options.root.empty() ? options.root : root_of(started);
   if (!by_hand && root.empty() && place.num_nodes > 1) {

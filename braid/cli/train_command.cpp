@@ -124,11 +124,10 @@ struct Start {
   JobOptions options;
 };
 
-// A launcher starts the ranks that are its own again itself, with the next attempt: the run goes on from what the one
-// before has left, if it has left anything.
+// A launcher starts what is its own again itself, ranks or a single process, with the next attempt: the run goes on
+// from what the one before has left, if it has left anything.
 void follow_launcher(const JobPlace& place, TrainSpec& train, LaunchSpec& run) {
-  if (!place.one_rank_each) return;
-  run.max_restarts = 0;
+  if (place.one_rank_each) run.max_restarts = 0;
   if (place.node != 0 || place.attempt == 0 || !train.resume.empty()) return;
   if (!RunFolder::is_of_job(train.out, place.job)) return;
   train.resume = chosen_checkpoint(train.out).directory;

@@ -1,6 +1,7 @@
 // One row per launcher. torchrun: its agent listens on MASTER_PORT, so node 0 takes the port behind it. Slurm: sbatch
 // sets the variables of a task too, but only srun's steps have a list of nodes; `srun --mpi=pmi2` sets PMI_RANK as
-// hydra does, which alone sets MPI_LOCALRANKID.
+// hydra does, which alone sets MPI_LOCALRANKID. RANK and its kin: a process that is told its place on its host
+// (LOCAL_RANK: DeepSpeed) is a rank, another (a pod of PyTorchJob) a node.
 #include "braid/control/launcher_environment.h"
 
 #include <algorithm>
@@ -40,7 +41,9 @@ constexpr LauncherRow kLaunchers[] = {
      "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
     {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
      nullptr, "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
-    {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 3, StartedUnit::Node, "JOB_COMPLETION_INDEX",
+    {Starter::Variables, "the environment", "RANK", 3, StartedUnit::Node, "RANK", "WORLD_SIZE", "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", nullptr, nullptr},
+    {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 4, StartedUnit::Node, "JOB_COMPLETION_INDEX",
      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -196,7 +199,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
 
 // What is said of the unit's place on its host and among agents, which does not matter but where it cannot be.
 void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const LauncherEnvironment& found) {
-  const bool of_ranks = row.unit == StartedUnit::Rank;
+  const bool of_ranks = found.unit == StartedUnit::Rank;
   const int most = of_ranks && found.size > 0 ? *found.size : INT_MAX;
   if (row.local_size != nullptr && found.local_size && (*found.local_size < 1 || *found.local_size > most)) {
     const std::string rule =
@@ -213,14 +216,22 @@ void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const Lau
                num_agents ? num_agents : found.size);
 }
 
+// Whether the row's launcher has started this process.
+bool is_of(const LauncherRow& row, const Variables& variables) {
+  const auto is_set = [&](const char* name) { return variables.contains(name); };
+  if (row.starter != Starter::Variables) return is_set(row.mark);
+  return is_set(row.index) && is_set(row.size) && is_set(row.host) && is_set(row.port);
+}
+
 LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
-  const bool of_ranks = row.unit == StartedUnit::Rank;
+  const bool says_local_size = row.unit == StartedUnit::Rank;
   LauncherReader reader(variables, row);
   LauncherEnvironment found{row.starter, row.name, row.unit};
+  if (row.starter == Starter::Variables && variables.contains(row.local_index)) found.unit = StartedUnit::Rank;
   found.index_name = row.index;
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);
-  found.local_size = of_ranks ? reader.number(row.local_size) : reader.number_if_set(row.local_size);
+  found.local_size = says_local_size ? reader.number(row.local_size) : reader.number_if_set(row.local_size);
   found.attempt = reader.number_if_set(row.attempt).value_or(0);
   if (row.job != nullptr && variables.contains(row.job)) found.job = cat(row.name, " ", variables.at(row.job));
   if (row.host != nullptr) read_root(reader, row, found);
@@ -229,10 +240,11 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   reader.below(row.index, found.index, row.size, found.size);
   refuse_odd_places(reader, row, found);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
+  if (found.size == 1) found.starter = Starter::Hand;
   return found;
 }
 
-// Kubeflow's PyTorchJob, DeepSpeed and scripts say RANK and WORLD_SIZE and nothing that only they do.
+// RANK and WORLD_SIZE without an address, PMI's variables alone, and those of a script of sbatch.
 LauncherEnvironment read_no_row(const Variables& variables) {
   LauncherEnvironment found;
   for (const LauncherRow& row : kLaunchers) {
@@ -248,7 +260,7 @@ LauncherEnvironment read_no_row(const Variables& variables) {
 LauncherEnvironment read_launcher_environment(const Variables& variables, const std::string& full_host_name) {
   const LauncherRow* chosen = nullptr;
   for (const LauncherRow& row : kLaunchers) {
-    if (!variables.contains(row.mark)) continue;
+    if (!is_of(row, variables)) continue;
     if (chosen != nullptr && row.depth == chosen->depth) {
       throw ConfigError({{row.mark, variables.at(row.mark),
                           cat("says that ", row.name, " started this, and ", chosen->mark, " that ", chosen->name,

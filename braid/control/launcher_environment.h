@@ -10,7 +10,8 @@
 
 namespace braid {
 
-enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, KubernetesJob };
+// Variables: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, by Kubeflow's PyTorchJob, DeepSpeed or a script.
+enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, Variables, KubernetesJob };
 enum class StartedUnit { Rank, Node };  // what each process is
 
 // Several processes that were started together, as variables say that no launcher below is known by.
@@ -23,7 +24,7 @@ struct UnclaimedProcesses {
 // `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
   Starter starter = Starter::Hand;
-  std::string name;  // "torchrun"; empty for Hand
+  std::string name;  // "torchrun"
   StartedUnit unit = StartedUnit::Node;
   std::optional<int> index, size;  // index < size
   std::string index_name;          // the variable that says the index
@@ -34,7 +35,8 @@ struct LauncherEnvironment {
   std::optional<UnclaimedProcesses> unclaimed;  // of Hand
 };
 
-// Of launchers inside another (torchrun in srun) the inner one counts. `full_host_name` is this host's, with its domain
+// Of launchers inside another (torchrun in srun) the inner one counts. One that has started a single process, such as a
+// shell of `srun --pty`, is Hand, with its attempt and its job. `full_host_name` is this host's, with its domain
 // where it has one: from it Kubernetes' pods know the first of them.
 //
 // Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a

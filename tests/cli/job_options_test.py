@@ -13,7 +13,7 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "2", "LOCA
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
             "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
 BY_HAND = ["--nodes", "2", "--node", "0", "--root", "127.0.0.1:9"]
-LAUNCHERS = ("RANK", "WORLD_SIZE", "TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "OMPI_", "SLURM_", "PMI_", "PET_", "JOB_COMPLETION_", "BRAID_TOKEN")
 
 
 def braid_in(variables, *words):
@@ -61,7 +61,8 @@ class JobOptions(unittest.TestCase):
                       "--nodes = 3: must be what torchrun says; nearest valid is 2"], TORCHRUN, "--nodes", "3", "--node", "1")
         self.refused(["--nodes = 2: must be what Open MPI says; nearest valid is 4",
                       "--root: must be given: Open MPI names no address of its first host"], OPEN_MPI, "--nodes", "2")
-        self.refused(["--nodes: must be given: Kubernetes does not say it"], {"JOB_COMPLETION_INDEX": "0"})
+        self.refused(["--nodes: must be given: Kubernetes does not say it"],
+                     {"JOB_COMPLETION_INDEX": "0", "BRAID_TOKEN": "0" * 64})
         for index, nodes in (2, 2), (1, 1):
             rule = f"must be less than --nodes ({nodes}); nearest valid is {nodes - 1}"
             self.refused([f"JOB_COMPLETION_INDEX = {index}: {rule}"], {"JOB_COMPLETION_INDEX": str(index)}, "--nodes",
@@ -77,12 +78,13 @@ class JobOptions(unittest.TestCase):
                      OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "x"})
 
     def test_a_launcher_that_is_not_known_starts_no_run_of_each_rank(self):
-        plain = {name: value for name, value in TORCHRUN.items() if not name.startswith("TORCHELASTIC_")}
-        for variables, names, size in ((plain, ("RANK", "WORLD_SIZE"), 2),
-                                       ({"PMI_RANK": "0", "PMI_SIZE": "4"}, ("PMI_RANK", "PMI_SIZE"), 4)):
+        plain = {"RANK": "1", "WORLD_SIZE": "2"}
+        address = ", or set MASTER_ADDR and MASTER_PORT too"
+        for variables, names, size, more in ((plain, ("RANK", "WORLD_SIZE"), 2, address),
+                                             ({"PMI_RANK": "0", "PMI_SIZE": "4"}, ("PMI_RANK", "PMI_SIZE"), 4, "")):
             self.refused([f"{names[1]} = {size}: says that {size} processes were started together, and no launcher that braid "
-                          f"knows has: unset {names[0]} and {names[1]}, or give each its place by --nodes, --node and --root"],
-                         variables)
+                          f"knows has: unset {names[0]} and {names[1]}, or give each its place by --nodes, --node and --root"
+                          + more], variables)
             done = braid_in(variables, "doctor", *BY_HAND[:-1], "192.0.2.1:9")  # its place is given
             self.assertRegex(done.stderr, "^--root = 192.0.2.1:9: is reached by other hosts")
 
@@ -90,6 +92,19 @@ class JobOptions(unittest.TestCase):
         done = braid_in({"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, "doctor", "--ranks", "1", "--out", "/proc")
         self.assertEqual((done.returncode, done.stderr),
                          (0, "braid: SLURM_NTASKS = 8, and this runs alone: srun would start all of them\n"))
+
+    def test_plain_variables_give_a_place_unless_words_do(self):
+        plain = {name: TORCHRUN[name] for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
+        rule = "must be given with the other two of --nodes, --node and --root"
+        self.refused([f"--node: {rule}", f"--root: {rule}"], plain, "--nodes", "3")
+        done = braid_in(plain | {"MASTER_ADDR": "192.0.2.1"}, "doctor")
+        self.assertRegex(done.stderr, "^--root = 192.0.2.1:29500: is reached by other hosts, so the job needs a token")
+
+    def test_an_index_of_kubernetes_alone_is_no_job(self):
+        done = braid_in({"JOB_COMPLETION_INDEX": "3"}, "doctor", "--ranks", "1", "--out", "/proc")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "braid: JOB_COMPLETION_INDEX = 3, and this runs alone: --nodes would join it with the other pods of "
+                             "its job\n"))
 
     def test_tokens(self):
         rule = "must be 64 hexadecimal digits (what it is set to is not shown)"

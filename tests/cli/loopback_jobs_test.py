@@ -24,9 +24,12 @@ class LoopbackJobs(TinyRun):
         root = f"127.0.0.1:{free_port()}"
         return [self.started(MESH, *words, "--nodes", "2", "--node", str(node), "--root", root) for node in range(2)]
 
+    def without_launchers(self):
+        return {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+
     def by_torchrun(self, run_id, attempt, *words):
         """As the agent of that run starts them, which this program is."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+        kept = self.without_launchers()
         said = TORCHRUN | {"TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_RESTART_COUNT": str(attempt),
                            "MASTER_PORT": str(free_port() - 1)}
         return [self.started(MESH, *words, env=kept | said | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
@@ -48,6 +51,20 @@ class LoopbackJobs(TinyRun):
         for said, why in self.ended(self.by_torchrun("second", 1, "train.steps=12"), 2):
             self.assertIn('train.out = "run": holds an earlier run', why)
         self.assertEqual(self.checkpoints(), ["step-3", "step-6", "step-9"])
+
+    def test_plain_variables_start_a_job(self):
+        said = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        nodes = [self.started(MESH, env=self.without_launchers() | said | {"RANK": str(rank)}) for rank in range(2)]
+        for out, _ in self.ended(nodes, 0):
+            self.assertIn(f"has rank 0; {socket.gethostname()} has rank 1; across hosts data\n", out)
+
+    def test_a_shell_of_srun_trains_on_its_own_ranks(self):
+        shell = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0", "SLURM_NODEID": "0",
+                 "SLURM_STEP_NODELIST": "n1", "SLURM_STEP_TASKS_PER_NODE": "1", "SLURM_JOB_ID": "17"}
+        process = self.started(MESH, env=self.without_launchers() | shell)
+        out, why = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, why), (0, ""))
+        self.assertIn("data 2 x tensor 1 = 2 ranks", out)
 
     def test_what_node_0_refuses_is_told_on_the_others(self):
         (self.path / "run").write_text("a file")

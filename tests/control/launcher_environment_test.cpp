@@ -41,6 +41,7 @@ const Variables kTrainer{{"PET_NNODES", "2"},
                          {"PET_NPROC_PER_NODE", "8"},
                          {"PET_MASTER_ADDR", "train-node-0-0.train"},
                          {"PET_MASTER_PORT", "29400"}};
+const Variables kPlain{{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h0"}, {"MASTER_PORT", "29500"}};
 const Variables kKubernetes{{"JOB_COMPLETION_INDEX", "1"}};
 
 Variables both(Variables a, const Variables& b) {
@@ -78,6 +79,8 @@ TEST(LauncherEnvironment, each_launcher) {
       {kTrainer, "h", "Kubeflow Trainer node 1/2 local 8 root train-node-0-0.train:29400 attempt 0"},
       {without(kTrainer, "PET_NPROC_PER_NODE"), "h",
        "Kubeflow Trainer node 1/2 local - root train-node-0-0.train:29400 attempt 0"},
+      {kPlain, "h", "the environment node 1/4 local - root h0:29500 attempt 0"},                           // PyTorchJob
+      {with(kPlain, "LOCAL_RANK", "1"), "h", "the environment rank 1/4 local - root h0:29500 attempt 0"},  // DeepSpeed
       {kKubernetes, "job-1.service.default.svc",
        "Kubernetes node 1/- local - root job-0.service.default.svc:0 attempt 0"},
       {kKubernetes, "job-1", "Kubernetes node 1/- local - root - attempt 0"},
@@ -97,7 +100,7 @@ TEST(LauncherEnvironment, processes_that_nobody_claims) {
                                  found.unclaimed->size, found.unclaimed->by_allocation ? " allocated" : "")
                            : "nothing";
   };
-  EXPECT_EQ(said(without(kTorchrun, "TORCHELASTIC_RUN_ID")), "RANK WORLD_SIZE 4");
+  EXPECT_EQ(said(without(kPlain, "MASTER_ADDR")), "RANK WORLD_SIZE 4");
   EXPECT_EQ(said({{"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
   EXPECT_EQ(said({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), "PMI_RANK PMI_SIZE 2");
   EXPECT_EQ(said({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), "SLURM_PROCID SLURM_NTASKS 8 allocated");
@@ -109,10 +112,28 @@ TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
   const std::vector<std::pair<Variables, Starter>> cases{
       {both(kTorchrun, kSrun), Starter::Torchrun},    {both(kOpenMpi, kSrun), Starter::OpenMpi},
       {both(kHydra, kKubernetes), Starter::Hydra},    {both(kTrainer, kKubernetes), Starter::KubeflowTrainer},
-      {both(kTorchrun, kTrainer), Starter::Torchrun}, {both(kSrun, kKubernetes), Starter::Srun}};
+      {both(kTorchrun, kTrainer), Starter::Torchrun}, {both(kSrun, kKubernetes), Starter::Srun},
+      {both(kPlain, kSrun), Starter::Srun},           {both(kPlain, kTrainer), Starter::KubeflowTrainer},
+      {both(kPlain, kKubernetes), Starter::Variables}};
   for (const auto& [variables, starter] : cases) {
     EXPECT_EQ(read_launcher_environment(variables, "h").starter, starter);
   }
+}
+
+// A shell that srun has started, and whatever runs alone under another: its ranks are its own.
+TEST(LauncherEnvironment, a_world_of_one_process_is_by_hand) {
+  Variables one_of_srun = with(with(kSrun, "SLURM_NTASKS", "1"), "SLURM_PROCID", "0");
+  one_of_srun = with(with(one_of_srun, "SLURM_STEP_TASKS_PER_NODE", "1"), "SLURM_NODEID", "0");
+  one_of_srun = with(with(one_of_srun, "SLURM_RESTART_COUNT", "2"), "SLURM_JOB_ID", "17");
+  const LauncherEnvironment shell = read_launcher_environment(one_of_srun, "h");
+  EXPECT_EQ(text(shell), "by hand");
+  EXPECT_EQ(shell.attempt, 2);
+  EXPECT_EQ(shell.job, "srun 17");
+  Variables one_of_mpi = with(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "1"), "OMPI_COMM_WORLD_RANK", "0");
+  one_of_mpi = with(with(one_of_mpi, "OMPI_COMM_WORLD_LOCAL_RANK", "0"), "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  EXPECT_EQ(text(read_launcher_environment(one_of_mpi, "h")), "by hand");
+  EXPECT_EQ(text(read_launcher_environment(with(kHydra, "PMI_SIZE", "1"), "h")), "by hand");
+  EXPECT_EQ(text(read_launcher_environment(with(with(kPlain, "WORLD_SIZE", "1"), "RANK", "0"), "h")), "by hand");
 }
 
 TEST(LauncherEnvironment, contradictions_are_named) {
@@ -149,6 +170,8 @@ TEST(LauncherEnvironment, contradictions_are_named) {
        "SLURM_PROCID: is not set, though SLURM_STEP_NODELIST says that srun started this"},
       {with(kSrun, "SLURM_NODEID", "4"), "SLURM_STEP_TASKS_PER_NODE = 2(x3),1: has no entry of node 4"},
       {with(kTrainer, "PET_NODE_RANK", "2"), "PET_NODE_RANK = 2: must be less than PET_NNODES (2)"},
+      {with(kPlain, "RANK", "4"), "RANK = 4: must be less than WORLD_SIZE (4)"},
+      {with(kPlain, "WORLD_SIZE", "x"), "WORLD_SIZE = x: must be a number, 0 or more"},
       {{{"JOB_COMPLETION_INDEX", ""}}, "JOB_COMPLETION_INDEX: must be a number, 0 or more"},
   };
   for (const auto& [variables, expected] : cases) {
