@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kLongestStride = std::numeric_limits<int>::max(), kMostWindows = 4096;
 constexpr size_t kMostOfText = 200;  // bytes of its name that are shown
-constexpr double kBarEverySeconds = 0.2;
+constexpr double kBarEverySeconds = 0.2, kLineEverySeconds = 2;
 
 enum class LossForm { Table, Json };
 
@@ -58,15 +58,15 @@ void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
       "--json", [&request] { request.form = LossForm::Json; }, "one object, in place of the table");
 }
 
-// On a terminal, a bar in its last line.
+// On a terminal, a bar in its last line; elsewhere lines on standard error, beside the table or the JSON.
 class EvaluateProgress {
  public:
   explicit EvaluateProgress(LossForm form)
-      : shown_(form == LossForm::Table && stdout_is_terminal()), begin_(now_seconds()), last_(begin_) {}
+      : has_bar_(form == LossForm::Table && stdout_is_interactive()), begin_(now_seconds()), last_(begin_) {}
 
   void show(const TextLossStatus& status) {
     const double now = now_seconds();
-    if (!shown_ || now - last_ < kBarEverySeconds) return;
+    if (now - last_ < (has_bar_ ? kBarEverySeconds : kLineEverySeconds)) return;
     last_ = now;
     constexpr int64_t kSteps = 1000;
     Progress progress;
@@ -75,14 +75,21 @@ class EvaluateProgress {
     progress.loss = status.nats / static_cast<double>(std::max<int64_t>(1, status.tokens));
     progress.tokens_per_second = static_cast<double>(status.tokens) / (now - begin_);
     progress.seconds_per_step = (now - begin_) / std::max(1e-3, status.share) / kSteps;
-    std::cout << "\r\x1b[K" << progress_bar(progress, terminal_width() - 1) << std::flush;
+    if (has_bar_) {
+      std::cout << "\r\x1b[K" << progress_bar(progress, terminal_width() - 1) << std::flush;
+    } else {
+      const double left = static_cast<double>(kSteps - progress.step) * progress.seconds_per_step;
+      std::cerr << cat("evaluated ", fixed(100 * status.share, 1), " %, loss ", fixed(progress.loss, 4), ", ",
+                       duration_text(left), " left")
+                << std::endl;
+    }
   }
   void end() const {
-    if (shown_) std::cout << "\r\x1b[K";
+    if (has_bar_) std::cout << "\r\x1b[K";
   }
 
  private:
-  bool shown_;
+  bool has_bar_;
   double begin_, last_;
 };
 

@@ -24,7 +24,7 @@ constexpr size_t kMostOfName = 2'000;  // bytes that are shown
 
 class PreparePrinter {
  public:
-  PreparePrinter() : interactive_(stdout_is_terminal()), begin_(now_seconds()), last_(begin_) {}
+  PreparePrinter() : interactive_(stdout_is_interactive()), begin_(now_seconds()), last_(begin_) {}
 
   void on_status(const PrepareStatus& status) {
     if (!first_) first_ = status;

@@ -28,18 +28,20 @@ namespace {
 constexpr int kPlainWidth = 160;     // of the grid when the output is no terminal
 constexpr int kLinesBelow = 12;      // of a terminal, for the summary and the prompt
 constexpr int kFewestLines = 5;      // of a grid
+constexpr int kMostLines = 60;       // of a grid in stretches, where the terminal has no more
 constexpr int kMostDrawn = 1 << 28;  // characters of a grid
 
 // A terminal decides its own size and gets colour; anything else gets plain text.
-GridStyle grid_style(const SimulateRequest& request) {
+GridStyle grid_style(const SimulateRequest& request, const Schedule& schedule) {
   GridStyle style;
   style.width = kPlainWidth;
   if (stdout_is_terminal()) {
     style.width = terminal_width();
     style.height = std::max(kFewestLines, terminal_height() - kLinesBelow);
-    style.ink = std::getenv("NO_COLOR") == nullptr ? Ink::Ansi : Ink::Plain;
+    style.ink = terminal_takes_escapes() && std::getenv("NO_COLOR") == nullptr ? Ink::Ansi : Ink::Plain;
   }
   if (request.width) style.width = *request.width;
+  style.stretches = std::max(1, std::max(style.height, kMostLines) / (schedule.num_ranks() + 1));
   return style;
 }
 
@@ -103,7 +105,7 @@ std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::v
 // What nobody could look at may not fit into memory either.
 void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
-    const GridStyle style = grid_style(request);
+    const GridStyle style = grid_style(request, played.schedule);
     const double size = grid_size(played.timeline, style);
     if (size <= kMostDrawn) continue;
     const bool wide = style.width == 0 || style.width > kPlainWidth;
@@ -117,7 +119,7 @@ void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>
 void show(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
     if (all.size() > 1) std::cout << shown_on_line(heading(played)) << "\n";
-    std::cout << grid(played.timeline, grid_style(request)) << "\n";
+    std::cout << grid(played.timeline, grid_style(request, played.schedule)) << "\n";
   }
   std::cout << shown_on_stdout(summary_text(all));
 }

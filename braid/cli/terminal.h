@@ -14,6 +14,13 @@ namespace braid {
 
 inline bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
+// Whether the terminal on standard output understands escape sequences and shows UTF-8, as TERM and the locale say:
+// not one that is "dumb", nor in the C locale. Others get plain lines of ASCII.
+bool terminal_takes_escapes();
+
+// A terminal whose last line may be written again.
+inline bool stdout_is_interactive() { return stdout_is_terminal() && terminal_takes_escapes(); }
+
 // Columns of the terminal on standard output; 100 when it does not say.
 inline int terminal_width() {
   winsize size{};

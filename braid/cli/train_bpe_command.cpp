@@ -141,7 +141,7 @@ class ProgressLine {
  private:
   static constexpr double kLeastSeconds = 0.1;
 
-  bool is_terminal_ = stdout_is_terminal();
+  bool is_terminal_ = stdout_is_interactive();
   double shown_ = -kLeastSeconds;
 };
 

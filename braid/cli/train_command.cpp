@@ -175,7 +175,7 @@ RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
 // On the only host, or that of rank 0.
 int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   std::optional<RunFolder> folder;
-  RunPrinter printer(std::cout, stdout_is_terminal() ? Terminal::Interactive : Terminal::Plain,
+  RunPrinter printer(std::cout, stdout_is_interactive() ? Terminal::Interactive : Terminal::Plain,
                      [&](int64_t first_step) {
                        signals.keep_work();
                        return folder->begin(first_step);

@@ -1,7 +1,9 @@
-// Asks the compiler.
+// Asks the compiler, and which libraries are there.
 #include "braid/cli/version.h"
 
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/device/cuda_tables.h"
 #ifdef BRAID_TORCH
 #include <torch/headeronly/version.h>
 #endif
@@ -17,12 +19,10 @@ std::string torch_text() {
 #endif
 }
 
+// The library is a target of its own: sources that are there need not have been built.
 std::string cuda_text() {
-#ifdef BRAID_CUDA_SOURCES
-  return "CUDA sources built, as libbraid_cuda.so";
-#else
-  return "CUDA sources left out";
-#endif
+  const bool is_built = path_kind(cuda_places().braid_library) == PathKind::File;
+  return is_built ? "CUDA sources built, as libbraid_cuda.so" : "without CUDA: no libbraid_cuda.so beside the program";
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ struct Block {
 };
 using Row = std::vector<Block>;
 
+// Columns that are drawn below one another.
+struct Stretch {
+  int64_t from, to;
+};
+
 constexpr double kMostSlots = 1 << 30;  // so that columns can be counted whatever the times are
 
 const char* colour(const Block& block) {
@@ -55,28 +60,74 @@ class Grid {
     for (const auto& spans : timeline_.ranks) {
       columns_ = std::max(columns_, place(spans, [](const Block&) {}));
     }
+    last_round_ = columns_;
+    for (const auto& spans : timeline_.ranks) find_rounds(spans);
   }
 
   double size() const {
     const auto lines = static_cast<double>(timeline_.ranks.size()), width = static_cast<double>(style_.width);
     const double line = prefix_ + static_cast<double>(columns_) * cell_;
     return (style_.height > 0 ? std::min<double>(style_.height, lines) : lines) *
-           (width > 0 ? std::min(width, line) : line);
+           (width > 0 ? std::min(width * std::max(1, style_.stretches), line) : line);
   }
 
   std::string text() const {
+    std::string all;
+    int64_t drawn = 0;
+    for (const Stretch& stretch : stretches()) {
+      if (stretch.from > 0) all += stretch.from > drawn ? "...\n" : "\n";
+      all += lines(stretch);
+      drawn = stretch.to;
+    }
+    return all;
+  }
+
+ private:
+  int64_t room() const {
+    return style_.width > 0 ? std::max<int64_t>(1, (int64_t{style_.width} + 1 - prefix_) / cell_) : columns_;
+  }
+
+  std::vector<Stretch> stretches() const {
+    if (columns_ <= room() || style_.stretches < 2) return {{0, columns_}};
+    const auto needed = [&](int64_t columns) { return std::max<int64_t>(1, (columns + room() - 1) / room()); };
+    int64_t head = needed(first_round_), tail = needed(columns_ - last_round_);
+    if (head + tail > style_.stretches) {
+      head = std::clamp<int64_t>(style_.stretches - tail, (style_.stretches + 1) / 2, head);
+      tail = style_.stretches - head;
+    }
+    std::vector<Stretch> all;
+    const int64_t end_of_head = std::min(columns_, head * room());
+    for (int64_t at = 0; at < end_of_head; at += room()) all.push_back({at, std::min(columns_, at + room())});
+    for (int64_t at = std::max(end_of_head, columns_ - tail * room()); at < columns_; at += room()) {
+      all.push_back({at, std::min(columns_, at + room())});
+    }
+    return all;
+  }
+
+  void find_rounds(const std::vector<Span>& spans) {
+    int64_t first_end = 0, last_begin = columns_;
+    place(spans, [&](const Block& block) {
+      const Op op = block.action.op;
+      const bool goes_back = op == Op::FullBackward || op == Op::InputGrad || block.partner;
+      if (goes_back && first_end == 0) first_end = block.end;
+      if (op == Op::Forward || block.partner) last_begin = block.begin;
+    });
+    first_round_ = std::max(first_round_, first_end);
+    last_round_ = std::min(last_round_, last_begin);
+  }
+
+  std::string lines(const Stretch& stretch) const {
     const int ranks = static_cast<int>(timeline_.ranks.size());
     const bool elided = style_.height > 0 && ranks > style_.height;
     const int kept = elided ? std::max(1, style_.height - 1) : ranks;
     const int tail = elided ? kept / 2 : 0;
     std::string all;
-    for (int rank = 0; rank < kept - tail; ++rank) all += line(rank) + "\n";
+    for (int rank = 0; rank < kept - tail; ++rank) all += line(rank, stretch) + "\n";
     if (elided) all += "...\n";
-    for (int rank = ranks - tail; rank < ranks; ++rank) all += line(rank) + "\n";
+    for (int rank = ranks - tail; rank < ranks; ++rank) all += line(rank, stretch) + "\n";
     return all;
   }
 
- private:
   void measure() {
     constexpr double kNever = std::numeric_limits<double>::infinity();
     double shortest = kNever;
@@ -134,17 +185,15 @@ class Grid {
     return free;
   }
 
-  std::string line(int rank) const {
+  std::string line(int rank, const Stretch& stretch) const {
     std::string number = std::to_string(rank);
     std::string text = cat("rank ", std::string(prefix_ - 7 - number.size(), ' '), number, "  ");
     Row row;
     place(timeline_.ranks[rank], [&](const Block& block) { row.push_back(block); });
-    const int64_t room =
-        style_.width > 0 ? std::max<int64_t>(1, (int64_t{style_.width} + 1 - prefix_) / cell_) : columns_;
-    if (room >= columns_) {
-      draw(row, 0, columns_, text);
+    if (room() >= stretch.to - stretch.from) {
+      draw(row, stretch.from, stretch.to, text, stretch.to < columns_ ? Ending::Fill : Ending::Open);
     } else {
-      const int64_t kept = std::max<int64_t>(1, room - (cell_ < 4 ? 2 : 1));  // "..." takes one or two cells
+      const int64_t kept = std::max<int64_t>(1, room() - (cell_ < 4 ? 2 : 1));  // "..." takes one or two cells
       const int64_t tail = kept / 2;
       draw(row, 0, kept - tail, text, Ending::Fill);
       text += "... ";
@@ -189,6 +238,8 @@ class Grid {
   int cell_ = 2;  // characters per column, with the gap
   int prefix_ = 0;
   int64_t columns_ = 0;
+  int64_t first_round_ = 0;  // its end
+  int64_t last_round_ = 0;   // its begin
 };
 
 }  // namespace

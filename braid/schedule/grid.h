@@ -11,8 +11,12 @@ namespace braid {
 enum class Ink { Plain, Ansi };  // Ansi: coloured backgrounds by escape sequences of 256 colours
 
 struct GridStyle {
-  int width = 0;    // most visible characters per line; 0: no limit. The middle of a longer grid gives way to "...".
-  int height = 0;   // most lines; 0: no limit. The middle ranks of a longer grid give way to one line of "...".
+  int width = 0;   // most visible characters per line; 0: no limit. The middle of a longer grid gives way to "...".
+  int height = 0;  // most lines; 0: no limit. The middle ranks of a longer grid give way to one line of "...".
+  // A grid wider than `width` may take so many stretches, one below another, in place of lines that lack their middle:
+  // as many as the first round (until every rank has had a backward) and the last (from when a rank begins its last
+  // forward) need, with "..." between them.
+  int stretches = 1;
   double slot = 0;  // time of one column; 0: the shortest of F, B, I, W or of a fused pair
   Ink ink = Ink::Plain;
 };

@@ -1,11 +1,11 @@
 """braid evaluate as a user calls it: the table, JSON, prepared data, and what it refuses."""
 import json
 import math
+import subprocess
 import unittest
 
+from braid_binary import BINARY
 from tiny_run import TINY, TrainedRun
-
-
 
 
 class Evaluate(TrainedRun):
@@ -39,6 +39,13 @@ class Evaluate(TrainedRun):
         self.assertEqual(table[1].split(), ["text/0.txt", str(size), str(size - 1), f"{one['loss']:.4f}",
                                             f"{one['nats_per_byte']:.4f}", f"{one['perplexity']:.4f}"])
         self.assertEqual([line.split()[0] for line in table[1:]], ["text/0.txt", "text/1.txt", "total"])
+
+    def test_lines_tell_of_progress_where_no_terminal_is(self):
+        (self.path / "long.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 200_000)
+        process = subprocess.Popen([BINARY, "evaluate", "run", "long.txt", "--stride", "1", "--batch", "1", "--json"],
+                                   cwd=self.path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.assertRegex(process.stderr.readline(), r"^evaluated \d+\.\d %, loss \d\.\d{4}, \S+ left\n$")
 
     def test_a_folder_is_its_files(self):
         self.assertEqual(len(self.measured("text", "--include", "[13].txt", "--include", "?.txt")["texts"]), 8)

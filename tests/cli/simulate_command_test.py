@@ -17,11 +17,12 @@ KEYS = ["schedule", "ranks", "chunks", "stages", "microbatches", "makespan", "bu
 WORD = re.compile(r"\d+[FBIW]\d+|\(\d+F\d+;\d+[BI]\d+\)OVERLAP_F_B|\d+UPDATE\d+")
 
 
-def on_a_terminal(columns, lines, *words):
+def on_a_terminal(columns, lines, *words, **variables):
     """What braid simulate prints on a terminal of that size."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"TERM": "xterm", "LC_ALL": "C.UTF-8"} | variables
     process = subprocess.Popen([BINARY, "simulate", *words], stdout=slave, env=environment)
     os.close(slave)
     printed = b""
@@ -158,6 +159,24 @@ class Simulate(Simulations):
                                             "--stage-times", times) if said["schedule"] == "zb-v"]
         alone, = self.said("--schedule", "zb-v", "--ranks", "2", "--microbatches", "4")
         self.assertEqual((said["makespan"], said.get("stage_share")), (alone["makespan"], None))
+
+    def test_a_dumb_terminal_or_one_without_utf8_gets_plain_text(self):
+        words = ["--schedule", "1f1b", "--ranks", "2", "--microbatches", "2"]
+        for variables in ({"TERM": "dumb"}, {"TERM": ""}, {"LC_ALL": "C"}, {"LC_ALL": "de_DE.ISO-8859-1"},
+                          {"LC_ALL": "", "LC_CTYPE": "", "LANG": "POSIX"}):
+            printed = on_a_terminal(70, 24, *words, **variables)
+            self.assertIn("rank 1  .  F0", printed)
+            self.assertEqual(re.sub("[ -~\n]", "", printed), "", variables)
+        self.assertIn("\x1b[", on_a_terminal(70, 24, *words, LC_ALL="", LC_CTYPE="de_DE.utf8"))
+
+    def test_the_first_and_the_last_round_are_drawn(self):
+        for columns in (80, 100, 200):
+            printed = on_a_terminal(columns, 50, "--schedule", "1f1b", "--ranks", "8", "--microbatches", "32", LC_ALL="C")
+            self.assertIn("B0", re.search("rank 0 .*B0.*", printed)[0])
+            self.assertRegex(printed, r"(?m)^\.\.\.$")
+            for rank in range(8):
+                self.assertRegex(printed, rf"(?m)^rank {rank} .*F31.*$")
+            self.assertLessEqual(max(map(len, printed.splitlines())), max(columns, 100))
 
     def test_a_terminal_gets_colour_and_no_more_than_it_holds(self):
         printed = on_a_terminal(70, 24, "--schedule", "1f1b", "--ranks", "64", "--microbatches", "16")

@@ -7,6 +7,7 @@ import unittest
 
 from tiny_run import TinyRun
 
+SHOWS_ALL = os.environ | {"TERM": "xterm", "LC_ALL": "C.UTF-8"}  # a terminal that takes escapes and UTF-8
 
 class Train(TinyRun):
     def test_a_run_leaves_weights_metrics_timeline_and_configuration(self):
@@ -22,11 +23,11 @@ class Train(TinyRun):
         self.assertIn("bigram entropy", done.stdout)
         self.assertTrue((self.path / "run" / "sample.txt").read_bytes().startswith(b"the "))
 
-    def test_every_mesh_sees_the_same_samples_and_losses(self):
     def test_the_first_configuration_trains(self):
         (self.path / "run.toml").write_text(self.braid("config", "--starter").stdout)
         self.assertIn("runs/run", self.trained("train.steps=2").stdout)
 
+    def test_every_mesh_sees_the_same_samples_and_losses(self):
         self.assertEqual(self.braid("train", "run.toml").returncode, 0)
         for number, mesh in enumerate([["mesh.pipe=2"], ["mesh.data=2"], ["mesh.tensor=2"]]):
             out = f"mesh{number}"
@@ -43,13 +44,25 @@ class Train(TinyRun):
         shown = re.findall(r"^step (\d)/6  loss", done.stdout, re.M)
         self.assertEqual(shown, ["1", "4", "6"])
         ours, theirs = pty.openpty()
-        process = self.started("train.log_every=4", "train.out=terminal", stdout=theirs)
+        process = self.started("train.log_every=4", "train.out=terminal", stdout=theirs, env=SHOWS_ALL)
         os.close(theirs)
         said = b""
         while not said.count(b"6/6 "):
             said += os.read(ours, 4096)
         self.assertIn(b"\r\x1b[K1/6 ", said)
         os.close(ours)
+
+    def test_a_dumb_terminal_gets_lines_of_ascii(self):
+        for number, variables in enumerate(({"TERM": "dumb"}, {"LC_ALL": "C"})):
+            ours, theirs = pty.openpty()
+            process = self.started(f"train.out=plain{number}", stdout=theirs, env=SHOWS_ALL | variables)
+            os.close(theirs)
+            said = b""
+            while not said.count(b"bigram entropy"):
+                said += os.read(ours, 4096)
+            os.close(ours)
+            self.assertIn(b"step 6/6  loss ", said)
+            self.assertEqual(re.sub(rb"[ -~\r\n]", b"", said), b"")
 
     def test_no_step_reaches_more_than_the_peak_and_a_peak_that_was_too_low_is_said(self):
         done = self.trained("train.peak_flops=1")

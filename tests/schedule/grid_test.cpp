@@ -57,6 +57,21 @@ TEST(Grid, TheMiddleGivesWayToTheWidth) {
   }
 }
 
+// The round in which every rank has its first backward, and the last one.
+TEST(Grid, StretchesShowTheFirstRoundAndTheLast) {
+  EXPECT_EQ(grid(one_f_one_b(2, 8), {.width = 23, .stretches = 4}),
+            "rank 0  F0 F1 .  B0 F2\n"
+            "rank 1  .  F0 B0 F1 B1\n"
+            "...\n"
+            "rank 0  B5 F7 B6 .  B7\n"
+            "rank 1  F6 B6 F7 B7\n");
+  // All of it, where that is no more; and no more stretches than are allowed.
+  const std::string all = grid(gpipe(3, 4), {.width = 34, .stretches = 9});
+  EXPECT_EQ(all.find("..."), std::string::npos) << all;
+  EXPECT_EQ(std::ranges::count(grid(one_f_one_b(8, 32), {.width = 60, .stretches = 3}), '\n'), 3 * 8 + 2);
+  EXPECT_EQ(grid(one_f_one_b(2, 2), {.stretches = 9}), grid(one_f_one_b(2, 2)));
+}
+
 TEST(Grid, AFusedPairIsOneCell) {
   const Schedule schedule = from_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "fused");
   EXPECT_EQ(grid(schedule),

@@ -1,0 +1,30 @@
+// Asks the environment: the locale of the process stays "C", so that numbers are written the same everywhere.
+#include "braid/cli/terminal.h"
+
+#include <cstdlib>
+
+namespace braid {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+// As POSIX has it: the first of the three that is set and not empty.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string locale = lower_case(variable(name));
+    if (!locale.empty()) return locale.find("utf-8") != locale.npos || locale.find("utf8") != locale.npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool terminal_takes_escapes() {
+  const std::string kind = variable("TERM");
+  return !kind.empty() && kind != "dumb" && locale_is_utf8();
+}
+
+}  // namespace braid
