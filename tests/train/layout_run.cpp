@@ -157,4 +157,38 @@ bool same_bits(const std::map<std::string, at::Tensor>& a, const std::map<std::s
   return true;
 }
 
+double difference_to_largest(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b) {
+  double difference = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity(), largest = 0;
+  for (const auto& [name, tensor] : a) {
+    const at::Tensor other = b.at(name).to(at::kDouble);
+    const double here = tensor.to(at::kDouble).sub(other).abs().max().item<double>();
+    difference = std::max(difference, std::isnan(here) ? std::numeric_limits<double>::infinity() : here);
+    largest = std::max(largest, other.abs().max().item<double>());
+  }
+  return difference / largest;
+}
+
+Rounding rounding_of(DType dtype) {
+  if (dtype == DType::BFloat16) return {4.0 / 256, 8.0 / 256, 4.0 / 256};
+  if (dtype == DType::Float16) return {4.0 / 2048, 8.0 / 2048, 4.0 / 2048};
+  return {1e-10, 1e-10, 1e-10};
+}
+
+void expect_near(const LayoutResult& got, const LayoutResult& want, const Rounding& rounding) {
+  for (size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], rounding.losses * want.losses[i]);
+  EXPECT_LT(difference_to_largest(got.first_gradients, want.first_gradients), rounding.gradients);
+  EXPECT_LT(largest_difference(got.params, want.params), rounding.params);
+}
+
+OptimizerSpec plain_descent(const OptimizerSpec& optimizer) {
+  OptimizerSpec plain;
+  plain.kind = OptimizerKind::Sgd;
+  plain.lr = optimizer.lr;
+  plain.groups = optimizer.groups;
+  plain.clip_norm = optimizer.clip_norm;
+  plain.momentum = plain.weight_decay = 0;
+  return plain;
+}
+
 }  // namespace braid

@@ -55,4 +55,19 @@ void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held w
 double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);
 bool same_bits(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);
 
+// The largest |a - b| over all tensors relative to the largest |b| over all tensors; names must be equal.
+double difference_to_largest(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);
+
+// Bounds for what two layouts may differ by, relative to the loss, to the largest gradient of all and to the largest
+// number of each tensor. Tensor ranks round partial sums, hence several units in the last place of 16-bit types.
+struct Rounding {
+  double losses, gradients, params;
+};
+Rounding rounding_of(DType dtype);
+void expect_near(const LayoutResult& got, const LayoutResult& want, const Rounding& rounding);
+
+// Gradient descent without weight decay at the rate and with the clipping and groups of `optimizer`. AdamW divides the
+// gradient of a key's bias, which is nothing but rounding, by its own size; here a difference of gradients stays one.
+OptimizerSpec plain_descent(const OptimizerSpec& optimizer);
+
 }  // namespace braid

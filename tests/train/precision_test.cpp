@@ -49,12 +49,17 @@ TEST(Precision, BothHaveTheSameBitsOnDataAndPipelineLayouts) {
 }
 
 TEST(Precision, TensorRanksAgreeUpToRounding) {
-  const LayoutResult want = train_layout(spec_in("bfloat16"));
-  RunSpec spec = spec_in("bfloat16");
-  spec.mesh.tensor = 2;
-  const LayoutResult got = train_layout(spec);
-  for (size_t i = 0; i < want.losses.size(); ++i) {
-    EXPECT_NEAR(got.losses[i], want.losses[i], 4 * kBfloat16Step * want.losses[i]);
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    RunSpec spec = spec_in(dtype);
+    spec.optimizer = plain_descent(spec.optimizer);
+    for (const Reduction reduction : {Reduction::Fast, Reduction::Reproducible}) {
+      spec.train.reduction = reduction;
+      spec.mesh = {};
+      const LayoutResult want = train_layout(spec);
+      spec.mesh = {.data = 2, .tensor = 2};
+      SCOPED_TRACE(cat(dtype, ", ", word(reduction)));
+      expect_near(train_layout(spec), want, rounding_of(spec.train.dtype));
+    }
   }
 }
 
