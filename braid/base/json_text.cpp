@@ -29,7 +29,7 @@ int64_t line_at(std::string_view text, size_t at) {
 constexpr size_t kMostOpen =
     1000;  // lists and objects; trees are copied and shown one in another, on a stack that ends
 
-// The line of a text that is JSON on which more than kMostOpen lists and objects are open; 0 for none.
+// The line on which more than kMostOpen lists and objects are open, of a text that is JSON up to there; 0 for none.
 int64_t too_deep_line(std::string_view text) {
   size_t open = 0;
   bool in_string = false;
@@ -109,8 +109,8 @@ class TreeBuilder final {
 
   bool begin(Open&& open) {
     open_.push_back(std::move(open));
-    if (open_.size() > kMostOpen) is_too_deep_ = true;
-    return true;
+    is_too_deep_ = open_.size() > kMostOpen;
+    return !is_too_deep_;  // false ends the parse
   }
 
   bool end() {

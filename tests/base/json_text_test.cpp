@@ -78,6 +78,8 @@ TEST(JsonText, RefusesWhatIsTooDeepToBeCopied) {
   const auto nested = [](int depth) { return std::string(depth, '[') + "\"]\\\"[\"" + std::string(depth, ']'); };
   EXPECT_EQ(said("\n" + nested(1000)), "0 ");
   EXPECT_EQ(said("\n" + nested(1001)), "2 has more than 1000 lists and objects in one another");
+  EXPECT_EQ(said(std::string(1001, '[') + "no JSON"), "1 has more than 1000 lists and objects in one another")
+      << "what follows is not parsed";
   std::string many = "[0";
   for (int i = 0; i < 3000; ++i) many += ",[]";
   EXPECT_EQ(said(many + "]"), "0 ");
