@@ -34,6 +34,10 @@ CheckedFile::CheckedFile(std::string path, Links links)
   if (fd_ < 0 && ::stat(path_.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) {
     throw IoError(path_, -1, "is a socket, not a regular file");  // which cannot even be opened
   }
+  if (fd_ < 0 && fault.value() == ELOOP && ::lstat(path_.c_str(), &about) == 0 && S_ISLNK(about.st_mode) &&
+      links == Links::Refused) {
+    throw IoError(path_, -1, "is a link, not a regular file");
+  }
   if (fd_ < 0) throw IoError(path_, -1, cat("cannot open: ", fault.message()));
   const bool regular = ::fstat(fd_, &about) == 0 && S_ISREG(about.st_mode);
   if (!regular) {

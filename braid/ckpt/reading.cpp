@@ -10,7 +10,7 @@ namespace braid {
 CheckpointReading::CheckpointReading(const std::string& directory) {
   if (directory.empty()) return;
   const std::string manifest = found_directory(directory) + "/manifest.json";
-  if (path_kind(manifest) != PathKind::File) return;  // whoever reads it says what is wrong
+  if (is_link(manifest) || path_kind(manifest) != PathKind::File) return;  // whoever reads it says what is wrong
   lock_.emplace(manifest, LockMode::Shared);
   if (lock_->result() != LockResult::HeldByAnother) return;
   throw IoError(directory, -1, "is being removed by the run that wrote it (checkpoint.keep)");

@@ -83,6 +83,19 @@ TEST_F(CorruptCheckpoint, Missing) {
   EXPECT_EQ(load_error(), cat(path("step/manifest.json"), ": cannot open: No such file or directory"));
 }
 
+TEST_F(CorruptCheckpoint, LinksInItAreRefused) {
+  for (const std::string& file : {model_, path("step/manifest.json")}) {
+    const std::string elsewhere = path("elsewhere");
+    std::filesystem::rename(file, elsewhere);
+    std::filesystem::create_symlink(elsewhere, file);
+    EXPECT_EQ(load_error(), cat(file, ": is a link, not a regular file"));
+    EXPECT_EQ(verify_error(), load_error());
+    std::filesystem::remove(file);
+    std::filesystem::rename(elsewhere, file);
+    EXPECT_EQ(load_error(), "no error");
+  }
+}
+
 TEST_F(CorruptCheckpoint, AFlippedByteOfDataIsFoundByVerify) {
   const CheckedFile file(model_);
   const auto header = read_header(file);
