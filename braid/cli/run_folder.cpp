@@ -261,9 +261,8 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
     const std::string name = set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
   }
-  const int64_t num_lines = cut_metrics(fs::path(path_) / kMetrics, step, files);
-  if (num_lines > 0)
-    done.push_back(cat("took ", num_lines, " lines out of ", kMetrics, " that were not of step ", step, " or before"));
+  const std::string cut = sentence(cut_metrics(fs::path(path_) / kMetrics, step, files), step);
+  if (!cut.empty()) done.push_back(cut);
   return done;
 }
 

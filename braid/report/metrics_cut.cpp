@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
 #include "braid/base/line_reader.h"
+#include "braid/base/text.h"
 
 namespace braid {
 namespace {
@@ -19,37 +22,36 @@ class History {
  public:
   explicit History(int64_t last_step) : last_step_(last_step) {}
 
+  // Counts a line that goes.
   bool keeps(const std::string& text) {
     nlohmann::json line;
-    if (read_json(text, line).line > 0 || !line.is_object()) return false;
+    if (read_json(text, line).line > 0 || !line.is_object()) return ++cut_.unreadable, false;
     for (const char* key : {"step", "first_step"}) {
       const auto found = line.find(key);
       if (found == line.end() || !found->is_number()) continue;
       gone_ = found->get<double>() > static_cast<double>(last_step_);
       break;
     }
+    cut_.later += gone_ ? 1 : 0;
     return !gone_;
   }
+  const CutLines& cut() const { return cut_; }
 
  private:
   int64_t last_step_;
+  CutLines cut_;
   bool gone_ = false;
 };
 
-// Calls `on_kept` with each line that stays, its end included. Returns how many go.
+// Calls `on_kept` with each line that stays, its end included. Returns what goes.
 template <class OnKept>
-int64_t for_each_kept(const std::string& path, int64_t last_step, const OnKept& on_kept) {
+CutLines for_each_kept(const std::string& path, int64_t last_step, const OnKept& on_kept) {
   LineReader lines(path, Links::Followed);
   History history(last_step);
-  int64_t num_gone = 0;
   for (std::string text; lines.next(text);) {
-    if (history.keeps(text)) {
-      on_kept(text + "\n");
-    } else {
-      ++num_gone;
-    }
+    if (history.keeps(text)) on_kept(text + "\n");
   }
-  return num_gone;
+  return history.cut();
 }
 
 std::string folder_of(const std::string& path) {
@@ -61,10 +63,10 @@ std::string folder_of(const std::string& path) {
 
 std::string cut_metrics_name(const std::string& path) { return path + ".tmp"; }
 
-int64_t cut_metrics(const std::string& path, int64_t last_step, FileSystem& files) {
-  if (!files.exists(path)) return 0;
-  const int64_t num_gone = for_each_kept(path, last_step, [](const std::string&) {});
-  if (num_gone == 0) return 0;
+CutLines cut_metrics(const std::string& path, int64_t last_step, FileSystem& files) {
+  if (!files.exists(path)) return {};
+  const CutLines cut = for_each_kept(path, last_step, [](const std::string&) {});
+  if (cut == CutLines()) return cut;
   const std::string name = cut_metrics_name(path);
   files.remove_all(name);
   const auto file = files.create(name);
@@ -82,7 +84,15 @@ int64_t cut_metrics(const std::string& path, int64_t last_step, FileSystem& file
   file->close();
   files.replace(name, path);
   files.sync_directory(folder_of(path));
-  return num_gone;
+  return cut;
+}
+
+std::string sentence(const CutLines& cut, int64_t last_step) {
+  std::vector<std::string> parts;
+  if (cut.later > 0) parts.push_back(cat(cut.later, " of steps after ", last_step));
+  if (cut.unreadable > 0) parts.push_back(cat(cut.unreadable, " unreadable"));
+  if (parts.empty()) return "";
+  return cat("took ", counted(cut.later + cut.unreadable, "line"), " out of metrics.jsonl: ", joined(parts));
 }
 
 }  // namespace braid

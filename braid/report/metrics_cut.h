@@ -9,11 +9,20 @@
 
 namespace braid {
 
-// Leaves the lines that were true after `last_step` steps, byte for byte: those of later steps go, with the lines
-// between them that name no step, and so do lines that are no JSON object (a run died while it wrote). The file is
+// Lines taken out of the file.
+struct CutLines {
+  int64_t later = 0;       // of later steps, and lines between them that name no step
+  int64_t unreadable = 0;  // no JSON object: a run died while it wrote
+  bool operator==(const CutLines&) const = default;
+};
+
+// Leaves the lines that were true after `last_step` steps, byte for byte; CutLines says which lines go. The file is
 // replaced by a whole one that is durable, or left as it is; one that would not change is not touched, and one that is
-// not there stays away. Returns the number of lines that went. Throws IoError.
-int64_t cut_metrics(const std::string& path, int64_t last_step, FileSystem& files);
+// not there stays away. Throws IoError.
+CutLines cut_metrics(const std::string& path, int64_t last_step, FileSystem& files);
+
+// "took 3 lines out of metrics.jsonl: 2 of steps after 4, 1 unreadable"; empty when no line went.
+std::string sentence(const CutLines& cut, int64_t last_step);
 
 // What a cut that was stopped leaves beside the file.
 std::string cut_metrics_name(const std::string& path);

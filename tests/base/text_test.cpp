@@ -7,8 +7,17 @@
 #include <cstdlib>
 #include <limits>
 
+#include "braid/base/counted.h"
+
 namespace braid::text_test {
 namespace {
+
+TEST(Counted, HasOneOrSeveral) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(size_t{0}, "rank"), "0 ranks");
+  EXPECT_EQ(counted(int64_t{2}, "microbatch"), "2 microbatches");
+  EXPECT_EQ(noun_of(3, "process"), "processes");
+}
 
 TEST(Text, CatAndJoined) {
   EXPECT_EQ(cat("rank ", 3, " of ", 4u, ": ", 0.5), "rank 3 of 4: 0.5");

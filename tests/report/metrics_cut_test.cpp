@@ -11,7 +11,7 @@ namespace {
 
 class MetricsCut : public ScratchFolder {
  protected:
-  int64_t cut(int64_t last_step) { return cut_metrics(path("metrics.jsonl"), last_step, files_); }
+  CutLines cut(int64_t last_step) { return cut_metrics(path("metrics.jsonl"), last_step, files_); }
   std::string left() { return content(path("metrics.jsonl")); }
 
   PosixFileSystem files_;
@@ -32,7 +32,7 @@ TEST_F(MetricsCut, TakesBackWhatCameAfterTheStep) {
                                    "{\"kind\":\"checkpoint\",\"step\":4}\n"
                                    "{\"kind\":\"run\",\"first_step\":4}\n"
                                    "{\"kind\":\"peak\",\"flops_per_second\":2e11}\n");
-  EXPECT_EQ(cut(2), 5);
+  EXPECT_EQ(cut(2), (CutLines{5, 0}));
   EXPECT_EQ(left(), kUpToTwo);
 }
 
@@ -40,14 +40,14 @@ TEST_F(MetricsCut, TakesBackWhatCameAfterTheStep) {
 TEST_F(MetricsCut, KeepsAStartThatWasBehindTheStep) {
   const std::string back = "{\"kind\":\"run\",\"first_step\":1}\n{\"kind\":\"peak\"}\n{\"kind\":\"step\",\"step\":2}\n";
   write(path("metrics.jsonl"), kUpToTwo + std::string("{\"kind\":\"step\",\"step\":3}\n") + back);
-  EXPECT_EQ(cut(2), 1);
+  EXPECT_EQ(cut(2), (CutLines{1, 0}));
   EXPECT_EQ(left(), kUpToTwo + back);
 }
 
 TEST_F(MetricsCut, TakesOutLinesThatWereCutShort) {
   for (const std::string torn : {"{\"kind\":\"step\",\"st", "{\"kind\":\n", "\n"}) {
     write(path("metrics.jsonl"), kUpToTwo + torn);
-    EXPECT_EQ(cut(2), 1) << torn;
+    EXPECT_EQ(cut(2), (CutLines{0, 1})) << torn;
     EXPECT_EQ(left(), kUpToTwo);
   }
 }
@@ -55,16 +55,22 @@ TEST_F(MetricsCut, TakesOutLinesThatWereCutShort) {
 TEST_F(MetricsCut, TakesOutALineWithANul) {
   using namespace std::string_literals;
   write(path("metrics.jsonl"), kUpToTwo + "{\"kind\":\"step\",\"step\":2}\0{}\n"s);
-  EXPECT_EQ(cut(2), 1);
+  EXPECT_EQ(cut(2), (CutLines{0, 1}));
   EXPECT_EQ(left(), kUpToTwo);
 }
 
 TEST_F(MetricsCut, LeavesAFileAloneInWhichNothingGoes) {
-  EXPECT_EQ(cut(2), 0) << "there is none";
+  EXPECT_EQ(cut(2), CutLines()) << "there is none";
   write(path("metrics.jsonl"), kUpToTwo);
   const auto before = std::filesystem::last_write_time(path("metrics.jsonl"));
-  EXPECT_EQ(cut(2), 0);
+  EXPECT_EQ(cut(2), CutLines());
   EXPECT_EQ(std::filesystem::last_write_time(path("metrics.jsonl")), before);
+}
+
+TEST(CutLinesSentence, SaysWhyLinesWent) {
+  EXPECT_EQ(sentence({}, 2), "");
+  EXPECT_EQ(sentence({0, 1}, 2), "took 1 line out of metrics.jsonl: 1 unreadable");
+  EXPECT_EQ(sentence({2, 1}, 4), "took 3 lines out of metrics.jsonl: 2 of steps after 4, 1 unreadable");
 }
 
 // The system's, until the call that a test wants to fail.
@@ -94,7 +100,7 @@ TEST_F(MetricsCut, IsDoneWhollyOrNotAtAll) {
     FailingFiles failing(call);
     EXPECT_THROW(cut_metrics(path("metrics.jsonl"), 2, failing), IoError);
     EXPECT_EQ(left(), whole) << call;
-    EXPECT_EQ(cut(2), 1) << "whatever a cut that was stopped has left";
+    EXPECT_EQ(cut(2), (CutLines{1, 0})) << "whatever a cut that was stopped has left";
     EXPECT_EQ(left(), kUpToTwo);
   }
 }
