@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -49,10 +50,7 @@ class FolderWalk {
     if (files_.empty()) return faulty(folder, why_empty());
     std::sort(files_.begin(), files_.end());
     for (const auto& file : files_) judge(file);
-    if (found_.documents.empty() && found_.problems.empty()) {
-      return faulty(folder,
-                    found_.passed_over["empty"].size() < files_.size() ? "holds no text" : "holds empty files only");
-    }
+    if (found_.documents.empty() && found_.problems.empty()) return faulty(folder, why_no_text());
     return std::move(found_);
   }
 
@@ -83,6 +81,7 @@ class FolderWalk {
     const bool lines = is_named_as_lines(file);
     if (!found.is_read()) {
       if (lines) return found_.problems.push_back({"data.paths", file, found.rule(), ""});
+      remedies_.try_emplace(found.name, cat(printable(file, kMostOfPath), " ", found.rule()));
       return pass_over(found.name, file);
     }
     if (!lines && !begins_as_text(file)) return pass_over("binary", file);
@@ -99,9 +98,19 @@ class FolderWalk {
     return found_.passed_over.contains("hidden") ? "holds hidden files only" : "holds no file";
   }
 
+  // Of files none of which is a document: what is done about each format, else what the files are.
+  std::string why_no_text() const {
+    const auto empty = found_.passed_over.find("empty");
+    if (empty != found_.passed_over.end() && empty->second.size() == files_.size()) return "holds empty files only";
+    std::vector<std::string> parts;
+    for (const auto& [format, remedy] : remedies_) parts.push_back(remedy);
+    return cat("holds no text: ", parts.empty() ? sentence(found_.passed_over) : joined(parts, "; "));
+  }
+
   const std::vector<std::string>& patterns_;
   const std::string& text_field_;
   std::vector<std::string> files_;
+  std::map<std::string, std::string> remedies_;  // by format, what its first file is and what is to be done
   Found found_;
 };
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/spec/fields.h"
 #include "braid/tokenize/text_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
@@ -20,28 +22,38 @@ TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const
 void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const PreparedFolder& folder) {
   const TokenizerMark& prepared = folder.manifest.tokenizer;
   if (mark_of(*make_tokenizer(place), prepared.name, place) == prepared) return;
-  throw ConfigError(
-      {{"data.tokenizer", spec.tokenizer,
-        cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"), tokenizer_name(folder)}});
+  throw ConfigError({{"data.tokenizer", toml_text(spec.tokenizer),
+                      cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"),
+                      toml_text(tokenizer_name(folder))}});
+}
+
+constexpr const char* kFraction = "data.validation_fraction";
+
+// The rule, and which files and parts were left out: they may be why text is missing.
+std::string with_choices(std::string rule, const Corpus& corpus) {
+  return corpus.choices.empty() ? rule : cat(rule, " (", joined(corpus.choices, "; "), ")");
 }
 
 void refuse_short(const RunSpec& spec, const Corpus& corpus) {
   std::vector<Problem> found;
-  const auto refuse = [&](const char* part, int64_t tokens) {
-    if (tokens > spec.model.context) return;
-    found.push_back({"model.context", cat(spec.model.context),
-                     cat("must be less than the ", tokens, " tokens of the ", part, " text"),
-                     tokens > 1 ? cat(tokens - 1) : ""});
-  };
-  // Whole documents are held out, each by its digest: of a few it may be none.
-  if (corpus.validation.size() == 1 && corpus.validation[0].tokens->num_tokens() == 0) {
-    throw ConfigError(
-        {{"data.validation_fraction", exact(spec.data.validation_fraction),
-          cat("must be larger, or 0: of ", corpus.num_documents, " documents none is held out, since whole ones are"),
-          "0"}});
+  const int context = spec.model.context;
+  for (const BlendPart& part : corpus.train) {
+    const int64_t tokens = part.tokens->num_tokens();
+    if (tokens > context) continue;
+    const std::string rule = cat("must be less than the ", counted(tokens, "token"), " of the training text");
+    found.push_back({"model.context", cat(context), with_choices(rule, corpus), tokens > 1 ? cat(tokens - 1) : ""});
   }
-  for (const auto& part : corpus.train) refuse("training", part.tokens->num_tokens());
-  for (const auto& part : corpus.validation) refuse("validation", part.tokens->num_tokens());
+  int64_t most = 0;
+  for (const BlendPart& part : corpus.validation) most = std::max(most, part.tokens->num_tokens());
+  if (!corpus.validation.empty() && most <= context) {
+    // Whole documents are held out, each by its digest: of a few it may be none.
+    const std::string why =
+        most > 0 ? cat("the validation text has ", counted(most, "token"), ", and model.context (", context,
+                       ") must be less")
+                 : cat("of ", counted(corpus.num_documents, "document"), " none is held out, since whole ones are");
+    found.push_back(
+        {kFraction, exact(spec.data.validation_fraction), with_choices("must be larger, or 0: " + why, corpus), "0"});
+  }
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 
@@ -52,8 +64,8 @@ std::string leave_out_small_parts(const RunSpec& spec, Blend& validation) {
   if (std::all_of(validation.begin(), validation.end(), small)) return "";
   const size_t all = validation.size(), left_out = std::erase_if(validation, small);
   if (left_out == 0) return "";
-  return cat("validation without ", left_out, " of ", all, " parts of the data, which hold out less than one sample (",
-             spec.model.context + 1, " tokens)");
+  return cat("validation without ", left_out, " of ", counted(all, "part"),
+             " of the data, which hold out less than one sample (", counted(spec.model.context + 1, "token"), ")");
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ std::vector<Problem> RunData::problems(const RunSpec& spec) const {
   for (const auto& [path, manifest] : folders_) {
     const double fraction = data.validation_fraction, prepared = manifest.validation_fraction;
     if (fraction == prepared || fraction == 0 || fraction == DataSpec().validation_fraction) continue;
-    found.push_back({"data.validation_fraction", exact(fraction),
+    found.push_back({kFraction, exact(fraction),
                      cat("must be left out, 0, or the ", exact(prepared), " that ", path, " was prepared with"),
                      exact(prepared)});
   }

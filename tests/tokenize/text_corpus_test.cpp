@@ -113,7 +113,20 @@ TEST_F(TextCorpusTest, HiddenAndBinaryFilesInFoldersAreNamedAndPassedOver) {
   // What is named itself is read.
   EXPECT_EQ(list_documents({.paths = {(folder_ / ".b").string(), (folder_ / "d.png").string()}}).documents.size(), 2u);
   fs::remove(folder_ / "a"), fs::remove(folder_ / "e"), fs::remove(folder_ / "f");
-  EXPECT_EQ(message({.paths = {folder_.string()}}), cat("data.paths = ", folder_.string(), ": holds no text"));
+  EXPECT_EQ(message({.paths = {folder_.string()}}),
+            cat("data.paths = ", folder_.string(), ": holds no text: passed over in folders: 2 binary (", at("d.png"),
+                ", ", at("latin1"), "), 2 hidden (", at(".b"), ", ", at(".git"), ")"));
+}
+
+TEST_F(TextCorpusTest, AFolderOfOtherFormatsSaysWhatToDo) {
+  write("rows.json", "[{\"text\": \"one\"}]");
+  write("more.json", "[]");
+  const std::string gzip = write("text.gz", "\x1f\x8b rest");
+  EXPECT_EQ(message({.paths = {folder_.string()}}),
+            cat("data.paths = ", folder_.string(), ": holds no text: ", (folder_ / "more.json").string(),
+                " is a JSON array: give its elements as a .jsonl file, one JSON object per line (`jq -c '.[]'` writes "
+                "them); ",
+                gzip, " is compressed (gzip): give the output of `gzip -dc`"));
 }
 
 TEST(TextCheck, IsUtf8WithoutANul) {

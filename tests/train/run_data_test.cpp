@@ -51,6 +51,33 @@ TEST_F(SmallParts, AreRefusedWhereNothingElseIsMeasured) {
   EXPECT_THROW(data.corpus(data.resolved(wanted)), ConfigError);
 }
 
+std::string refusal(const RunSpec& wanted) {
+  try {
+    const RunData data(wanted.data);
+    data.corpus(data.resolved(wanted));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_F(SmallParts, ShortValidationTextIsTheFaultOfTheFraction) {
+  std::filesystem::create_directory(path("text"));
+  write(path("text/a.txt"), std::string(200, 'x'));
+  write(path("text/b.bin"), std::string("\0\1", 2));
+  RunSpec wanted = spec({path("text")}, 20);
+  wanted.data.weights.clear();
+  const std::string left_out = cat(" (what is text; passed over in folders: 1 binary (", path("text/b.bin"), "))");
+  EXPECT_EQ(refusal(wanted),
+            cat("data.validation_fraction = 0.05: must be larger, or 0: the validation text has 11 tokens, and "
+                "model.context (20) must be less",
+                left_out, "; nearest valid is 0"));
+  wanted.model.context = 500;
+  wanted.data.validation_fraction = 0;
+  EXPECT_EQ(refusal(wanted), cat("model.context = 500: must be less than the 201 tokens of the training text", left_out,
+                                 "; nearest valid is 200"));
+}
+
 // One document is held out whole or not at all.
 TEST_F(SmallParts, NothingHeldOutIsTheFaultOfTheFraction) {
   const std::string lines = path("lines.JSONL");
