@@ -4,6 +4,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
+#include "braid/spec/fields.h"
 #include "braid/tokenize/tokenizer_file.h"
 
 namespace braid {
@@ -45,11 +46,12 @@ std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokeni
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "bytes") return byte_tokenizer();
   if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
+  const bool is_bytes = nearest(name, {"bytes"}) == "bytes";
   throw ConfigError(
-      {{"data.tokenizer", name,
+      {{"data.tokenizer", toml_text(name),
         "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "
         "no such file",
-        nearest(name, {"bytes"})}});
+        is_bytes ? toml_text(std::string("bytes")) : ""}});
 }
 
 }  // namespace braid

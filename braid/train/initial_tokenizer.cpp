@@ -1,6 +1,7 @@
 // Two names and two digests.
 #include "braid/train/initial_tokenizer.h"
 
+#include "braid/base/counted.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
@@ -51,21 +52,26 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
   if (of_weights.empty()) {
     const int vocab = spec.model.vocab;
     if (used.name != kBytes || vocab == 0 || vocab == byte_tokenizer()->vocab()) return {};
-    return {{used.key, toml_text(used.name),
-             cat("must be the tokenizer of the weights of ", init, ", whose vocabulary of ", vocab,
-                 " tokens is not that of \"bytes\"; ", init,
-                 " has no tokenizer.json, nor vocab.json with merges.txt: put them there, or name a tokenizer by "
-                 "data.tokenizer"),
+    const bool prepared = used.key == "data.paths";
+    return {{used.key, prepared ? toml_text(spec.data.paths) : toml_text(used.name),
+             cat("must be ", prepared ? "prepared with " : "", "the tokenizer of the weights of ", init,
+                 ", whose vocabulary of ", counted(vocab, "token"), " is not that of \"bytes\"; ", init,
+                 " has no tokenizer.json, nor vocab.json with merges.txt: put them there, or name a tokenizer by ",
+                 prepared ? "--tokenizer of braid data prepare" : "data.tokenizer"),
              ""}};
   }
   if (used.identity == tokenizer_identity(of_weights)) return {};
-  const bool prepared = used.key == "data.paths";
-  return {
-      {used.key, toml_text(used.name),
-       cat(prepared ? "is the tokenizer of prepared data, and " : "", "must be the tokenizer of the weights of ", init,
-           ", ", of_weights,
-           prepared ? ": prepare the data with that one" : ": leave data.tokenizer out, or begin without train.init"),
-       toml_text(of_weights)}};
+  const std::string place = of_weights == init ? init : cat(init, " (", of_weights, ")");
+  if (used.key == "data.tokenizer") {
+    return {{used.key, toml_text(used.name),
+             cat("must be the tokenizer of the weights of ", place,
+                 ": leave data.tokenizer out, or begin without train.init"),
+             toml_text(of_weights)}};
+  }
+  return {{used.key, toml_text(spec.data.paths),
+           cat("must be prepared with the tokenizer of the weights of ", place, ", not with ", toml_text(used.name),
+               ": prepare the data with --tokenizer ", of_weights),
+           ""}};
 }
 
 }  // namespace braid

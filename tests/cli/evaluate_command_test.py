@@ -95,7 +95,7 @@ class Evaluate(TrainedRun):
         self.assertIn("--stride = 17: must be at most 16, the context of the model of run/step-6", self.refused(
             "run", "text", "--stride", "17")[0])
         self.assertIn("PATH: is needed", self.refused("run")[0])
-        self.assertIn("--tokenizer = nowhere: must be", self.refused("run", "text", "--tokenizer", "nowhere")[0])
+        self.assertIn('--tokenizer = "nowhere": must be', self.refused("run", "text", "--tokenizer", "nowhere")[0])
 
     def test_data_of_another_tokenizer_are_refused(self):
         for words in (["train-bpe", "--vocab", "257", "--out", "bpe", "text"],

@@ -145,7 +145,7 @@ class Sample(TrainedRun):
     def test_speed_is_told_on_standard_error(self):
         done = self.braid("sample", "run", "--tokens", "5", "--temperature", "9", "--speed")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r"^read 1 tokens, [\d.]+ tokens/s; then took [0-4] one by one, [\d.-]+ tokens/s\n$")
+        self.assertRegex(done.stderr, r"^read 1 token, [\d.]+ tokens/s; then took [0-4] one by one, [\d.-]+ tokens/s\n$")
 
     def test_ranks_that_are_processes_give_the_same_text(self):
         words = ["--tokens", "12", "--prompt", "ab", "--prompt", "c"]
@@ -175,7 +175,7 @@ class Sample(TrainedRun):
 
     def test_another_tokenizer_must_be_one_and_fit_the_model(self):
         self.assertEqual(self.sample("--tokens", "8", "--tokenizer", "bytes"), self.sample("--tokens", "8"))
-        self.assertIn("--tokenizer = nowhere: must be", self.refused("--tokenizer", "nowhere"))
+        self.assertIn('--tokenizer = "nowhere": must be', self.refused("--tokenizer", "nowhere"))
         done = self.braid("data", "train-bpe", "--vocab", "260", "--out", "large", "text")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--tokenizer = large: must have at most 257 tokens", self.refused("--tokenizer", "large"))

@@ -35,8 +35,8 @@ TEST(MakeTokenizer, NamesTheNearest) {
   } catch (const ConfigError& error) {
     EXPECT_STREQ(
         error.what(),
-        "data.tokenizer = byte: must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and "
-        "merges.txt; there is no such file; nearest valid is bytes");
+        "data.tokenizer = \"byte\": must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and "
+        "merges.txt; there is no such file; nearest valid is \"bytes\"");
   }
 }
 
