@@ -3,9 +3,9 @@
 #include <iostream>
 #include <optional>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/output_file.h"
-#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
 #include "braid/ckpt/saved_checkpoints.h"
@@ -13,9 +13,9 @@
 #include "braid/cli/collected_problems.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/job.h"
-#include "braid/cli/named_checkpoint.h"
 #include "braid/cli/ready_launcher.h"
 #include "braid/cli/resume_command.h"
+#include "braid/cli/resumed_checkpoint.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/run_placement.h"
 #include "braid/cli/run_printer.h"
@@ -31,30 +31,11 @@
 #include "braid/spec/parse.h"
 #include "braid/spec/partition.h"
 #include "braid/train/generate.h"
-#include "braid/train/initial_tokenizer.h"
-#include "braid/train/initial_weights.h"
 #include "braid/train/run.h"
 #include "braid/train/step_schedule.h"
 
 namespace braid {
 namespace {
-
-constexpr const char* kLatest = "latest";  // of train.out
-
-// The checkpoint that train.resume means; empty when the run starts anew.
-std::string resumed_checkpoint(const TrainSpec& train, RunPrinter& printer) {
-  if (train.resume.empty()) return "";
-  const std::string& path = train.resume == kLatest ? train.out : train.resume;
-  return named_checkpoint({"train.resume", toml_text(train.resume), path},
-                          [&](const std::string& fault) { printer.note("passed over " + fault); });
-}
-
-// No folder is made for a run that is to go on where none has been.
-void refuse_latest_of_nothing(const TrainSpec& train) {
-  if (train.resume != kLatest || path_kind(train.out) == PathKind::Folder) return;
-  throw ConfigError(
-      {{"train.resume", toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
-}
 
 // The rows of the pipeline that contains `rank`.
 Timeline pipeline_of(const Timeline& all, const DeviceMesh& mesh, int rank) {
@@ -166,7 +147,8 @@ int ended_by_signal(int signal, const RunEnd& end, const Start& start, RunPrinte
 // The spec that the run has, once its folder has been found fit for it.
 RunSpec admitted(RunSpec spec, RunFolder& folder, RunPrinter& printer) {
   note_missing_locks(folder, printer);
-  spec.train.resume = resumed_checkpoint(spec.train, printer);
+  spec.train.resume =
+      resumed_checkpoint(spec.train, [&](const std::string& fault) { printer.note("passed over " + fault); });
   folder.admit(spec);
   spec.train.overwrite = false;  // a permission for this start: who runs the configuration that is written must say it
   return spec;
@@ -240,7 +222,8 @@ int train_on_hosts(Start& start, RunSpec spec) {
   JobWork work = work_of_run(start.place, spec);
   work.on_wait = [](const std::string& what) { std::cout << "waits for " << shown_on_line(what) << std::endl; };
   StopSignals signals;
-  std::cout << "waits for all " << start.place.num_nodes << " nodes at " << text(start.place.root) << std::endl;
+  std::cout << "waits for all " << counted(start.place.num_nodes, "node") << " at " << text(start.place.root)
+            << std::endl;
   Job job(start.place, work);
   signals.others_hear();
   try {
@@ -270,8 +253,7 @@ int train_command(const Words& words) {
   HostLimits limits = host_limits(start.place.num_nodes);
   if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
   ParseOptions options(limits);
-  options.model_of_checkpoint = model_of_initial_checkpoint;
-  options.tokenizer_of_weights = tokenizer_of_weights;
+  set_defaults_of_weights(options);
   RunSpec spec;
   collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));

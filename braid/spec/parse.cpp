@@ -151,30 +151,36 @@ bool gives_whole_model(const Reading& reading) {
   });
 }
 
-// The model whose weights train.init names.
+// The key that names the weights, and its value.
+Problem weights_problem(const TrainSpec& train, const std::string& rule) {
+  const bool resumes = !train.resume.empty();
+  return {resumes ? "train.resume" : "train.init", toml_text(resumes ? train.resume : train.init), rule, ""};
+}
+
+// The model of the weights that train.resume names, else train.init.
 ModelSpec model_of_weights(const RunSpec& spec, const ParseOptions& options, std::vector<Problem>& faults) {
-  const std::string& path = spec.train.init;
+  const TrainSpec& train = spec.train;
   try {
-    const std::string config = path + "/config.json";
-    if (path_kind(config) != PathKind::Nothing) return read_hf_config(config, faults);
-    if (options.model_of_checkpoint) return options.model_of_checkpoint(path, faults);
+    const std::string config = train.init + "/config.json";
+    if (train.resume.empty() && path_kind(config) != PathKind::Nothing) return read_hf_config(config, faults);
+    if (options.model_of_checkpoint) return options.model_of_checkpoint(train, faults);
   } catch (const IoError& error) {
-    faults.push_back({"train.init", toml_text(path), error.what(), ""});
+    faults.push_back(weights_problem(train, error.what()));
   }
   return {};
 }
 
 // The rule of data.tokenizer with model.vocab is not judged: the data may be tokens already.
 void take_tokenizer_of_weights(const Reading& asking, const ParseOptions& options, Reading& reading) {
-  const std::string& init = asking.spec.train.init;
-  if (init.empty() || asking.given.contains("data.tokenizer")) return;
+  const TrainSpec& train = asking.spec.train;
+  if ((train.init.empty() && train.resume.empty()) || asking.given.contains("data.tokenizer")) return;
   reading.unread.insert("data.tokenizer");
   if (!options.tokenizer_of_weights) return;
   try {
-    const std::string found = options.tokenizer_of_weights(init);
+    const std::string found = options.tokenizer_of_weights(asking.spec);
     if (!found.empty()) reading.spec.data.tokenizer = found;
   } catch (const IoError& error) {
-    reading.problems.push_back({"train.init", toml_text(init), error.what(), ""});
+    reading.problems.push_back(weights_problem(train, error.what()));
   }
 }
 

@@ -16,13 +16,13 @@ namespace braid {
 struct ParseOptions {
   HostLimits limits = {};
   std::set<std::string> open = {};  // keys whose values are still to be chosen (problems.h)
-  // The model of a checkpoint, or of a run's newest, that train.init names; adds problems of the key train.init. Null:
-  // such a model is not looked at.
-  std::function<ModelSpec(const std::string& path, std::vector<Problem>& problems)> model_of_checkpoint = nullptr;
+  // The model of the checkpoint that train.resume names, else of the checkpoint or run that train.init names; adds
+  // problems of these keys. Null: such a model is not looked at.
+  std::function<ModelSpec(const TrainSpec& train, std::vector<Problem>& problems)> model_of_checkpoint = nullptr;
 
-  // The tokenizer of the weights that train.init names, which is the default of data.tokenizer beside them; empty: they
-  // have none. Null: data.tokenizer stays "bytes".
-  std::function<std::string(const std::string& path)> tokenizer_of_weights = nullptr;
+  // The default of data.tokenizer for a run with train.resume or train.init: the tokenizer of those weights; empty when
+  // they have none. Null: data.tokenizer stays "bytes".
+  std::function<std::string(const RunSpec& run)> tokenizer_of_weights = nullptr;
 
   ParseOptions(HostLimits the_limits = {}) : limits(the_limits) {}  // NOLINT: limits alone are options
 };
@@ -30,9 +30,9 @@ struct ParseOptions {
 // Reads `toml_text`, then the overrides in order (the last of a key wins), and checks the whole with problems().
 //
 // The model starts as the one that model.preset or model.config names (preset.h), or where neither is given as that of
-// the weights that train.init names; keys given in either place win over its figures. Preset and config are empty in
-// what is returned, so that it says every figure itself. A text with every key of [model] is read without train.init's
-// files.
+// the weights that train.init names; keys given in either place win over its figures. With train.resume too, the model
+// is that of the resumed checkpoint, and train.init's files are not needed. Preset and config are empty in what is
+// returned, so that it says every figure itself. A text with every key of [model] is read without train.init's files.
 //
 // An override is "section.key=value" with a TOML value. Where the field is a string a bare word stands for itself
 // (train.reduction=reproducible), and in a list of strings too (data.paths=[a.txt, b.txt]), since shells eat quotes.

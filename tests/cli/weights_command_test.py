@@ -119,6 +119,30 @@ class Weights(TinyRun):
         self.done("train", "run/config.toml", "train.init=", "train.resume=run/step-2", "train.out=other")
         self.assertEqual(self.losses("other"), losses[2:])
 
+    def test_a_resumed_run_takes_model_and_tokenizer_from_its_checkpoint(self):
+        text = RUN.replace('tokenizer = "words"\n', "")
+        (self.path / "run.toml").write_text(text)
+        shutil.copy(self.path / "words/tokenizer.json", self.path / "qwen2")
+        self.done("train", "run.toml")
+        losses = self.losses()
+        # Without train.init, with its folder in place and with the folder gone.
+        model = (self.path / "run/config.toml").read_text().split("[data]")[0]
+        (self.path / "model.toml").write_text(model + text.replace('init = "qwen2"\n', ""))
+        self.done("train", "model.toml", "train.resume=run/step-2", "train.out=no_init")
+        self.assertEqual(self.losses("no_init"), losses[2:])
+        shutil.rmtree(self.path / "qwen2")
+        self.assertIn("the tokenizer that was saved with run/step-2",
+                      self.done("train", "run.toml", "train.resume=run/step-2", "train.out=gone"))
+        self.assertEqual(self.losses("gone"), losses[2:])
+        shutil.rmtree(self.path / "run/step-4")
+        self.done("train", "run.toml", "train.resume=latest")
+        self.assertEqual(self.losses(), losses)
+        self.assertIn('train.resume = "nowhere": must find a whole checkpoint; nowhere does not exist',
+                      self.refused("train", "run.toml", "train.resume=nowhere"))
+        self.assertIn('data.tokenizer = "bytes": must be the tokenizer of run/step-2',
+                      self.refused("train", "run.toml", "train.resume=run/step-2", "data.tokenizer=bytes",
+                                   "train.out=other"))
+
     def test_the_command_that_goes_on_takes_no_weights_again(self):
         process = self.started("train.steps=100000", "train.save_every=0")
         self.line_of(process, "step")
@@ -146,16 +170,16 @@ class Weights(TinyRun):
         shutil.copy(self.path / "words/tokenizer.json", self.path / "qwen2")
         self.done("train", "run.toml")
         self.assertIn('tokenizer = "qwen2"', (self.path / "run/config.toml").read_text())
-        self.assertIn('data.tokenizer = "bytes": must be the tokenizer of the weights of qwen2, qwen2: leave data.tokenizer out',
+        self.assertIn('data.tokenizer = "bytes": must be the tokenizer of the weights of qwen2: leave data.tokenizer out',
                       self.refused("train", "run.toml", "data.tokenizer=bytes", "train.out=other"))
         self.done("train", "run.toml", "data.tokenizer=words", "train.out=same")  # by content
         # A checkpoint's is the one stored in it.
         self.done("train", "run.toml", "train.init=run", "train.out=again", "train.steps=1")
-        self.assertIn('must be the tokenizer of the weights of run/step-4, run/step-4',
+        self.assertIn('must be the tokenizer of the weights of run/step-4: leave',
                       self.refused("train", "run.toml", "train.init=run", "data.tokenizer=bytes", "train.out=other"))
         # Prepared data carry a digest.
         self.done("data", "prepare", "text", "--out", "of_bytes")
-        self.assertIn("must be the tokenizer of the weights of qwen2, qwen2: prepare the data with that one",
+        self.assertIn('data.paths = ["of_bytes"]: must be prepared with the tokenizer of the weights of qwen2, not with "bytes": prepare the data with --tokenizer qwen2',
                       self.refused("train", "run.toml", "data.paths=[of_bytes]", "train.out=other"))
         self.done("data", "prepare", "text", "--out", "of_words", "--tokenizer", "words")
         self.done("train", "run.toml", "data.paths=[of_words]", "train.out=other")

@@ -115,10 +115,10 @@ TEST(InitialWeights, NameTheModelWhereNothingElseDoes) {
 
 TEST(InitialWeights, OfACheckpointAreAskedFor) {
   ParseOptions options;
-  options.model_of_checkpoint = [](const std::string& path, std::vector<Problem>& problems) {
+  options.model_of_checkpoint = [](const TrainSpec& train, std::vector<Problem>& problems) {
     ModelSpec model;
     model.layers = 3;
-    if (path != "run") problems.push_back({"train.init", path, "must be run", "run"});
+    if (train.init != "run") problems.push_back({"train.init", train.init, "must be run", "run"});
     return model;
   };
   const auto parsed = [&](const std::string& init) {
