@@ -220,6 +220,7 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
   if (!type) keys.refuse("model_type", cat("must be given, one of ", joined(quoted)));
   if (keys.find("quantization_config"))
     keys.refuse("quantization_config", "must not be there: braid reads weights of no such kind");
+  keys.agree("torch_dtype", keys, "dtype");
   for (const HfFamily& family : kHfFamilies) {
     if (type && *type == family.model_type) return family.read(keys);
   }

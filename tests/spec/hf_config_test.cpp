@@ -1,56 +1,19 @@
 // config.json files as their authors publish them, and what is said to those we cannot follow.
 #include "braid/spec/hf_config.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <fstream>
 
-#include "braid/base/text.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
 #include "braid/spec/preset.h"
+#include "tests/spec/hf_configs.h"
 
 namespace braid::hf_config_test {
 namespace {
 
-const char* const kGpt2 = R"({
-  "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": 50256,
-  "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
-  "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
-  "resid_pdrop": 0.1, "summary_activation": null, "task_specific_params": {"text-generation": {"do_sample": true}},
-  "vocab_size": 50257})";
-
-const char* const kLlama1b = R"({
-  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 128000,
-  "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
-  "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama",
-  "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1,
-  "rms_norm_eps": 1e-05,
-  "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
-                   "original_max_position_embeddings": 8192, "rope_type": "llama3"},
-  "rope_theta": 500000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
-  "vocab_size": 128256})";
-
-ModelSpec legal(const std::string& json) {
-  std::vector<Problem> found;
-  const ModelSpec model = parse_hf_config(json, "config.json", found);
-  EXPECT_TRUE(found.empty()) << ConfigError(found).what();
-  return model;
-}
-
-std::string complaint(const std::string& json) {
-  std::vector<Problem> found;
-  parse_hf_config(json, "c", found);
-  return found.empty() ? "accepted" : ConfigError(found).what();
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
+using namespace hf_configs;
 
 ModelSpec preset(const std::string& name) {
   for (const auto& known : presets()) {
@@ -91,14 +54,6 @@ TEST(HfConfig, BothFormsOfRotaryParametersAreRead) {
   plain.rope_scaling = RopeScaling::None;
   plain.rope_factor = 8;
   EXPECT_EQ(legal(replaced(kLlama1b, "\"llama3\"", "\"default\"")), plain);
-}
-
-const char* const kFigures = R"("vocab_size": 100, "max_position_embeddings": 64, "hidden_size": 48,
-    "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 16, "rms_norm_eps": 1e-05,
-    "rope_theta": 1000000.0)";
-
-ModelSpec of_type(const std::string& type, const std::string& more) {
-  return legal(cat("{\"model_type\": \"", type, "\", ", kFigures, more, "}"));
 }
 
 TEST(HfConfig, FamiliesOfLlamasShapeDifferInTheirHeads) {
@@ -253,45 +208,6 @@ TEST(HfConfig, RepeatedKeysAndANulAreRefused) {
   EXPECT_EQ(complaint("{\"model_type\": \"gpt2\",\n\"model_type\": \"llama\"}"),
             "c:2: has the key \"model_type\" twice in one object");
   EXPECT_EQ(complaint("{\"model_type\": \"gpt2\"}\0{}"s), "c:1: is not JSON: it has a NUL");
-}
-
-// transformers takes one of two places in silence.
-TEST(HfConfig, WhatStandsInTwoPlacesMustBeEqual) {
-  const std::string tail = "\"rope_theta\": 500000.0";
-  const auto with = [&](const std::string& more) { return replaced(kLlama1b, tail, tail + ", " + more); };
-  EXPECT_EQ(
-      complaint(with(R"("rope_parameters": {"rope_type": "default", "rope_theta": 500000.0})")),
-      "c: rope_scaling.rope_type = \"llama3\": must be equal to c: rope_parameters.rope_type, which is \"default\"");
-  EXPECT_EQ(complaint(with(R"("rope_parameters": {"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 4.0,
-      "low_freq_factor": 1.0, "original_max_position_embeddings": 12, "rope_theta": 10000.0})")),
-            "c: rope_theta = 500000.0: must be equal to c: rope_parameters.rope_theta, which is 10000.0\n"
-            "c: rope_scaling.factor = 32.0: must be equal to c: rope_parameters.factor, which is 8.0\n"
-            "c: rope_scaling.original_max_position_embeddings = 8192: must be equal to c: "
-            "rope_parameters.original_max_position_embeddings, which is 12");
-  EXPECT_EQ(legal(with(R"("rope_parameters": {"rope_type": "llama3", "factor": 32, "high_freq_factor": 4.0,
-      "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_theta": 5e5})")),
-            legal(kLlama1b));
-  EXPECT_EQ(complaint(with(R"("original_max_position_embeddings": 40)")),
-            "c: original_max_position_embeddings = 40: must be equal to c: "
-            "rope_scaling.original_max_position_embeddings, which is 8192");
-  EXPECT_EQ(legal(with(R"("original_max_position_embeddings": 8192)")), legal(kLlama1b));
-  const std::string inside = "\"original_max_position_embeddings\": 8192, \"rope_type\"";
-  EXPECT_EQ(legal(replaced(with(R"("original_max_position_embeddings": 8192)"), inside, "\"rope_type\"")),
-            legal(kLlama1b))
-      << "the top alone";
-  EXPECT_EQ(
-      complaint(replaced(kLlama1b, "\"rope_type\": \"llama3\"", "\"rope_type\": \"llama3\", \"type\": \"default\"")),
-      "c: rope_scaling.type = \"default\": must be equal to c: rope_scaling.rope_type, which is \"llama3\"");
-  EXPECT_EQ(complaint(with(R"("partial_rotary_factor": 0.5)")),
-            "c: partial_rotary_factor = 0.5: must be 1.0, since braid computes nothing else; nearest valid is 1.0");
-}
-
-// The attribute_map of GPT2Config.
-TEST(HfConfig, SizesHaveTwoNames) {
-  EXPECT_EQ(complaint(replaced(kGpt2, "\"n_embd\": 768", "\"n_embd\": 768, \"hidden_size\": 96")),
-            "c: hidden_size = 96: must be equal to c: n_embd, which is 768");
-  EXPECT_EQ(legal(replaced(kGpt2, "\"n_embd\": 768", "\"n_embd\": 768, \"hidden_size\": 768")), legal(kGpt2));
-  EXPECT_EQ(legal(replaced(kGpt2, "\"n_layer\": 12", "\"num_hidden_layers\": 12")), legal(kGpt2));
 }
 
 // Qwen2Config has no attention_bias: queries, keys and values have biases whatever it says.
