@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_presets.h"
@@ -86,7 +87,7 @@ class Reading {
     }
     const int all = cluster_.num_nodes();
     if (nodes_ > 0 && nodes_ != all) {
-      root_.refuse("nodes", cat("must be the ", all, " nodes of all devices"), cat(all));
+      root_.refuse("nodes", cat("must be the ", counted(all, "node"), " of all devices"), cat(all));
     }
   }
 
@@ -149,7 +150,8 @@ class Reading {
     std::string name;
     keys.read("type", name);
     const auto known = value_of<DType>(name);
-    if (!known) keys.refuse("type", "must be one of " + types_text(), toml_text(nearest_type(name)));
+    const std::string meant = nearest_type(name);
+    if (!known) keys.refuse("type", "must be one of " + types_text(), meant.empty() ? "" : toml_text(meant));
     type = known.value_or(type);
     return known.has_value();
   }

@@ -149,6 +149,18 @@ TEST(ClusterFile, ATypeHasOneRowForANumberOfOperations) {
             "c:13: devices[0].efficiency[1].gflop = 1: must be in one row of its type only");
 }
 
+TEST(ClusterFile, UnknownTypesHaveANearestOneOrNone) {
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "type = \"bfloat16\", gflop = 1,", "type = \"complex\", gflop = 1,")),
+            "c:13: devices[0].efficiency[1].type = \"complex\": must be one of \"float32\", \"float64\", \"bfloat16\", "
+            "\"float16\"");
+}
+
+TEST(ClusterFile, BlankLinesAreAllowedAndRepeatedKeysAreNot) {
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "nodes = 3\n", "\n \t\nnodes = 3\n\n")), "");
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "nodes = 3\n", "nodes = 3\nnodes = 3\n")).substr(0, 4), "c:4:");
+  EXPECT_EQ(complaint(replaced(kTwoKinds, "[host]\n", "[network]\n")).substr(0, 5), "c:33:");
+}
+
 TEST(ClusterFile, RowsThatCannotBeReadAreLikeNoOther) {
   std::string bad = replaced(kTwoKinds, "type = \"bfloat16\", gflop = 100,", "type = \"bf16\", gflop = 1,");
   bad = replaced(bad, "type = \"bfloat16\", gflop = 1,", "type = \"fp32\", gflop = 1,");
