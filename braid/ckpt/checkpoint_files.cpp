@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -16,7 +17,8 @@ constexpr int64_t kReadBytes = 4 << 20;
 void check_size(const CheckedFile& file, int64_t expected) {
   const int64_t bytes = file.bytes();
   if (bytes == expected) return;
-  throw IoError(file.path(), std::min(bytes, expected), cat("has ", bytes, " bytes; the manifest says ", expected));
+  throw IoError(file.path(), std::min(bytes, expected),
+                cat("has ", counted(bytes, "byte"), "; the manifest says ", expected));
 }
 
 // The digest of bytes begin .. end of the file.

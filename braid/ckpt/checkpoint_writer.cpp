@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/system_fault.h"
@@ -35,7 +36,8 @@ CheckpointWriter::CheckpointWriter(const std::string& directory, int64_t bytes, 
   recover();
   const int64_t free = files_.free_bytes(parent);
   if (free < bytes) {
-    throw IoError(parent, -1, cat("has ", free, " bytes free; ", directory_, " needs ", bytes, ": nothing is written"));
+    throw IoError(parent, -1,
+                  cat("has ", counted(free, "byte"), " free; ", directory_, " needs ", bytes, ": nothing is written"));
   }
   try {
     files_.create_directories(temporary_);

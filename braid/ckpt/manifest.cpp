@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/json_text.h"
@@ -72,7 +73,7 @@ ManifestFile file_from(const OrderedJson& json, const std::string& path) {
   for (const auto& digits : json.at(text(kind))) file.blocks.push_back(digest_from(kind, digits, path));
   const int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes == 0 ? 0 : 1);
   require(std::ssize(file.blocks) == blocks, path,
-          cat("lists ", file.blocks.size(), " digests for ", blocks, " blocks"));
+          cat("lists ", counted(file.blocks.size(), "digest"), " for ", counted(blocks, "block")));
   return file;
 }
 

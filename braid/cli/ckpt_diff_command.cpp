@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/compare.h"
 #include "braid/cli/arguments.h"
@@ -51,7 +52,7 @@ std::string text_of(const TensorDifference& found) {
     case TensorDifference::Kind::Shape:
       return cat(found.first, " and ", found.second);
     default:
-      return cat(found.elements, " elements differ, by at most ", exact(found.largest));
+      return cat(counted(found.elements, "element"), " differ, by at most ", exact(found.largest));
   }
 }
 
@@ -77,7 +78,7 @@ int ckpt_diff_command(const Words& words) {
     std::cout << "tensor " << printable(found.name, kMostOfAValue) << ": " << text_of(found) << "\n";
   }
   const size_t count = first.manifest().tensors.size();
-  if (tensors.empty()) std::cout << "all " << count << " tensors are equal bit for bit\n";
+  if (tensors.empty()) std::cout << "all " << counted(count, "tensor") << " are equal bit for bit\n";
   return facts.empty() && tensors.empty() ? 0 : 1;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/manifest.h"
@@ -41,7 +42,8 @@ CheckpointSummary summary_of(const Manifest& manifest) {
 std::string model_text(const CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return "";
   const ModelSpec model = saved_spec(info, directory).model;
-  return cat(model.layers, " layers, ", model.heads, " heads, width ", model.width, ", context ", model.context);
+  return cat(counted(model.layers, "layer"), ", ", counted(model.heads, "head"), ", width ", model.width, ", context ",
+             model.context);
 }
 
 nlohmann::ordered_json inspected_json(const CheckpointReader& reader) {
@@ -75,7 +77,8 @@ void print_tensor(const std::string& name, const ManifestTensor& tensor) {
   std::set<std::string> files;
   for (const ManifestBox& box : tensor.boxes) files.insert(box.file);
   std::cout << "tensor      " << printable(name, kMostOfAName) << "  " << drawn(tensor.type, tensor.shape);
-  if (tensor.boxes.size() > 1) std::cout << "  in " << tensor.boxes.size() << " boxes of " << files.size() << " files";
+  if (tensor.boxes.size() > 1)
+    std::cout << "  in " << tensor.boxes.size() << " boxes of " << counted(files.size(), "file");
   std::cout << "\n";
 }
 
@@ -89,14 +92,14 @@ void print_inspected(const CheckpointReader& reader) {
   if (!model.empty()) std::cout << "model       " << model << "\n";
   std::cout << "parameters  " << summary.parameters << "\n"
             << "bytes       " << summary.bytes << " (" << human_bytes(static_cast<double>(summary.bytes))
-            << "), written by " << summary.writers << (summary.writers == 1 ? " rank\n" : " ranks\n") << "tokenizer   "
+            << "), written by " << counted(summary.writers, "rank") << "\ntokenizer   "
             << printable(info.tokenizer, kMostOfAName) << "\n";
   for (const auto& [name, value] : info.counters) {
     std::cout << "counter     " << printable(name, kMostOfAName) << " " << exact(value) << "\n";
   }
   for (const ContentMark& mark : info.data) {
-    std::cout << "data        " << printable(mark.name, kMostOfAName) << "  " << mark.documents << " documents, "
-              << human_bytes(static_cast<double>(mark.bytes)) << "\n";
+    std::cout << "data        " << printable(mark.name, kMostOfAName) << "  " << counted(mark.documents, "document")
+              << ", " << human_bytes(static_cast<double>(mark.bytes)) << "\n";
   }
   for (const auto& [name, file] : manifest.files) {
     std::cout << "file        " << printable(name, kMostOfAName) << "  " << human_bytes(static_cast<double>(file.bytes))

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint_reader.h"
 #include "braid/ckpt/saved_checkpoints.h"
@@ -33,8 +34,9 @@ int ckpt_verify_command(const Words& words) {
   reader.verify();
   int64_t bytes = 0;
   for (const auto& [name, file] : reader.manifest().files) bytes += file.bytes;
-  std::cout << printable(reader.folder(), kMostOfAPath) << ": good, " << reader.manifest().tensors.size()
-            << " tensors in " << reader.manifest().files.size() << " files, " << human_bytes(static_cast<double>(bytes))
+  std::cout << printable(reader.folder(), kMostOfAPath) << ": good, "
+            << counted(reader.manifest().tensors.size(), "tensor") << " in "
+            << counted(reader.manifest().files.size(), "file") << ", " << human_bytes(static_cast<double>(bytes))
             << "\n";
   return 0;
 }

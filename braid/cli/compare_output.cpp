@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cluster/units.h"
 #include "braid/predict/parallelism_table.h"
@@ -30,7 +31,7 @@ std::string row_text(const ParallelismRow& row) {
 
 std::string compare_text(const RunSpec& run, const Cluster& cluster) {
   const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
-  std::string text = cat(ranks, " ranks along one axis\n");
+  std::string text = cat(counted(ranks, "rank"), " along one axis\n");
   for (const ParallelismRow& row : parallelism_table(run, cluster, ranks)) text += row_text(row);
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
@@ -30,14 +31,14 @@ std::string host_text(const JobHost& host) {
   std::vector<std::string> interfaces;
   for (const HostInterface& interface : facts.interfaces) interfaces.push_back(interface_text(interface));
   const std::string files = facts.open_files < 0 ? "no limit" : cat(facts.open_files);
-  return report_line("host", cat(facts.host, ": ", facts.cores, " cores",
+  return report_line("host", cat(facts.host, ": ", counted(facts.cores, "core"),
                                  facts.processor.empty() ? "" : " of " + facts.processor, ", memory ",
                                  limit_text(facts.memory_bytes), ", free ", limit_text(facts.free_memory_bytes),
                                  "; disk free ", limit_text(host.free_disk_bytes))) +
          report_line("", joined(interfaces, "; ")) +
          report_line("", cat("limits: open files ", files, ", locked memory ", limit_text(facts.locked_bytes),
                              "; /dev/shm ", limit_text(facts.shared_memory_bytes))) +
-         report_line("", cat(host.version, "; ", host.num_ranks, host.num_ranks == 1 ? " rank" : " ranks"));
+         report_line("", cat(host.version, "; ", counted(host.num_ranks, "rank")));
 }
 
 std::string pair_text(const MeasuredJob& job, LinkSpan span) {
@@ -65,7 +66,7 @@ std::string sums_text(const MeasuredJob& job) {
   for (const SumSpeed& sum : job.speed.sums) {
     sizes.push_back(cat(human_bytes(static_cast<double>(sum.bytes)), " ", microseconds_text(sum.seconds)));
   }
-  return report_line("sum", cat("all-reduce over ", job.host_of_rank.size(), " ranks: ", joined(sizes)));
+  return report_line("sum", cat("all-reduce over ", counted(job.host_of_rank.size(), "rank"), ": ", joined(sizes)));
 }
 
 std::string speed_text(const JobHost& host, const HostSpeed& speed) {

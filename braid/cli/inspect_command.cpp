@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/terminal.h"
@@ -22,10 +23,10 @@ void print_source(const PreparedSource& source) {
   }
   std::cout << "source     " << printable(joined(source.inputs), kMostOfNames) << "\n           "
             << (source.weight > 0 ? cat("weight ", exact(source.weight)) : std::string("shared by size")) << ", "
-            << source.num_files << " files, " << human_bytes(static_cast<double>(source.text_bytes)) << "\n           "
-            << source.num_documents << " documents, " << train << " tokens to train on, " << validation
-            << " held out\n";
-  if (source.bad_lines > 0) std::cout << "           " << source.bad_lines << " bad lines skipped\n";
+            << counted(source.num_files, "file") << ", " << human_bytes(static_cast<double>(source.text_bytes))
+            << "\n           " << counted(source.num_documents, "document") << ", " << counted(train, "token")
+            << " to train on, " << validation << " held out\n";
+  if (source.bad_lines > 0) std::cout << "           " << counted(source.bad_lines, "bad line") << " skipped\n";
 }
 
 // Verifies the tokenizer and every listed file; the faults as lines.
@@ -42,9 +43,9 @@ std::vector<std::string> damage(const PreparedFolder& folder) {
     if (listed.num_tokens == 0) return;
     try {
       open_listed(folder, name, listed, pages)->verify();
-      std::cout << "file       " << shown_on_line(name) << ": " << listed.num_tokens << " tokens, "
-                << listed.num_documents << " documents, " << human_bytes(static_cast<double>(listed.bytes)) << ", good"
-                << std::endl;
+      std::cout << "file       " << shown_on_line(name) << ": " << counted(listed.num_tokens, "token") << ", "
+                << counted(listed.num_documents, "document") << ", " << human_bytes(static_cast<double>(listed.bytes))
+                << ", good" << std::endl;
     } catch (const IoError& error) {
       found.push_back(error.what());
       std::cout << "file       " << shown_on_line(name) << ": DAMAGED" << std::endl;
@@ -70,8 +71,8 @@ int inspect_command(const Words& words) {
   if (!is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
   const PreparedFolder folder = prepared_folders({path}).at(0);
   const auto& mark = folder.manifest.tokenizer;
-  std::cout << "tokenizer  " << printable(tokenizer_name(folder), kMostOfNames) << ", " << mark.vocab
-            << " tokens, end of text " << mark.end_of_text << "\n";
+  std::cout << "tokenizer  " << printable(tokenizer_name(folder), kMostOfNames) << ", " << counted(mark.vocab, "token")
+            << ", end of text " << mark.end_of_text << "\n";
   for (const auto& source : folder.manifest.sources) print_source(source);
   const auto found = damage(folder);
   for (const auto& fault : found) std::cerr << "braid: " << fault << "\n";

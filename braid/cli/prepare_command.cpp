@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "braid/base/clock.h"
+#include "braid/base/counted.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
@@ -56,9 +57,9 @@ class PreparePrinter {
     if (result.first.text_bytes > 0 && !result.was_complete) {
       std::cout << "went on behind " << human_bytes(static_cast<double>(result.first.text_bytes)) << "\n";
     }
-    std::cout << out << ": " << result.last.num_documents << " documents, " << train << " tokens to train on, "
-              << validation << " held out, in " << num_files << " token files\n";
-    if (bad_lines > 0) std::cout << "skipped " << bad_lines << " bad lines\n";
+    std::cout << out << ": " << counted(result.last.num_documents, "document") << ", " << counted(train, "token")
+              << " to train on, " << validation << " held out, in " << counted(num_files, "token file") << "\n";
+    if (bad_lines > 0) std::cout << "skipped " << counted(bad_lines, "bad line") << "\n";
     const std::string passed_over = sentence(result.passed_over);
     if (!passed_over.empty()) std::cout << printable(passed_over, kMostOfName) << "\n";
     if (!result.was_complete) std::cout << line(result.last, seconds) << "\n";
@@ -80,8 +81,9 @@ class PreparePrinter {
   }
   std::string line(const PrepareStatus& status, double seconds) const {
     return cat(fixed(static_cast<double>(status.text_bytes) / kMegabyte, 1), " of ",
-               fixed(static_cast<double>(status.total_bytes) / kMegabyte, 1), " MB, ", status.num_tokens, " tokens, ",
-               fixed(megabytes(status) / std::max(1e-9, seconds), 1), " MB/s");
+               fixed(static_cast<double>(status.total_bytes) / kMegabyte, 1), " MB, ",
+               counted(status.num_tokens, "token"), ", ", fixed(megabytes(status) / std::max(1e-9, seconds), 1),
+               " MB/s");
   }
 
   bool interactive_;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
@@ -95,8 +96,7 @@ class RunReader {
     if (record.first_steps.empty() && record.steps.empty()) {
       fault(kRunMetrics, place(kRunMetrics) + " has no line of a run (docs/metrics_format.md)");
     } else if (damaged > 0) {
-      faults_.push_back(
-          cat(place(kRunMetrics), ": ", damaged, damaged == 1 ? " unreadable line" : " unreadable lines", " left out"));
+      faults_.push_back(cat(place(kRunMetrics), ": ", counted(damaged, "unreadable line"), " left out"));
     }
     return record;
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/host_facts.h"
@@ -121,7 +122,7 @@ void add_memory_problem(const RunSpec& spec, const RunRoom& room, std::vector<Pr
   const std::optional<HostMemoryUse> use = predicted_use(spec, room);
   if (!use || available <= 0 || use->bytes() <= available) return;
   std::string rule =
-      cat("must fit in memory: the ", use->ranks, use->ranks == 1 ? " rank" : " ranks", " of this host would hold ",
+      cat("must fit in memory: the ", counted(use->ranks, "rank"), " of this host would hold ",
           human_bytes(use->bytes()), " (", parts_text(*use), "), ", human_bytes(use->bytes() - available),
           " more than the ", human_bytes(available), " that are available");
   const std::vector<Saving> by_key = savings(spec, room, use->bytes());
@@ -170,11 +171,10 @@ void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Prob
   auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
   for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;
-  found.push_back(
-      {"train.out", toml_text(room.folder),
-       cat("must have room for ", count, count == 1 ? " checkpoint" : " checkpoints", " of ", human_bytes(each), ": ",
-           human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
-       ""});
+  found.push_back({"train.out", toml_text(room.folder),
+                   cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each), ": ",
+                       human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
+                   ""});
 }
 
 }  // namespace

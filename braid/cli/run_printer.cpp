@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "braid/base/clock.h"
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/run_folder.h"
@@ -36,29 +37,31 @@ std::string mesh_text(const MeshSpec& mesh) {
 
 std::string model_line(const RunStart& start) {
   const ModelSpec& model = start.spec.model;
-  return cat("model  ", model.family, ", ", grouped(start.num_params), " parameters, ", model.layers, " layers x ",
-             model.width, " wide, vocabulary ", model.vocab, " padded to ", start.padded_vocab);
+  return cat("model  ", model.family, ", ", grouped(start.num_params), " ", noun_of(start.num_params, "parameter"),
+             ", ", counted(model.layers, "layer"), " x ", model.width, " wide, vocabulary ", model.vocab, " padded to ",
+             start.padded_vocab);
 }
 
 std::string data_line(const RunStart& start) {
-  return cat("data   ", grouped(start.num_documents), " documents, ", grouped(start.train_tokens),
-             " tokens to train on, ", grouped(start.validation_tokens), " held out");
+  return cat("data   ", grouped(start.num_documents), " ", noun_of(start.num_documents, "document"), ", ",
+             grouped(start.train_tokens), " ", noun_of(start.train_tokens, "token"), " to train on, ",
+             grouped(start.validation_tokens), " held out");
 }
 
-// "8", or "12 + 4" of data ranks with unequal shares.
+// "8 microbatches", or "12 + 4 microbatches" of data ranks with unequal shares.
 std::string microbatches_text(const RunSpec& spec) {
-  if (has_equal_shares(spec.mesh)) return cat(num_microbatches(spec, 0));
+  if (has_equal_shares(spec.mesh)) return counted(num_microbatches(spec, 0), "microbatch");
   std::vector<std::string> counts;
   for (int rank = 0; rank < spec.mesh.data; ++rank) counts.push_back(cat(num_microbatches(spec, rank)));
-  return joined(counts, " + ");
+  return joined(counts, " + ") + " microbatches";
 }
 
 std::string mesh_line(const RunStart& start) {
   const int ranks = DeviceMesh(start.spec.mesh).num_ranks();
-  return cat("mesh   ", mesh_text(start.spec.mesh), " = ", ranks, ranks == 1 ? " rank of " : " ranks of ",
-             start.threads, start.threads == 1 ? " thread, " : " threads, ", start.spec.pipeline.schedule, " with ",
-             microbatches_text(start.spec), " microbatches of ", start.spec.train.microbatch, " x ",
-             start.spec.model.context, " tokens");
+  return cat("mesh   ", mesh_text(start.spec.mesh), " = ", counted(ranks, "rank"), " of ",
+             counted(start.threads, "thread"), ", ", start.spec.pipeline.schedule, " with ",
+             microbatches_text(start.spec), " of ", start.spec.train.microbatch, " x ",
+             counted(start.spec.model.context, "token"));
 }
 
 std::string in_milliseconds(const std::vector<double>& seconds) {
@@ -134,7 +137,7 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
   log_->peak(peak);
   if (peak.source == PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
   const int ranks = DeviceMesh(start_.spec.mesh).num_ranks();
-  print_line(cat("peak   ", ranks, ranks == 1 ? " rank x " : " ranks x ", flops_text(peak.per_rank), ", ",
+  print_line(cat("peak   ", counted(ranks, "rank"), " x ", flops_text(peak.per_rank), ", ",
                  peak_source(peak, start_.spec.train.dtype), "; mfu is measured against it"));
 }
 
@@ -179,7 +182,7 @@ std::map<int64_t, double> RunPrinter::heard_evaluations() { return evaluations_i
 
 void RunPrinter::on_replicas(int64_t step, double loss, int64_t num_steps) {
   log_->replicas(step, loss, num_steps);
-  print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", num_steps, " steps"));
+  print_line(cat("step ", step, "  loss of all replicas ", fixed(loss, 4), " over ", counted(num_steps, "step")));
 }
 
 void RunPrinter::on_rollback(int64_t step, const std::string& why) {

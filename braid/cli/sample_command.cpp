@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
@@ -96,9 +97,9 @@ void tell(const GenerationSpeed& speed) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : std::string("-");
   };
-  std::cerr << "read " << speed.prompt_tokens << " tokens, " << rate(speed.prompt_tokens, speed.prompt_seconds)
-            << " tokens/s; then took " << speed.new_tokens << " one by one, "
-            << rate(speed.new_tokens, speed.new_seconds) << " tokens/s" << std::endl;
+  std::cerr << "read " << counted(speed.prompt_tokens, "token") << ", "
+            << rate(speed.prompt_tokens, speed.prompt_seconds) << " tokens/s; then took " << speed.new_tokens
+            << " one by one, " << rate(speed.new_tokens, speed.new_seconds) << " tokens/s" << std::endl;
 }
 
 void show_texts(const std::string& directory, SampleRequest& request) {
@@ -106,7 +107,7 @@ void show_texts(const std::string& directory, SampleRequest& request) {
   if (prompts.size() > static_cast<size_t>(kMost / request.options.num_samples)) {
     throw ConfigError(
         {{"--num-samples", cat(request.options.num_samples),
-          cat("must be such that there are at most ", kMost, " texts of ", prompts.size(), " prompts"), ""}});
+          cat("must be such that there are at most ", kMost, " texts of ", counted(prompts.size(), "prompt")), ""}});
   }
   request.options.ranks = saved_ranks(directory);
   SamplePrinter printer(prompts, request.options.num_samples, request.form);

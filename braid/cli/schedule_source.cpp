@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/named_file.h"
 #include "braid/base/text.h"
 #include "braid/schedule/csv.h"
@@ -53,7 +54,7 @@ class Source {
       if (request_.chunks > 0) {
         const int64_t stages = int64_t{request_.chunks} * schedule.num_ranks();
         if (stages != schedule.num_stages)
-          refuse("--chunks", request_.chunks, cat(path, " has ", schedule.num_stages, " stages"));
+          refuse("--chunks", request_.chunks, cat(path, " has ", counted(schedule.num_stages, "stage")));
       }
       return schedule;
     } catch (const ConfigError& error) {

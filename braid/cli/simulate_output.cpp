@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/metrics_line.h"
 #include "braid/schedule/program_text.h"
@@ -95,8 +96,8 @@ void write_json(std::ostream& out, const Played& played) {
 }
 
 std::string heading(const Played& played) {
-  return cat(played.schedule.name, ", ", played.schedule.num_ranks(), " ranks, ", played.schedule.num_microbatches,
-             " microbatches");
+  return cat(played.schedule.name, ", ", counted(played.schedule.num_ranks(), "rank"), ", ",
+             counted(played.schedule.num_microbatches, "microbatch"));
 }
 
 }  // namespace braid

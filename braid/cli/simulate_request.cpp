@@ -5,6 +5,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/named_file.h"
 #include "braid/base/text.h"
@@ -180,7 +181,8 @@ class Reading {
       if (!schedule) continue;
       const size_t times = request_.cost.stages.size();
       if (times > 0 && static_cast<int>(times) != schedule->num_stages) {
-        const std::string rule = cat("has ", times, " stages, ", schedule->name, " has ", schedule->num_stages);
+        const std::string rule =
+            cat("has ", counted(times, "stage"), ", ", schedule->name, " has ", schedule->num_stages);
         reader_.add({"--stage-times", given_.stage_times, rule, ""});
       }
       request_.schedules.push_back(std::move(*schedule));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "braid/base/clock.h"
+#include "braid/base/counted.h"
 #include "braid/base/file_system.h"
 #include "braid/base/output_file.h"
 #include "braid/base/path_look.h"
@@ -163,17 +164,19 @@ int train_bpe_command(const Words& words) {
   ProgressLine line;
   const DocumentPieces pieces = counted_pieces(*request, line);
   const BpeModel model = train_bpe(request->training, pieces.counts, [&](int tokens) {
-    line.show(cat("merging  ", tokens, " of ", request->training.vocab, " tokens"));
+    line.show(cat("merging  ", tokens, " of ", counted(request->training.vocab, "token")));
   });
   line.end();
   PosixFileSystem().create_directories(request->out.parent_path().string());
   write_named_file(request->out.string(), tokenizer_json(model));
-  std::cout << model.tokens.size() << " tokens (" << model.merges.size() << " merges) from "
-            << pieces.counts.table().size() << " distinct pieces of " << pieces.num_documents << " documents\n";
+  std::cout << counted(model.tokens.size(), "token") << " (" << counted(model.merges.size(), "merge") << ") from "
+            << pieces.counts.table().size() << " distinct pieces of " << counted(pieces.num_documents, "document")
+            << "\n";
   if (model.tokens.size() < static_cast<size_t>(request->training.vocab)) {
-    std::cout << "fewer than asked for: no other pair occurs " << request->training.min_frequency << " times\n";
+    std::cout << "fewer than asked for: no other pair occurs " << counted(request->training.min_frequency, "time")
+              << "\n";
   }
-  if (pieces.num_bad_lines > 0) std::cout << "skipped " << pieces.num_bad_lines << " bad lines\n";
+  if (pieces.num_bad_lines > 0) std::cout << "skipped " << counted(pieces.num_bad_lines, "bad line") << "\n";
   const std::string passed_over = sentence(request->inputs.passed_over);
   if (!passed_over.empty()) std::cout << shown_on_line(passed_over) << "\n";
   std::cout << "wrote " << shown_on_line(request->out.string()) << "\n";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/cut/cut_descent.h"
@@ -68,8 +69,8 @@ std::string units_of(const PartitionRequest& request, const std::vector<int>& fi
 void refuse_too_few_units(const PartitionRequest& request, const StageCosts& costs) {
   if (costs.num_units() >= costs.num_stages()) return;
   throw ConfigError({{"pipeline.partition", "",
-                      cat("must leave every stage a part of the model: ", costs.num_stages(), " stages, ",
-                          costs.num_units(), " parts"),
+                      cat("must leave every stage a part of the model: ", counted(costs.num_stages(), "stage"), ", ",
+                          counted(costs.num_units(), "part")),
                       ""}});
 }
 

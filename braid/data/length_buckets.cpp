@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
@@ -26,7 +27,8 @@ void refuse_faults(std::span<const int64_t> lengths, const LengthBucketOptions& 
   if (empty > 0) found.push_back({"lengths", cat(empty, " of them are below 1"), "must be at least 1", ""});
   const auto long_ones = count([&](int64_t length) { return length > options.max_tokens; });
   if (options.max_tokens >= 1 && long_ones > 0) {
-    found.push_back({"max_tokens", cat(options.max_tokens), cat("is less than the length of ", long_ones, " samples"),
+    found.push_back({"max_tokens", cat(options.max_tokens),
+                     cat("is less than the length of ", counted(long_ones, "sample")),
                      cat(*std::max_element(lengths.begin(), lengths.end()))});
   }
   if (!found.empty()) throw ConfigError(std::move(found));

@@ -1,6 +1,7 @@
 // Rounds over the order of an epoch.
 #include "braid/data/sharded_sampler.h"
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 #include "braid/base/text.h"
@@ -34,8 +35,8 @@ int64_t ShardedSampler::rounds_left() const {
 
 void ShardedSampler::go_to(const DataPosition& position) {
   if (position.epoch < 0 || position.taken < 0 || position.taken >= data_.num_samples) {
-    throw ConfigError({{"position", cat("epoch ", position.epoch, ", ", position.taken, " samples taken"),
-                        cat("must lie in a data set of ", data_.num_samples, " samples"), ""}});
+    throw ConfigError({{"position", cat("epoch ", position.epoch, ", ", counted(position.taken, "sample"), " taken"),
+                        cat("must lie in a data set of ", counted(data_.num_samples, "sample")), ""}});
   }
   epoch_ = position.epoch;
   taken_ = position.taken;

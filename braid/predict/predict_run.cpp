@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/predict/block_work.h"
 #include "braid/predict/pipelined_run.h"
@@ -34,7 +35,8 @@ std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster) 
   const int64_t ranks = num_ranks(spec.mesh), devices = cluster.num_devices();
   if (cluster.devices.front().shared_cores || ranks <= devices) return {};
   return {{"mesh.data", cat(spec.mesh.data),
-           cat("must leave at most ", devices, " ranks, the devices of ", cluster.name, ", not ", ranks), ""}};
+           cat("must leave at most ", counted(devices, "rank"), ", the devices of ", cluster.name, ", not ", ranks),
+           ""}};
 }
 
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster) {

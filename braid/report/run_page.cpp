@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/chart.h"
 #include "braid/report/config_table.h"
@@ -88,8 +89,8 @@ class Page {
     if (record_.first_steps.size() > 1) {
       std::vector<std::string> steps;
       for (size_t i = 1; i < record_.first_steps.size(); ++i) steps.push_back(cat(record_.first_steps[i]));
-      all += cat("<p class=\"lead\">Started ", record_.first_steps.size(), " times, again after step ", joined(steps),
-                 "; what was superseded is left out.</p>\n");
+      all += cat("<p class=\"lead\">Started ", counted(record_.first_steps.size(), "time"), ", again after step ",
+                 joined(steps), "; what was superseded is left out.</p>\n");
     }
     return all + "</header>\n";
   }
@@ -216,7 +217,7 @@ class Page {
     std::string all =
         cat("<h2>The last step</h2>\n<section class=\"panel wide\">", timeline_svg(shown), "</section>\n");
     if (num_ranks > kMostRows)
-      all += cat("<p class=\"note\">The first ", kMostRows, " of ", num_ranks, " ranks.</p>\n");
+      all += cat("<p class=\"note\">The first ", kMostRows, " of ", counted(num_ranks, "rank"), ".</p>\n");
     return all + "<p class=\"note\">trace.json in the run\u2019s folder opens in Perfetto with every span.</p>\n";
   }
 

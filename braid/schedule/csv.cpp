@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/schedule/program_text.h"
@@ -71,7 +72,7 @@ class Reader {
     const std::string place = cat("row ", schedule_.programs.size(), ", column ", column);
     if (cell.size() > kLongestWord) {
       problems_.push_back({place, cat(cell.substr(0, kLongestWord / 4), "..."),
-                           cat("has ", cell.size(), " characters, more than any action"), ""});
+                           cat("has ", counted(cell.size(), "character"), ", more than any action"), ""});
       return;
     }
     try {
@@ -124,10 +125,11 @@ class Reader {
     for (const Program& program : schedule_.programs) num_actions += static_cast<int64_t>(program.size());
     const int64_t num_places = int64_t{schedule_.num_stages} * schedule_.num_microbatches;
     if (num_places <= std::max(num_actions, kMostPlaces)) return;
-    problems_.push_back({"table", "",
-                         cat("has ", num_actions, " actions, too few for ", schedule_.num_stages, " stages and ",
-                             schedule_.num_microbatches, " microbatches"),
-                         ""});
+    problems_.push_back(
+        {"table", "",
+         cat("has ", counted(num_actions, "action"), ", too few for ", counted(schedule_.num_stages, "stage"), " and ",
+             counted(schedule_.num_microbatches, "microbatch")),
+         ""});
   }
 
   // One rank per stage, or two that share the microbatches: one from 0 on, the other from some microbatch on that is

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/schedule/positions.h"
 #include "braid/schedule/rules.h"
@@ -46,7 +47,8 @@ class Validator {
 
   void check_owners(const std::vector<int>& owners, const char* direction) {
     if (static_cast<int>(owners.size()) != schedule_.num_stages) {
-      fault(-1, -1, cat(schedule_.num_stages, " stages, but ", owners.size(), " have an owner", direction));
+      fault(-1, -1,
+            cat(braid::counted(schedule_.num_stages, "stage"), ", but ", owners.size(), " have an owner", direction));
     }
     for (size_t stage = 0; stage < owners.size(); ++stage) {
       const int rank = owners[stage];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_file.h"
 #include "braid/search/cluster_foresight.h"
@@ -73,8 +74,8 @@ std::string none_text(const SearchRequest& request) {
                " devices is one that braid train takes (", text(problems_to_train(std::move(first)).at(0)), ")");
   }
   const std::vector<std::string> keys(space.pinned.begin(), space.pinned.end());
-  return cat("no mesh of this run takes all ", space.num_devices,
-             " devices: tensor ranks divide heads, and data ranks the batch of ", space.run.train.batch, " sequences",
+  return cat("no mesh of this run takes all ", counted(space.num_devices, "device"),
+             ": tensor ranks divide heads, and data ranks the batch of ", counted(space.run.train.batch, "sequence"),
              keys.empty() ? "" : cat("; pinned are ", joined(keys)));
 }
 

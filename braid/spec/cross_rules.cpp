@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
@@ -21,7 +22,7 @@ std::string ranks_text(const View& at) {
   std::string others;  // refused as yet, and counted all the same
   if (mesh.context > 1) others += cat(" x context ", mesh.context);
   if (mesh.expert > 1) others += cat(" x expert ", mesh.expert);
-  return cat("must leave at most ", at.limits.all_ranks(), " ranks on ",
+  return cat("must leave at most ", counted(at.limits.all_ranks(), "rank"), " on ",
              at.limits.num_hosts == 1 ? "this host" : "these hosts", " (pipe ", mesh.pipe, " x data ", mesh.data,
              " x tensor ", mesh.tensor, others, " = ", num_ranks(mesh), ")");
 }
@@ -70,7 +71,7 @@ std::vector<CrossRule> mesh_rules() {
          return follows || ffn_width(at.spec.model) % at.spec.mesh.tensor == 0;
        },
        [](const View& at) {
-         return cat("must divide the ", ffn_width(at.spec.model), " features of the feed-forward branch");
+         return cat("must divide the ", counted(ffn_width(at.spec.model), "feature"), " of the feed-forward branch");
        }},
       {{"mesh.sequence_parallel", "mesh.tensor"},
        [](const View& at) { return !at.spec.mesh.sequence_parallel || at.spec.mesh.tensor > 1; },

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
@@ -36,7 +37,7 @@ CrossRule enough_parts() {
           [](const View& at) {
             const int chunks = chunks_per_rank(at.spec.pipeline), layers = at.spec.model.layers;
             const std::string most = even(at) ? cat("model.layers (", layers, ")") : cat(num_units(layers));
-            return cat("must be at most ", most, chunks > 1 ? cat(" / ", chunks, " stages per rank") : "",
+            return cat("must be at most ", most, chunks > 1 ? cat(" / ", counted(chunks, "stage"), " per rank") : "",
                        even(at) ? ", since every stage holds a block"
                                 : ", since every stage holds half a block, the embedding or the head");
           }};

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/path_look.h"
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
@@ -41,7 +42,7 @@ NamedDigest file_digest(const std::string& path) {
 // How `now` differs from what it was; empty when it does not.
 std::string difference_of(const InputFile& now, const InputFile& was, const std::string& folder) {
   if (now.bytes != was.bytes)
-    return cat("has ", now.bytes, " bytes; it had ", was.bytes, " when ", folder, " was begun");
+    return cat("has ", counted(now.bytes, "byte"), "; it had ", was.bytes, " when ", folder, " was begun");
   const bool same = now.changed == was.changed || (was.digest && was.digest == file_digest(now.path));
   return same ? "" : cat("was changed after ", folder, " was begun");
 }

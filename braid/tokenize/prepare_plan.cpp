@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
@@ -137,8 +138,8 @@ void refuse_missing_lines(const PrepareRequest& request, const PreparedManifest&
   for (const auto& source : was.sources) bad_lines += source.bad_lines;
   if (bad_lines == 0 || request.bad_lines == BadLines::Skipped) return;
   found.push_back({"--skip-bad-lines", "",
-                   cat("must be given as when ", request.out, " was begun, which has passed over ", bad_lines,
-                       " bad lines (or name another --out)"),
+                   cat("must be given as when ", request.out, " was begun, which has passed over ",
+                       counted(bad_lines, "bad line"), " (or name another --out)"),
                    ""});
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
@@ -17,7 +18,7 @@ std::string content(const Document& document) {
   const CheckedFile file(document.path, Links::Followed);
   if (file.bytes() != document.bytes) {
     throw IoError(document.path, std::min(file.bytes(), document.bytes),
-                  cat("has ", file.bytes(), " bytes; it had ", document.bytes, " when it was listed"));
+                  cat("has ", counted(file.bytes(), "byte"), "; it had ", document.bytes, " when it was listed"));
   }
   return file.content(document.bytes);
 }

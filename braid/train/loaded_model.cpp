@@ -3,6 +3,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
@@ -69,7 +70,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::stri
   auto tokenizer = make_tokenizer(place);
   if (tokenizer->vocab() > load.spec.model.vocab) {
     throw ConfigError({{"data.tokenizer", place,
-                        cat("must have at most ", load.spec.model.vocab, " tokens, as many as the model of ",
+                        cat("must have at most ", counted(load.spec.model.vocab, "token"), ", as many as the model of ",
                             load.directory, " knows, and has ", tokenizer->vocab()),
                         ""}});
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/median.h"
 #include "braid/base/text.h"
@@ -81,12 +82,12 @@ void note_host(const MeasuredJob& job, size_t number, std::vector<std::string>& 
   const auto num_ranks = static_cast<int64_t>(job.host_of_rank.size());
   const int64_t open_files = kOpenFilesOfAny + kConnectionsOfPair * num_ranks;
   if (host.facts.open_files >= 0 && host.facts.open_files < open_files) {
-    notes.push_back(cat(name, ": a process may open ", host.facts.open_files, " files, and a rank of ", num_ranks,
-                        " may need ", open_files, ": ulimit -n ", open_files));
+    notes.push_back(cat(name, ": a process may open ", counted(host.facts.open_files, "file"), ", and a rank of ",
+                        num_ranks, " may need ", open_files, ": ulimit -n ", open_files));
   }
   if (host.num_ranks > host.facts.cores) {
-    notes.push_back(
-        cat(name, ": ", host.num_ranks, " ranks share ", host.facts.cores, " cores, and wait for each other"));
+    notes.push_back(cat(name, ": ", counted(host.num_ranks, "rank"), " share ", counted(host.facts.cores, "core"),
+                        ", and wait for each other"));
   }
   const std::string& fault = job.speed.hosts[number].disk.fault;
   if (!fault.empty()) notes.push_back(cat(name, ": the disk was not measured: ", fault));

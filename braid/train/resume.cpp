@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "braid/base/counted.h"
 #include "braid/base/digest.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/manifest.h"
@@ -25,7 +26,8 @@ bool same_saved_type(const RunSpec& a, const RunSpec& b) {
 }
 
 std::string described(const ContentMark& mark) {
-  return cat(mark.name, " (", mark.documents, " documents, ", mark.bytes, " bytes, ", text(mark.digest), ")");
+  return cat(mark.name, " (", counted(mark.documents, "document"), ", ", counted(mark.bytes, "byte"), ", ",
+             text(mark.digest), ")");
 }
 
 // The first difference; empty when there is none.
@@ -122,7 +124,8 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory) {
     throw IoError(found + "/manifest.json", -1, "describes another model than it lists the weights of: " + why);
   };
   if (static_cast<size_t>(model.layers) > listed.size())
-    refuse(cat("its configuration has ", model.layers, " layers, and it lists ", listed.size(), " tensors"));
+    refuse(cat("its configuration has ", counted(model.layers, "layer"), ", and it lists ",
+               counted(listed.size(), "tensor")));
   for (const BlockSpec& block : model_params(model, 0, 1)) {
     for (const ParamSpec& param : block.params) {
       const auto tensor = listed.find(param.name);
@@ -238,7 +241,8 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
   add_problems_of_replicas(spec, info, found, directory);
   if (spec.train.steps < info.step) {
     found.push_back({"train.steps", cat(spec.train.steps),
-                     cat("must be at least the ", info.step, " steps that ", directory, " has done"), cat(info.step)});
+                     cat("must be at least the ", counted(info.step, "step"), " that ", directory, " has done"),
+                     cat(info.step)});
   }
   return found;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
@@ -33,8 +34,8 @@ std::vector<std::string> layout_faults(const Schedule& schedule) {
     faults.push_back(cat("ranks ", one, " and ", other, " share stage ", stage, " but not all their stages"));
   }
   if (2 * schedule.mirror_from != schedule.num_microbatches) {
-    faults.push_back(cat(schedule.mirror_from, " of ", schedule.num_microbatches,
-                         " microbatches go one way: it must be half of them"));
+    faults.push_back(cat(schedule.mirror_from, " of ", counted(schedule.num_microbatches, "microbatch"),
+                         " go one way: it must be half of them"));
   }
   return faults;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/named_file.h"
 #include "braid/base/text.h"
@@ -40,7 +41,7 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec, int count) {
   if (const auto known = kKeys.find(problem.key); known != kKeys.end()) problem.key = known->second;
   if (problem.key == kBatch) {
     problem.value = cat(spec.train.batch);
-    problem.rule = cat("makes ", count, " microbatches per rank, which ", problem.rule);
+    problem.rule = cat("makes ", counted(count, "microbatch"), " per rank, which ", problem.rule);
     if (problem.nearest.empty()) return problem;
     const int64_t batch = int64_t{std::stoi(problem.nearest)} * spec.train.batch;
     problem.nearest = batch % (count * batch_unit(spec)) == 0 ? cat(batch / count) : "";

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/system_fault.h"
@@ -83,10 +84,11 @@ FoundTokenizer tokenizer_in(const std::string& folder, int model_vocab) {
   try {
     const auto tokenizer = make_tokenizer(folder);
     found.hash = tokenizer_hash(tokenizer_identity(folder), tokenizer->end_of_text());
-    found.sentence = cat("the tokenizer of ", tokenizer->vocab(), " tokens");
+    found.sentence = cat("the tokenizer of ", counted(tokenizer->vocab(), "token"));
     if (tokenizer->vocab() > model_vocab) {
-      throw ConfigError({{cat(folder, "/tokenizer.json"), cat(tokenizer->vocab()),
-                          cat("must have at most the ", model_vocab, " tokens of vocab_size in config.json"), ""}});
+      throw ConfigError(
+          {{cat(folder, "/tokenizer.json"), cat(tokenizer->vocab()),
+            cat("must have at most the ", counted(model_vocab, "token"), " of vocab_size in config.json"), ""}});
     }
   } catch (const ConfigError& error) {
     if (found.hash != 0) throw;
@@ -141,7 +143,7 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
                  .info = info,
                  .tokenizer_files = tokenizer.files},
                 files);
-  return {cat("a ", spec.model.family, " of ", count_params(spec.model), " parameters in ",
+  return {cat("a ", spec.model.family, " of ", counted(count_params(spec.model), "parameter"), " in ",
               source.is_wide() ? "float64" : "float32"),
           tokenizer.sentence};
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "braid/base/checked_file.h"
+#include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/json_text.h"
 #include "braid/base/path_look.h"
@@ -206,7 +207,7 @@ std::vector<std::string> hf_from_checkpoint(const ToHf& request, FileSystem& fil
   directory.add("config.json", hf_config_text(request.model, {type, tokenizer.end_of_text}, problems));
   const size_t num_files = write_weights(request, directory);
   directory.publish();
-  return {cat("weights in ", type, ", ", num_files, num_files == 1 ? " file" : " files"), tokenizer.sentence};
+  return {cat("weights in ", type, ", ", counted(num_files, "file")), tokenizer.sentence};
 }
 
 }  // namespace braid

@@ -200,8 +200,7 @@ TEST(Manifest, WhatItMayNotSay) {
   EXPECT_NE(error_with("ffffffffffffffff", "fffffffffffffffg").find("must be sixteen digits"), std::string::npos);
   EXPECT_NE(error_with("\"file\": \"model", "\"file\": \"other").find("lies in other.safetensors, not listed"),
             std::string::npos);
-  EXPECT_NE(error_with("\"bytes\": 120", "\"bytes\": 12000000").find("lists 1 digests for 3 blocks"),
-            std::string::npos);
+  EXPECT_NE(error_with("\"bytes\": 120", "\"bytes\": 12000000").find("lists 1 digest for 3 blocks"), std::string::npos);
   EXPECT_NE(error_with("\"block_bytes\": 4194304", "\"block_bytes\": 0").find("block_bytes must be positive"),
             std::string::npos);
   EXPECT_NE(error_with("            3,\n            4", "            2,\n            4")

@@ -177,7 +177,7 @@ class Prepare(unittest.TestCase):
         done = self.prepare("shards", "--skip-bad-lines")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("out: 4 documents, ", done.stdout)
-        self.assertIn("skipped 1 bad lines\n", done.stdout)
+        self.assertIn("skipped 1 bad line\n", done.stdout)
 
     def test_files_in_other_formats_are_refused_with_a_way_to_give_them(self):
         (self.path / "array.json").write_text('[{"text": "first"}, {"text": "second"}]')

@@ -27,7 +27,7 @@ class TrainBpe(unittest.TestCase):
         self.assertEqual(file["model"]["merges"][0], ["à", "¤"])
         self.assertEqual([token["content"] for token in file["added_tokens"]], ["<|endoftext|>"])
         self.assertTrue(file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"].startswith("(?i:'s|'t"))
-        self.assertRegex(done.stdout, r"^300 tokens \(43 merges\) from \d+ distinct pieces of 1 documents\nwrote .*\n$")
+        self.assertRegex(done.stdout, r"^300 tokens \(43 merges\) from \d+ distinct pieces of 1 document\nwrote .*\n$")
 
     def test_says_when_there_are_fewer_tokens(self):
         done = self.train("--vocab", 5000, "--out", self.path, "--min-frequency", 9, TEXT)
@@ -63,7 +63,7 @@ class TrainBpe(unittest.TestCase):
         (text / "c.txt").write_bytes(b"\0" * 10)
         done = self.train("--vocab", 300, "--out", self.path / "tok", "--include", "*.txt", text)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("distinct pieces of 1 documents\n"
+        self.assertIn("distinct pieces of 1 document\n"
                       f"passed over in folders: 1 binary ({text}/c.txt), 1 hidden ({text}/.hidden.txt)\n", done.stdout)
         done = self.train("--vocab", 300, "--out", self.path / "new", "--include", "*.py", text)
         self.assertEqual((done.returncode, done.stderr),
@@ -90,7 +90,7 @@ class TrainBpe(unittest.TestCase):
         self.assertFalse((self.path / "bad").exists())
         done = self.train("--vocab", 270, "--out", self.path / "good", "--skip-bad-lines", lines, text)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(" pieces of 1 documents\n", done.stdout)
+        self.assertIn(" pieces of 1 document\n", done.stdout)
         self.assertIn("skipped 3 bad lines\n", done.stdout)
         self.assertIn("--text-field: must not be empty", self.train("--text-field", "", text).stderr)
 

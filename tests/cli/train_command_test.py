@@ -233,7 +233,7 @@ class Train(TinyRun):
                           "train.batch=2")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mesh.pipe = 1: ", done.stderr)
-        self.assertIn("train.batch = 2: makes 1 microbatches per rank, which ", done.stderr)
+        self.assertIn("train.batch = 2: makes 1 microbatch per rank, which ", done.stderr)
 
     def test_an_asynchronous_run_says_how_stale_it_is_and_goes_on(self):
         words = ["mesh.pipe=2", "pipeline.schedule=pipedream", "model.output_weights=untied"]

@@ -247,7 +247,7 @@ TEST(Partition, SaysWhichRankDoesNotFitAndByHowMuch) {
             "1: embedding, blocks.0.attention .. head) needs 6.5 GiB, 3221225472 bytes over the limit; nearest valid "
             "is 6.5");
   request.units.resize(1);
-  EXPECT_EQ(complaint(request), "pipeline.partition: must leave every stage a part of the model: 2 stages, 1 parts");
+  EXPECT_EQ(complaint(request), "pipeline.partition: must leave every stage a part of the model: 2 stages, 1 part");
 }
 
 }  // namespace

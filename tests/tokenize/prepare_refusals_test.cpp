@@ -96,7 +96,7 @@ TEST_F(PrepareTest, SkippedLinesStaySkipped) {
   EXPECT_EQ(message(what), "no error");
   what.bad_lines = BadLines::Named;
   EXPECT_EQ(message(what), cat("--skip-bad-lines: must be given as when ", path("out"),
-                               " was begun, which has passed over 1 bad lines (or name another --out)"));
+                               " was begun, which has passed over 1 bad line (or name another --out)"));
   what.inputs = {path("lines.jsonl")};
   what.out = path("good");
   run(what);
