@@ -14,6 +14,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/product.h"
 
 namespace braid {
 namespace {
@@ -27,13 +28,39 @@ struct Heads {
   at::Tensor q_bthd, k_btkd, v_btkd;
 };
 
-// Without a mask a token sees its past.
+// Without a mask a token sees its past. q, k and v as attention takes them, heads before tokens.
+at::Tensor library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const std::optional<at::Tensor>& mask_ts) {
+  const bool grouped = q.size(1) != k.size(1);
+  return at::scaled_dot_product_attention(q, k, v, mask_ts, 0.0, /*is_causal=*/!mask_ts, {}, grouped);
+}
+
+// Attention of types that the CPU does not multiply: in float32, rounded once. Only narrow tensors are saved, and
+// backward repeats the forward pass.
+struct WidenedAttention : Function<WidenedAttention> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::optional<at::Tensor>& mask_ts) {
+    ctx->save_for_backward({q, k, v});
+    keep(ctx, mask_ts);
+    return library_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), mask_ts).to(q.scalar_type());
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list& grads) {
+    const c10::AutoGradMode grad(true);
+    variable_list wide = ctx->get_saved_variables();
+    const at::ScalarType type = wide[0].scalar_type();
+    for (at::Tensor& x : wide) x = x.detach().to(at::kFloat).requires_grad_();
+    const at::Tensor y = library_attention(wide[0], wide[1], wide[2], kept<std::optional<at::Tensor>>(ctx));
+    variable_list dx = torch::autograd::grad({y}, wide, {grads[0].to(at::kFloat)});
+    for (at::Tensor& x : dx) x = x.to(type);
+    dx.emplace_back();
+    return dx;
+  }
+};
+
 at::Tensor masked_attention(const Heads& heads, const std::optional<at::Tensor>& mask_ts) {
-  const bool grouped = heads.q_bthd.size(2) != heads.k_btkd.size(2);
-  return at::scaled_dot_product_attention(heads.q_bthd.transpose(1, 2), heads.k_btkd.transpose(1, 2),
-                                          heads.v_btkd.transpose(1, 2), mask_ts, 0.0, /*is_causal=*/!mask_ts, {},
-                                          grouped)
-      .transpose(1, 2);
+  const at::Tensor q = heads.q_bthd.transpose(1, 2), k = heads.k_btkd.transpose(1, 2), v = heads.v_btkd.transpose(1, 2);
+  const bool widened = q.is_cpu() && !kernels::multiplies_on_cpu(q.scalar_type());
+  return (widened ? WidenedAttention::apply(q, k, v, mask_ts) : library_attention(q, k, v, mask_ts)).transpose(1, 2);
 }
 
 // The queries that begin at `begin` and the keys that they see.

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/mm.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -36,7 +35,11 @@ struct HeadCall {
   bool whole() const { return chunk_rows >= targets_n.size(0); }
 };
 
-at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc) { return at::mm(x_nc, weight_vc.t()); }
+at::Tensor logits_of(const at::Tensor& x_nc, const at::Tensor& weight_vc) {
+  at::Tensor logits_nv = at::empty({x_nc.size(0), weight_vc.size(0)}, x_nc.options());
+  kernels::product_out(logits_nv, x_nc, weight_vc.t());
+  return logits_nv;
+}
 
 // Chunks of even size, as few as keep each within the limit, of one row at least.
 int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t limit) {
@@ -76,8 +79,7 @@ struct WholeLoss : Function<WholeLoss> {
     at::Tensor dx_btc;
     if (state.call.dx) {
       dx_btc = at::empty(state.x_sizes, x_nc.options());
-      at::Tensor dx_nc = dx_btc.view(x_nc.sizes());
-      at::mm_out(dx_nc, dlogits_nv, weight_vc);
+      kernels::product_out(dx_btc.view(x_nc.sizes()), dlogits_nv, weight_vc);
     }
     push_product(state.call.weight, dlogits_nv, x_nc);
     return {dx_btc, {}, {}};
@@ -106,10 +108,7 @@ class Chunks {
       if (!slot) continue;
       rows.gradient.step = at::full({}, call_.seed / static_cast<double>(n), loss_n.options());
       kernels::softmax_gradient_(logits_nv, rows.gradient);
-      if (dx_nc.defined()) {
-        at::Tensor dx = dx_nc.narrow(0, begin, count);
-        at::mm_out(dx, logits_nv, weight_vc_);
-      }
+      if (dx_nc.defined()) kernels::product_out(dx_nc.narrow(0, begin, count), logits_nv, weight_vc_);
       kernels::accumulate_product(slot->target, logits_nv, x, begin == 0 ? slot->beta : 1);
     }
   }

@@ -1,14 +1,13 @@
 // Linear and the bias that follows a reduction.
 #include "braid/nn/linear.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <utility>
 
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
+#include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/row_product.h"
 
 namespace braid {
@@ -42,12 +41,8 @@ struct Linear : Function<Linear> {
     const at::Tensor x_ni = rows(x.detach());
     ctx->save_for_backward({state.again ? at::Tensor() : x_ni, weight});
     at::Tensor y = empty_with_last(x, weight.size(0));
-    at::Tensor y_no = rows(y);
-    if (call.bias) {
-      at::addmm_out(y_no, call.bias->data, x_ni, weight.t());
-    } else {
-      at::mm_out(y_no, x_ni, weight.t());
-    }
+    const at::Tensor y_no = rows(y);
+    kernels::product_out(y_no, x_ni, weight.t(), call.bias ? call.bias->data : at::Tensor());
     return y;
   }
 
@@ -59,8 +54,7 @@ struct Linear : Function<Linear> {
     at::Tensor dx;
     if (ctx->needs_input_grad(0)) {
       dx = empty_with_last(grads[0], weight.size(1));
-      at::Tensor dx_ni = rows(dx);
-      at::mm_out(dx_ni, dy_no, weight);
+      kernels::product_out(rows(dx), dy_no, weight);
     }
     const at::Tensor x_ni = again ? rows(std::exchange(again, nullptr)()) : saved[0];
     check(x_ni.defined(), "the backward of a product whose input is made again runs once");

@@ -27,10 +27,7 @@ int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world)
   return kLargest;
 }
 
-}  // namespace
-
-PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world) {
-  const c10::AutoGradMode no_grad(false);
+PeakFlops peak_of_type(at::ScalarType dtype, at::Device device, Communicator& world) {
   PeakFlops peak{0, PeakSource::Measured, timed_size(dtype, device, world)};
   SquareProduct product(peak.size, dtype, device);
   product.seconds();
@@ -43,6 +40,16 @@ PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& w
   }
   peak.per_rank = all_reduced(product.flops() / best, ReduceOp::Sum, world) / world.size();
   return peak;
+}
+
+}  // namespace
+
+PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world) {
+  const c10::AutoGradMode no_grad(false);
+  const PeakFlops peak = peak_of_type(dtype, device, world);
+  if (device.is_cuda() || at::elementSize(dtype) >= at::elementSize(at::kFloat)) return peak;
+  const PeakFlops wide = peak_of_type(at::kFloat, device, world);
+  return wide.per_rank > peak.per_rank ? wide : peak;
 }
 
 }  // namespace braid

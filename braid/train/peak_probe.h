@@ -24,8 +24,9 @@ struct PeakFlops {
 };
 
 // Times square products of `dtype` on `device` on all ranks at the same time, with the threads the caller has, and
-// takes the best of a few on each. Sizes grow until a product is long enough to time; all in all about a tenth of a
-// second. Draws no random numbers, and its matrices count to no rank's memory on the CPU. Collective.
+// takes the best of a few on each; on CPUs the better of a 16-bit type and float32, because a processor without
+// products of the type multiplies in float32. Sizes grow until a product is long enough to time; all in all about a
+// tenth of a second. Draws no random numbers, and its matrices count to no rank's memory on the CPU. Collective.
 PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world);
 
 // What products of one size reach.

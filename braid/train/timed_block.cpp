@@ -1,7 +1,6 @@
 // Kernels between two looks at the clock.
 #include "braid/train/timed_block.h"
 
-#include <ATen/ops/mm.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -55,10 +54,10 @@ double TimedLinear::flops() const {
   return 2.0 * static_cast<double>(y_no_.numel()) * static_cast<double>(x_ni_.size(1));
 }
 
-void TimedLinear::forward() { at::mm_out(y_no_, x_ni_, weight_oi_.t()), wait_for(y_no_); }
+void TimedLinear::forward() { kernels::product_out(y_no_, x_ni_, weight_oi_.t()), wait_for(y_no_); }
 
 void TimedLinear::backward() {
-  at::mm_out(dx_ni_, y_no_, weight_oi_);
+  kernels::product_out(dx_ni_, y_no_, weight_oi_);
   kernels::accumulate_product(slot_oi_, y_no_, x_ni_, 0);
   wait_for(slot_oi_);
 }

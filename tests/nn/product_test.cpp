@@ -70,6 +70,32 @@ TEST_P(Product, TakesAnyStrides) {
   expect_product(operand("one", {1}).expand({9, 20}), operand("row", {1, 17}).expand({9, 17}));
 }
 
+// Shapes on both sides of a panel of 2^22 elements of b, by columns (o >= k) and by rows.
+constexpr Shape kLayers[] = {{1, 1, 1}, {7, 20, 33}, {7, 33, 20}, {3, 2053, 2051}, {3, 2051, 2053}};
+
+// Units in the last place of 1.
+double unit(at::ScalarType type) {
+  return type == at::kBFloat16 ? 1.0 / 128 : type == at::kHalf ? 1.0 / 1024 : type == at::kFloat ? 1.2e-7 : 2.3e-16;
+}
+
+TEST_P(Product, OfALayerIsRoundedOnce) {
+  for (const auto [n, o, i] : kLayers) {
+    const at::Tensor x = operand("x", {n, i}), weight = operand("weight", {o, i}), bias = operand("bias", {o});
+    at::Tensor exact = at::mm(x.to(at::kDouble), weight.to(at::kDouble).t());
+    const auto expect_rounded = [&, n = n, o = o, i = i](const at::Tensor& y) {
+      const double worst = y.to(at::kDouble).sub(exact).abs().max().item<double>();
+      const double summed = 4 * std::sqrt(static_cast<double>(i)) * std::min(unit(GetParam()), unit(at::kFloat));
+      EXPECT_LE(worst, exact.abs().max().item<double>() * unit(GetParam()) / 2 + summed) << n << " " << o << " " << i;
+    };
+    const at::Tensor y = at::full({n, o}, std::numeric_limits<double>::quiet_NaN(), x.options());
+    product_out(y, x, weight.t());
+    expect_rounded(y);
+    product_out(y, x, weight.t(), bias);
+    exact.add_(bias.to(at::kDouble));
+    expect_rounded(y);
+  }
+}
+
 // 3 x 40000 is more than float16 holds.
 TEST(ProductOfHalves, DoesNotOverflowOnTheWay) {
   const at::Tensor dy = at::full({3, 2}, 200, at::kHalf), x = at::full({3, 2}, 200, at::kHalf);

@@ -24,9 +24,15 @@ RunSpec spec_in(const std::string& dtype) {
 constexpr double kBfloat16Step = 1.0 / 256, kFloat16Step = 1.0 / 2048;
 
 TEST(Precision, LowPrecisionFollowsFloat32) {
-  const LayoutResult want = train_layout(spec_in("float32"));
+  // AdamW would make large differences of small ones.
+  const auto descent_in = [](const char* dtype) {
+    RunSpec spec = spec_in(dtype);
+    spec.optimizer = plain_descent(spec.optimizer);
+    return spec;
+  };
+  const LayoutResult want = train_layout(descent_in("float32"));
   for (const auto& [dtype, step] : {std::pair{"bfloat16", kBfloat16Step}, {"float16", kFloat16Step}}) {
-    const LayoutResult got = train_layout(spec_in(dtype));
+    const LayoutResult got = train_layout(descent_in(dtype));
     for (size_t i = 0; i < want.losses.size(); ++i) {
       EXPECT_NEAR(got.losses[i], want.losses[i], 4 * step * want.losses[i]) << dtype << ", step " << i + 1;
       EXPECT_NEAR(got.grad_norms[i], want.grad_norms[i], 8 * step * want.grad_norms[i]) << dtype;

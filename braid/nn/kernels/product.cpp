@@ -1,7 +1,11 @@
-// Picks who computes dy^T x.
+// Chooses the library's product, our bfloat16 kernel, or float32 products of widened panels.
 #include "braid/nn/kernels/product.h"
 
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
 
 #include "braid/base/errors.h"
 #include "braid/nn/kernels/on_device.h"
@@ -28,7 +32,49 @@ void product_on_bf16(const at::Tensor& slot_oi, const at::Tensor& dy_no, const a
   product_bf16(call);
 }
 
+constexpr int64_t kPanelElements = int64_t{1} << 22;  // of b: 16 MiB in float32
+
+at::Tensor widened(const at::Tensor& x) { return x.to(at::kFloat); }
+
+// Panels of columns of b: each gives whole columns of out.
+void product_by_columns(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  const int64_t columns = std::max<int64_t>(1, kPanelElements / std::max<int64_t>(1, b.size(0)));
+  const at::Tensor wide_a = widened(a);
+  for (int64_t begin = 0; begin < b.size(1); begin += columns) {
+    const int64_t count = std::min(columns, b.size(1) - begin);
+    const at::Tensor panel = widened(b.narrow(1, begin, count));
+    const at::Tensor y =
+        bias.defined() ? at::addmm(widened(bias.narrow(0, begin, count)), wide_a, panel) : at::mm(wide_a, panel);
+    out.narrow(1, begin, count).copy_(y);
+  }
+}
+
+// Panels of rows of b: each adds to all of out, which is summed in float32.
+void product_by_rows(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  const int64_t rows = std::max<int64_t>(1, kPanelElements / std::max<int64_t>(1, b.size(1)));
+  at::Tensor sum = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+  for (int64_t begin = 0; begin < b.size(0); begin += rows) {
+    const int64_t count = std::min(rows, b.size(0) - begin);
+    sum.addmm_(widened(a.narrow(1, begin, count)), widened(b.narrow(0, begin, count)), begin == 0 ? 0 : 1, 1);
+  }
+  out.copy_(sum);
+}
+
 }  // namespace
+
+bool multiplies_on_cpu(at::ScalarType type) {
+  return type == at::kFloat || type == at::kDouble || (type == at::kBFloat16 && has_product_bf16());
+}
+
+void product_out(at::Tensor out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  if (!out.is_cpu() || multiplies_on_cpu(out.scalar_type())) {
+    bias.defined() ? at::addmm_out(out, bias, a, b) : at::mm_out(out, a, b);
+  } else if (bias.defined() || b.size(1) >= b.size(0)) {
+    product_by_columns(out, a, b, bias);
+  } else {
+    product_by_rows(out, a, b);
+  }
+}
 
 void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, const at::Tensor& x_ni, double beta) {
   const at::ScalarType sums = slot_oi.scalar_type();

@@ -1,5 +1,5 @@
-// The product behind every weight gradient, summed in the slot's own precision whatever the operands are in.
-// It knows no parameter and no queue.
+// Matrix products of layers. Forward and input-gradient products round to the operands' type once; weight-gradient
+// products are summed in the slot's own precision.
 //
 // n rows (b x t), i inputs, o outputs.
 #pragma once
@@ -7,6 +7,17 @@
 #include <ATen/core/Tensor.h>
 
 namespace braid::kernels {
+
+// Returns true if LibTorch multiplies matrices of this type on CPUs by instructions made for it: float32 and float64
+// always, bfloat16 on x86-64 with AVX512-BF16, float16 nowhere. Elsewhere its loops take 20 to 60 times as long as
+// float32.
+bool multiplies_on_cpu(at::ScalarType type);
+
+// out = a b, plus bias in every row where it is defined. out [n, o], a [n, k], b [k, o] and bias [o] have one floating
+// type; any strides. On CPUs that do not multiply the type, panels of the operands are widened to float32, and each
+// element of the float32 product is rounded once. The result does not depend on the number of threads by more than
+// LibTorch's own products do.
+void product_out(at::Tensor out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {});
 
 // slot = beta * slot + dy^T x; beta is 0 or 1, and with 0 the slot may hold anything, NaN included.
 //
