@@ -1,5 +1,6 @@
 # Finds LibTorch without the wheel's own TorchConfig.cmake, which on a CUDA wheel asks for a CUDA toolkit and links
-# every CUDA library. Looks in -DTorch_ROOT=DIR first, then in the project's .venv.
+# every CUDA library. Looks in -DTorch_ROOT=DIR first, then where a parent's find_package(Torch) has found one, then in the
+# project's .venv.
 #
 #   LibTorch::cpu    headers, libtorch_cpu, libc10
 #   LibTorch_CUDA_LIBRARIES   libtorch_cuda and libc10_cuda, empty for a CPU-only LibTorch
@@ -10,6 +11,10 @@ if(NOT Torch_ROOT AND DEFINED ENV{BRAID_TORCH_ROOT})
 endif()
 if(Torch_ROOT)
   set(libtorch_candidates ${Torch_ROOT} ${Torch_ROOT}/torch)
+elseif(TORCH_INSTALL_PREFIX)
+  set(libtorch_candidates ${TORCH_INSTALL_PREFIX})
+elseif(Torch_DIR)  # DIR/share/cmake/Torch
+  get_filename_component(libtorch_candidates ${Torch_DIR}/../../.. ABSOLUTE)
 else()
   file(GLOB libtorch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
 endif()

@@ -1,0 +1,34 @@
+// Ends the program with a message, exit code 3, where the processor lacks instructions that the program was compiled
+// for (x86-64-v3, cmake/Toolchain.cmake), in place of a SIGILL somewhere later. It is in an executable that links this
+// file (the target braid_required_processor, part of braid_passive_waiting).
+//
+// The file is compiled for any x86-64, and runs before the constructors of all libraries: it calls nothing but the
+// system.
+#include <unistd.h>
+
+#include <cstring>
+
+namespace {
+
+#ifdef BRAID_OLD_PROCESSOR  // the test's
+bool supports(const char*) { return false; }
+#define BRAID_SUPPORTS(feature) supports(feature)
+#else
+#define BRAID_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#endif
+
+void say(const char* text) {
+  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) _exit(3);
+}
+
+void refuse_old_processors(int, char** argv, char**) {
+  __builtin_cpu_init();
+  if (BRAID_SUPPORTS("avx2") && BRAID_SUPPORTS("fma") && BRAID_SUPPORTS("bmi") && BRAID_SUPPORTS("bmi2")) return;
+  say(argv[0] ? argv[0] : "braid");
+  say(": this processor lacks AVX2, FMA or BMI2: the program was built for x86-64-v3 (Haswell, Zen, and newer)\n");
+  _exit(3);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = refuse_old_processors;
+
+}  // namespace
