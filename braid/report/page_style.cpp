@@ -7,12 +7,12 @@ const char* const kPageStyle = R"css(
 :root{color-scheme:light dark;
 --paper:#f6f7f9;--card:#fff;--ink:#17202c;--soft:#556172;--pale:#8b96a5;--edge:#e2e6ec;--grid:#edf0f4;
 --main:#2463c4;--faint:#a9c5ef;--second:#d2541b;--level:#6c7786;--mark:#2463c4;
---m0:#2463c4;--m1:#2f8f6b;--m2:#d9973a;--m3:#8a5fbf;--m4:#c2528b;--m5:#95a1b0;
+--m0:#2463c4;--m1:#2f8f6b;--m2:#d9973a;--m3:#8a5fbf;--m4:#c2528b;--m5:#95a1b0;--m6:#3f9db3;--m7:#8a6d54;
 --f:#3d6fb4;--b:#2f8f6b;--i:#86cbb0;--w:#efbd6b;--t:#c2528b;--r:#7a5fb0;--lane:#e6eaf0}
 @media (prefers-color-scheme:dark){:root{
 --paper:#11151b;--card:#191f28;--ink:#e6eaf0;--soft:#a3afbf;--pale:#748194;--edge:#2a323e;--grid:#232b36;
 --main:#6ea3f5;--faint:#34507c;--second:#f08a4f;--level:#94a1b3;--mark:#6ea3f5;
---m0:#5b92e8;--m1:#45b58b;--m2:#e0a850;--m3:#a985db;--m4:#d872a5;--m5:#6f7c8d;
+--m0:#5b92e8;--m1:#45b58b;--m2:#e0a850;--m3:#a985db;--m4:#d872a5;--m5:#6f7c8d;--m6:#5bb5c9;--m7:#b0917a;
 --f:#5486cf;--b:#3ba57e;--i:#7fc3a9;--w:#dfae5e;--t:#d0649c;--r:#9179cb;--lane:#252d38}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
@@ -85,7 +85,7 @@ z-index:1;font-variant-numeric:tabular-nums}
 .stack i:first-child{border-radius:4px 0 0 4px}
 .stack b{position:absolute;top:-3px;bottom:-3px;width:3px;margin-left:-2px;border-radius:1px;background:var(--ink)}
 .m0{background:var(--m0)}.m1{background:var(--m1)}.m2{background:var(--m2)}.m3{background:var(--m3)}
-.m4{background:var(--m4)}.m5{background:var(--m5)}
+.m4{background:var(--m4)}.m5{background:var(--m5)}.m6{background:var(--m6)}.m7{background:var(--m7)}
 .ticks{position:relative;height:18px}
 .ticks span{position:absolute;transform:translateX(-50%);font-size:12px;color:var(--pale);white-space:nowrap}
 .ticks span:first-child{transform:none}
@@ -98,6 +98,10 @@ tr:first-child th,tr:first-child td{border-top:0}
 th{text-align:left;font-weight:400;color:var(--soft);width:44%}
 td{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12.5px;overflow-wrap:anywhere}
 .facts{max-width:760px}.facts th{width:30%}
+.compared th,.compared td{width:auto;padding:6px 10px;vertical-align:top;overflow-wrap:normal}
+.compared td{font:inherit}.compared .number{white-space:nowrap;text-align:right;font-variant-numeric:tabular-nums}
+.compared th:nth-child(n+5){text-align:right}
+.compared tr>th:first-child{color:var(--ink);font-weight:600;white-space:nowrap}
 .changed th{color:var(--ink)}
 .changed td{color:var(--mark);font-weight:600}
 pre{overflow-x:auto;background:var(--card);border:1px solid var(--edge);border-radius:10px;padding:14px}
@@ -113,7 +117,14 @@ h1{font-size:23px}
 figcaption{padding-left:6px}figcaption .legend{margin-left:0;width:100%}
 .row{grid-template-columns:46px minmax(0,1fr) 66px;gap:8px}
 .panel{padding:12px}
-.tables{columns:1}}
+.tables{columns:1}
+.numbers th,.numbers td{width:auto;padding:4px 6px}.numbers td{font-size:11px;white-space:nowrap}
+.compared tr:first-child{display:none}
+.compared tr,.compared th,.compared td{display:block;border:0}
+.compared tr{padding:6px 2px;border-top:1px solid var(--grid)}
+.compared td{display:grid;grid-template-columns:11.5em minmax(0,1fr);column-gap:12px;padding:2px 10px}
+.compared td::before{content:attr(data-title);color:var(--soft);white-space:normal}
+.compared .number{text-align:left}}
 @media print{body{background:#fff}.tile,.chart,.panel{break-inside:avoid}}
 )css";
 

@@ -8,6 +8,7 @@
 #include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/report/chart.h"
+#include "braid/report/compared_table.h"
 #include "braid/report/config_table.h"
 #include "braid/report/foreseen.h"
 #include "braid/report/markup.h"
@@ -34,8 +35,8 @@ class Page {
     all += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
-    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen(), comparison(), layers(), memory(),
-               configuration(), environment());
+    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen(), compared_table(record_.compared),
+               layers(), memory(), configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
   }
@@ -128,10 +129,22 @@ class Page {
       all += tile("Peak memory", split_unit(human_bytes(most)),
                   record_.peak_memory.size() > 1 ? "of the fullest rank" : "of tensors");
     }
+    return all + time_tile() + "</section>\n";
+  }
+
+  // Of all steps; those that were not logged count as the mean of those that were.
+  std::string time_tile() const {
+    const Series& logged = series("seconds");
     double seconds = 0;
-    for (const Point& point : series("seconds")) seconds += point.y;
-    if (seconds > 0) all += tile("In steps", duration_text(seconds), cat(loss.size(), " of them logged"));
-    return all + "</section>\n";
+    for (const Point& point : logged) seconds += point.y;
+    if (seconds <= 0) return "";
+    const double first = record_.first_steps.empty() ? 0 : static_cast<double>(record_.first_steps.front());
+    const double steps = std::max(logged.back().x - first, static_cast<double>(logged.size()));
+    const double all = seconds / static_cast<double>(logged.size()) * steps;
+    const bool is_whole = steps <= static_cast<double>(logged.size());
+    return tile("In steps", (is_whole ? "" : "about ") + duration_text(all),
+                is_whole ? cat("all ", logged.size(), " of them")
+                         : cat("by ", logged.size(), " of ", steps, " steps, which were logged"));
   }
 
   std::string utilisation_tile() const {
@@ -224,7 +237,7 @@ class Page {
   std::string foreseen() const {
     const std::vector<ForeseenRow> rows = foreseen_rows(record_);
     if (rows.empty()) return "";
-    std::string all = "<h2>Predicted and measured</h2>\n<table class=\"facts\">\n";
+    std::string all = "<h2>Predicted and measured</h2>\n<table class=\"facts numbers\">\n";
     all += "<tr><th></th><td>predicted</td><td>measured</td><td>difference</td></tr>\n";
     for (const auto& [name, predicted, measured, difference] : rows) {
       all += cat("<tr><th>", escaped(name), "</th><td>", escaped(predicted), "</td><td>", escaped(measured),
@@ -233,39 +246,6 @@ class Page {
     return all +
            "</table>\n<p class=\"note\">Predicted after the first step, from the rates of the run\u2019s own ranks. "
            "Measured: medians of the last steps, and memory of the fullest rank.</p>\n";
-  }
-
-  std::string comparison() const {
-    if (record_.compared.empty()) return "";
-    std::string all = "<h2>Data and model parallelism</h2>\n<table>\n<tr>";
-    for (const char* title : {"", "every rank has", "each has a part of", "sent", "by a rank in a step",
-                              "on twice as many", "memory", "step"}) {
-      all += cat("<th>", title, "</th>");
-    }
-    all += "</tr>\n";
-    for (const ComparedWay& way : record_.compared) {
-      all += cat("<tr><th>", escaped(way.name), "</th>");
-      for (const char* key : {"copied", "split", "sent"}) all += cat("<td>", text_in(way, key), "</td>");
-      for (const char* key : {"sent_bytes", "sent_bytes_on_twice", "peak_memory_bytes"}) {
-        all += cat("<td>", number_in(way, key, human_bytes), "</td>");
-      }
-      all += cat("<td>", number_in(way, "step_seconds", [](double seconds) { return short_number(seconds) + " s"; }),
-                 "</td></tr>\n");
-    }
-    return all +
-           "</table>\n<p class=\"note\">Each by itself on as many ranks as the run has, at least two; "
-           "predicted, not measured. \u2013: this model cannot be split so.</p>\n";
-  }
-
-  static std::string text_in(const ComparedWay& way, const char* key) {
-    const auto found = way.texts.find(key);
-    return found == way.texts.end() ? "" : escaped(found->second);
-  }
-
-  template <class Text>
-  static std::string number_in(const ComparedWay& way, const char* key, const Text& text) {
-    const auto found = way.numbers.find(key);
-    return found == way.numbers.end() ? "\u2013" : escaped(text(found->second));
   }
 
   std::string layers() const {

@@ -117,6 +117,18 @@ TEST(RunPage, WhatIsNotThereIsLeftOut) {
   EXPECT_NE(run_page(page).find("<pre>[[[ &lt;no toml&gt;</pre>"), std::string::npos);
 }
 
+// Steps that were not logged count too.
+TEST(RunPage, TimeInStepsIsOfAllSteps) {
+  RunPage page;
+  page.record.first_steps = {10};
+  page.record.steps["seconds"] = {{15, 2.0}, {20, 4.0}};
+  EXPECT_NE(run_page(page).find("about 30s</div><div class=\"more\">by 2 of 10 steps, which were logged"),
+            std::string::npos);
+  page.record.first_steps = {18};
+  page.record.steps["seconds"] = {{19, 2.0}, {20, 4.0}};
+  EXPECT_NE(run_page(page).find(">6s</div><div class=\"more\">all 2 of them"), std::string::npos);
+}
+
 TEST(RunPage, NormsOfLayersStandInModelOrder) {
   RunPage page = sample(3);
   EXPECT_EQ(run_page(page).find("by layer"), std::string::npos);
