@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "braid/base/advisory_lock.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/system_fault.h"
@@ -50,6 +51,7 @@ void write_beside(const std::string& path, const std::string& temporary, const s
   try {
     const auto file = files.create(temporary);
     try {
+      const AdvisoryLock owner(temporary, LockMode::Exclusive);
       file->append(std::as_bytes(std::span(content)));
       file->sync();
       file->close();
@@ -81,13 +83,65 @@ int opened_in_place(const std::string& path) {
   return opened.release();
 }
 
-void write_in_place(const std::string& path, std::string_view content) {
-  const OutputDescriptor file(opened_in_place(path));
+void write_all(const std::string& path, int descriptor, std::string_view content) {
   while (!content.empty()) {
-    const ssize_t written = ::write(file.get(), content.data(), content.size());
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_fault(path, "write");
     content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// Asks for the room first, so that a full disk leaves what the file held.
+void overwrite(const std::string& path, std::string_view content) {
+  const OutputDescriptor file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about {};
+  if (file.get() < 0 || ::fstat(file.get(), &about) != 0) throw_system_fault(path, "open");
+  if (!S_ISREG(about.st_mode)) throw IoError(path, -1, "is no regular file");
+  const auto bytes = static_cast<off_t>(content.size());
+  const int fault = bytes > about.st_size ? ::posix_fallocate(file.get(), about.st_size, bytes - about.st_size) : 0;
+  if (fault != 0) {
+    [[maybe_unused]] const int ignored = ::ftruncate(file.get(), about.st_size);
+    throw_system_fault(path, "write", std::error_code(fault, std::generic_category()));
+  }
+  write_all(path, file.get(), content);
+  if (::ftruncate(file.get(), bytes) != 0 || ::fsync(file.get()) != 0) throw_system_fault(path, "write");
+}
+
+// A link that leads to an open descriptor: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
+bool names_descriptor(const std::string& path) {
+  constexpr int kMostLinks = 40;
+  std::error_code fault;
+  std::filesystem::path at = path;
+  for (int i = 0; i < kMostLinks && !fault && is_link(at); ++i) {
+    const std::string folder = parent_folder(at);
+    if (resolved_path(folder).starts_with("/proc/")) return true;
+    at = folder / std::filesystem::read_symlink(at, fault);
+  }
+  return false;
+}
+
+// A file that cannot be replaced by another: a mount point, or in a folder where no file can be made.
+bool is_fixed(const std::string& path) {
+  if (is_link(path) || path_kind(path) != PathKind::File) return false;
+  struct statx about {};
+  const bool mounted = ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &about) == 0 &&
+                       (about.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  return mounted || ::access(parent_folder(path).c_str(), W_OK | X_OK) != 0;
+}
+
+// The owner of a temporary file holds a lock on it, which ends with its process.
+void remove_leftovers(const std::string& prefix) {
+  const std::filesystem::path beside = prefix;
+  try {
+    for (const std::string& name : names_in(parent_folder(prefix))) {
+      if (!name.starts_with(beside.filename().string())) continue;
+      const std::string leftover = beside.parent_path() / name;
+      const AdvisoryLock lock(leftover, LockMode::Exclusive);
+      if (lock.result() == LockResult::Granted) ::unlink(leftover.c_str());
+    }
+  } catch (const IoError&) {
+    return;  // they are in nobody's way
   }
 }
 
@@ -105,15 +159,16 @@ void write_file(const std::string& path, const std::string& content) {
 }
 
 void write_named_file(const std::string& path, const std::string& content) {
-  if (is_written_in_place(path)) return write_in_place(path, content);
+  if (is_fixed(path)) return overwrite(path, content);
+  if (is_written_in_place(path)) return write_all(path, OutputDescriptor(opened_in_place(path)).get(), content);
+  const std::string prefix = path + ".braid-tmp-";
+  remove_leftovers(prefix);
   PosixFileSystem files;
-  write_beside(path, cat(path, ".tmp-", ::getpid()), content, files);
+  write_beside(path, cat(prefix, ::getpid()), content, files);
 }
 
 bool is_written_in_place(const std::string& path) {
-  const std::string name = std::filesystem::absolute(path).lexically_normal();
-  if (name.starts_with("/dev/") || name.starts_with("/proc/")) return path_kind(path) != PathKind::Nothing;
-  return path_kind(path) == PathKind::Other;
+  return path_kind(path) == PathKind::Other || names_descriptor(path) || is_fixed(path);
 }
 
 AppendedFile open_to_append(const std::string& path) {

@@ -16,9 +16,11 @@ void write_file(const std::string& path, const std::string& content, FileSystem&
 void write_file(const std::string& path, const std::string& content);
 
 // The same for a path that the user typed. The temporary file has a name of its own, so that no file of the user is
-// lost. A path that is_written_in_place() is opened and written as it is. Throws IoError.
+// lost; the next call removes what a killed process left under such a name. A path that is_written_in_place() is opened
+// and written as it is: a regular file is written over, to all else `content` is appended. Throws IoError.
 void write_named_file(const std::string& path, const std::string& content);
-// A pipe, a device, a socket, or a name under /dev or /proc (/dev/stdout), whatever it leads to.
+// True for a pipe, a device, a socket, and a name of an open descriptor (/dev/stdout), whatever that leads to. True
+// also for a file that cannot be replaced by another: a mount point, or one in a folder where no file can be made.
 bool is_written_in_place(const std::string& path);
 
 struct CloseFile {

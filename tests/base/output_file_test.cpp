@@ -2,15 +2,19 @@
 #include "braid/base/output_file.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "braid/base/advisory_lock.h"
 #include "braid/base/errors.h"
 #include "braid/base/path_look.h"
 #include "braid/base/process_start.h"
+#include "braid/base/text.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::output_file_test {
@@ -102,6 +106,60 @@ TEST_F(OutputFileTest, StandardOutputThatIsAFileKeepsWhatItHas) {
   });
   EXPECT_EQ(code, 0);
   EXPECT_EQ(content(path("log")), "before page after");
+}
+
+TEST_F(OutputFileTest, AFileInSharedMemoryIsReplaced) {
+  const std::string file = cat("/dev/shm/braid-output-file-", ::getpid());
+  for (const char* text : {"a longer page", "page"}) write_named_file(file, text);
+  EXPECT_EQ(content(file), "page");
+  std::filesystem::remove(file);
+}
+
+TEST_F(OutputFileTest, AFileInAFolderWhereNoneCanBeMadeIsWrittenOver) {
+  std::filesystem::create_directory(path("fixed"));
+  write(path("fixed/out"), "a longer page");
+  ASSERT_EQ(::chmod(path("fixed/out").c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(path("fixed").c_str(), 0555), 0);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  const int code = in_child([&] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 1;
+    try {
+      write_named_file(path("fixed/out"), "page");
+      prepare_process();
+      const rlimit limit{1000, 1000};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      write_named_file(path("fixed/out"), std::string(5000, 'x'));
+    } catch (const IoError& error) {
+      return error.path() == path("fixed/out") ? 3 : 4;
+    }
+    return 0;
+  });
+  EXPECT_EQ(code, 3);
+  EXPECT_EQ(content(path("fixed/out")), "page");
+  ::chmod(path("fixed").c_str(), 0755);
+}
+
+TEST_F(OutputFileTest, AMountedFileIsWrittenOver) {
+  write(path("out"), "a longer page");
+  const int code = in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(path("out").c_str(), path("out").c_str(), nullptr, MS_BIND, nullptr) != 0) {
+      return 77;
+    }
+    write_named_file(path("out"), "page");
+    return 0;
+  });
+  if (code == 77) GTEST_SKIP() << "only root mounts files";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(content(path("out")), "page");
+}
+
+TEST_F(OutputFileTest, WhatAKilledProcessLeftIsRemovedAndWhatALivingOneWritesIsNot) {
+  write(path("out.braid-tmp-1"), "half");
+  write(path("out.braid-tmp-2"), "half");
+  const AdvisoryLock living(path("out.braid-tmp-2"), LockMode::Exclusive);
+  write_named_file(path("out"), "page");
+  EXPECT_EQ(names_in(folder_), (std::vector<std::string>{"out", "out.braid-tmp-2"}));
 }
 
 TEST_F(OutputFileTest, NothingIsAppendedThroughALinkOrToAPipe) {
