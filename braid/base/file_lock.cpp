@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,24 +18,46 @@ namespace {
 
 constexpr size_t kMaxOwnerBytes = 400;  // of a line that somebody else has written
 
+// A named pipe would open for reading and writing, so the kind is judged after opening.
+int opened_lock(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  const int fault = errno;
+  struct stat about {};
+  const bool looked = descriptor < 0 ? ::lstat(path.c_str(), &about) == 0 : ::fstat(descriptor, &about) == 0;
+  if (descriptor >= 0 && looked && S_ISREG(about.st_mode)) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!looked || S_ISREG(about.st_mode)) throw IoError(path, -1, cat("cannot open: ", std::strerror(fault)));
+  const char* const kind = S_ISLNK(about.st_mode) ? "a link" : S_ISDIR(about.st_mode) ? "a folder" : "a pipe or device";
+  throw IoError(path, -1, cat("is ", kind, ", not a regular file"));
+}
+
+bool is_at(int descriptor, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 FileLock::FileLock(std::string path, const std::string& owner, Flock call)
-    : path_(std::move(path)),
-      call_(call ? call : ::flock),
-      descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-  if (descriptor_ < 0) throw IoError(path_, -1, cat("cannot open: ", std::strerror(errno)));
+    : path_(std::move(path)), call_(call ? call : ::flock), descriptor_(opened_lock(path_)) {
   try {
-    request(owner);
+    while (!request(owner)) {
+      const int next = opened_lock(path_);
+      ::close(std::exchange(descriptor_, next));
+    }
   } catch (const IoError&) {
     ::close(descriptor_);
     throw;
   }
 }
 
-void FileLock::request(const std::string& owner) {
+// Returns false when the file was removed while it was opened: the lock on it keeps nobody out.
+bool FileLock::request(const std::string& owner) {
   switch (request_lock(descriptor_, LockMode::Exclusive, path_, call_)) {
     case LockResult::Granted:
+      if (!is_at(descriptor_, path_)) return false;
       write(owner + "\n");
       break;
     case LockResult::HeldByAnother:
@@ -46,6 +69,7 @@ void FileLock::request(const std::string& owner) {
       why_ = std::strerror(errno);
       break;
   }
+  return true;
 }
 
 FileLock::~FileLock() {
@@ -54,6 +78,10 @@ FileLock::~FileLock() {
     call_(descriptor_, LOCK_UN);                                       // copies of the descriptor may outlive this
   }
   ::close(descriptor_);
+}
+
+void FileLock::remove() const {
+  if (state_ == State::Ours && is_at(descriptor_, path_)) ::unlink(path_.c_str());
 }
 
 void FileLock::write(const std::string& line) const {

@@ -17,11 +17,15 @@ class FileLock {
 
   // Makes `path` where it is not there and asks for the lock once, without waiting. The owner writes `owner`, one line,
   // into the file for others to read, where the disk has room. `call` stands for flock(2) in tests. Throws IoError when
-  // the file cannot be made or opened (links are not followed), or when the request fails (advisory_lock.h).
+  // the file cannot be made or opened, is no regular file (links are not followed), or when the request fails
+  // (advisory_lock.h).
   FileLock(std::string path, const std::string& owner, Flock call = nullptr);
-  // Gives the lock back. The file stays, empty: removing it could remove a file that another process has just locked.
+  // Gives the lock back. The file stays, empty, unless remove() was called.
   ~FileLock();
   FileLock(const FileLock&) = delete;
+
+  // Removes the file if this owns it. A process that waits for the lock on it notices, and makes a new file.
+  void remove() const;
 
   State state() const { return state_; }
   // Theirs: the line that the owner wrote, empty when it has not yet.
@@ -30,7 +34,7 @@ class FileLock {
   const std::string& why() const { return why_; }
 
  private:
-  void request(const std::string& owner);
+  bool request(const std::string& owner);
   void write(const std::string& line) const;
   std::string first_line() const;
 

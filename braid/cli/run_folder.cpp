@@ -23,6 +23,7 @@
 #include "braid/ckpt/manifest.h"
 #include "braid/ckpt/retention.h"
 #include "braid/ckpt/saved_checkpoints.h"
+#include "braid/cli/run_entries.h"
 #include "braid/report/metrics_cut.h"
 #include "braid/report/run_record.h"
 #include "braid/spec/fields.h"
@@ -32,13 +33,6 @@ namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLock = "run.lock";
-constexpr const char* kMetrics = "metrics.jsonl";
-constexpr const char* kJob = "run.job";
-constexpr const char* kFiles[] = {"timeline.svg", "trace.json", "sample.txt", "report.html", kJob};
-constexpr const char* kEvents = "tensorboard";
-constexpr const char* kEventPrefix = "events.out.tfevents.";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& rule) {
   throw ConfigError({{"train.out", toml_text(path), rule, ""}});
@@ -57,6 +51,10 @@ std::vector<std::string> missing_folders(const std::string& path) {
 
 // Durable as the checkpoints that will lie in it. Returns the folders that were missing, innermost first.
 std::vector<std::string> made(const std::string& path) {
+  if (is_link(path) && path_kind(path) == PathKind::Nothing) {
+    refuse(path,
+           cat("must be a folder, and is a link to ", fs::read_symlink(path).string(), ", where there is nothing"));
+  }
   try {
     std::vector<std::string> missing = missing_folders(path);
     PosixFileSystem().create_directories(path);
@@ -82,7 +80,7 @@ int patient_flock(int descriptor, int operation) {
 
 FileLock lock_of(const std::string& path) {
   try {
-    return FileLock(fs::path(path) / kLock, locked_by(), patient_flock);
+    return FileLock(fs::path(path) / kRunLock, locked_by(), patient_flock);
   } catch (const IoError& error) {
     refuse(path, cat("must be a folder that can be written: ", error.what()));
   }
@@ -122,16 +120,6 @@ std::vector<std::string> left_by_interruptions(const std::string& run) {
   return found;
 }
 
-std::vector<std::string> event_files(const std::string& run) {
-  const fs::path folder = fs::path(run) / kEvents;
-  std::vector<std::string> found;
-  if (path_kind(folder) != PathKind::Folder) return found;
-  for (const std::string& name : names_in(folder)) {
-    if (name.starts_with(kEventPrefix)) found.push_back(folder / name);
-  }
-  return found;
-}
-
 // Keys that name files and folders that the run reads, each with a path.
 std::vector<std::pair<std::string, std::string>> inputs_of(const RunSpec& spec) {
   std::vector<std::pair<std::string, std::string>> inputs{{"data.tokenizer", spec.data.tokenizer}};
@@ -144,15 +132,20 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const RunSpec& spec) 
 }  // namespace
 
 RunFolder::RunFolder(std::string path)
-    : path_(std::move(path)), made_(made(path_)), maker_(::getpid()), lock_(lock_of(path_)), begun_(shared_flag()) {
+    : path_(std::move(path)),
+      made_(made(path_)),
+      makes_lock_(::access((fs::path(path_) / kRunLock).c_str(), F_OK) != 0),
+      maker_(::getpid()),
+      lock_(lock_of(path_)),
+      begun_(shared_flag()) {
   if (lock_.state() != FileLock::State::Theirs) return;
   const std::string owner = lock_.owner().empty() ? "" : cat(" (", lock_.owner(), ")");
   refuse(path_, cat("another run", owner, " writes there; it must be a folder that no other run is using"));
 }
 
 RunFolder::~RunFolder() {
-  if (made_.empty() || has_begun() || ::getpid() != maker_) return;
-  ::unlink((fs::path(path_) / kLock).c_str());
+  if (has_begun() || ::getpid() != maker_) return;
+  if (makes_lock_) lock_.remove();
   for (const std::string& folder : made_) {
     if (::rmdir(folder.c_str()) != 0) return;  // something else lies in it
   }
@@ -162,7 +155,10 @@ std::string RunFolder::why_open_to_others() const { return lock_.why(); }
 
 void RunFolder::admit(const RunSpec& spec) {
   const TrainSpec& train = spec.train;
-  const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetrics);
+  const std::vector<std::string> faults = faulty_entries(path_);
+  if (!faults.empty())
+    refuse(path_, cat("holds what is in the way of the run's files: ", joined(faults), "; move it away first"));
+  const bool used = !saved_checkpoints(path_).empty() || is_there(fs::path(path_) / kMetricsName);
   if (!used) return;
   if (!train.resume.empty() && run_of(train.resume) == resolved_path(path_)) {
     fate_ = Fate::GoneOnFrom;
@@ -222,8 +218,8 @@ std::vector<std::string> RunFolder::leavings() const {
     all.push_back(aside_name(checkpoint));
   }
   for (auto& file : event_files(path_)) all.push_back(std::move(file));
-  for (const char* name : kFiles) all.push_back(fs::path(path_) / name);
-  const std::string metrics = fs::path(path_) / kMetrics;
+  for (const char* name : kReplacedFiles) all.push_back(fs::path(path_) / name);
+  const std::string metrics = fs::path(path_) / kMetricsName;
   all.push_back(cut_metrics_name(metrics));
   all.push_back(metrics);  // last: while it is there, the folder is that of a run
   return all;
@@ -242,13 +238,13 @@ std::vector<std::string> RunFolder::begin(int64_t first_step) {
     for (const std::string& path : removed_by_begin()) files.remove_all(path);
     done.push_back(cat("removed what an earlier run had left in ", path_));
   }
-  if (!job_.empty()) write_file(fs::path(path_) / kJob, job_ + "\n", files);
+  if (!job_.empty()) write_file(fs::path(path_) / kRunJob, job_ + "\n", files);
   *begun_ = true;
   return done;
 }
 
 bool RunFolder::is_of_job(const std::string& run, const std::string& job) {
-  return !job.empty() && first_line(fs::path(run) / kJob) == job;
+  return !job.empty() && first_line(fs::path(run) / kRunJob) == job;
 }
 
 std::vector<std::string> RunFolder::go_back(int64_t step) const {
@@ -261,12 +257,12 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
     const std::string name = set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
   }
-  const std::string cut = sentence(cut_metrics(fs::path(path_) / kMetrics, step, files), step);
+  const std::string cut = sentence(cut_metrics(fs::path(path_) / kMetricsName, step, files), step);
   if (!cut.empty()) done.push_back(cut);
   return done;
 }
 
-std::string run_mark(const std::string& run) { return first_line(fs::path(run) / kLock); }
+std::string run_mark(const std::string& run) { return first_line(fs::path(run) / kRunLock); }
 
 std::string why_not_writable(const std::string& folder) {
   const fs::path path = fs::path(folder) / cat("run.tried-", host_name(), "-", ::getpid());
@@ -285,7 +281,7 @@ bool has_evaluation(const std::string& checkpoint, int64_t step) {
 }
 
 RunRecord record_of(const std::string& run) {
-  const std::string metrics = fs::path(run) / kMetrics;
+  const std::string metrics = fs::path(run) / kMetricsName;
   return path_kind(metrics) == PathKind::Nothing ? RunRecord() : read_run_record(metrics);
 }
 

@@ -19,8 +19,8 @@ class RunFolder {
   // Makes the folder where it is not there and holds it, against other runs, until this ends. Throws ConfigError about
   // train.out when it cannot be made or written, or when another run holds it.
   explicit RunFolder(std::string path);
-  // Removes the folders that it made, if begin() was never called and nothing else lies in them: a refused run leaves
-  // nothing.
+  // If begin() was never called, removes the lock and the folders that it made, unless something else lies in them: a
+  // refused run leaves nothing.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
 
@@ -31,7 +31,7 @@ class RunFolder {
   // Decides what becomes of what an earlier run has left; `train.resume` is a checkpoint or empty. A run that resumes
   // from this folder goes on in it, one that may overwrite removes what braid wrote. Throws ConfigError when neither
   // is so and something is there, or when something of others, or that the run itself reads (train.init), lies in what
-  // would be removed. Nothing happens yet.
+  // would be removed, or where the run's files could not be written. Nothing happens yet.
   void admit(const RunSpec& spec);
 
   // Does it, for a run that begins after `first_step` steps: all that could be wrong with that run has been said, so
@@ -60,6 +60,7 @@ class RunFolder {
 
   std::string path_;
   std::vector<std::string> made_;  // the folders that were missing, innermost first
+  bool makes_lock_;                // there was no file for it
   int maker_;                      // the process that made them: forked ranks remove nothing
   FileLock lock_;
   Fate fate_ = Fate::Nothing;

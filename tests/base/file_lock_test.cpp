@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +103,44 @@ TEST_F(FileLockTest, AFailedRequestIsAnError) {
     FAIL();
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(), cat(path("lock"), ": cannot lock: Input/output error").c_str());
+  }
+}
+
+TEST_F(FileLockTest, IsNotGrantedOnAFileThatWasRemovedMeanwhile) {
+  static std::string lock_file;
+  static std::optional<FileLock> next_owner;
+  lock_file = path("lock");
+  const auto removed_once = [](int descriptor, int operation) {
+    const bool is_first = !next_owner && (operation & LOCK_EX) != 0;
+    if (is_first) {  // the owner before removes the file, and another process is quicker to make it anew
+      std::filesystem::remove(lock_file);
+      next_owner.emplace(lock_file, "the quicker");
+    }
+    return ::flock(descriptor, operation);
+  };
+  {
+    const FileLock lock(lock_file, "the slower", removed_once);
+    EXPECT_EQ(lock.state(), FileLock::State::Theirs);
+    EXPECT_EQ(lock.owner(), "the quicker");
+    lock.remove();
+  }
+  EXPECT_TRUE(std::filesystem::exists(lock_file)) << "it is another's";
+  next_owner->remove();
+  EXPECT_FALSE(std::filesystem::exists(lock_file));
+  next_owner.reset();
+}
+
+TEST_F(FileLockTest, IsARegularFile) {
+  std::filesystem::create_symlink("nowhere", path("link"));
+  std::filesystem::create_directory(path("folder"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const auto& [name, kind] : {std::pair("link", "a link"), {"folder", "a folder"}, {"pipe", "a pipe or device"}}) {
+    try {
+      const FileLock lock(path(name), "somebody");
+      ADD_FAILURE() << name;
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.what(), cat(path(name), ": is ", kind, ", not a regular file"));
+    }
   }
 }
 

@@ -3,6 +3,7 @@ that are made once, for tests of what becomes of them afterwards."""
 import functools
 import json
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -103,7 +104,9 @@ class TinyRun(unittest.TestCase):
         return [line["loss"] for line in self.metrics(out) if line["kind"] == "step"]
 
     def checkpoints(self, out="run"):
-        return sorted(path.parent.name for path in (self.path / out).glob("step-*/manifest.json"))
+        """The names of whole checkpoints, those set aside too: saves that were killed leave step-N.tmp.*, .old, .removed."""
+        names = {path.parent.name for path in (self.path / out).glob("step-*/manifest.json")}
+        return sorted(name for name in names if re.fullmatch(r"step-\d+(\.undone(-\d+)?)?", name))
 
 
 @functools.cache
