@@ -12,7 +12,8 @@ namespace braid {
 void prepare_process() {
   for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) {
     if (::fcntl(standard, F_GETFD) >= 0) continue;
-    if (::open("/dev/null", O_RDWR) != standard) throw_system_fault("/dev/null", "open");
+    const int mode = standard == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    if (::open("/dev/null", mode) != standard) throw_system_fault("/dev/null", "open");
   }
   ::signal(SIGXFSZ, SIG_IGN);
 }

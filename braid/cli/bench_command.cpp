@@ -9,6 +9,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_reader.h"
+#include "braid/cli/option_rules.h"
 #include "braid/report/scaling.h"
 #include "braid/spec/parse.h"
 #include "braid/train/measure_scaling.h"
@@ -64,7 +65,7 @@ int scaling_command(const Words& words) {
   add_overrides(app, overrides);
   app.add_option("--ranks", ranks, "counts of data ranks, ascending, with commas between them")->capture_default_str();
   app.add_option("--steps", steps, "steps timed at each, after one that is not")->capture_default_str();
-  app.add_option("--svg", svg, "file to draw the speed-up into");
+  app.add_option("--svg", svg, "file to draw the speed-up into")->check(output_name());
   if (const auto code = parse_words(app, words)) return *code;
 
   const ScalingRequest wanted = request(ranks, steps);

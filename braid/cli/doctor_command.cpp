@@ -16,6 +16,7 @@
 #include "braid/cli/doctor_report.h"
 #include "braid/cli/job.h"
 #include "braid/cli/measured_cluster.h"
+#include "braid/cli/option_rules.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/cli/version.h"
@@ -94,7 +95,7 @@ int doctor_command(const Words& words) {
   app.add_option("--ranks", request.ranks, "ranks of this host; else one for each core")
       ->check(CLI::Range(1, kMaxProcessRanks));
   app.add_option("--out", request.folder, "folder whose disk is measured")->capture_default_str();
-  app.add_option("--cluster", request.cluster, "file to write as a description of these hosts");
+  app.add_option("--cluster", request.cluster, "file to write as a description of these hosts")->check(output_name());
   app.add_flag("--json", request.as_json, "as one JSON object");
   if (const auto code = parse_words(app, words)) return *code;
 

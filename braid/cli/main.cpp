@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   try {
     braid::prepare_process();
     const int code = braid::dispatch({argv + 1, argv + argc});
-    if (code == 0 && !std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
+    if (code < 2 && !std::cout.flush()) throw braid::IoError("standard output", -1, "cannot be written");
     return code;
   } catch (const braid::ConfigError& error) {
     std::cerr << error.what() << "\n";

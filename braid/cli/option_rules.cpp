@@ -79,6 +79,12 @@ CLI::Validator no_override() {
   });
 }
 
+CLI::Validator output_name() {
+  return rule([](std::string& word) -> std::string {
+    return word == "-" ? "must name a file or folder; ./- names one that is called so" : "";
+  });
+}
+
 CLI::Validator one_of(std::vector<std::string> words) {
   return rule([words = std::move(words)](std::string& word) -> std::string {
     if (std::find(words.begin(), words.end(), word) != words.end()) return "";

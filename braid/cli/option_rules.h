@@ -25,6 +25,9 @@ CLI::Validator not_empty();
 // A word that is the name of a file and no override, "train.steps=5".
 CLI::Validator no_override();
 
+// A file or folder to write: any word but "-", which other programs take for standard output.
+CLI::Validator output_name();
+
 CLI::Validator one_of(std::vector<std::string> words);
 
 }  // namespace braid

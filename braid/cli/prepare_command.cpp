@@ -11,6 +11,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/document_options.h"
 #include "braid/cli/last_words.h"
+#include "braid/cli/option_rules.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/terminal.h"
 #include "braid/report/progress.h"
@@ -98,7 +99,7 @@ int prepare_command(const Words& words) {
   PrepareRequest request;
   request.threads = std::min(num_cores(), 16);
   app.add_option("INPUT", request.inputs, "text files, .jsonl files, folders")->required();
-  app.add_option("--out", request.out, "the folder to fill")->required();
+  app.add_option("--out", request.out, "the folder to fill")->required()->check(output_name());
   app.add_option("--tokenizer", request.tokenizer, "bytes, a tokenizer.json, or a folder with it")
       ->capture_default_str();
   add_document_options(app, request.include, request.text_field, request.bad_lines);

@@ -13,6 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/option_rules.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
 #include "braid/spec/toml_document.h"
@@ -140,7 +141,7 @@ int report_command(const Words& words) {
       "braid report");
   std::string run, out;
   app.add_option("RUN", run, "the run's folder (train.out)")->required();
-  app.add_option("--out", out, "the file to write; RUN/report.html when not given");
+  app.add_option("--out", out, "the file to write; RUN/report.html when not given")->check(output_name());
   if (const auto code = parse_words(app, words)) return *code;
 
   fs::path folder = fs::path(run).lexically_normal();
@@ -155,7 +156,7 @@ int report_command(const Words& words) {
     write_named_file(out, text);
   }
   for (const std::string& fault : page.faults) std::cerr << "braid: " << printable(fault, kMostOfSentence) << "\n";
-  std::cout << printable(out, kMostOfSentence) << "\n";
+  if (!is_written_in_place(out)) std::cout << printable(out, kMostOfSentence) << "\n";
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/option_reader.h"
+#include "braid/cli/option_rules.h"
 #include "braid/cli/schedule_source.h"
 #include "braid/sim/stage_times.h"
 
@@ -218,8 +219,9 @@ void add_options(CLI::App& app, SimulateOptions& given) {
   app.add_option("--stage-times", given.stage_times,
                  "file of times: a line per stage, forward input_grad weight_grad [recompute [update]]");
   app.add_option("--sends", given.sends, "buffered (a send waits for nothing) or rendezvous (for its receive)");
-  app.add_option("--svg", given.svg, "draw the timelines into this file");
-  app.add_option("--trace", given.trace, "write them as a trace for Perfetto, a unit being a second");
+  app.add_option("--svg", given.svg, "draw the timelines into this file")->check(output_name());
+  app.add_option("--trace", given.trace, "write them as a trace for Perfetto, a unit being a second")
+      ->check(output_name());
   app.add_option("--width", given.width, "columns of the grid; 0: all (the terminal's, or 160)");
   app.add_flag("--summary", given.summary, "the numbers alone, for schedules of millions of actions");
   app.add_flag("--json", given.json, "one JSON object per schedule and line");

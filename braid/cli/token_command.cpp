@@ -11,6 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
+#include "braid/cli/option_rules.h"
 #include "braid/control/job_token.h"
 
 namespace braid {
@@ -38,7 +39,7 @@ void write_token_file(const std::string& path, const std::string& token) {
 int token_command(const Words& words) {
   CLI::App app("Makes a new secret for a job on several hosts: all of them are given the same one.", "braid token");
   std::string out;
-  app.add_option("--out", out, "file to make, which only its owner may read; else it is printed");
+  app.add_option("--out", out, "file to make, which only its owner may read; else it is printed")->check(output_name());
   if (const auto code = parse_words(app, words)) return *code;
   const std::string token = new_token_text();
   if (out.empty()) {

@@ -12,6 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/document_options.h"
+#include "braid/cli/option_rules.h"
 #include "braid/cli/terminal.h"
 #include "braid/tokenize/bpe_trainer.h"
 #include "braid/tokenize/document_list.h"
@@ -114,7 +115,7 @@ std::optional<Request> read_request(const Words& words) {
   BpeOptions given;
   app.allow_extras();
   app.add_option("--vocab", given.vocab, "tokens to have, end-of-text and 256 bytes included");
-  app.add_option("--out", given.out, "folder for tokenizer.json");
+  app.add_option("--out", given.out, "folder for tokenizer.json")->check(output_name());
   app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(pattern_names()), " (gpt2)"));
   app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
   add_document_options(app, given.include, given.reader.text_field, given.reader.bad_lines);

@@ -1,5 +1,6 @@
 // braid train: a run from a configuration file to weights, metrics, timeline and sample.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -126,7 +127,10 @@ std::string command_from(const std::string& checkpoint, const Start& start, RunP
   std::vector<std::string> words = words_of_job(start);
   if (!words.empty()) printer.note("every host takes it up with its own --node");
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
-  return resume_command(program_invocation_name, start.request.path, words, checkpoint);
+  const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path();
+  const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe is empty by now
+  return resume_command(program_invocation_name, is_there ? start.request.path : (run / "config.toml").string(), words,
+                        checkpoint);
 }
 
 // A run that has failed for good; a launcher of ranks starts it again itself.
@@ -188,7 +192,6 @@ int train(const Start& start, RunSpec spec, StopSignals& signals, Job* job) {
   show_end(end, printer);
   if (signal != 0) return ended_by_signal(signal, end, start, printer);
   show_sample(end);
-  std::cout.clear();  // a run whose lines nobody reads has ended as well as any
   return 0;
 }
 
@@ -234,6 +237,11 @@ int train_on_hosts(Start& start, RunSpec spec) {
   }
 }
 
+int train_here(const Start& start, const RunSpec& spec) {
+  StopSignals signals;
+  return train(start, spec, signals, nullptr);
+}
+
 }  // namespace
 
 int train_command(const Words& words) {
@@ -261,9 +269,9 @@ int train_command(const Words& words) {
   refuse_faulty_schedule(spec);  // before anything is written
   refuse_latest_of_nothing(spec.train);
   follow_launcher(start.place, spec.train, spec.run);
-  if (start.place.num_nodes > 1) return train_on_hosts(start, spec);
-  StopSignals signals;
-  return train(start, spec, signals, nullptr);
+  const int code = start.place.num_nodes > 1 ? train_on_hosts(start, spec) : train_here(start, spec);
+  std::cout.clear();  // a run whose lines nobody reads has ended as well as any
+  return code;
 }
 
 }  // namespace braid
