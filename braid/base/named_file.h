@@ -1,7 +1,7 @@
-// Reading a file that a user has named, whole.
-// It knows no format.
+// Reads whole what a user has named: a file, or a pipe that is read once.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace braid {
@@ -12,8 +12,13 @@ struct NamedFile {
   std::string path;  // in the value
 };
 
-// All of it, through links. Throws ConfigError about the key where the file cannot be read, since a wrong name is the
-// user's mistake; so is one of what has no end, or of more bytes than tables and lists of times have.
-std::string named_file_content(const NamedFile& file);
+constexpr int64_t kMostBytesNamed = int64_t{1} << 28;
+
+// All of a file or a pipe, through links: what a user names on the command line and the program reads once. Waits for
+// the writers of a pipe. Throws IoError as file_content() does.
+std::string named_content(const std::string& path, int64_t limit);
+
+// The same; throws ConfigError about the key instead, since a wrong name is the user's mistake.
+std::string named_file_content(const NamedFile& file, int64_t limit = kMostBytesNamed);
 
 }  // namespace braid

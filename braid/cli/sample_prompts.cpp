@@ -65,9 +65,9 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 void add_lines(const std::string& path, std::vector<std::string>& prompts, std::vector<Problem>& problems) {
-  if (path_kind(path) != PathKind::File) {
-    problems.push_back(
-        {"--prompts", path, path_kind(path) == PathKind::Nothing ? "does not exist" : "must be a file", ""});
+  const PathKind kind = path_kind(path);
+  if (kind == PathKind::Nothing || kind == PathKind::Folder) {
+    problems.push_back({"--prompts", path, kind == PathKind::Nothing ? "does not exist" : "must be a file", ""});
     return;
   }
   const bool json = has_lines({path, 0});

@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "braid/base/checked_file.h"
 #include "braid/base/counted.h"
+#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_presets.h"
@@ -254,8 +254,9 @@ Cluster parse_cluster(const std::string& text, const std::string& origin) {
 
 Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
   if (const auto preset = cluster_preset(name_or_path)) return *preset;
-  if (path_kind(name_or_path) == PathKind::File) {
-    return parse_cluster(file_content(name_or_path, kMostBytes), name_or_path);
+  const PathKind kind = path_kind(name_or_path);
+  if (kind == PathKind::File || kind == PathKind::Other) {
+    return parse_cluster(named_file_content({key, toml_text(name_or_path), name_or_path}, kMostBytes), name_or_path);
   }
   const auto names = cluster_preset_names();
   throw ConfigError(

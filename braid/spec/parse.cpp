@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "braid/base/checked_file.h"
+#include "braid/base/named_file.h"
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/spec/assign.h"
@@ -260,7 +260,7 @@ RunSpec parse_run(const std::string& toml_text, const std::string& origin, const
 RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const ParseOptions& options) {
   std::string text;
   try {
-    text = file_content(path, kMostTomlBytes);
+    text = named_content(path, kMostTomlBytes);
   } catch (const IoError& error) {
     return checked({{}, {{"", "", error.what(), ""}}}, path, overrides, options);
   }

@@ -9,6 +9,7 @@
 #include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/named_file.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
@@ -55,6 +56,10 @@ Schedule requested(const RunSpec& spec, int count) {
   const std::string path = schedule_file(spec.pipeline);
   try {
     if (path.empty()) return make_schedule(schedule, request);
+    if (path_kind(path) == PathKind::Other) {
+      throw ConfigError(
+          {{"pipeline.schedule", toml_text(schedule), "must name a regular file: every rank reads it", ""}});
+    }
     return schedule_from_table(named_file_content({"pipeline.schedule", schedule, path}), schedule, request);
   } catch (const ConfigError& error) {
     std::vector<Problem> problems;

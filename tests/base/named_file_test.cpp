@@ -1,18 +1,41 @@
 // A file that a user has named: its content, or a problem under what named it.
 #include "braid/base/named_file.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
 namespace braid::named_file_test {
 namespace {
 
-class Named : public ScratchFolder {};
+class Named : public ScratchFolder {
+ protected:
+  Named() { ::signal(SIGPIPE, SIG_IGN); }  // of a writer that nobody reads to its end
+};
 
 TEST_F(Named, IsReadThroughLinks) {
   write(path("table"), "0F0");
   std::filesystem::create_symlink("table", path("link"));
   EXPECT_EQ(named_file_content({"--schedule", "file:link", path("link")}), "0F0");
+}
+
+TEST_F(Named, APipeIsReadToItsEndOrItsLimit) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{200'000}, size_t{300'000}}) {
+    std::thread writer([&] { std::ofstream(path("pipe")) << std::string(bytes, 'x'); });
+    try {
+      EXPECT_EQ(named_content(path("pipe"), 250'000), std::string(bytes, 'x'));
+      EXPECT_LE(bytes, 250'000u);
+    } catch (const IoError& error) {
+      EXPECT_STREQ(error.why().c_str(), "is a pipe that goes on; at most 250000 bytes are read");
+      EXPECT_GT(bytes, 250'000u);
+    }
+    writer.join();
+  }
 }
 
 TEST_F(Named, WhatCannotBeReadIsAProblemOfItsName) {

@@ -2,7 +2,9 @@
 terminal; and what a refused run leaves."""
 import os
 import pty
+import re
 import resource
+import shlex
 import subprocess
 import unittest
 
@@ -10,6 +12,17 @@ from braid_binary import BINARY
 from tiny_run import TinyRun, TrainedRun
 
 PRECIOUS = "precious\n"
+CLUSTER = """nodes = 1
+[[devices]]
+per_node = 2
+memory_gib = 16
+memory_gbps = 10
+peak_tflops = { float32 = 1 }
+[node]
+link_gbps = 1
+latency_us = 10
+"""
+SIMULATED = ["simulate", "--schedule", "gpipe", "--ranks", "2", "--microbatches", "4"]
 
 
 class Planted(TinyRun):
@@ -37,15 +50,36 @@ class Planted(TinyRun):
 
     def test_nothing_is_appended_through_a_link(self):
         self.plant("run/metrics.jsonl")
-        done = self.braid("train", "run.toml", "train.overwrite=true", "train.resume=latest")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertEqual((self.path / "precious").read_text(), PRECIOUS)
         (self.path / "elsewhere").mkdir()
-        (self.path / "other").mkdir()
-        (self.path / "other/tensorboard").symlink_to(self.path / "elsewhere")
-        done = self.braid("train", "run.toml", "train.out=other")
-        self.assertEqual(done.returncode, 3, done.stderr)
+        (self.path / "run/tensorboard").symlink_to(self.path / "elsewhere")
+        (self.path / "run/timeline.svg").mkdir()
+        before = sorted(os.listdir(self.path / "run"))
+        for words in ([], ["train.overwrite=true"], ["train.overwrite=true", "train.resume=latest"]):
+            told = self.refused(*words)
+            if not words[1:]:
+                for what in ("run/tensorboard must be a folder and no link", "run/timeline.svg must not be a folder",
+                             "run/metrics.jsonl must be a regular file and no link"):
+                    self.assertIn(what, told)
+            self.assertEqual(sorted(os.listdir(self.path / "run")), before)
+        self.assertEqual((self.path / "precious").read_text(), PRECIOUS)
         self.assertEqual(os.listdir(self.path / "elsewhere"), [])
+
+    def refused(self, *words):
+        done = self.braid("train", "run.toml", *words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def test_links_to_nothing_and_pipes_are_no_folder_and_no_lock(self):
+        (self.path / "link").symlink_to("nowhere")
+        self.assertIn("must be a folder, and is a link to nowhere, where there is nothing", self.refused("train.out=link"))
+        for kind, plant in (("a link", lambda lock: lock.symlink_to("nowhere")), ("a pipe or device", os.mkfifo),
+                            ("a folder", os.mkdir)):
+            run = self.path / kind.replace(" ", "_")
+            run.mkdir()
+            plant(run / "run.lock")
+            self.assertIn(f"run.lock: is {kind}, not a regular file", self.refused(f"train.out={run.name}"))
+            self.assertEqual(os.listdir(run), ["run.lock"])
 
     def test_the_runs_folder_may_be_a_link(self):
         (self.path / "disk").mkdir()
@@ -55,11 +89,10 @@ class Planted(TinyRun):
 
     def test_named_files_replace_links_and_standard_output_is_written(self):
         self.plant("a.svg", "a.json")
-        words = ["simulate", "--schedule", "gpipe", "--ranks", "2", "--microbatches", "4"]
-        done = self.braid(*words, "--svg", "a.svg", "--trace", "a.json")
+        done = self.braid(*SIMULATED, "--svg", "a.svg", "--trace", "a.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.expect_replaced("a.svg", "a.json")
-        self.assertIn("<svg", self.braid(*words, "--svg", "/dev/stdout").stdout)
+        self.assertIn("<svg", self.braid(*SIMULATED, "--svg", "/dev/stdout").stdout)
 
 
 class Written(TrainedRun):
@@ -74,6 +107,28 @@ class Written(TrainedRun):
             self.assertIn("report.html", done.stderr)
             self.assertEqual((self.path / "run/report.html").read_bytes(), before)
             self.assertEqual(sorted(os.listdir(self.path / "run")), names)
+
+    def test_lost_output_is_an_error(self):
+        checkpoint = f"run/{self.checkpoints()[-1]}"
+        for words, places in ((["config"], [">&-", ">/dev/full"]), (["help", "train"], [">&-"]), (["token"], [">&-"]),
+                              (SIMULATED, [">&-"]), (["ckpt", "inspect", checkpoint], [">&-"]),
+                              (["ckpt", "diff", checkpoint, "run/step-3"], [">/dev/full"]),
+                              (["sample", "run", "--tokens", "1"], [">&-", ">/dev/full"]), (["report", "run"], [">&-"])):
+            for place in places:
+                done = subprocess.run(f'"{BINARY}" {shlex.join(words)} {place}', shell=True, cwd=self.path,
+                                      capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (3, "braid: standard output: cannot be written\n"), (words, place))
+
+    def test_a_dash_is_no_file_to_write(self):
+        for words in (["report", "run", "--out"], [*SIMULATED, "--svg"], [*SIMULATED, "--trace"], ["token", "--out"],
+                      ["doctor", "--cluster"], ["bench", "scaling", "run.toml", "--svg"],
+                      ["data", "train-bpe", "text", "--vocab", "300", "--out"], ["data", "prepare", "text", "--out"]):
+            done = self.braid(*words, "-")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertEqual(done.stderr, f"{words[-1]} = -: must name a file or folder; ./- names one that is called so\n")
+            self.assertFalse((self.path / "-").exists())
+        self.assertTrue(self.braid("report", "run", "--out", "/dev/stdout").stdout.endswith("</html>\n"))
 
     def on_terminal(self, *words):
         ours, theirs = pty.openpty()
@@ -104,6 +159,46 @@ class Written(TrainedRun):
             if "sample, also in" in line or "drawn in" in line:
                 self.assertNotIn("\x1b", line)
                 self.assertIn("o\\x1b[31m", line)
+
+
+class Piped(TrainedRun):
+    def in_bash(self, words):
+        return subprocess.run(["bash", "-c", f'"{BINARY}" {words}'], cwd=self.path, capture_output=True, text=True, timeout=120)
+
+    def same(self, with_files, with_pipes):
+        of_files, of_pipes = self.in_bash(with_files), self.in_bash(with_pipes)
+        self.assertEqual((of_files.returncode, of_files.stderr), (0, ""), with_files)
+        self.assertEqual((of_pipes.returncode, of_pipes.stderr), (0, ""), with_pipes)
+        self.assertTrue(of_files.stdout)
+        varied = r"/dev/fd/\d+|/dev/stdin|\b(table\.csv|run\.toml|cluster\.toml)\b|in \S+ m?s\b"
+        self.assertEqual(re.sub(varied, "", of_files.stdout), re.sub(varied, "", of_pipes.stdout))
+
+    def test_what_is_named_and_read_once_may_be_a_pipe(self):
+        (self.path / "prompts").write_text("the\nquick\n")
+        (self.path / "times").write_text("2 1 1\n1 3 0\n")
+        (self.path / "cluster.toml").write_text(CLUSTER)
+        (self.path / "table.csv").write_text(self.braid(*SIMULATED, "--csv").stdout)
+        for words, names in (("sample run --tokens 2 --greedy --prompts prompts", ["prompts"]),
+                             ("simulate --schedule file:table.csv --stage-times times --json", ["table.csv", "times"]),
+                             ("plan run.toml --cluster cluster.toml --fixed", ["run.toml", "cluster.toml"])):
+            piped = words
+            for name in names:
+                piped = piped.replace(f" {name}", f" <(cat {name})").replace(f":{name}", f":<(cat {name})")
+            self.same(words, piped)
+        words = " ".join(SIMULATED)
+        self.same(f"{words} --stage-times times", f"{words} --stage-times /dev/stdin < <(cat times)")
+
+    def test_a_run_is_read_from_a_pipe_and_its_tables_are_not(self):
+        done = self.in_bash("train <(cat run.toml) train.out=piped")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.losses("piped"), self.losses())
+        done = self.in_bash('train run.toml train.out=other mesh.pipe=2 "pipeline.schedule=file:"<(echo 0F0,0B0)')
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("must name a regular file: every rank reads it", done.stderr)
+        self.assertFalse((self.path / "other").exists())
+        done = self.in_bash("simulate --schedule file:<(yes 0F0) --ranks 1 --microbatches 1")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("at most 268435456 bytes are read", done.stderr)
 
 
 class Started(TinyRun):
