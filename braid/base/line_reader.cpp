@@ -21,14 +21,20 @@ bool LineReader::fill() {
   return !buffer_.empty();
 }
 
+void LineReader::seek(int64_t offset) {
+  buffer_.clear();
+  at_ = 0;
+  num_read_ = std::min(offset, file_.bytes());
+}
+
 bool LineReader::next(std::string& line) {
   line.clear();
-  const int64_t begin = num_read_ - std::ssize(buffer_) + static_cast<int64_t>(at_);
+  const int64_t begin = offset();
   while (at_ < buffer_.size() || fill()) {
     const size_t end = buffer_.find('\n', at_);
     line.append(buffer_, at_, end - at_);
     if (std::ssize(line) > line_limit_) {
-      throw IoError(path(), begin, cat("a line begins here that has more than ", line_limit_, " bytes"));
+      throw LongLine(path(), begin, cat("a line begins here that has more than ", line_limit_, " bytes"));
     }
     at_ = end == buffer_.npos ? buffer_.size() : end + 1;
     if (end != buffer_.npos) return true;

@@ -2,8 +2,6 @@
 #include "braid/tokenize/document_reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -54,7 +52,7 @@ DocumentReader::DocumentReader(std::vector<Document> files, ReaderOptions option
 void DocumentReader::seek(int64_t file, int64_t offset) {
   file_ = static_cast<size_t>(file);
   offset_ = offset;
-  lines_ = std::ifstream();
+  lines_.reset();
 }
 
 std::optional<ReadDocument> DocumentReader::next() {
@@ -82,25 +80,36 @@ ReadDocument DocumentReader::whole_file() {
 
 std::optional<ReadDocument> DocumentReader::next_line() {
   const std::string& path = files_[file_].path;
-  if (!lines_.is_open()) {
-    lines_.open(path, std::ios::binary);
-    lines_.seekg(offset_);
+  if (!lines_) {
+    lines_.emplace(path, Links::Followed, options_.line_limit);
+    lines_->seek(offset_);
     line_ = offset_ == 0 ? 0 : -1;
-    if (!lines_) throw IoError(path, offset_, std::strerror(errno));
   }
   static const uint64_t kKey = stream_key(0, "data.validation");
-  for (std::string line; std::getline(lines_, line);) {
-    if (line_ >= 0) ++line_;
+  for (std::string line; read_line(line);) {
     auto text = text_of(line);
-    offset_ += static_cast<int64_t>(line.size()) + (lines_.eof() ? 0 : 1);
+    offset_ = lines_->offset();
     if (!text || text->empty()) continue;
     const double place = uniform(kKey, digest_of(DigestKind::Xxh64, *text));
     const Side side = place < options_.validation_fraction ? Side::Validation : Side::Train;
     return ReadDocument{std::move(*text), side, static_cast<int64_t>(file_), offset_, num_bad_lines_};
   }
-  if (lines_.bad()) throw IoError(path, offset_, std::strerror(errno));
   if (offset_ != files_[file_].bytes) throw IoError(path, offset_, "has changed since it was listed");
   return std::nullopt;
+}
+
+// Only the end of a line above the limit would tell where the next one begins, so none is passed over.
+bool DocumentReader::read_line(std::string& line) {
+  try {
+    if (!lines_->next(line)) return false;
+  } catch (const LongLine&) {
+    if (line_ >= 0) ++line_;
+    const std::string rule = cat("must be a line of at most ", options_.line_limit, " bytes");
+    problems_.push_back({cat(files_[file_].path, ":", line_number()), "", rule, ""});
+    throw ConfigError(std::move(problems_));
+  }
+  if (line_ >= 0) ++line_;
+  return true;
 }
 
 std::optional<std::string> DocumentReader::text_of(const std::string& line) {
@@ -115,11 +124,15 @@ std::optional<std::string> DocumentReader::text_of(const std::string& line) {
   return std::nullopt;
 }
 
+int64_t DocumentReader::line_number() {
+  if (line_ < 0) line_ = 1 + lines_before(files_[file_].path, offset_);
+  return line_;
+}
+
 void DocumentReader::add_bad_line(const std::string& rule) {
   ++num_bad_lines_;
   if (options_.bad_lines == BadLines::Skipped) return;
-  if (line_ < 0) line_ = 1 + lines_before(files_[file_].path, offset_);
-  problems_.push_back({cat(files_[file_].path, ":", line_), "", rule, ""});
+  problems_.push_back({cat(files_[file_].path, ":", line_number()), "", rule, ""});
   if (problems_.size() == kMostProblems) refuse_bad_lines();
 }
 

@@ -2,12 +2,12 @@
 // It knows no tokens.
 #pragma once
 
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/base/errors.h"
+#include "braid/base/line_reader.h"
 #include "braid/tokenize/document_list.h"
 
 namespace braid {
@@ -37,6 +37,7 @@ struct ReaderOptions {
   std::string text_field = "text";
   double validation_fraction = 0;
   BadLines bad_lines = BadLines::Named;
+  int64_t line_limit = int64_t{256} << 20;  // bytes
 };
 
 // Text files are held out by held_out(), as when a run reads them itself; of a single text file the end is. Lines are
@@ -48,8 +49,8 @@ class DocumentReader {
   // The next document is the one at `offset` of file number `file`.
   void seek(int64_t file, int64_t offset);
   // Empty behind the last. Documents without text are passed over. So are bad lines, which are no JSON object with the
-  // text field, if they are to be skipped; else a bad line is a ConfigError that names it and the bad
-  // lines behind it by file and line, up to 20. Throws IoError.
+  // text field, if they are to be skipped; else a bad line is a ConfigError that names it and the bad lines behind it
+  // by file and line, up to 20. A line above the limit always is one. Throws IoError.
   std::optional<ReadDocument> next();
   int64_t num_bad_lines() const { return num_bad_lines_; }  // of those met since the reader was made
 
@@ -57,7 +58,9 @@ class DocumentReader {
   std::optional<ReadDocument> next_good();
   std::optional<ReadDocument> next_line();
   ReadDocument whole_file();
+  bool read_line(std::string& line);
   std::optional<std::string> text_of(const std::string& line);
+  int64_t line_number();
   void add_bad_line(const std::string& rule);
   [[noreturn]] void refuse_bad_lines();
 
@@ -67,8 +70,8 @@ class DocumentReader {
   bool single_;
   size_t file_ = 0;
   int64_t offset_ = 0;
-  std::ifstream lines_;  // of the file at hand, when it has lines
-  int64_t line_ = 0;     // of the file at hand, from 1; -1 where it is not known, behind a seek into the file
+  std::optional<LineReader> lines_;  // of the file at hand, when it has lines
+  int64_t line_ = 0;  // of the file at hand, from 1; -1 where it is not known, behind a seek into the file
   int64_t num_bad_lines_ = 0;
   std::vector<Problem> problems_;
 };

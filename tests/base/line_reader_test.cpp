@@ -42,8 +42,21 @@ TEST_F(Lines, AreLimited) {
   try {
     lines_of("four\nfive5\n", 4);
     ADD_FAILURE() << "a line above the limit";
-  } catch (const IoError& error) {
+  } catch (const LongLine& error) {
     EXPECT_EQ(error.offset(), 5);
+  }
+}
+
+TEST_F(Lines, AreReadFromAnyPlaceOn) {
+  write(path("lines"), "a\nbc\nd");
+  LineReader reader(path("lines"), Links::Followed, 100);
+  std::string line;
+  for (const auto& [from, text, behind] :
+       {std::tuple<int64_t, const char*, int64_t>(2, "bc", 5), {5, "d", 6}, {0, "a", 2}, {6, "", 6}}) {
+    reader.seek(from);
+    reader.next(line);
+    EXPECT_EQ(line, text);
+    EXPECT_EQ(reader.offset(), behind);
   }
 }
 

@@ -168,6 +168,25 @@ TEST_F(PrepareTest, ANulEndsNoLine) {
   EXPECT_NE(message(request({"nul.jsonl"})).find("nul.jsonl:1: is not JSON: it has a NUL\nbraid"), std::string::npos);
 }
 
+TEST_F(PrepareTest, ALineAboveTheLimitIsNamedWhateverIsSkipped) {
+  const std::string lines = "{\"text\": \"a\"}\nno json\n" + std::string(100, 'x') + "\n{\"text\": \"b\"}\n";
+  write(path("long.jsonl"), lines);
+  for (const auto& [bad_lines, start, problems] : {std::tuple(BadLines::Named, size_t{0}, size_t{2}),
+                                                   {BadLines::Skipped, size_t{0}, size_t{1}},
+                                                   {BadLines::Named, lines.find("no json"), size_t{2}}}) {
+    DocumentReader reader({{path("long.jsonl"), std::ssize(lines)}}, {.bad_lines = bad_lines, .line_limit = 99});
+    reader.seek(0, static_cast<int64_t>(start));
+    try {
+      while (reader.next()) continue;
+      ADD_FAILURE() << "no error";
+    } catch (const ConfigError& error) {
+      ASSERT_EQ(error.problems().size(), problems);
+      EXPECT_EQ(error.problems().back().key, path("long.jsonl:3"));
+      EXPECT_EQ(error.problems().back().rule, "must be a line of at most 99 bytes");
+    }
+  }
+}
+
 // Also those behind a place where an earlier call stopped: the reader is put into the middle of a file.
 TEST_F(PrepareTest, BadLinesAreNamedOrCounted) {
   std::string lines;
