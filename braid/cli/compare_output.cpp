@@ -5,6 +5,7 @@
 
 #include "braid/base/counted.h"
 #include "braid/base/text.h"
+#include "braid/cli/plan_output.h"
 #include "braid/cluster/units.h"
 #include "braid/predict/parallelism_table.h"
 #include "braid/report/markup.h"
@@ -17,6 +18,13 @@ std::string memory_of(const ParallelismRow& row) {
   return cat(fixed(most / kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
 }
 
+std::string range_in_words(const Prediction& prediction) {
+  if (prediction.range.is_known()) return "";
+  const double seconds = prediction.step_seconds();
+  return cat(" (", short_number(prediction.range.least * seconds), " to ",
+             short_number(prediction.range.most * seconds), " s)");
+}
+
 std::string row_text(const ParallelismRow& row) {
   std::string text = cat(row.name, "\n  copied:   ", row.copied, "\n  split:    ", row.split,
                          "\n  sent:     ", row.when, "; ", human_bytes(row.sent_bytes), " by a rank in a step, ",
@@ -24,14 +32,15 @@ std::string row_text(const ParallelismRow& row) {
   if (!row.possible) return text + "  this run cannot be split so\n";
   const StepSeconds& seconds = row.prediction.seconds;
   return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", short_number(seconds.total()),
-                    " s, computing ", percent(seconds.compute / seconds.total()), " of it\n");
+                    " s", range_in_words(row.prediction), ", computing ", percent(seconds.compute / seconds.total()),
+                    " of it\n");
 }
 
 }  // namespace
 
 std::string compare_text(const RunSpec& run, const Cluster& cluster) {
   const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
-  std::string text = cat(counted(ranks, "rank"), " along one axis\n");
+  std::string text = cat(rates_note(cluster, FormulaSet::Braid), counted(ranks, "rank"), " along one axis\n");
   for (const ParallelismRow& row : parallelism_table(run, cluster, ranks)) text += row_text(row);
   return text;
 }

@@ -20,7 +20,7 @@ namespace {
 
 void add_goodput(const Cluster& cluster, PlannedLayout& layout) {
   layout.failures = failure_model(layout.spec, cluster);
-  layout.prediction.goodput = goodput(layout.failures, daly_interval(layout.failures));
+  layout.prediction.goodput = goodput(layout.failures, save_interval(layout.failures));
 }
 
 Plan fixed_plan(const PlanRequest& request) {
@@ -29,6 +29,8 @@ Plan fixed_plan(const PlanRequest& request) {
   layout.prediction = predict_run(request.run, request.cluster, {request.formulas, PipelineDetail::Played});
   return {1, 0, {std::move(layout)}, ""};
 }
+
+constexpr int kNothingFits = 1;  // exit code
 
 // What closed forms find is shown as the simulator has it, which may have another order, and may not fit.
 constexpr int kPlayedForEachShown = 4;
@@ -59,7 +61,7 @@ Plan best_plan(const PlanRequest& request) {
   ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
   SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
                                 request.pinned, static_cast<int>(request.cluster.devices.size())},
-                               static_cast<int64_t>(request.cluster.least_memory_bytes())};
+                               static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
   Plan plan = played_plan(request, search_request, foresight);
   if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
   add_reasons(search_request, plan.layouts, foresight);
@@ -86,9 +88,12 @@ int plan_command(const Words& words) {
 #ifdef BRAID_TORCH
   if (request->tried > 0) try_layouts(plan.layouts, request->tried);
 #endif
-  std::cout << (request->output == PlanOutput::Json ? plan_json(plan)
-                                                    : shown_on_stdout(plan_text(plan, request->cluster)));
-  return 0;
+  const Cluster& cluster = request->cluster;
+  const FormulaSet formulas = request->formulas;
+  std::cout << (request->output == PlanOutput::Json ? plan_json(plan, cluster, formulas)
+                                                    : shown_on_stdout(plan_text(plan, cluster, formulas)));
+  const bool all_fit = std::ranges::all_of(plan.layouts, [](const auto& layout) { return layout.prediction.fits(); });
+  return plan.layouts.empty() || !all_fit ? kNothingFits : 0;
 }
 
 }  // namespace braid

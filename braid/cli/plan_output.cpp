@@ -9,6 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/cluster/units.h"
 #include "braid/report/markup.h"
+#include "braid/search/search.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 
@@ -31,6 +32,13 @@ std::string zero_text(const SyncSpec& sync) {
   return sync.zero_group == 0 ? cat(sync.zero) : cat(sync.zero, "/", sync.zero_group);
 }
 
+// "1.2-2.9": what a step may take. Empty where rates were measured.
+std::string range_text(const Prediction& prediction) {
+  if (prediction.range.is_known()) return "";
+  const double seconds = prediction.step_seconds();
+  return cat(short_number(prediction.range.least * seconds), "-", short_number(prediction.range.most * seconds));
+}
+
 struct PlanColumn {
   const char* title;
   std::string (*value)(const PlannedLayout&);
@@ -45,6 +53,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"microbatch", [](const PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
     {"recompute", [](const PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
     {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
+    {"range", [](const PlannedLayout& l) { return range_text(l.prediction); }},
     {"mfu", [](const PlannedLayout& l) { return percent(l.prediction.mfu); }},
     {"bubble", [](const PlannedLayout& l) { return percent(l.prediction.bubble); }},
     {"memory", [](const PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
@@ -68,10 +77,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string layouts_table(const std::vector<PlannedLayout>& layouts) {
   std::vector<std::vector<std::string>> rows(1, {"#"});
-  for (const PlanColumn& column : kPlanColumns) rows[0].emplace_back(column.title);
-  for (size_t place = 0; place < layouts.size(); ++place) {
-    rows.push_back({cat(place + 1)});
-    for (const PlanColumn& column : kPlanColumns) rows.back().push_back(column.value(layouts[place]));
+  for (size_t place = 0; place < layouts.size(); ++place) rows.push_back({cat(place + 1)});
+  for (const PlanColumn& column : kPlanColumns) {
+    if (column.value(layouts[0]).empty()) continue;
+    rows[0].emplace_back(column.title);
+    for (size_t place = 0; place < layouts.size(); ++place) rows[place + 1].push_back(column.value(layouts[place]));
   }
   return table(rows);
 }
@@ -116,8 +126,10 @@ std::string failures_text(const PlannedLayout& layout, const Cluster& cluster) {
   const FailureModel& failures = layout.failures;
   if (failures.mean_between == 0) return "";
   std::string text = cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ",
-                         hours(failures.mean_between), " and a save every ", short_number(daly_interval(failures)));
-  text += failures.stall > 0 ? cat(" s (Daly; Young ", short_number(young_interval(failures)), "), ",
+                         hours(failures.mean_between), " and a save every ", short_number(save_interval(failures)));
+  const bool of_save = failures.save > daly_interval(failures);
+  const std::string rule = of_save ? "no sooner, since the one before takes so long" : "Daly";
+  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", short_number(young_interval(failures)), "), ",
                                    short_number(failures.stall), " s each")
                              : cat(" s, which stalls no step as far as is known");
   return cat(text, spares_text(cluster), "\n");
@@ -133,6 +145,13 @@ std::string measured_text(const PlannedLayout& layout) {
              bytes_text(layout.prediction.fullest().total()), ")\n");
 }
 
+// Of a layout that --fixed names.
+std::vector<std::string> not_in_braid(const RunSpec& spec) {
+  std::vector<std::string> words;
+  for (const Problem& problem : problems_to_train(spec)) words.push_back(text(problem));
+  return words;
+}
+
 std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster& cluster) {
   const Prediction& prediction = layout.prediction;
   const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
@@ -143,6 +162,8 @@ std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
   text += measured_text(layout);
   text += failures_text(layout, cluster);
+  const std::vector<std::string> lacking = not_in_braid(layout.spec);
+  if (!lacking.empty()) text += cat("   braid cannot train this: ", joined(lacking, "; "), "\n");
   if (!layout.why.empty()) text += cat("   why:     ", layout.why, "\n");
   return text;
 }
@@ -183,13 +204,38 @@ Json layout_json(const PlannedLayout& layout) {
   json["fits"] = prediction.fits();
   json["memory_gib"] = memory_json(prediction);
   for (const auto& [name, part] : kStepParts) json["seconds"][name] = prediction.seconds.*part;
+  if (!prediction.range.is_known()) {
+    const double seconds = prediction.step_seconds();
+    json["step_seconds_range"] = {prediction.range.least * seconds, prediction.range.most * seconds};
+  }
+  const std::vector<std::string> lacking = not_in_braid(spec);
+  if (!lacking.empty()) json["not_in_braid"] = lacking;
   json["goodput"] = prediction.goodput;
+  if (layout.failures.mean_between > 0) {
+    json["save"] = {{"every_seconds", save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
+  }
   json["why"] = layout.why;
   if (!has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
   if (layout.measured) {
     const auto& [step_seconds, bubble, peak] = *layout.measured;
     json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
   }
+  return json;
+}
+
+std::string reserve_text(const Cluster& cluster) {
+  const DeviceGroup& group = cluster.with_least_memory();
+  if (group.reserve.total() == 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [name, bytes] : kReserveParts) parts.push_back(cat(name, " ", human_bytes(group.reserve.*bytes)));
+  return cat("of the ", human_bytes(group.memory_bytes), " of ", group.name, ", ", human_bytes(group.reserve.total()),
+             " are reserved: ", joined(parts), "\n");
+}
+
+Json device_memory_json(const Cluster& cluster) {
+  const DeviceGroup& group = cluster.with_least_memory();
+  Json json{{"total", group.memory_bytes / kGib}, {"usable", group.usable_bytes() / kGib}};
+  for (const auto& [name, bytes] : kReserveParts) json["reserve"][name] = group.reserve.*bytes / kGib;
   return json;
 }
 
@@ -202,10 +248,25 @@ std::string devices_text(const Plan& plan, const Cluster& cluster) {
 
 }  // namespace
 
-std::string plan_text(const Plan& plan, const Cluster& cluster) {
+std::string rates_note(const Cluster& cluster, FormulaSet formulas) {
+  std::string text;
+  if (formulas != FormulaSet::Braid) {
+    text = cat("predicted as ", word(formulas), " would run it, not braid");
+    if (is_torchtitan(formulas)) text += "; braid has no float8 products, no compiler of blocks and no FSDP2";
+    text += "\n";
+  }
+  const StepRange range = step_range(cluster, formulas);
+  if (range.is_known()) return text;
+  return cat(text, "not measured by braid: rates of ", cluster.name,
+             " are of data sheets and estimates; a step may take ", exact(range.least), " to ", exact(range.most),
+             " times as long as predicted\n");
+}
+
+std::string plan_text(const Plan& plan, const Cluster& cluster, FormulaSet formulas) {
   std::string text =
       cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
           " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
+  text += rates_note(cluster, formulas) + reserve_text(cluster);
   if (!plan.shortage.empty()) text += plan.shortage + "\n";
   if (plan.layouts.empty()) return text;
   text += layouts_table(plan.layouts) + "\n";
@@ -214,8 +275,11 @@ std::string plan_text(const Plan& plan, const Cluster& cluster) {
   return text;
 }
 
-std::string plan_json(const Plan& plan) {
+std::string plan_json(const Plan& plan, const Cluster& cluster, FormulaSet formulas) {
   Json json{{"searched", plan.searched}, {"seconds", plan.seconds}, {"layouts", Json::array()}};
+  json["as"] = word(formulas);
+  json["rates"] = word(cluster.rates);
+  json["device_memory_gib"] = device_memory_json(cluster);
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(layout_json(layout));
   if (!plan.shortage.empty()) json["shortage"] = plan.shortage;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -111,7 +111,9 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   app.add_option("--top", given.top, "how many layouts are shown")->check(whole_number(1, 1000))->capture_default_str();
   app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
       ->allow_extra_args(false);
-  app.add_option("--as", given.formulas, "whose arithmetic: braid, or megatron as its papers measured it")
+  app.add_option("--as", given.formulas,
+                 "whose arithmetic: braid; megatron as its papers measured it; torchtitan of December 2024, eager, "
+                 "compiled, or with asynchronous tensor parallelism")
       ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
       ->capture_default_str();
   auto* json = app.add_flag("--json", given.json, "as one JSON object");

@@ -19,8 +19,8 @@ int64_t Cluster::num_devices() const {
 
 int Cluster::least_per_node() const { return std::ranges::min(devices, {}, &DeviceGroup::per_node).per_node; }
 
-double Cluster::least_memory_bytes() const {
-  return std::ranges::min(devices, {}, &DeviceGroup::memory_bytes).memory_bytes;
+const DeviceGroup& Cluster::with_least_memory() const {
+  return *std::ranges::min_element(devices, {}, &DeviceGroup::usable_bytes);
 }
 
 }  // namespace braid

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/spec/train_spec.h"
+#include "braid/spec/word.h"
 
 namespace braid {
 
@@ -43,6 +44,23 @@ struct PeakRate {
   bool operator==(const PeakRate&) const = default;
 };
 
+// Memory of a device that the tensors of a run cannot have, in bytes, by its use.
+struct Reserve {
+  double context = 0;        // the driver's context and the kernels of loaded libraries
+  double nccl = 0;           // buffers of NCCL's communicators
+  double fragmentation = 0;  // blocks that the allocator holds and cannot give out
+
+  double total() const { return context + nccl + fragmentation; }
+  bool operator==(const Reserve&) const = default;
+};
+
+struct ReservePart {
+  const char* name;
+  double Reserve::*bytes;
+};
+inline constexpr ReservePart kReserveParts[] = {
+    {"context", &Reserve::context}, {"nccl", &Reserve::nccl}, {"fragmentation", &Reserve::fragmentation}};
+
 // Devices of one kind, the same number on each of its nodes.
 struct DeviceGroup {
   std::string name;
@@ -57,8 +75,10 @@ struct DeviceGroup {
   double skew = 0;                       // of what they compute, that tensor ranks wait for the slower one
   bool shared_cores = false;             // threads or processes that share their node's cores
   bool bfloat16_products = false;        // of such cores: they add products of bfloat16 up in float32 without copies
+  Reserve reserve;
 
   int64_t num_devices() const { return int64_t{per_node} * nodes; }
+  double usable_bytes() const { return memory_bytes - reserve.total(); }
   bool operator==(const DeviceGroup&) const = default;
 };
 
@@ -70,10 +90,21 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// A measured all-reduce of so many bytes on each of `ranks` ranks, `per_node` of them on each node.
+struct AllReduceTime {
+  int ranks = 2, per_node = 2;
+  double bytes = 0;
+  double seconds = 0;
+
+  bool across_nodes() const { return ranks > per_node; }
+  bool operator==(const AllReduceTime&) const = default;
+};
+
 // Of a node; 0: there is none.
 struct Disk {
   double read_bytes_per_second = 0;
   double write_bytes_per_second = 0;
+  double save_seconds = 0;  // of a save however little it writes: files are created, ranks agree, names are moved
 
   bool operator==(const Disk&) const = default;
 };
@@ -93,6 +124,10 @@ struct Failures {
   bool operator==(const Failures&) const = default;
 };
 
+// Where a cluster's rates come from: braid's own measurements (braid doctor), or data sheets and estimates.
+enum class RatesFrom { DataSheet, Measured };
+constexpr auto words(RatesFrom) { return std::to_array<std::string_view>({"data-sheet", "measured"}); }
+
 struct Cluster {
   std::string name;
   std::vector<DeviceGroup> devices;  // at least one; ranks come on the nodes of the first kind first
@@ -101,11 +136,13 @@ struct Cluster {
   Disk disk;
   Failures failures;
   HostMemory host;
+  RatesFrom rates = RatesFrom::DataSheet;
+  std::vector<AllReduceTime> all_reduces;  // in order of ranks, per_node, bytes
 
   int num_nodes() const;
   int64_t num_devices() const;
   int least_per_node() const;
-  double least_memory_bytes() const;  // of a device
+  const DeviceGroup& with_least_memory() const;  // the kind whose devices have the least usable_bytes()
   bool operator==(const Cluster&) const = default;
 };
 

@@ -2,7 +2,6 @@
 #include "braid/cluster/cluster_file.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -48,9 +47,11 @@ class Reading {
   Cluster cluster() {
     root_.read("name", cluster_.name);
     root_.read("nodes", nodes_, Given::Optional);
+    read_rates();
     read_devices();
     read_link("node", "link_gbps", most_per_node() > 1 ? "devices on a node" : nullptr, cluster_.node);
     read_link("network", "gbps", several_nodes() ? "nodes" : nullptr, cluster_.network);
+    read_all_reduces();
     read_host();
     read_disk();
     read_failures();
@@ -69,6 +70,14 @@ class Reading {
 
   // Two kinds are on two nodes, whether or not their numbers could be read.
   bool several_nodes() const { return cluster_.devices.size() > 1 || cluster_.num_nodes() > 1; }
+
+  void read_rates() {
+    std::string from(word(cluster_.rates));
+    root_.read("rates", from);
+    const auto known = value_of<RatesFrom>(from);
+    if (!known) root_.refuse("rates", "must be \"data-sheet\" or \"measured\"");
+    cluster_.rates = known.value_or(cluster_.rates);
+  }
 
   void read_devices() {
     const TomlList* list = root_.list("devices", Given::Needed);
@@ -100,6 +109,7 @@ class Reading {
     keys.read("nodes", group.nodes, alone ? Given::Optional : Given::Needed);
     keys.read("memory_gib", {}, kGib, group.memory_bytes);
     keys.read("memory_gbps", {}, kGiga, group.memory_bytes_per_second);
+    read_reserve(keys, group);
     keys.read("shared_cores", group.shared_cores);
     keys.read("bfloat16_products", group.bfloat16_products);
     keys.read("skew", {.lower = NumberRule::End::Closed, .given = Given::Optional}, 1, group.skew);
@@ -111,6 +121,18 @@ class Reading {
     read_streams(keys, group);
     keys.refuse_unknown_keys();
     return group;
+  }
+
+  void read_reserve(TableReader& of_device, DeviceGroup& group) {
+    const TomlTable* table = of_device.table("reserve_gib", Given::Optional);
+    if (!table) return;
+    TableReader keys = reader(*table, of_device.path_of("reserve_gib"));
+    const NumberRule rule{.lower = NumberRule::End::Closed, .given = Given::Optional};
+    for (const auto& [name, bytes] : kReserveParts) keys.read(name, rule, kGib, group.reserve.*bytes);
+    keys.refuse_unknown_keys();
+    if (group.memory_bytes > 0 && group.usable_bytes() <= 0) {
+      of_device.refuse("reserve_gib", "must add up to less than memory_gib");
+    }
   }
 
   void read_peaks(TableReader keys, const TomlTable& table, DeviceGroup& group) {
@@ -125,13 +147,14 @@ class Reading {
 
   struct RowsOf {
     const char *key, *size, *rule;
+    const char* once = "must be in one row of its type only";
   };
   // `read_row` reads each row of the list, which `rule` describes; false: with a problem. `size` is the key by which
   // rows of a type differ.
   template <class Row, class ReadRow, class Order>
   void read_rows(TableReader& of_device, const RowsOf& list, std::vector<Row>& read, const ReadRow& read_row,
                  const Order& order) {
-    const auto& [key, size, rule] = list;
+    const auto& [key, size, rule, once] = list;
     const TomlList* rows = of_device.list(key, Given::Optional);
     for (size_t number = 0; rows && number < rows->size(); ++number) {
       const auto* table = (*rows)[number].as<TomlTable>();
@@ -140,7 +163,7 @@ class Reading {
       Row row;
       if (!read_row(keys, row)) continue;  // it is like no other row
       const auto same = [&](const Row& other) { return order(other) == order(row); };
-      if (std::ranges::any_of(read, same)) keys.refuse(size, "must be in one row of its type only");
+      if (std::ranges::any_of(read, same)) keys.refuse(size, once);
       read.push_back(row);
     }
     std::ranges::sort(read, {}, order);
@@ -204,6 +227,23 @@ class Reading {
     keys.refuse_unknown_keys();
   }
 
+  void read_all_reduces() {
+    const auto read_row = [](TableReader& keys, AllReduceTime& row) {
+      keys.read("ranks", row.ranks);
+      keys.read("per_node", row.per_node);
+      keys.read("mib", {}, kMib, row.bytes);
+      keys.read("us", {}, kMicro, row.seconds);
+      if (row.ranks < std::max(row.per_node, 2)) keys.refuse("ranks", "must be at least 2, and at least per_node");
+      keys.refuse_unknown_keys();
+      return row.bytes > 0;
+    };
+    read_rows(
+        root_,
+        {"all_reduce", "mib", "must be tables of ranks, per_node, mib and us", "must be in one row of its group only"},
+        cluster_.all_reduces, read_row,
+        [](const AllReduceTime& row) { return std::tuple(row.ranks, row.per_node, row.bytes); });
+  }
+
   void read_host() {
     const TomlTable* table = root_.table("host", Given::Optional);
     if (!table) return;
@@ -219,6 +259,8 @@ class Reading {
     TableReader keys = reader(*table, "disk");
     keys.read("read_gbps", {}, kGiga, cluster_.disk.read_bytes_per_second);
     keys.read("write_gbps", {}, kGiga, cluster_.disk.write_bytes_per_second);
+    keys.read("save_seconds", {.lower = NumberRule::End::Closed, .given = Given::Optional}, 1,
+              cluster_.disk.save_seconds);
     keys.refuse_unknown_keys();
   }
 
@@ -261,32 +303,6 @@ Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
   const auto names = cluster_preset_names();
   throw ConfigError(
       {{key, toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
-}
-
-int fewest_nodes(const Cluster& cluster) {
-  int shares = 0;
-  for (const DeviceGroup& group : cluster.devices) shares = std::gcd(shares, group.nodes);
-  return cluster.num_nodes() / shares;
-}
-
-Cluster with_nodes(Cluster cluster, int num_nodes, const std::string& key) {
-  const int fewest = fewest_nodes(cluster), shares = cluster.num_nodes() / fewest;
-  const int below = num_nodes / fewest, rest = num_nodes % fewest;
-  if (rest != 0) {
-    const int64_t times = std::max(1, below + (2 * int64_t{rest} > fewest ? 1 : 0));
-    throw ConfigError({{key, cat(num_nodes), cat("must be a multiple of ", fewest, ", for each kind to keep its share"),
-                        cat(times * fewest)}});
-  }
-  for (DeviceGroup& group : cluster.devices) group.nodes = group.nodes / shares * below;
-  if (cluster.num_nodes() > 1 && cluster.network.bytes_per_second == 0) {
-    throw ConfigError({{key, cat(num_nodes), "needs a [network] in the cluster file", "1"}});
-  }
-  if (const int64_t devices = cluster.num_devices(); devices > kMostDevices) {
-    const int64_t nearest = num_nodes * kMostDevices / devices / fewest * fewest;
-    throw ConfigError({{key, cat(num_nodes), cat("must leave at most ", kMostDevices, " devices, not ", devices),
-                        nearest > 0 ? cat(nearest) : ""}});
-  }
-  return cluster;
 }
 
 }  // namespace braid

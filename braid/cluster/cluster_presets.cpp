@@ -7,9 +7,15 @@ namespace braid {
 namespace {
 
 constexpr Failures kFailures{50000 * kHour, 120};
+constexpr double kSave = 5;  // seconds
+constexpr Reserve kReserve{0.9 * kGib, 1.5 * kGib, 1.6 * kGib}, kSmallReserve{0.6 * kGib, 0.8 * kGib, 0.6 * kGib};
 
 // What is reached of the rates of data sheets.
 constexpr double kMemory = 0.613, kNode = 0.8, kNetwork = 0.88;
+// What large copies reach of a memory's rate.
+constexpr double kCopies = 0.85;
+// What products of H100s reach, beside the shares of A100s; and at 500 W of 700.
+constexpr double kH100Products = 0.92, k500Watt = 0.67;
 
 // Of products of 16-bit numbers, as cluster_presets.h says.
 std::vector<ProductShare> shares(DType type) {
@@ -18,58 +24,89 @@ std::vector<ProductShare> shares(DType type) {
 
 Cluster dgx_a100() {
   return {"dgx-a100-80gb",
-          {{"A100-SXM4-80GB",
-            8,
-            1,
-            80 * kGib,
-            kMemory * 2039 * kGiga,
-            {{DType::Float32, 19.5 * kTera}, {DType::BFloat16, 312 * kTera}, {DType::Float16, 312 * kTera}},
-            shares(DType::BFloat16)}},
+          {{.name = "A100-SXM4-80GB",
+            .per_node = 8,
+            .memory_bytes = 80 * kGib,
+            .memory_bytes_per_second = kMemory * 2039 * kGiga,
+            .peaks = {{DType::Float32, 19.5 * kTera}, {DType::BFloat16, 312 * kTera}, {DType::Float16, 312 * kTera}},
+            .shares = shares(DType::BFloat16),
+            .reserve = kReserve}},
           {kNode * 300 * kGiga, 3e-6},
           {kNetwork * 25 * kGiga, 8e-6},
-          {6 * kGiga, 4 * kGiga},
+          {6 * kGiga, 4 * kGiga, kSave},
           kFailures,
           {2048 * kGib, kNode * 32 * kGiga}};
 }
 
+// Of H100s. Products reach less of the peak than those of A100s do, and attention is PyTorch's.
+std::vector<ProductShare> h100_shares(double of_power) {
+  std::vector<ProductShare> all = shares(DType::BFloat16);
+  for (ProductShare& row : all) row.share *= kH100Products * of_power;
+  return all;
+}
+std::vector<AttentionRate> h100_attention() { return {{DType::BFloat16, 8192, 300 * kTera, 250 * kTera}}; }
+
+// The card of torchtitan's benchmarks.
+Cluster h100_500w() {
+  return {
+      "h100-96gb-500w",
+      {{.name = "H100-SXM5-96GB-500W",
+        .per_node = 8,
+        .memory_bytes = 95 * kGib,
+        .memory_bytes_per_second = kCopies * 2400 * kGiga,
+        .peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}},
+        .shares = h100_shares(k500Watt),
+        .attention = h100_attention(),
+        .reserve = kReserve}},
+      {kNode * 450 * kGiga, 3e-6},
+      {kNetwork * 50 * kGiga, 8e-6},
+      {10 * kGiga, 8 * kGiga, kSave},
+      kFailures,
+      {2048 * kGib, kNode * 64 * kGiga}};
+}
+
 Cluster dgx_h100() {
-  return {"dgx-h100",
-          {{"H100-SXM5-80GB",
-            8,
-            1,
-            80 * kGib,
-            kMemory * 3350 * kGiga,
-            {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}},
-            shares(DType::BFloat16)}},
-          {kNode * 450 * kGiga, 3e-6},
-          {kNetwork * 50 * kGiga, 8e-6},
-          {10 * kGiga, 8 * kGiga},
-          kFailures,
-          {2048 * kGib, kNode * 64 * kGiga}};
+  return {
+      "dgx-h100",
+      {{.name = "H100-SXM5-80GB",
+        .per_node = 8,
+        .memory_bytes = 80 * kGib,
+        .memory_bytes_per_second = kMemory * 3350 * kGiga,
+        .peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}},
+        .shares = h100_shares(1),
+        .attention = h100_attention(),
+        .reserve = kReserve}},
+      {kNode * 450 * kGiga, 3e-6},
+      {kNetwork * 50 * kGiga, 8e-6},
+      {10 * kGiga, 8 * kGiga, kSave},
+      kFailures,
+      {2048 * kGib, kNode * 64 * kGiga}};
 }
 
 Cluster dgx2_v100() {
   return {"dgx2-v100-32gb",
-          {{"V100-SXM3-32GB",
-            16,
-            1,
-            32 * kGib,
-            kMemory * 900 * kGiga,
-            {{DType::Float32, 15.7 * kTera}, {DType::Float16, 125 * kTera}},
-            shares(DType::Float16)}},
+          {{.name = "V100-SXM3-32GB",
+            .per_node = 16,
+            .memory_bytes = 32 * kGib,
+            .memory_bytes_per_second = kMemory * 900 * kGiga,
+            .peaks = {{DType::Float32, 15.7 * kTera}, {DType::Float16, 125 * kTera}},
+            .shares = shares(DType::Float16),
+            .reserve = kSmallReserve}},
           {kNode * 150 * kGiga, 3e-6},
           {kNetwork * 6.25 * kGiga, 8e-6},
-          {3 * kGiga, 2 * kGiga},
+          {3 * kGiga, 2 * kGiga, kSave},
           kFailures,
           {1536 * kGib, kNode * 16 * kGiga}};
 }
 
 }  // namespace
 
-std::vector<std::string> cluster_preset_names() { return {"dgx-a100-80gb", "dgx-h100", "dgx2-v100-32gb"}; }
+std::vector<std::string> cluster_preset_names() {
+  return {"dgx-a100-80gb", "dgx-h100", "h100-96gb-500w", "dgx2-v100-32gb"};
+}
 
 std::optional<Cluster> cluster_preset(const std::string& name) {
-  for (const Cluster& cluster : {dgx_a100(), dgx_h100(), dgx2_v100()}) {
+  for (const Cluster& cluster : {dgx_a100(), dgx_h100(), h100_500w(), dgx2_v100()}) {
     if (cluster.name == name) return cluster;
   }
   return {};

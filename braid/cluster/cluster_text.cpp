@@ -15,15 +15,23 @@ std::string list_text(const char* key, const std::string& rows) {
   return rows.empty() ? "" : cat(key, " = [\n", rows, "]\n");
 }
 
+std::string reserve_text(const Reserve& reserve) {
+  if (reserve.total() == 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [name, bytes] : kReserveParts) parts.push_back(cat(name, " = ", in_unit(reserve.*bytes, kGib)));
+  return cat("\nreserve_gib = { ", joined(parts), " }");
+}
+
 std::string device_text(const DeviceGroup& group) {
   std::vector<std::string> peaks;
   for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
-  std::string text = cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node,
-                         "\nnodes = ", group.nodes, "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
-                         "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ",
-                         joined(peaks), " }\nshared_cores = ", group.shared_cores ? "true" : "false",
-                         group.bfloat16_products ? "\nbfloat16_products = true" : "",
-                         group.skew > 0 ? cat("\nskew = ", exact(group.skew)) : "", "\n");
+  std::string text =
+      cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node, "\nnodes = ", group.nodes,
+          "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
+          "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ", joined(peaks), " }",
+          reserve_text(group.reserve), "\nshared_cores = ", group.shared_cores ? "true" : "false",
+          group.bfloat16_products ? "\nbfloat16_products = true" : "",
+          group.skew > 0 ? cat("\nskew = ", exact(group.skew)) : "", "\n");
   std::string shares, attention, streams;
   for (const ProductShare& row : group.shares) {
     shares += cat("  { type = ", type_text(row.type), ", gflop = ", in_unit(row.flops, kGiga),
@@ -46,10 +54,21 @@ std::string link_text(const char* name, const char* rate, const Link& link) {
              "\nlatency_us = ", in_unit(link.latency_seconds, kMicro), "\n");
 }
 
+std::string all_reduces_text(const std::vector<AllReduceTime>& all) {
+  std::string rows;
+  for (const AllReduceTime& row : all) {
+    rows += cat("  { ranks = ", row.ranks, ", per_node = ", row.per_node, ", mib = ", in_unit(row.bytes, kMib),
+                ", us = ", in_unit(row.seconds, kMicro), " },\n");
+  }
+  return list_text("all_reduce", rows);
+}
+
 }  // namespace
 
 std::string cluster_text(const Cluster& cluster) {
-  std::string text = cat("name = ", toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(), "\n");
+  std::string text = cat("name = ", toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(),
+                         "\nrates = ", toml_text(std::string(word(cluster.rates))), "\n");
+  text += all_reduces_text(cluster.all_reduces);
   for (const DeviceGroup& group : cluster.devices) text += device_text(group);
   text += link_text("node", "link_gbps", cluster.node) + link_text("network", "gbps", cluster.network);
   if (cluster.host.bytes > 0) {
@@ -58,7 +77,8 @@ std::string cluster_text(const Cluster& cluster) {
   }
   if (cluster.disk.read_bytes_per_second > 0) {
     text += cat("\n[disk]\nread_gbps = ", in_unit(cluster.disk.read_bytes_per_second, kGiga),
-                "\nwrite_gbps = ", in_unit(cluster.disk.write_bytes_per_second, kGiga), "\n");
+                "\nwrite_gbps = ", in_unit(cluster.disk.write_bytes_per_second, kGiga),
+                cluster.disk.save_seconds > 0 ? cat("\nsave_seconds = ", exact(cluster.disk.save_seconds)) : "", "\n");
   }
   if (cluster.failures.mtbf_seconds_per_device > 0) {
     text += cat("\n[failures]\nmtbf_hours_per_device = ", in_unit(cluster.failures.mtbf_seconds_per_device, kHour),

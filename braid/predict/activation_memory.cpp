@@ -9,11 +9,13 @@
 namespace braid {
 namespace {
 
+constexpr double kStatistic = 4;  // bytes of a float32 number: of attention, of a logit
+
 struct BlockBytes {
-  double linear = 0;  // 34 n h
-  double scores = 0;  // 5 a s n
-  double input = 0;   // 2 n h
-  double one_score = 0;
+  double linear = 0;      // 34 n h
+  double scores = 0;      // 5 a s n
+  double input = 0;       // 2 n h
+  double one_score = 0;   // 0: attention is fused
   double activation = 0;  // 16 n h / t
 };
 
@@ -24,11 +26,16 @@ BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
   BlockBytes bytes;
   bytes.input = e * n * z.h / whole;
   bytes.activation = e * n * z.k * (z.gated ? 3 : 2) * z.f / t;
-  bytes.linear = n * (4 * e + 2) * z.h / whole + e * n * (2 * z.q + 2 * z.kv) / t + bytes.activation;
+  const double mask = spec.model.dropout > 0 ? 1 : 0;
+  bytes.linear = n * (4 * e + 2 * mask) * z.h / whole + e * n * (2 * z.q + 2 * z.kv) / t + bytes.activation;
   if (z.experts > 0) bytes.linear += n * (2 * e * z.k * z.h + 4 * z.experts) / whole;
+  if (!stores_scores(FormulaSet::Megatron, spec.model)) {
+    bytes.linear += kStatistic * n * spec.model.heads / t;
+    return bytes;
+  }
   const double scores = n * spec.model.context * spec.model.heads / t;
   bytes.one_score = e * scores;
-  bytes.scores = (2 * e + 1) * scores;
+  bytes.scores = (mask > 0 ? 2 * e + 1 : e) * scores;
   return bytes;
 }
 
@@ -55,8 +62,8 @@ double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& 
   const double e = element_bytes(spec.train.dtype), n = layout.tokens, t = layout.tensor, h = spec.model.width;
   const double whole = spec.mesh.sequence_parallel ? t : 1;
   double bytes = 0;
-  if (load.embedding) bytes += n * h / whole;
-  if (load.head) bytes += 2 * e * n * h / whole + 4 * n * static_cast<double>(layout.vocab) / t;
+  if (load.embedding && spec.model.dropout > 0) bytes += n * h / whole;
+  if (load.head) bytes += 2 * e * n * h / whole + kStatistic * n * static_cast<double>(layout.vocab) / t;
   return bytes;
 }
 
@@ -69,7 +76,9 @@ double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLo
     most += bytes.scores;
   }
   const double t = layout.tensor;
-  if (load.head) most = std::max(most, 6 * layout.tokens * static_cast<double>(layout.vocab) / t);
+  // The loss is computed in place: logits of the run's type before it, their gradient behind it.
+  const double logits = element_bytes(spec.train.dtype) * layout.tokens * static_cast<double>(layout.vocab) / t;
+  if (load.head) most = std::max(most, logits);
   return most;
 }
 

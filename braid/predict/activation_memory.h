@@ -13,6 +13,9 @@ namespace braid {
 //   selective                    n h (10 + 24/t)                                        n h 34/t
 //   full                         2 n h                                                  2 n h / t
 //
+// Without dropout there are no masks: 8 in place of 10, 32 of 34, and 2 a s of 5 a s. Attention of Llama models is
+// fused (formula_set.h): 4 a in place of 5 a s, float32 statistics, whatever is recomputed.
+//
 // 10 n h are the inputs of the two norms (4), of the two branches (4) and the masks of two dropouts (2); 24 n h
 // queries, keys and values (6), the attention's output (2), before and after the activation (16). Experts make these 16
 // k times as large, where a token goes to k of E, and add 4 k n h of the rows that come and go back and 4 n E of the

@@ -2,6 +2,7 @@
 #include "braid/predict/block_work.h"
 
 #include "braid/predict/block_sizes.h"
+#include "braid/predict/torchtitan_work.h"
 
 namespace braid {
 namespace {
@@ -118,10 +119,12 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   PartWork work;
   add_linear(work, z, z.h, (z.q + 2 * z.kv) / z.t);
   add_linear(work, z, z.q / z.t, z.h);
-  if (formulas == FormulaSet::Megatron) {
+  if (stores_scores(formulas, spec.model)) {
     add_stored_attention(work, z, spec.model.heads);
   } else {
     add_fused_attention(work, z, mean_tokens_seen(spec.model));
+  }
+  if (formulas == FormulaSet::Braid) {
     // The output of the norm is made again too (spec/recompute.h).
     work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
   }
@@ -129,6 +132,8 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
   add_streams(work, z, gathered, gathered, z.q + 2 * z.kv);
   add_sums(work, z, layout);
   add_gathers(work, z, layout);
+  work.full = work.forward;
+  if (is_torchtitan(formulas)) count_torchtitan_attention(spec, layout, formulas, work);
   return work;
 }
 
@@ -149,6 +154,8 @@ PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet form
   }
   add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
   add_sums(work, z, layout);
+  work.full = work.forward;
+  if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);
   return work;
 }
 
@@ -162,7 +169,7 @@ PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
   return work;
 }
 
-PartWork head_work(const RunSpec& spec, const RunLayout& layout) {
+PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
   const Sizes z(spec, layout);
   const double vocab = static_cast<double>(layout.vocab) / z.t;
   PartWork work;
@@ -172,6 +179,7 @@ PartWork head_work(const RunSpec& spec, const RunLayout& layout) {
   work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
   work.input_grad.reduced_bytes = z.e * z.n * z.h;
   work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);
   return work;
 }
 

@@ -40,7 +40,8 @@ struct PassWork {
 // The passes of one part of the model.
 struct PartWork {
   PassWork forward, input_grad, weight_grad;
-  PassWork selected;  // what selective recompute makes again
+  PassWork selected;  // recomputed under selective recompute
+  PassWork full;      // recomputed under full recompute: of blocks alone
 };
 
 // The two halves of a block.
@@ -48,7 +49,7 @@ PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet
 PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 PartWork embedding_work(const RunSpec& spec, const RunLayout& layout);
 // The last norm, the product with the vocabulary and the cross-entropy.
-PartWork head_work(const RunSpec& spec, const RunLayout& layout);
+PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas);
 
 // Bytes of an element of weights and activations.
 double element_bytes(DType type);

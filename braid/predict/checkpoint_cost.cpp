@@ -26,14 +26,14 @@ FailureModel failure_model(const RunSpec& spec, const Cluster& cluster) {
   const double mtbf = cluster.failures.mtbf_seconds_per_device;
   if (mtbf > 0) model.mean_between = mean_between_failures(mtbf, ranks);
   model.restart = cluster.failures.restart_seconds;
-  const DeviceGroup& devices = cluster.devices.front();
-  const double bytes = checkpoint_bytes(spec, cluster);
-  if (spec.checkpoint.async) {
-    model.stall = 2 * bytes / static_cast<double>(ranks) / devices.memory_bytes_per_second;  // read and written
-  } else if (cluster.disk.write_bytes_per_second > 0) {
+  const double of_rank = checkpoint_bytes(spec, cluster) / static_cast<double>(ranks);
+  model.save = cluster.disk.save_seconds;
+  if (cluster.disk.write_bytes_per_second > 0) {
     const int of_node = layout_on_one_stage(spec, cluster, FormulaSet::Braid).most_of_node;
-    model.stall = bytes / static_cast<double>(ranks) * of_node / cluster.disk.write_bytes_per_second;
+    model.save += of_rank * of_node / cluster.disk.write_bytes_per_second;
   }
+  const double copy = 2 * of_rank / cluster.devices.front().memory_bytes_per_second;  // read and written
+  model.stall = spec.checkpoint.async ? cluster.disk.save_seconds + copy : model.save;
   return model;
 }
 

@@ -10,9 +10,10 @@ namespace braid {
 // Of the whole model: masters and what the optimizer keeps, float32 (float64 in a run of that type).
 double checkpoint_bytes(const RunSpec& spec, const Cluster& cluster);
 
-// Failures of any of the run's ranks, and the stall of a save: all nodes write their part of the masters and of what
-// the optimizer keeps, float32 (float64 in a run of that type), to their disks; with checkpoint.async a copy in memory.
-// No stall where the cluster has no disk.
+// Failures of any of the run's ranks, and the cost of a save: Disk::save_seconds, and all nodes write their part of the
+// masters and of the optimizer's states, float32 (float64 in a run of that type), to their disks. Steps stall
+// meanwhile; with checkpoint.async for Disk::save_seconds and a copy in memory. No stall where the cluster has no disk
+// and saves are not asynchronous.
 FailureModel failure_model(const RunSpec& spec, const Cluster& cluster);
 
 }  // namespace braid

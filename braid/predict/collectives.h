@@ -2,6 +2,8 @@
 // rate of the slowest link. It knows no axes.
 #pragma once
 
+#include <vector>
+
 #include "braid/cluster/cluster.h"
 
 namespace braid {
@@ -22,10 +24,14 @@ class GroupLinks {
 
   int size() const { return size_; }
 
-  // Of `bytes` on every rank. Ring: 2 (n-1) messages, 2 (n-1)/n of the bytes; tree: 2 log2(n) messages, 2 x the bytes;
-  // the faster of the two (Thakur et al., "Optimization of Collective Communication Operations in MPICH", 2005).
+  // Of `bytes` on every rank. What was measured on the cluster (Cluster::all_reduces) where it has any: of the group
+  // itself, or of the one nearest in size that also stays in a node, or also leaves it, in proportion to the formula;
+  // between two sizes in proportion too, and beyond them as at the nearest. Ring: 2 (n-1) messages, 2 (n-1)/n of the
+  // bytes; tree: 2 log2(n) messages, 2 x the bytes; the faster of the two (Thakur et al., "Optimization of Collective
+  // Communication Operations in MPICH", 2005).
   double all_reduce_seconds(double bytes) const;
-  // Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every rank after the gather, or before the sum.
+  // As all_reduce_seconds(), half of it. Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every rank after
+  // the gather, or before the sum.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
   // Of `bytes` on every rank, each of which sends a part of them to each other one: n-1 messages, (n-1)/n of the bytes
@@ -35,9 +41,18 @@ class GroupLinks {
   double send_seconds(double bytes) const;
 
  private:
+  // Seconds measured over those of the formula, by the logarithm of bytes.
+  struct Measured {
+    double log_bytes = 0, ratio = 1;
+  };
+  void take_measured(const Cluster& cluster, RankGroup group);
+  double formula_seconds(double bytes) const;
+  double ratio(double bytes) const;
+
   int size_;
   double rate_, latency_;  // of a ring
   double link_rate_;       // of one pair
+  std::vector<Measured> measured_;
 };
 
 }  // namespace braid

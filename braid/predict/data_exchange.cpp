@@ -51,6 +51,13 @@ struct Exchange {
   }
 };
 
+// Of FSDP2: each gather for the block behind, each scattered sum for the block before.
+double fsdp_seconds(const Exchange& x, const Times& times) {
+  const double gather = x.gather();
+  const double again = times.gathers > times.scatters ? gather : 0;
+  return times.scatters * (x.exposed(gather, x.forward) + x.exposed(x.scatter() + again, x.backward));
+}
+
 double step_seconds(const Exchange& x, const Times& times) {
   if (times.gathers == 0) return x.exposed(x.all_reduce(), x.backward);
   const double gather = times.gathers_each() ? x.gather() : 0;
@@ -61,12 +68,17 @@ double step_seconds(const Exchange& x, const Times& times) {
 bool overlaps(const PlannedRun& run) {
   const auto& [spec, cluster, formulas, layout, rates] = run;
   if (cluster.devices.front().shared_cores && !layout.gradient_group.across_nodes()) return false;
+  if (is_torchtitan(formulas)) return true;
   return spec.sync.zero == 3 || (formulas == FormulaSet::Braid && spec.sync.overlap != OverlapChoice::Off);
 }
 
 Times times_of(const PlannedRun& run) {
   const SyncSpec& sync = run.spec.sync;
   const int m = run.layout.microbatches;
+  if (is_torchtitan(run.formulas) && sync.zero > 0) {
+    const int passes = run.layout.pipe > 1 ? 1 : m;  // with pipeline ranks weights stay gathered
+    return {passes, run.layout.pipe == 1 && sync.zero == 3 ? 2 * passes : passes};
+  }
   // Stages that are gathered as a whole stay from microbatch to microbatch where a rank has no more of them.
   const bool stay = sync.zero_gather == GatherUnit::Stage && run.layout.chunks <= kMostStagesGathered;
   return {sync.zero < 2 ? 1 : m, sync.zero == 0 ? 0 : sync.zero < 3 || stay ? 1 : 2 * m};
@@ -111,6 +123,12 @@ double data_seconds(const PlannedRun& run, const RankShare& share) {
   x.backward = share.passes.input_grad.total() + share.passes.weight_grad.total();
   x.last_share = 1 / std::max(share.blocks, 1.0);
   x.overlaps = overlaps(run);
+  if (is_torchtitan(formulas) && zero > 0) {
+    // The root group, embedding and head, comes before all blocks, and its gradients behind them.
+    const double of_root = 1 - share.blocks * share.block.count() / share.parameters.count();
+    x.last_share = std::max(x.last_share, of_root);
+    return fsdp_seconds(x, times_of(run)) + copies;
+  }
   return (step_seconds(x, times_of(run)) + copies) / std::max(spec.sync.period, 1);
 }
 

@@ -1,15 +1,30 @@
 // Whose arithmetic a prediction follows.
 #pragma once
 
+#include "braid/spec/model_shape.h"
 #include "braid/spec/word.h"
 
 namespace braid {
 
-// Braid: what braid's own ranks do: attention in one fused pass that skips what a token may not see, gradients that
-// leave while backward runs. Megatron: what Megatron-LM did in the papers that measured it: attention with its scores
-// in memory (Korthikanti et al. 2022), exchanges between stages that both sides wait for, gradients summed after the
-// last backward pass; and its papers' count of operations, with attention in full.
-enum class FormulaSet { Braid, Megatron };
-constexpr auto words(FormulaSet) { return std::to_array<std::string_view>({"braid", "megatron"}); }
+// Braid: braid's own ranks: attention in one fused pass that skips what a token may not see, gradients that leave while
+// backward runs. Megatron: Megatron-LM as the papers measured it: attention of GPT models with its scores in memory
+// (Korthikanti et al. 2022), exchanges between stages that both sides wait for, gradients summed after the last
+// backward pass; and its papers' count of operations, with attention in full. Torchtitan: torchtitan of December 2024
+// (Liang et al., arXiv 2410.06511): FSDP2 with eager kernels, with blocks compiled, and with asynchronous tensor
+// parallelism as well (torchtitan_work.h, torchtitan_memory.h).
+enum class FormulaSet { Braid, Megatron, Torchtitan, TorchtitanCompiled, TorchtitanAsyncTensor };
+constexpr auto words(FormulaSet) {
+  return std::to_array<std::string_view>(
+      {"braid", "megatron", "torchtitan", "torchtitan-compiled", "torchtitan-async-tp"});
+}
+
+// Whether attention's scores are in memory: in GPT models under Megatron-LM, as its papers had them. Llama models came
+// with fused attention there too (--use-flash-attn).
+inline bool stores_scores(FormulaSet formulas, const ModelSpec& model) {
+  return formulas == FormulaSet::Megatron && traits_of(model.family).positions != PositionKind::Rotary;
+}
+
+constexpr bool is_torchtitan(FormulaSet formulas) { return formulas >= FormulaSet::Torchtitan; }
+constexpr bool is_compiled(FormulaSet formulas) { return formulas > FormulaSet::Torchtitan; }
 
 }  // namespace braid

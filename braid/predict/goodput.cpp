@@ -27,6 +27,8 @@ double daly_interval(const FailureModel& model) {
   return young_interval(model) * (1 + std::sqrt(share) / 3 + share / 9) - model.stall;
 }
 
+double save_interval(const FailureModel& model) { return std::max(daly_interval(model), model.save); }
+
 double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds) {
   const double mean = repair_seconds * static_cast<double>(num_nodes) / mtbf_per_node;
   if (mean == 0) return 1;

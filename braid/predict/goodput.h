@@ -10,6 +10,7 @@ struct FailureModel {
   double mean_between = 0;  // failures of anything in the run; 0: nothing fails
   double stall = 0;         // that steps wait for a save
   double restart = 0;       // from a failure to the first step after it
+  double save = 0;          // from the beginning of a save until it is complete: the next one begins no sooner
 };
 
 // Of `num_devices` that fail one every `mtbf_per_device` each.
@@ -28,6 +29,9 @@ double young_interval(const FailureModel& model);
 // The same to higher order, for stall < 2 M: sqrt(2 stall M) (1 + sqrt(stall/2M)/3 + (stall/2M)/9) - stall, else M.
 // Daly (2006). Infinite where nothing fails.
 double daly_interval(const FailureModel& model);
+
+// daly_interval(), or the duration of a save where that is longer.
+double save_interval(const FailureModel& model);
 
 // The share of time in which no more than `spares` of the nodes are being repaired, so that the run need not wait:
 // nodes under repair are Poisson distributed, with as many on average as fail while one is repaired.

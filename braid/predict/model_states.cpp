@@ -133,6 +133,9 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
 
 StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
   const double element = element_bytes(type), single = 4;
+  if (is_torchtitan(formulas)) {
+    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments)};
+  }
   const bool narrow = element < single;
   const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
   const double of_moment = narrow ? single : element;
@@ -169,10 +172,14 @@ std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLa
 
 StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
                       const StageParameters& parameters) {
+  // Of torchtitan's weights only the float32 ones stay, which are among the optimizer's; FSDP shards all.
+  const bool fsdp = is_torchtitan(formulas);
+  const int zero = fsdp && spec.sync.zero > 0 ? 3 : spec.sync.zero;
   StateBytes held;
   for (const CopiedParameters& part : copied_parameters(spec, layout, formulas, parameters)) {
-    held += sharded(part.bytes, spec.sync.zero, part.shards);
+    held += sharded(part.bytes, zero, part.shards);
   }
+  if (fsdp) held.weights = 0;
   return held;
 }
 

@@ -37,7 +37,8 @@ int num_moments(const OptimizerSpec& spec, ParameterKind kind);
 // Bytes of so many parameters before sharding. Adam in 16 bits, for each: 2 of weights, 2 or 4 of gradients, 12 of
 // float32 masters and moments; 16 in all with gradients of 16 bits (Rajbhandari et al., "ZeRO", 2020, section 3.1), 18
 // with float32 main gradients, as braid has them, and Megatron-LM for bfloat16, while for float16 it keeps 16 bits
-// unless told not to.
+// unless told not to. torchtitan gathers weights of the run's type, and holds float32 weights, gradients and moments:
+// 16 as well.
 struct StateBytes {
   double weights = 0;
   double gradients = 0;

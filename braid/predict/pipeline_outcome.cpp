@@ -85,6 +85,7 @@ PipelineOutcome shared(PipelineOutcome outcome, const PipelineQuestion& question
 }  // namespace
 
 PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail) {
+  if (question.table) return played_outcome(question, *question.table);
   const ScheduleTraits& traits = *find_schedule(question.schedule);
   const int64_t actions = int64_t{3} * static_cast<int64_t>(question.stages.size()) * question.request.microbatches;
   if (detail == PipelineDetail::Estimated || actions > kMostActions) {

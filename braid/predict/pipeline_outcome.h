@@ -51,7 +51,8 @@ struct PipelineQuestion {
   std::vector<HeldBytes> held;     // one for each
   double transfer = 0;
   StepEnd end = StepEnd::Flush;
-  double cores = 0;  // that the ranks share (sim/shared_cores.h); 0: each has its own
+  const Schedule* table = nullptr;  // to play in place of `schedule`; null: none
+  double cores = 0;                 // that the ranks share (sim/shared_cores.h); 0: each has its own
 };
 
 struct PipelineOutcome {

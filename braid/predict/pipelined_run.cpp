@@ -9,6 +9,7 @@
 #include "braid/predict/braid_memory.h"
 #include "braid/predict/cores_of_ranks.h"
 #include "braid/predict/rank_shares.h"
+#include "braid/predict/torchtitan_memory.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -95,6 +96,7 @@ int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int ran
 // Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
 double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
   if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
+  if (is_torchtitan(run.formulas)) return torchtitan_weight_bytes(run, share);
   if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
   return 2 / std::max(share.blocks, 2.0) * share.parameters.count() * element_bytes(run.spec.train.dtype);
 }
@@ -125,10 +127,10 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
   ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_);
   replica_of_data_rank_ = std::move(layouts.of_data_rank);
   replicas_.reserve(layouts.each.size());
-  for (RunLayout& layout : layouts.each) add_replica(std::move(layout), options.pipeline);
+  for (RunLayout& layout : layouts.each) add_replica(std::move(layout), options);
 }
 
-void PipelinedRun::add_replica(RunLayout layout, PipelineDetail detail) {
+void PipelinedRun::add_replica(RunLayout layout, const PredictOptions& options) {
   Replica& replica = replicas_.emplace_back(std::move(layout));
   const PlannedRun run = planned(replica);
   const PartParameters parts = part_parameters(run.spec, run.layout);
@@ -137,13 +139,15 @@ void PipelinedRun::add_replica(RunLayout layout, PipelineDetail detail) {
   for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
     replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
   }
-  const PipelineOutcome outcome = pipeline_outcome(question_of(run, traits_, stages), detail);
+  PipelineQuestion question = question_of(run, traits_, stages);
+  question.table = options.table;
+  const PipelineOutcome outcome = pipeline_outcome(question, options.pipeline);
   Prediction& pipelined = replica.pipelined;
   pipelined.seconds = pipeline_seconds(replica, outcome);
   pipelined.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
   for (const double held : outcome.held_bytes) pipelined.memory.push_back({.activations = static_cast<int64_t>(held)});
   pipelined.bound_step_seconds = bound_seconds_;
-  pipelined.memory_bytes = static_cast<int64_t>(cluster_.least_memory_bytes());
+  pipelined.memory_bytes = static_cast<int64_t>(cluster_.with_least_memory().usable_bytes());
 }
 
 PassSeconds PipelinedRun::Replica::slowest_rank() const {
@@ -222,6 +226,7 @@ Prediction PipelinedRun::with_zero(int zero, int zero_group) {
   prediction.sync_bytes = num_updates(run) * sync_bytes(run, replicas_.front().shares.front()) +
                           tied_bytes(run, last_rank(run.layout, traits_));
   prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
+  prediction.range = step_range(cluster_, formulas_);
   prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
   return prediction;
 }

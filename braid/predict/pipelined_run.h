@@ -42,7 +42,7 @@ class PipelinedRun {
     Prediction pipelined;           // without states, and without what ranks that hold copies exchange and update
   };
   PlannedRun planned(const Replica& replica) const { return {spec_, cluster_, formulas_, replica.layout, rates_}; }
-  void add_replica(RunLayout layout, PipelineDetail detail);
+  void add_replica(RunLayout layout, const PredictOptions& options);
   StepSeconds pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const;
   void add_exchanges(const Replica& replica, StepSeconds& seconds) const;
   void add_states(const Replica& replica, Prediction& prediction) const;

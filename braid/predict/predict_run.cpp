@@ -2,6 +2,7 @@
 #include "braid/predict/predict_run.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "braid/base/counted.h"
 #include "braid/base/text.h"
@@ -26,9 +27,14 @@ std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
 
 double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
   const double flops = model_flops_per_token(model);
-  if (formulas == FormulaSet::Braid) return flops;
+  if (formulas != FormulaSet::Megatron) return flops;
   const double queries = static_cast<double>(model.heads) * head_width(model);
   return flops + 12.0 * model.layers * queries * (model.context - mean_tokens_seen(model));
+}
+
+StepRange step_range(const Cluster& cluster, FormulaSet formulas) {
+  if (cluster.rates == RatesFrom::Measured) return {};
+  return formulas == FormulaSet::Braid ? StepRange{0.9, 2.2} : StepRange{0.8, 1.25};
 }
 
 std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster) {
@@ -37,6 +43,31 @@ std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster) 
   return {{"mesh.data", cat(spec.mesh.data),
            cat("must leave at most ", counted(devices, "rank"), ", the devices of ", cluster.name, ", not ", ranks),
            ""}};
+}
+
+std::optional<PipelineSpec> pipeline_like(const Schedule& table) {
+  const auto has = [&](Op op) {
+    return std::ranges::any_of(table.programs, [&](const Program& program) {
+      return std::ranges::any_of(program, [&](const Action& action) { return action.op == op; });
+    });
+  };
+  const bool splits = has(Op::InputGrad), updates = has(Op::Update);
+  const int ranks = table.num_ranks();
+  PipelineSpec spec;
+  for (const ScheduleTraits& traits : schedule_traits()) {
+    const int chunks = table.num_stages / ranks;
+    if (traits.splits_backward != splits || traits.asynchronous() != updates) continue;
+    if (chunks * ranks != table.num_stages || (traits.chunks != 0 && traits.chunks != chunks)) continue;
+    if ((traits.placement == StagePlacement::Mirrored) != table.mirrored()) continue;
+    const auto owns = [&](int stage) {
+      return owner_of_stage(traits.placement, ranks, stage) == table.stage_rank[stage];
+    };
+    if (!std::ranges::all_of(std::views::iota(0, table.num_stages), owns)) continue;
+    spec.schedule = traits.name;
+    if (traits.chunks == 0) spec.chunks = chunks;
+    return spec;
+  }
+  return std::nullopt;
 }
 
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster) {

@@ -11,6 +11,8 @@
 // mesh.batch_shares parts of the batch. Ranks that share cores: cores_of_ranks.h.
 #pragma once
 
+#include <optional>
+
 #include "braid/cluster/cluster.h"
 #include "braid/predict/formula_set.h"
 #include "braid/predict/pipeline_outcome.h"
@@ -22,7 +24,12 @@ namespace braid {
 struct PredictOptions {
   FormulaSet formulas = FormulaSet::Braid;
   PipelineDetail pipeline = PipelineDetail::Played;
+  const Schedule* table = nullptr;  // played in place of the run's schedule, which is pipeline_like() it
 };
+
+// The pipeline of a run whose schedule is a table: that of a schedule with a name which has as many stages, on the same
+// ranks, and splits its backward passes or not as the table does. Nothing where none has.
+std::optional<PipelineSpec> pipeline_like(const Schedule& table);
 
 // Why a run cannot be predicted on a cluster, whatever its mesh, beside problems() of the run for Purpose::Plan: a
 // schedule that is a file, a type without a peak, cores that some kinds share and others do not, an offload to what the
@@ -33,6 +40,11 @@ std::vector<Problem> mesh_problems(const RunSpec& spec, const Cluster& cluster);
 
 // `spec` has none of these problems.
 Prediction predict_run(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options = {});
+
+// None where the cluster's rates were measured by braid. Else of the set Braid 0.9 to 2.2, since braid's kernels have
+// not run on such devices: torchtitan took 2.1 times what braid was predicted to take on the same layout. Of Megatron
+// and torchtitan 0.8 to 1.25: published steps are within that (docs/published_rows.md).
+StepRange step_range(const Cluster& cluster, FormulaSet formulas);
 
 // Operations of the model for one token, forward and backward: model_flops_per_token() (spec/model_flops.h), under the
 // set Megatron with attention to all tokens of the sequence, 72 l h^2 (1 + s/6h + V/12hl) (Korthikanti et al. 2022,

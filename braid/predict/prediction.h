@@ -30,8 +30,17 @@ inline constexpr StepPart kStepParts[] = {{"compute", &StepSeconds::compute}, {"
                                           {"context", &StepSeconds::context}, {"pipeline", &StepSeconds::pipeline},
                                           {"data", &StepSeconds::data},       {"optimizer", &StepSeconds::optimizer}};
 
+// How many times as long as predicted a step may take.
+struct StepRange {
+  double least = 1, most = 1;
+
+  bool is_known() const { return least == 1 && most == 1; }
+  bool operator==(const StepRange&) const = default;
+};
+
 struct Prediction {
   StepSeconds seconds;
+  StepRange range;
   double bound_step_seconds = 0;  // a lower bound: no layout on these devices takes less
   double bubble = 0;              // idle share of the pipeline, as Summary::bubble_fraction
   double sync_bytes = 0;          // that the first rank sends in a step for gradients and sharded weights, in rings

@@ -5,6 +5,7 @@
 
 #include "braid/predict/activation_memory.h"
 #include "braid/predict/braid_memory.h"
+#include "braid/predict/torchtitan_memory.h"
 #include "braid/spec/pipeline_stages.h"
 
 namespace braid {
@@ -25,6 +26,11 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
                 parameters,
                 {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load),
                  working_most_bytes(run, load) + constant_bytes(spec, layout, load)}};
+      continue;
+    }
+    if (is_torchtitan(formulas)) {
+      const double kept = torchtitan_kept_bytes(run, load);
+      all[i] = {passes[i], parameters, {kept, kept, torchtitan_working_bytes(run, load)}};
       continue;
     }
     const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);

@@ -1,6 +1,8 @@
 // Work over rates, part by part. Exchanges of tensor, context and expert ranks hide behind nothing.
 #include "braid/predict/stage_passes.h"
 
+#include <algorithm>
+
 #include "braid/predict/block_work.h"
 
 namespace braid {
@@ -10,13 +12,17 @@ struct Rates {
   DeviceRates device;
   GroupLinks tensor, context, experts;
   double sequence, hidden_bytes, skew;
+  bool hides_tensor;  // behind products
 
   PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
     PassSeconds pass;
     for (const Product& product : work.products) pass.compute += device.seconds(product);
+    const double products = pass.compute;
     if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
     pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
     if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
+    // Exchanges in as many parts as there are ranks, each behind the product of another part: one stays in sight.
+    if (hides_tensor) pass.tensor = std::max(pass.tensor - products, pass.tensor / tensor.size());
     if (tensor.size() > 1) pass.tensor += skew * pass.compute;
     if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
     if (work.num_routes > 0) pass.context += work.num_routes * experts.all_to_all_seconds(work.routed_bytes);
@@ -32,7 +38,7 @@ struct Rates {
 // Of the model's parts on one kind of devices.
 struct PartPasses {
   StagePasses attention, feed, embedding, head;
-  PassSeconds selected_attention, selected_feed;
+  PassSeconds selected_attention, selected_feed, full_attention, full_feed;
 };
 
 void add(StagePasses& stage, double times, const StagePasses& part) {
@@ -64,7 +70,7 @@ PassSeconds StagePasses::all() const {
 std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
                                       FormulaSet formulas) {
   const PartWork attention = attention_work(spec, layout, formulas), feed = feed_work(spec, layout, formulas);
-  const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout);
+  const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout, formulas);
   std::vector<PartPasses> kinds;
   for (const DeviceGroup& group : cluster.devices) {
     const Rates rates{{group, spec.train.dtype},
@@ -73,10 +79,13 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
                       {cluster, layout.expert_group},
                       static_cast<double>(spec.model.context),
                       element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
-                      group.skew};
+                      group.skew,
+                      formulas == FormulaSet::TorchtitanAsyncTensor};
     kinds.push_back({rates.passes(attention), rates.passes(feed), rates.passes(embedding), rates.passes(head),
                      rates.seconds(attention.selected, AttentionPass::Forward),
-                     rates.seconds(feed.selected, AttentionPass::Forward)});
+                     rates.seconds(feed.selected, AttentionPass::Forward),
+                     rates.seconds(attention.full, AttentionPass::Forward),
+                     rates.seconds(feed.full, AttentionPass::Forward)});
   }
   std::vector<StagePasses> stages(layout.stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -97,8 +106,8 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
       stages[i].input_grad += feeds * parts.selected_feed;
     }
     if (keeps == Recompute::Keeps::SegmentInputs) {
-      stages[i].input_grad += attentions * parts.attention.forward;
-      stages[i].input_grad += feeds * parts.feed.forward;
+      stages[i].input_grad += attentions * parts.full_attention;
+      stages[i].input_grad += feeds * parts.full_feed;
     }
   }
   return stages;

@@ -24,7 +24,7 @@ tensor = 8
 """
 KEYS = ["mesh", "sequence_parallel", "zero", "zero_group", "schedule", "chunks", "microbatch", "recompute", "partition",
         "overrides", "step_seconds", "tokens_per_second_per_device", "mfu", "bubble", "bound_step_seconds", "fits",
-        "memory_gib", "seconds", "goodput", "why"]
+        "memory_gib", "seconds", "step_seconds_range", "goodput", "save", "why"]
 
 
 class PlanCommand(unittest.TestCase):
@@ -34,13 +34,13 @@ class PlanCommand(unittest.TestCase):
         self.path = pathlib.Path(folder.name)
         (self.path / "run.toml").write_text(GPT3)
 
-    def plan(self, *words, cluster="dgx-a100-80gb"):
+    def plan(self, *words, cluster="dgx-a100-80gb", code=0):
         done = braid("plan", "run.toml", "--cluster", cluster, *words, cwd=self.path)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout
 
-    def layouts(self, *words):
-        return json.loads(self.plan("--json", *words))["layouts"]
+    def layouts(self, *words, **more):
+        return json.loads(self.plan("--json", *words, **more))["layouts"]
 
     def refused(self, *words):
         done = braid("plan", *words, cwd=self.path)
@@ -50,7 +50,7 @@ class PlanCommand(unittest.TestCase):
     def test_what_is_searched_is_not_judged_by_the_runs_own_mesh(self):
         layout, = self.layouts("model.layers=4", "--nodes", "2", "--pin", "sync.zero_group=2", "--pin", "mesh.data=4", "--top", "1")
         self.assertEqual((layout["zero_group"], layout["mesh"]["data"]), (2, 4))
-        self.assertIn("sync.zero_group = 3: must be 0 or divide mesh.data", self.plan("--pin", "sync.zero_group=3"))
+        self.assertIn("sync.zero_group = 3: must be 0 or divide mesh.data", self.plan("--pin", "sync.zero_group=3", code=1))
         said = self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--pin", "mesh.data=4", "--pin", "sync.zero_group=3",
                             "--pin", "mesh.data=2")
         self.assertIn("--pin = mesh.data: must be given once", said)
@@ -158,7 +158,7 @@ peak_tflops = {{ bfloat16 = {} }}
         self.assertGreater(layout["memory_gib"]["offloaded"], 0)
         for words, key, off, why in [(moe, "model.experts = 8", "0", "a mixture of experts"),
                                      (moe[:5] + ["memory.offload=disk"], 'memory.offload = "disk"', '"none"', "offload")]:
-            said = self.plan(*words)
+            said = self.plan(*words, code=1)
             self.assertRegex(said, rf"none of [\d]+ layouts on 8 devices is one that braid train takes "
                              rf"\({key}: must be {off}, since {why} is not built yet; nearest valid is {off}\)")
         said = self.plan("--nodes", "1", "--compare", "train.batch=64", *moe[2:])
@@ -166,15 +166,56 @@ peak_tflops = {{ bfloat16 = {} }}
 
     def test_data_and_model_parallelism_stand_beside_each_other(self):
         said = self.plan("--nodes", "1", "--compare", "model.layers=8", "model.heads=16", "model.width=2048")
-        self.assertEqual(re.findall(r"^(\S.*)$", said, re.M), ["8 ranks along one axis", "data", "data, ZeRO 3", "tensor", "pipe"])
+        note, *lines = re.findall(r"^(\S.*)$", said, re.M)
+        self.assertIn("a step may take 0.9 to 2.2 times as long as predicted", note)
+        self.assertRegex(said, r"  step:     ([\d.]+) s \([\d.]+ to [\d.]+ s\), computing")
+        self.assertEqual(lines, ["8 ranks along one axis", "data", "data, ZeRO 3", "tensor", "pipe"])
         # 12 h^2 + 13 h for each block, the vocabulary and the positions, the last norm; 4 bytes each, 2 x 7/8 of them.
         parameters = 8 * (12 * 2048**2 + 13 * 2048) + (51200 + 2048) * 2048 + 2 * 2048
         self.assertIn(f"once a step; {2 * 7 / 8 * 4 * parameters / 2**30:.1f} GiB by a rank in a step", said)
 
     def test_what_does_not_fit_is_said_with_what_would(self):
-        said = self.plan("--nodes", "1")
-        self.assertRegex(said, r"no layout fits into 80\.0 GiB; the leanest needs [\d.]+ GiB \(.*\); \d+ nodes would do")
-        self.assertEqual(self.layouts("--nodes", "1"), [])
+        said = self.plan("--nodes", "1", code=1)
+        self.assertIn("of the 80.0 GiB of A100-SXM4-80GB, 4.0 GiB are reserved: context 921.6 MiB, nccl 1.5 GiB, fragmentation 1.6 GiB", said)
+        self.assertRegex(said, r"no layout fits into 76\.0 GiB; the leanest needs [\d.]+ GiB \(.*\); \d+ nodes would do")
+        self.assertEqual(self.layouts("--nodes", "1", code=1), [])
+
+    def test_a_named_layout_that_does_not_fit_ends_with_code_1(self):
+        layout, = self.layouts("--nodes", "8", "--fixed", "mesh.pipe=1", "mesh.data=8", code=1)
+        self.assertFalse(layout["fits"])
+
+    def test_what_a_save_costs_keeps_saves_apart(self):
+        words = ["--nodes", "2048", "--fixed", "mesh.data=256", "train.batch=4096"]
+        for more in [], ["checkpoint.async=true"]:
+            layout, = self.layouts(*words, *more)
+            self.assertGreater(layout["save"]["stall_seconds"], 5)
+            self.assertGreater(layout["save"]["every_seconds"], 300)
+
+    def test_what_braid_has_not_measured_is_marked(self):
+        said = json.loads(self.plan("--json", "--nodes", "8", "--fixed"))
+        self.assertEqual((said["as"], said["rates"]), ("braid", "data-sheet"))
+        layout, = said["layouts"]
+        low, high = layout["step_seconds_range"]
+        self.assertAlmostEqual(low / layout["step_seconds"], 0.9)
+        self.assertAlmostEqual(high / layout["step_seconds"], 2.2)
+        text = self.plan("--nodes", "8", "--fixed")
+        self.assertIn("not measured by braid: rates of dgx-a100-80gb are of data sheets and estimates", text)
+        self.assertRegex(text, r"step s +range")
+        measured = "\n".join(['rates = "measured"', "[[devices]]", "per_node = 8", "nodes = 8", "memory_gib = 80", "memory_gbps = 1250",
+                              "peak_tflops = { bfloat16 = 250 }", "[node]", "link_gbps = 240", "latency_us = 3", "[network]",
+                              "gbps = 22", "latency_us = 8"])
+        (self.path / "measured.toml").write_text(measured)
+        self.assertNotIn("not measured", self.plan("--fixed", cluster="measured.toml"))
+        layout, = json.loads(self.plan("--json", "--fixed", cluster="measured.toml"))["layouts"]
+        self.assertNotIn("step_seconds_range", layout)
+
+    def test_what_braid_cannot_run_there_is_said(self):
+        words = ["--nodes", "16", "--fixed", "--as", "torchtitan-compiled", "model.family=llama", "mesh.context=2"]
+        said = self.plan(*words)
+        self.assertIn("predicted as torchtitan-compiled would run it, not braid; braid has no float8 products", said)
+        self.assertIn("braid cannot train this: mesh.context = 2: must be 1", said)
+        layout, = self.layouts(*words)
+        self.assertIn("mesh.context", " ".join(layout["not_in_braid"]))
 
     def test_everything_that_is_wrong_is_said_at_once(self):
         (self.path / "cluster.toml").write_text("nodes = 0\n[[devices]]\nper_node = 1\nmemory_gib = -1\n")

@@ -124,6 +124,40 @@ TEST(ClusterFile, EverythingThatIsWrongIsSaidAtOnce) {
             "c:4: nods = 1: is not a known key; nearest valid is nodes");
 }
 
+TEST(ClusterFile, ReservesSavesAndTheSourceOfRatesAreOptional) {
+  std::string more =
+      replaced(kTwoKinds, "memory_gib = 80.0", "memory_gib = 80.0\nreserve_gib = { nccl = 1.5, context = 1 }");
+  more = replaced(replaced(more, "write_gbps = 4", "write_gbps = 4\nsave_seconds = 3"), "nodes = 3",
+                  "rates = \"measured\"\nnodes = 3");
+  const Cluster cluster = parse_cluster(more, "c");
+  EXPECT_EQ(cluster.devices[0].reserve, (Reserve{1 * kGib, 1.5 * kGib, 0}));
+  EXPECT_EQ(cluster.devices[0].usable_bytes(), 77.5 * kGib);
+  EXPECT_EQ(cluster.devices[1].usable_bytes(), 32 * kGib);
+  EXPECT_EQ(cluster.disk.save_seconds, 3);
+  EXPECT_EQ(cluster.rates, RatesFrom::Measured);
+  EXPECT_EQ(parse_cluster(cluster_text(cluster), "d"), cluster);
+  more = replaced(replaced(more, "nccl = 1.5", "ncl = 1.5"), "context = 1 ", "context = 80");
+  EXPECT_EQ(complaint(replaced(replaced(more, "\"measured\"", "\"guessed\""), "save_seconds = 3", "save_seconds = -1")),
+            "c:3: rates = \"guessed\": must be \"data-sheet\" or \"measured\"\n"
+            "c:10: devices[0].reserve_gib.ncl = 1.5: is not a known key; nearest valid is nccl\n"
+            "c:10: devices[0].reserve_gib = {ncl = 1.5, context = 80}: must add up to less than memory_gib\n"
+            "c:42: disk.save_seconds = -1: must be a number of at least 0; nearest valid is 0");
+}
+
+TEST(ClusterFile, AllReducesAreReadByGroupAndSize) {
+  const std::string rows =
+      "all_reduce = [{ ranks = 4, per_node = 2, mib = 1, us = 50 }, { ranks = 2, per_node = 2, mib = 1, us = 20 }]\n";
+  const Cluster cluster = parse_cluster(rows + kTwoKinds, "c");
+  EXPECT_EQ(cluster.all_reduces, (std::vector<AllReduceTime>{{2, 2, kMib, 20 * kMicro}, {4, 2, kMib, 50 * kMicro}}));
+  EXPECT_EQ(parse_cluster(cluster_text(cluster), "d"), cluster);
+  const std::string twice = replaced(replaced(rows, "ranks = 4", "ranks = 2"), "us = 50", "us = 0");
+  EXPECT_EQ(complaint(twice + kTwoKinds),
+            "c:1: all_reduce[0].us = 0: must be a number more than 0\n"
+            "c:1: all_reduce[1].mib = 1: must be in one row of its group only");
+  EXPECT_EQ(complaint(replaced(rows, "ranks = 2", "ranks = 1") + kTwoKinds),
+            "c:1: all_reduce[1].ranks = 1: must be at least 2, and at least per_node");
+}
+
 TEST(ClusterFile, SeveralKindsSayHowManyNodesEachHas) {
   EXPECT_EQ(complaint(replaced(kTwoKinds, "per_node = 4\nnodes = 2\n", "per_node = 4\n")),
             "c: devices[1].nodes: must be given");
@@ -227,10 +261,10 @@ TEST(ClusterFile, ANameThatNobodyKnowsIsRefusedWithTheKnown) {
     load_cluster("dgx-a100-80g", "--cluster");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "--cluster = \"dgx-a100-80g\": must be a file, or one of dgx-a100-80gb, dgx-h100, dgx2-v100-32gb; nearest "
-        "valid is dgx-a100-80gb");
+    EXPECT_STREQ(error.what(),
+                 "--cluster = \"dgx-a100-80g\": must be a file, or one of dgx-a100-80gb, dgx-h100, h100-96gb-500w, "
+                 "dgx2-v100-32gb; nearest "
+                 "valid is dgx-a100-80gb");
   }
 }
 

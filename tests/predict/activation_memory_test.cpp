@@ -9,6 +9,7 @@ namespace {
 TEST(ActivationMemory, OfKorthikantisTable2) {
   RunSpec run;
   run.model.layers = 2;
+  run.model.dropout = 0.1;
   run.model.heads = 16;
   run.model.width = 1024;
   run.model.context = 512;
@@ -37,6 +38,7 @@ TEST(ActivationMemory, OfKorthikantisTable2) {
 TEST(ActivationMemory, OfZeroBubblesTable1) {
   RunSpec run;
   run.model.layers = 1;
+  run.model.dropout = 0.1;
   run.model.heads = 24;
   run.model.width = 2304;
   run.model.context = 1024;

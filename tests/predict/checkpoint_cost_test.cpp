@@ -62,6 +62,24 @@ TEST(FailureModel, WaitsForACopyInMemoryWhereSavesGoOnBehind) {
   EXPECT_DOUBLE_EQ(failure_model(run, two_nodes()).stall, 2 * kSaved / 4 / 1e10);
 }
 
+TEST(FailureModel, ASaveCostsSomethingHoweverLittleItWrites) {
+  Cluster cluster = two_nodes();
+  cluster.disk.save_seconds = 5;
+  RunSpec run = gpt2();
+  EXPECT_DOUBLE_EQ(failure_model(run, cluster).stall, 5 + kSaved / 2 / 1e6);
+  run.checkpoint.async = true;
+  const FailureModel behind = failure_model(run, cluster);
+  EXPECT_DOUBLE_EQ(behind.stall, 5 + 2 * kSaved / 4 / 1e10);
+  EXPECT_DOUBLE_EQ(behind.save, 5 + kSaved / 2 / 1e6);
+}
+
+// A save in the background is not begun before the last one is complete.
+TEST(FailureModel, SavesDoNotOverlap) {
+  EXPECT_EQ(save_interval({.mean_between = 1000, .stall = 0.001, .save = 30}), 30);
+  const FailureModel rare{.mean_between = 1e6, .stall = 5, .save = 30};
+  EXPECT_EQ(save_interval(rare), daly_interval(rare));
+}
+
 TEST(FailureModel, NothingFailsAndNothingIsSavedWhereTheClusterDoesNotSay) {
   Cluster cluster = two_nodes();
   cluster.disk = {};

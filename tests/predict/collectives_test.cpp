@@ -23,6 +23,20 @@ TEST(GroupLinks, AcrossNodes) {
   EXPECT_DOUBLE_EQ(links.send_seconds(1000), 105);
 }
 
+TEST(GroupLinks, WhatWasMeasuredCountsInPlaceOfTheFormula) {
+  Cluster cluster = kCluster;
+  cluster.all_reduces = {{2, 2, 100, 8}, {4, 4, 100, 30}, {4, 4, 1000, 42}};
+  const GroupLinks links(cluster, {4, 4});
+  EXPECT_DOUBLE_EQ(links.all_reduce_seconds(100), 30);
+  EXPECT_DOUBLE_EQ(links.all_reduce_seconds(1000), 42);
+  EXPECT_DOUBLE_EQ(links.all_reduce_seconds(4000), 2 * 6 * (1 + 10));   // twice the formula, as of 1000
+  EXPECT_DOUBLE_EQ(links.all_gather_seconds(1000), 2 * 3 * (1 + 2.5));  // likewise
+  EXPECT_DOUBLE_EQ(GroupLinks(cluster, {8, 8}).all_reduce_seconds(1000), 2 * 2 * (3 + 10));  // nearest: 4
+  EXPECT_DOUBLE_EQ(GroupLinks(cluster, {2, 2}).all_reduce_seconds(100), 8);
+  EXPECT_DOUBLE_EQ(GroupLinks(cluster, {4, 2}).all_reduce_seconds(1000),
+                   GroupLinks(kCluster, {4, 2}).all_reduce_seconds(1000));  // no group across nodes was measured
+}
+
 TEST(GroupLinks, OfOneRank) {
   const GroupLinks links(kCluster, {1, 1});
   EXPECT_EQ(links.all_reduce_seconds(1000), 0);

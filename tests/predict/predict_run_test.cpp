@@ -215,5 +215,32 @@ TEST(PredictRun, SaysWhatItCannotPredict) {
   EXPECT_EQ(mesh_problems(run, a100_nodes(1)).size(), 1u);
 }
 
+// A table with the passes of 1F1B takes what 1F1B takes; one that runs all forward passes first holds more.
+TEST(PredictRun, PlaysATableInPlaceOfItsSchedule) {
+  RunSpec run = llama_7b();
+  run.mesh.pipe = 4;
+  run.mesh.data = 2;
+  run.pipeline.schedule = "1f1b";
+  const Cluster cluster = a100_nodes(1);
+  const Schedule same = make_schedule("1f1b", {4, 32}), gpipe = make_schedule("gpipe", {4, 32});
+  EXPECT_EQ(predict_run(run, cluster, {.table = &same}), predict_run(run, cluster));
+  EXPECT_GT(predict_run(run, cluster, {.table = &gpipe}).fullest().activations,
+            4 * predict_run(run, cluster).fullest().activations);
+}
+
+TEST(PredictRun, ATableIsLikeAScheduleWithItsStagesOnTheSameRanks) {
+  for (const char* name : {"interleaved", "zb-h1", "zb-v", "dualpipe"}) {
+    const Schedule schedule = make_schedule(name, {4, 16});
+    const auto like = pipeline_like(schedule);
+    ASSERT_TRUE(like) << name;
+    const ScheduleTraits &found = *find_schedule(like->schedule), &wanted = *find_schedule(name);
+    EXPECT_EQ(found.placement, wanted.placement) << name;
+    EXPECT_EQ(found.splits_backward, wanted.splits_backward) << name;
+  }
+  Schedule odd = make_schedule("1f1b", {2, 2});
+  odd.stage_rank = {1, 0};
+  EXPECT_FALSE(pipeline_like(odd));
+}
+
 }  // namespace
 }  // namespace braid::predict_run_test

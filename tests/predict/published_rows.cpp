@@ -130,43 +130,60 @@ RunSpec llama(int layers, int heads, int width, int ffn) {
 }
 
 // 8,192 GPUs, tensor 8, pipe 16, data 64, 32 sequences of each replica; 430 TFLOP/s each. A block fewer in the first
-// and the last stage (section 3.3.2).
+// and the last stage, which are interleaved, one block each (section 3.3.2).
 PublishedRow llama3_405b() {
   RunSpec run = llama(126, 128, 16384, 53248);
   run.mesh.tensor = 8;
   run.mesh.pipe = 16;
   run.mesh.data = 64;
   run.mesh.sequence_parallel = true;
-  run.pipeline.partition = one_fewer_at_the_ends(126, 16);
-  run.sync.zero = 1;
+  run.pipeline.schedule = "interleaved";
+  run.pipeline.chunks = 8;
+  run.pipeline.partition = one_fewer_at_the_ends(126, 128);
+  run.sync.zero = 2;
   run.train.batch = 64 * 32;
   const double tokens = static_cast<double>(run.train.batch) * run.model.context;
   const double seconds = tokens * model_flops_per_token(run.model, FormulaSet::Braid) / (430e12 * 8192);
-  return {"Grattafiori et al. 2024, table 4", "405B", run, 8192, seconds, 0, false, FormulaSet::Braid, "dgx-h100"};
+  return {"Grattafiori et al. 2024, table 4", "405B",    run, 8192, seconds, 0, false,
+          FormulaSet::TorchtitanCompiled,     "dgx-h100"};
 }
 
-// FSDP of 8B on 8 GPUs with 2 sequences each, 5,762 tokens a second and GPU, 82.4 GiB; of 70B on 256, 32 x tensor 8, 16
-// sequences of each replica, 829 tokens, 71.9 GiB.
-PublishedRow torchtitan(int devices) {
-  const bool large = devices == 256;
+struct Torchtitan {
+  const char* name;
+  int devices;
+  FormulaSet formulas;
+  double tokens_per_second, memory_gib;
+};
+
+// FSDP of 8B on 8 GPUs with 2 sequences each; of 70B on 256, 32 x tensor 8, 16 sequences of each replica.
+constexpr Torchtitan kTorchtitan[] = {
+    {"8B", 8, FormulaSet::Torchtitan, 5762, 82.4},
+    {"8B, compiled", 8, FormulaSet::TorchtitanCompiled, 6667, 77.0},
+    {"8B, compiled, measured with float8", 8, FormulaSet::TorchtitanCompiled, 8532, 76.8},
+    {"70B, compiled, measured with float8", 256, FormulaSet::TorchtitanCompiled, 829, 71.9},
+    {"70B, asynchronous tensor, measured with float8", 256, FormulaSet::TorchtitanAsyncTensor, 876, 67.6},
+};
+
+PublishedRow torchtitan_row(const Torchtitan& row) {
+  const bool large = row.devices == 256;
   RunSpec run = large ? llama(80, 64, 8192, 28672) : llama(32, 32, 4096, 14336);
   run.mesh.tensor = large ? 8 : 1;
   run.mesh.sequence_parallel = large;
-  run.mesh.data = devices / run.mesh.tensor;
+  run.mesh.data = row.devices / run.mesh.tensor;
   run.sync.zero = 3;
   run.memory.recompute = large ? "full" : "selective";
   run.train.microbatch = large ? 16 : 2;
   run.train.batch = run.train.microbatch * run.mesh.data;
-  const double tokens = static_cast<double>(run.train.batch) * run.model.context / devices;
+  const double tokens = static_cast<double>(run.train.batch) * run.model.context / row.devices;
   return {"torchtitan, December 2024",
-          large ? "70B" : "8B",
+          row.name,
           run,
-          devices,
-          tokens / (large ? 829 : 5762),
-          large ? 71.9 : 82.4,
-          false,
-          FormulaSet::Braid,
-          "dgx-h100"};
+          row.devices,
+          tokens / row.tokens_per_second,
+          row.memory_gib,
+          row.tokens_per_second == 5762,
+          row.formulas,
+          "h100-96gb-500w"};
 }
 
 }  // namespace
@@ -227,6 +244,10 @@ std::vector<PublishedRow> zero_bubble_rows() {
   return rows;
 }
 
-std::vector<PublishedRow> other_rows() { return {llama3_405b(), torchtitan(8), torchtitan(256)}; }
+std::vector<PublishedRow> h100_rows() {
+  std::vector<PublishedRow> rows{llama3_405b()};
+  for (const Torchtitan& row : kTorchtitan) rows.push_back(torchtitan_row(row));
+  return rows;
+}
 
 }  // namespace braid

@@ -62,7 +62,7 @@ Case drawn_case(uint64_t seed) {
   drawn.request.space.num_devices = drawn.cluster.num_devices();
   drawn.request.space.devices_per_node = group.per_node;
   drawn.request.space.num_kinds = static_cast<int>(groups.size());
-  drawn.request.memory_bytes = static_cast<int64_t>(drawn.cluster.least_memory_bytes());
+  drawn.request.memory_bytes = static_cast<int64_t>(drawn.cluster.with_least_memory().usable_bytes());
   return drawn;
 }
 
@@ -77,7 +77,7 @@ Case fast_and_slow() {
   slow.memory_bytes_per_second /= 3;
   both.cluster = {"fast and slow", {fast, slow}, {300 * kGiga, 3e-6}, {25 * kGiga, 8e-6}, {}, {}};
   both.request = {{.num_devices = 8, .devices_per_node = 4, .num_kinds = 2},
-                  static_cast<int64_t>(both.cluster.least_memory_bytes())};
+                  static_cast<int64_t>(both.cluster.with_least_memory().usable_bytes())};
   RunSpec& run = both.request.space.run;
   run.model = {.layers = 24, .heads = 16, .width = 2048, .context = 1024, .vocab = 32000};
   run.train.batch = 128;
@@ -181,7 +181,7 @@ TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
   SearchRequest request{.space = {.num_devices = 16,
                                   .devices_per_node = 8,
                                   .pinned = {"mesh.tensor", "train.microbatch", "pipeline.schedule"}},
-                        .memory_bytes = static_cast<int64_t>(unlike.least_memory_bytes())};
+                        .memory_bytes = static_cast<int64_t>(unlike.with_least_memory().usable_bytes())};
   RunSpec& run = request.space.run;
   run.model = {.layers = 30, .heads = 32, .width = 4096, .context = 2048, .vocab = 32000};
   run.train.batch = 64;

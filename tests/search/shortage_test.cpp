@@ -24,7 +24,7 @@ SearchRequest request(const Cluster& cluster) {
   asked.space.devices_per_node = 2;
   asked.space.run.model = {.layers = 16, .heads = 16, .width = 1024, .context = 256, .vocab = 8000};
   asked.space.run.train.batch = 64;
-  asked.memory_bytes = static_cast<int64_t>(cluster.least_memory_bytes());
+  asked.memory_bytes = static_cast<int64_t>(cluster.with_least_memory().usable_bytes());
   asked.top = 1;
   return asked;
 }
