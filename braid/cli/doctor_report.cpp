@@ -60,13 +60,30 @@ std::string slowest_text(const MeasuredJob& job) {
                          microseconds_text(slowest.latency_seconds), ", ", rate_text(slowest.bytes_per_second)));
 }
 
+std::string group_text(const SumSpeed& sum) {
+  if (sum.per_host == sum.ranks) return counted(sum.ranks, "rank");
+  return cat(counted(sum.ranks, "rank"), " on ", counted(sum.ranks / sum.per_host, "host"));
+}
+
+// A line for each group of ranks.
 std::string sums_text(const MeasuredJob& job) {
-  if (job.host_of_rank.size() < 2) return "";
-  std::vector<std::string> sizes;
-  for (const SumSpeed& sum : job.speed.sums) {
-    sizes.push_back(cat(human_bytes(static_cast<double>(sum.bytes)), " ", microseconds_text(sum.seconds)));
+  std::string text, sizes;
+  const std::vector<SumSpeed>& sums = job.speed.sums;
+  for (size_t i = 0; i < sums.size() && job.host_of_rank.size() > 1; ++i) {
+    sizes += cat(sizes.empty() ? "" : ", ", human_bytes(static_cast<double>(sums[i].bytes)), " ",
+                 microseconds_text(sums[i].seconds));
+    const bool is_last = i + 1 == sums.size() || group_text(sums[i + 1]) != group_text(sums[i]);
+    if (!is_last) continue;
+    text += report_line("sum", cat("all-reduce over ", group_text(sums[i]), ": ", sizes));
+    sizes.clear();
   }
-  return report_line("sum", cat("all-reduce over ", counted(job.host_of_rank.size(), "rank"), ": ", joined(sizes)));
+  return text;
+}
+
+std::string save_text(const MeasuredJob& job) {
+  if (job.speed.save_seconds == 0) return "";
+  return report_line("save", cat("at least ", fixed(1e3 * job.speed.save_seconds, 1),
+                                 " ms, however little is written: files, agreement, a new name"));
 }
 
 std::string speed_text(const JobHost& host, const HostSpeed& speed) {
@@ -123,6 +140,7 @@ std::string doctor_text(const MeasuredJob& job) {
   text +=
       pair_text(job, LinkSpan::OneHost) + pair_text(job, LinkSpan::AcrossHosts) + slowest_text(job) + sums_text(job);
   for (size_t host = 0; host < job.hosts.size(); ++host) text += speed_text(job.hosts[host], job.speed.hosts[host]);
+  text += save_text(job);
   for (const ClockDifference& clock : job.speed.clocks) text += clock_text(job, clock);
   for (const std::string& note : job_notes(job)) text += report_line("note", note);
   return text;
@@ -139,7 +157,10 @@ std::string doctor_json(const MeasuredJob& job) {
                              {"latency_seconds", link.latency_seconds},
                              {"bytes_per_second", link.bytes_per_second}});
   }
-  for (const SumSpeed& sum : job.speed.sums) json["sums"].push_back({{"bytes", sum.bytes}, {"seconds", sum.seconds}});
+  for (const SumSpeed& sum : job.speed.sums)
+    json["sums"].push_back(
+        {{"ranks", sum.ranks}, {"ranks_per_host", sum.per_host}, {"bytes", sum.bytes}, {"seconds", sum.seconds}});
+  json["save_seconds"] = job.speed.save_seconds;
   for (const ClockDifference& clock : job.speed.clocks) {
     json["clocks"].push_back({{"rank", clock.rank},
                               {"wall_seconds", clock.wall_seconds},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_file.h"
@@ -119,10 +120,18 @@ Cluster measured_cluster(const MeasuredJob& job) {
   for (const MeasuredKind& kind : measured_kinds(job)) cluster.devices.push_back(measured_group(job, kind));
   cluster.node = measured_link(summary(job, LinkSpan::OneHost));
   cluster.network = measured_link(summary(job, LinkSpan::AcrossHosts));
+  cluster.rates = RatesFrom::Measured;
+  for (const SumSpeed& sum : job.speed.sums) {
+    if (sum.ranks < 2) continue;
+    cluster.all_reduces.push_back({sum.ranks, sum.per_host, static_cast<double>(sum.bytes), sum.seconds});
+  }
+  std::ranges::sort(cluster.all_reduces, {},
+                    [](const AllReduceTime& row) { return std::tuple(row.ranks, row.per_node, row.bytes); });
   if (with_disk.empty()) return cluster;
   const auto disk = [&](size_t host) -> const DiskSpeed& { return job.speed.hosts[host].disk; };
   cluster.disk = {least(with_disk, [&](size_t host) { return disk(host).read_bytes_per_second; }),
-                  least(with_disk, [&](size_t host) { return disk(host).write_bytes_per_second; })};
+                  least(with_disk, [&](size_t host) { return disk(host).write_bytes_per_second; }),
+                  job.speed.save_seconds};
   return cluster;
 }
 

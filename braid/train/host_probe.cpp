@@ -10,6 +10,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
+#include "braid/base/file_system.h"
 #include "braid/base/staged_file.h"
 #include "braid/base/text.h"
 #include "braid/base/uncached_file.h"
@@ -25,6 +26,8 @@ constexpr int64_t kBytesAtOnce = 4 << 20;  // fewer take less than the clock
 constexpr int kCopies = 6;
 constexpr size_t kDiskBlockBytes = 4 << 20;
 constexpr int64_t kMostBlocks = 32;
+constexpr size_t kSmallFileBytes = 4 << 10;
+constexpr int kSaves = 3;
 constexpr double kDiskBudget = 1;  // seconds, after which neither writing nor reading begins another block
 
 std::string random_name() {
@@ -81,7 +84,46 @@ void read_blocks(const std::string& path, int64_t blocks, DiskSpeed& speed) {
   speed.read_bytes_per_second = static_cast<double>(done) * kDiskBlockBytes / (now_seconds() - begin);
 }
 
+void save_small(const std::string& path) {
+  const std::vector<std::byte> nothing(kSmallFileBytes);
+  StagedFile file(path);
+  file.append(nothing);
+  file.sync();
+  file.close();
+}
+
+// Whether `work` met no IoError on any rank. All wait for the last.
+template <class Work>
+bool done_by_all(const Work& work, Communicator& ranks) {
+  double done = 1;
+  try {
+    work();
+  } catch (const IoError&) {
+    done = 0;
+  }
+  return all_reduced(done, ReduceOp::Min, ranks) > 0;
+}
+
 }  // namespace
+
+double measured_save(const std::string& folder, Communicator& ranks) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int save = 0; save < kSaves; ++save) {
+    const FileForAMoment staged(folder), complete(folder);
+    ranks.barrier().wait_host();
+    const double begin = now_seconds();
+    if (!done_by_all([&] { save_small(staged.path()); }, ranks)) return 0;
+    const auto publish = [&] {
+      if (ranks.rank() != 0) return;
+      PosixFileSystem files;
+      files.rename(staged.path(), complete.path());
+      files.sync_directory(folder);
+    };
+    if (!done_by_all(publish, ranks)) return 0;
+    best = std::min(best, now_seconds() - begin);
+  }
+  return best;
+}
 
 CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks) {
   at::Tensor from, to;

@@ -37,6 +37,11 @@ void members(Pack& pack, DiskSpeed& speed) {
   pack(speed.write_bytes_per_second, speed.read_bytes_per_second, speed.fault);
 }
 
+// How long all `ranks` take to save next to nothing in `folder`, in steps like those of a checkpoint: each creates a
+// small file and waits until the disk has it, one renames its own once all have, and all wait for that. The best of a
+// few; 0 where one could not. Collective; the same on all ranks.
+double measured_save(const std::string& folder, Communicator& ranks);
+
 // Writes and reads a file in `folder`, up to 128 MiB and some seconds, and removes it.
 DiskSpeed measured_disk(const std::string& folder);
 

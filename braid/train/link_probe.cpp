@@ -139,6 +139,32 @@ void answer_clock(const Pair& link) {
   }
 }
 
+// Of the groups of one kind, of which this rank is in `group`; those of `world` keep in step.
+void measure_sums(Communicator& world, Communicator& group, SumSpeed kind, std::vector<SumSpeed>& all) {
+  constexpr std::array<int64_t, 4> kSizes{8, 64 << 10, 1 << 20, 16 << 20};
+  const at::Tensor buffer = at::zeros({kSizes.back() / 4});
+  double last = 0;
+  for (const int64_t bytes : kSizes) {
+    if (last > kShortSum) break;
+    const at::Tensor tensor = buffer.narrow(0, 0, bytes / 4);
+    seconds_of_sums(group, tensor, 1);
+    const double once = all_reduced(seconds_of_sums(group, tensor, 1), ReduceOp::Max, world);
+    const int count = repeats(once, kSumBudget);
+    kind.bytes = bytes;
+    kind.seconds = last = all_reduced(seconds_of_sums(group, tensor, count), ReduceOp::Max, world) / count;
+    all.push_back(kind);
+  }
+}
+
+// Of each host; 0 where they have different numbers of ranks.
+int ranks_per_host(const std::vector<int>& host_of_rank) {
+  const auto of_first = static_cast<int>(std::ranges::count(host_of_rank, host_of_rank[0]));
+  for (const int host : host_of_rank) {
+    if (std::ranges::count(host_of_rank, host) != of_first) return 0;
+  }
+  return of_first;
+}
+
 }  // namespace
 
 std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host_of_rank) {
@@ -188,19 +214,22 @@ std::vector<LinkSpeed> measured_links(Communicator& world, const std::vector<int
   return mine;
 }
 
-std::vector<SumSpeed> measured_sums(Communicator& world) {
-  constexpr std::array<int64_t, 4> kSizes{8, 64 << 10, 1 << 20, 16 << 20};
-  const at::Tensor buffer = at::zeros({kSizes.back() / 4});
-  std::vector<SumSpeed> sums;
-  for (const int64_t bytes : kSizes) {
-    if (!sums.empty() && sums.back().seconds > kShortSum) break;
-    const at::Tensor tensor = buffer.narrow(0, 0, bytes / 4);
-    seconds_of_sums(world, tensor, 1);
-    const double once = all_reduced(seconds_of_sums(world, tensor, 1), ReduceOp::Max, world);
-    const int count = repeats(once, kSumBudget);
-    sums.push_back({bytes, all_reduced(seconds_of_sums(world, tensor, count), ReduceOp::Max, world) / count});
+std::vector<SumSpeed> measured_sums(Communicator& world, const std::vector<int>& host_of_rank) {
+  std::vector<SumSpeed> all;
+  const int here = ranks_per_host(host_of_rank), ranks = world.size(), rank = world.rank();
+  const auto first = std::ranges::find(host_of_rank, host_of_rank[static_cast<size_t>(rank)]);
+  const auto place = static_cast<int>(first - host_of_rank.begin());
+  const int of_host = static_cast<int>(std::count(first, host_of_rank.begin() + rank, *first));  // before this rank
+  const auto measure = [&](int color, SumSpeed kind) {
+    const auto group = world.split(color, rank, "sums");
+    measure_sums(world, *group, kind, all);
+  };
+  for (int size = 2; size <= here && size < ranks; size *= 2) {
+    if (here % size == 0) measure(place + of_host / size * size, {.ranks = size, .per_host = size});
   }
-  return sums;
+  if (here > 1 && ranks > here) measure(of_host, {.ranks = ranks / here, .per_host = 1});
+  measure_sums(world, world, {.ranks = ranks, .per_host = here > 0 ? here : ranks}, all);
+  return all;
 }
 
 std::vector<ClockDifference> measured_clocks(Communicator& world, const std::vector<int>& host_of_rank) {

@@ -18,7 +18,8 @@ struct LinkSpeed {
 };
 
 struct SumSpeed {
-  int64_t bytes = 0;  // of each rank's tensor
+  int ranks = 0, per_host = 0;  // that sum; of them on each host
+  int64_t bytes = 0;            // of each rank's tensor
   double seconds = 0;
 };
 
@@ -40,9 +41,10 @@ LinkSpeed measured_pair(Communicator& world, LinkSpeed pair, at::Device device);
 // The pairs of which this rank is the first: the best of messages there and back, during some hundredths of a second
 // while no other pair of the two hosts is measured. Of 4 MiB, or 256 KiB where those take long.
 std::vector<LinkSpeed> measured_links(Communicator& world, const std::vector<int>& host_of_rank);
-// all_reduce() of float32, the mean of many: sizes from 8 bytes to 16 MiB, as long as one does not take long. The same
-// on all ranks.
-std::vector<SumSpeed> measured_sums(Communicator& world);
+// all_reduce() of float32, the mean of many: sizes from 8 bytes to 16 MiB, as long as one does not take long. Of groups
+// of 2, 4, 8 .. neighbours in a host and of one rank of each host, all groups of a kind at the same time, and of all
+// ranks, which come last. Where hosts have different numbers of ranks, of all ranks alone. The same on all ranks.
+std::vector<SumSpeed> measured_sums(Communicator& world, const std::vector<int>& host_of_rank);
 // Rank 0's; others return nothing. Of the first rank of each other host.
 std::vector<ClockDifference> measured_clocks(Communicator& world, const std::vector<int>& host_of_rank);
 

@@ -23,10 +23,11 @@ struct MeasuredRank {
   std::vector<SumSpeed> sums;
   std::vector<ClockDifference> clocks;
   HostSpeed host;
+  double save_seconds = 0;
 };
 template <class Pack>
 void members(Pack& pack, MeasuredRank& rank) {
-  pack(rank.links, rank.sums, rank.clocks, rank.host);
+  pack(rank.links, rank.sums, rank.clocks, rank.host, rank.save_seconds);
 }
 
 // Whose block stands for those that tensor ranks share.
@@ -43,7 +44,7 @@ RunSpec tensor_run() {
 MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_rank, const std::string& folder) {
   MeasuredRank rank;
   rank.links = measured_links(world, host_of_rank);
-  rank.sums = measured_sums(world);
+  rank.sums = measured_sums(world, host_of_rank);
   rank.clocks = measured_clocks(world, host_of_rank);
   const auto host = world.split(host_of_rank[static_cast<size_t>(world.rank())], world.rank(), "host");
   rank.host.copies = measured_copies(at::kCPU, *host);
@@ -55,6 +56,7 @@ MeasuredRank measured_rank(Communicator& world, const std::vector<int>& host_of_
   if (host->size() > 1) rank.host.skew = measured_skew(tensor_run(), at::kCPU, *host);
   if (host->rank() == 0) rank.host.disk = measured_disk(folder);
   host->barrier().wait_host();  // nobody works beside the disk
+  rank.save_seconds = measured_save(folder, world);
   return rank;
 }
 
@@ -104,11 +106,12 @@ void require_comparable(const std::vector<MeasuredRank>& ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < static_cast<int>(ranks.size()); };
   const HostSpeed& first = ranks[0].host;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const auto& [links, sums, clocks, host] = ranks[rank];
+    const auto& [links, sums, clocks, host, save_seconds] = ranks[rank];
     bool comparable = !host.copies.empty() && host.copies.size() == first.copies.size() &&
                       has_products_like(host.float32_blocks, first.float32_blocks) &&
                       has_products_like(host.bfloat16_blocks, first.bfloat16_blocks);
     for (const LinkSpeed& link : links) comparable = comparable && is_rank(link.first) && is_rank(link.second);
+    for (const SumSpeed& sum : sums) comparable = comparable && sum.bytes > 0 && sum.ranks >= sum.per_host;
     for (const ClockDifference& clock : clocks) comparable = comparable && is_rank(clock.rank);
     if (!comparable) throw CommError({"measuring a job", static_cast<int>(rank), 0, "has measured what cannot be"});
   }
@@ -124,6 +127,7 @@ JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank
   JobSpeed speed;
   speed.sums = ranks[0].sums;
   speed.clocks = ranks[0].clocks;
+  speed.save_seconds = ranks[0].save_seconds;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     speed.links.insert(speed.links.end(), ranks[rank].links.begin(), ranks[rank].links.end());
     const auto host = static_cast<size_t>(host_of_rank[rank]);

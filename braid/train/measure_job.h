@@ -34,6 +34,7 @@ struct JobSpeed {
   std::vector<SumSpeed> sums;
   std::vector<ClockDifference> clocks;
   std::vector<HostSpeed> hosts;  // by number
+  double save_seconds = 0;       // of a save that writes next to nothing (measured_save()); 0: not measured
 };
 
 // Runs ranks with `start`, one for each of `host_of_rank`, and measures one thing after another. `folder` is where each

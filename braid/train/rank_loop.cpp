@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -16,10 +17,12 @@
 #include "braid/comm/rank_activity.h"
 #include "braid/predict/predict_run.h"
 #include "braid/spec/model_flops.h"
+#include "braid/spec/pipeline_stages.h"
 #include "braid/spec/replicas_apart.h"
 #include "braid/train/all_reduced.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run_rates.h"
+#include "braid/train/step_schedule.h"
 
 namespace braid {
 namespace {
@@ -44,12 +47,30 @@ Told told_by_all(Told mine, Communicator& world) {
   return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
 }
 
+// Measuring takes about half a second: of small steps there must be some seconds to come, by the first few.
+constexpr int kSmallSteps = 4;
+constexpr double kWorthForeseeing = 2;
+
 struct Foreseen {
   Prediction prediction;
   std::vector<ParallelismRow> ways;  // none of one rank: no link was measured
 };
 Foreseen foreseen_with(const Cluster& rates, const RunSpec& spec) {
-  Foreseen all{predict_run(spec, rates), {}};
+  RunSpec planned = spec;
+  PredictOptions options;
+  Schedule table;
+  if (!schedule_file(spec.pipeline).empty()) {
+    table = schedule_table(spec);
+    options.table = &table;
+    const std::optional<PipelineSpec> like = pipeline_like(table);
+    if (!like) throw RunError("no schedule with a name has its stages on the ranks of this table");
+    planned.pipeline.schedule = like->schedule;
+    planned.pipeline.chunks = like->chunks;
+  }
+  std::vector<Problem> problems = prediction_problems(planned, rates);
+  std::ranges::move(mesh_problems(planned, rates), std::back_inserter(problems));
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  Foreseen all{predict_run(planned, rates, options), {}};
   const auto ranks = static_cast<int>(num_ranks(spec.mesh));
   if (ranks > 1) all.ways = parallelism_table(spec, rates, ranks);
   return all;
@@ -76,6 +97,7 @@ RunEnd RankLoop::run() {
   while (!stops && trainer_.num_steps() < train_.steps) {
     doing(cat("step ", trainer_.num_steps() + 1));
     const StepReport report = trainer_.step();
+    ++steps_here_;
     if (train_.on_spike == OnSpike::Rollback && !report.spike.empty()) return ended_by(report);
     hear(report);
     check_replicas();
@@ -85,7 +107,7 @@ RunEnd RankLoop::run() {
     stops = wish == Wish::Stop;
     if (stops || trainer_.num_steps() == train_.steps) break;
     if (peak_.per_rank == 0 && worth_measuring_peak()) measure_peak();
-    if (!has_foreseen_ && worth_measuring_peak()) foresee();
+    if (!has_foreseen_ && worth_foreseeing()) foresee();
     stops = stops_after_work_between_steps(wish);
   }
   return ended(stops && trainer_.num_steps() < train_.steps);
@@ -205,7 +227,6 @@ void RankLoop::foresee() {
     forget_peak(start_.spec);
     return tell([&] { go_on_without(error); });
   }
-  if (!prediction_problems(start_.spec, rates).empty() || !mesh_problems(start_.spec, rates).empty()) return;
   tell([&] {
     Foreseen foreseen;
     try {
@@ -221,6 +242,15 @@ void RankLoop::foresee() {
 bool RankLoop::worth_measuring_peak() const {
   const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
   return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
+}
+
+bool RankLoop::worth_foreseeing() {
+  if (worth_measuring_peak()) return true;
+  if (steps_here_ == 1) after_first_step_ = now_seconds();
+  if (steps_here_ != 1 + kSmallSteps) return false;
+  const double each = (now_seconds() - after_first_step_) / kSmallSteps;
+  const auto left = static_cast<double>(train_.steps - trainer_.num_steps());
+  return left * all_reduced(each, ReduceOp::Max, world_) >= kWorthForeseeing;
 }
 
 // At the last step and every so many, after the save where both are due: an evaluation may take minutes.

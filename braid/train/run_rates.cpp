@@ -80,6 +80,7 @@ Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator
   const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_hosts(hosts))
                                           : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
   Cluster cluster;
+  cluster.rates = RatesFrom::Measured;
   DeviceGroup group;
   group.shared_cores = device.is_cpu();
   const bool here = device.is_cpu() && kernels::has_product_bf16();

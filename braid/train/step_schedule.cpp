@@ -137,6 +137,10 @@ Schedule step_schedule(const RunSpec& spec, int data_rank) {
 
 Schedule step_schedule(const RunSpec& spec) { return step_schedule(spec, busiest_data_rank(spec)); }
 
+Schedule schedule_table(const RunSpec& spec) {
+  return requested(spec, num_microbatches(spec, busiest_data_rank(spec)));
+}
+
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
   if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, VersionRule::Vertical};
   const ScheduleTraits* traits = traits_of(spec.pipeline);

@@ -13,6 +13,8 @@ namespace braid {
 Schedule step_schedule(const RunSpec& spec, int data_rank);
 // Of the data rank with the most microbatches.
 Schedule step_schedule(const RunSpec& spec);
+// The table of a run whose schedule is a file: its passes alone, as the file has them.
+Schedule schedule_table(const RunSpec& spec);
 
 // Which versions of the weights its stages use.
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);

@@ -55,7 +55,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = re.findall(r"^(\w*) +(.*)$", done.stdout, re.M)
         titles = [title for title, _ in lines if title not in ("", "note")]
-        self.assertEqual(titles, ["host", "pairs", "sum", "speed"])
+        self.assertEqual(titles, ["host", "pairs", "sum", "speed", "save"])
         self.assertTrue(lines[0][1].startswith(f"{socket.gethostname()}: "))
         self.assertRegex(done.stdout, r"\n +(.*; )?lo 127\.0\.0\.1")
         self.assertRegex(done.stdout, r"\npairs +1 in a host: median [\d.]+ us, [\d.]+ GB/s\n")
@@ -72,8 +72,12 @@ class Doctor(unittest.TestCase):
                    *found["disk"].values()]
         self.assertEqual(sorted(kind["peak_tflops"]), ["bfloat16", "float32"])
         self.assertEqual(sorted(found["node"]), ["latency_us", "link_gbps"])
-        self.assertEqual(sorted(found["disk"]), ["read_gbps", "write_gbps"])
+        self.assertEqual(sorted(found["disk"]), ["read_gbps", "save_seconds", "write_gbps"])
         self.assertTrue(all(number > 0 for number in numbers), numbers)
+        self.assertEqual(found["rates"], "measured")
+        sums = found["all_reduce"]
+        self.assertEqual({(row["ranks"], row["per_node"]) for row in sums}, {(2, 2)})
+        self.assertGreater(len({row["mib"] for row in sums}), 1)
         self.assertNotIn("network", found)
 
     def test_two_nodes(self):

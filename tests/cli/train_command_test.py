@@ -93,7 +93,16 @@ class Train(TinyRun):
         self.assertIn("prediction", kinds)
         self.assertNotIn("comparison", kinds, "a rank alone has no link to measure")
         self.trained("train.overwrite=true")
-        self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "a step of microseconds")
+        self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "a second of steps and less")
+
+    def test_small_steps_and_a_schedule_from_a_file_are_predicted(self):
+        (self.path / "table.csv").write_text("0F0,0F1,,,0B0,0B1\n,1F0,1F1,1B0,1B1\n")
+        long = ["train.steps=3000", "train.eval_every=0", "train.save_every=0", "mesh.pipe=2", "train.microbatch=2", "train.batch=4"]
+        done = self.trained(*long, "pipeline.schedule=file:table.csv", "train.overwrite=true", "train.log_every=1000")
+        said, = [line for line in self.metrics() if line["kind"] == "prediction"]
+        self.assertEqual(len(said["peak_memory_bytes"]), 2)
+        self.assertGreater(said["bubble_fraction"], 0.1)
+        self.assertRegex(done.stdout, r"(?m)^expect step \S+ s, bubble ")
 
     def test_what_is_called_ideal_is_never_slower_than_what_was_measured(self):
         for schedule in ("1f1b", "zb-h1"):

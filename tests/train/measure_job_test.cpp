@@ -85,7 +85,9 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
     EXPECT_GT(speed.links[i].latency_seconds, 0);
     EXPECT_GT(speed.links[i].bytes_per_second, 0);
   }
+  EXPECT_GT(speed.save_seconds, 0);
   ASSERT_FALSE(speed.sums.empty());
+  EXPECT_EQ(std::pair(speed.sums[0].ranks, speed.sums[0].per_host), std::pair(3, 3));  // hosts are unlike
   EXPECT_EQ(speed.sums[0].bytes, 8);
   EXPECT_GT(speed.sums[0].seconds, 0);
   ASSERT_EQ(speed.clocks.size(), 1u);
@@ -115,10 +117,23 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(MeasureJob, sums_of_neighbours_of_one_rank_of_each_host_and_of_all) {
+  using Group = std::pair<int, int>;
+  const auto of_ranks = values_by_rank(launcher(RanksAs::Threads), 4, [](Communicator& world) {
+    std::vector<Group> groups;
+    for (const SumSpeed& sum : measured_sums(world, {0, 0, 1, 1})) {
+      if (sum.bytes == 8 && sum.seconds > 0) groups.emplace_back(sum.ranks, sum.per_host);
+    }
+    return groups;
+  });
+  for (const auto& groups : of_ranks) EXPECT_EQ(groups, (std::vector<Group>{{2, 2}, {2, 1}, {4, 2}}));
+}
+
 TEST_F(MeasureJob, a_rank_alone_whose_folder_is_not_there) {
   const JobSpeed speed = measure_job(launcher(RanksAs::Threads), {0}, path("nowhere"));
   EXPECT_TRUE(speed.links.empty());
   EXPECT_TRUE(speed.clocks.empty());
+  EXPECT_EQ(speed.save_seconds, 0);
   EXPECT_NE(speed.hosts.at(0).disk.fault.find("cannot create"), std::string::npos) << speed.hosts[0].disk.fault;
 }
 
