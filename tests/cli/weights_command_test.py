@@ -184,11 +184,6 @@ class Weights(TinyRun):
         self.done("data", "prepare", "text", "--out", "of_words", "--tokenizer", "words")
         self.done("train", "run.toml", "data.paths=[of_words]", "train.out=other")
 
-    def test_a_run_may_overwrite_what_it_begins_with(self):
-        self.done("train", "run.toml")
-        self.done("train", "run.toml", "train.init=run", "train.overwrite=true", "mesh.data=2", "run.ranks=processes",
-                  "train.microbatch=1")
-
     def test_nothing_beside_the_place_is_removed(self):
         for name in ("out.tmp", "out.old"):
             (self.path / name).mkdir()
