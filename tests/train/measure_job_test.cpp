@@ -118,11 +118,11 @@ TEST_F(MeasureJob, of_three_ranks_on_two_hosts) {
 }
 
 TEST_F(MeasureJob, sums_of_neighbours_of_one_rank_of_each_host_and_of_all) {
-  using Group = std::pair<int, int>;
+  using Group = std::array<int, 2>;
   const auto of_ranks = values_by_rank(launcher(RanksAs::Threads), 4, [](Communicator& world) {
     std::vector<Group> groups;
     for (const SumSpeed& sum : measured_sums(world, {0, 0, 1, 1})) {
-      if (sum.bytes == 8 && sum.seconds > 0) groups.emplace_back(sum.ranks, sum.per_host);
+      if (sum.bytes == 8 && sum.seconds > 0) groups.push_back({sum.ranks, sum.per_host});
     }
     return groups;
   });
