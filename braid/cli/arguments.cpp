@@ -82,23 +82,6 @@ std::vector<Problem> faulty_options(CLI::App& app) {
   return found;
 }
 
-// Whether "--temp" can be nothing but the first letters of one option.
-std::string begun_option(const std::string& begun, const std::vector<std::string>& known) {
-  std::vector<std::string> fitting;
-  std::ranges::copy_if(known, std::back_inserter(fitting), [&](const auto& name) { return name.starts_with(begun); });
-  return fitting.size() == 1 && begun.size() >= 4 ? fitting[0] : "";
-}
-
-std::string nearest_option(const std::string& name, const std::vector<std::string>& known) {
-  const auto is_meant = [&](const PeerOption& row) {
-    return row.name == as_peers_write(name) && std::ranges::find(known, row.option) != known.end();
-  };
-  const auto row = std::ranges::find_if(peer_options(), is_meant);
-  if (row != peer_options().end()) return std::string(row->option);
-  const std::string begun = begun_option(name, known);
-  return begun.empty() ? nearest(name, known) : begun;
-}
-
 // The value that stands behind `word`, with an equals sign or as the next word.
 std::string value_behind(const std::string& word, const std::vector<std::string>& list) {
   if (const size_t equals = word.find('='); equals != word.npos) return word.substr(equals + 1);
@@ -116,7 +99,7 @@ Problem unknown_option(const CLI::App& app, const std::string& word, const std::
   const std::string name = word.substr(0, word.find('=')), rule = "is not an option of " + app.get_name();
   const bool takes_keys = app.get_option_no_throw(kOverrides) != nullptr;
   const std::string meant = takes_keys ? meant_override(name, value_behind(word, list)) : "";
-  if (meant.empty()) return {name, "", rule, nearest_option(name, known)};
+  if (meant.empty()) return {name, "", rule, nearest_word(name, known)};
   return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
 }
 

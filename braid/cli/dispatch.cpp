@@ -9,6 +9,7 @@
 #include "braid/cli/command_page.h"
 #include "braid/cli/token_variable.h"
 #include "braid/cli/version.h"
+#include "braid/spec/peer_names.h"
 
 namespace braid {
 namespace {
@@ -29,7 +30,7 @@ bool asks_for_help(const std::string& word) { return word == "--help" || word ==
       groups[inner.name] = command.name + " ";
     }
   }
-  const std::string meant = nearest(word, known);
+  const std::string meant = nearest_word(word, known);
   throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), groups[meant] + meant}});
 }
 

@@ -225,73 +225,16 @@ constexpr PeerName kRelated[] = {
     {"distributed_timeout_minutes", "run.progress_seconds"},
 };
 
-constexpr PeerWord kPeerWords[] = {
-    {"train.dtype", "bf16", "bfloat16"},
-    {"train.dtype", "torch.bfloat16", "bfloat16"},
-    {"train.dtype", "fp16", "float16"},
-    {"train.dtype", "half", "float16"},
-    {"train.dtype", "torch.float16", "float16"},
-    {"train.dtype", "fp32", "float32"},
-    {"train.dtype", "float", "float32"},
-    {"train.dtype", "tf32", "float32"},
-    {"train.dtype", "torch.float32", "float32"},
-    {"train.dtype", "fp64", "float64"},
-    {"train.dtype", "double", "float64"},
-    {"train.device", "gpu", "cuda"},
-    {"train.device", "cuda:0", "cuda"},
-    {"model.family", "gpt", "gpt2"},
-    {"model.family", "llama3", "llama"},
-    {"model.family", "mistral", "llama"},
-    {"model.family", "qwen2", "llama"},
-    {"model.family", "qwen3", "llama"},
-    {"optimizer.kind", "adam", "adamw"},
-    {"optimizer.kind", "adamw_torch", "adamw"},
-    {"optimizer.kind", "adamw_torch_fused", "adamw"},
-    {"optimizer.schedule", "constant_with_warmup", "constant"},
-    {"optimizer.schedule", "warmup_stable_decay", "wsd"},
-    {"pipeline.schedule", "interleaved1f1b", "interleaved"},
-    {"pipeline.schedule", "loopedbfs", "looped-bfs"},
-    {"pipeline.schedule", "interleavedzerobubble", "interleaved-zb"},
-    {"pipeline.schedule", "zbvzerobubble", "zb-v"},
-    {"pipeline.schedule", "zero-bubble", "zb-h1"},
-    {"sync.replication", "ddp", "all-reduce"},
-    {"sync.compression", "bf16", "bfloat16"},
-    {"sync.compression", "fp16", "float16"},
-};
-
-constexpr PeerOption kPeerOptions[] = {
-    {"nnodes", "--nodes"},
-    {"num_nodes", "--nodes"},
-    {"node_rank", "--node"},
-    {"master_addr", "--root"},
-    {"rdzv_endpoint", "--root"},
-    {"max_new_tokens", "--tokens"},
-    {"max_tokens", "--tokens"},
-    {"max_length", "--tokens"},
-    {"do_sample", "--temperature"},
-    {"batch_size", "--batch"},
-    {"num_return_sequences", "--num-samples"},
-};
-
 }  // namespace
 
 std::span<const PeerName> peer_names() { return kNames; }
 std::span<const PeerName> related_peer_names() { return kRelated; }
-std::span<const PeerWord> peer_words() { return kPeerWords; }
-std::span<const PeerOption> peer_options() { return kPeerOptions; }
 
 std::string as_peers_write(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   std::string written = lower_case(name);
   std::ranges::replace(written, '-', '_');
   return written;
-}
-
-std::string_view word_of_peer(std::string_view key, std::string_view word) {
-  const std::string lower = lower_case(word);
-  const auto found =
-      std::ranges::find_if(kPeerWords, [&](const PeerWord& row) { return row.key == key && row.word == lower; });
-  return found == std::end(kPeerWords) ? std::string_view() : found->meant;
 }
 
 }  // namespace braid

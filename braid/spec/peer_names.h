@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid {
 
@@ -25,11 +26,12 @@ struct PeerWord {
 };
 std::span<const PeerWord> peer_words();
 
-// Options of commands, "--node", by the peer's name without dashes in front.
+// Options of commands, "--node", and commands themselves, by the peer's name without dashes in front.
 struct PeerOption {
   std::string_view name, option;
 };
-std::span<const PeerOption> peer_options();
+// The one of `known` that a peer's `word` means, else the only one that begins with it, else the nearest; empty: none.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
 // "--Micro-Batch-Size" as the tables have it: "micro_batch_size".
 std::string as_peers_write(std::string_view name);

@@ -4,6 +4,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/hf_config.h"
+#include "braid/spec/peer_names.h"
 
 namespace braid {
 namespace {
@@ -78,7 +79,8 @@ ModelSpec named_model(const std::string& name, std::vector<Problem>& problems) {
     names.push_back(preset.name);
     quoted.push_back(toml_text(preset.name));
   }
-  const std::string meant = nearest(name, names);
+  const std::string_view known = word_of_peer("model.preset", name);
+  const std::string meant = known.empty() ? nearest(name, names) : std::string(known);
   problems.push_back({"model.preset", toml_text(name), cat("must be empty or one of ", joined(quoted)),
                       meant.empty() ? "" : toml_text(meant)});
   return {};

@@ -99,6 +99,10 @@ class Faults(unittest.TestCase):
         self.assertIn("nearest valid is data train-bpe\n", self.refused("train-bpe", "text"))
         self.assertIn("nearest valid is data prepare\n", self.refused("prepair"))
         self.assertIn("nearest valid is report\n", self.refused("REPORT"))
+        self.assertIn("nearest valid is data prepare\n", self.refused("tokenize"))
+        if "train" in commands():
+            for word, meant in (("eval", "evaluate"), ("generate", "sample"), ("resume", "train"), ("pretrain", "train")):
+                self.assertIn(f"nearest valid is {meant}\n", self.refused(word, "run"))
         self.assertEqual(self.refused("report", "run", "--ot", "page"),
                          "--ot: is not an option of braid report; nearest valid is --out\n")
         self.assertEqual(self.refused("config", "--markdwn=1"),

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "braid/spec/peer_names.h"
+#include "braid/spec/preset.h"
 #include "tests/spec/complaint.h"
 
 namespace braid::meant_key_test {
@@ -37,7 +38,11 @@ TEST(MeantKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
   for (const auto& [key, word, meant] : peer_words()) {
     const Field* const field = find_field(std::string(key));
     ASSERT_NE(field, nullptr) << key;
-    const Strings words = std::get<OneOf>(field->rule).words;
+    Strings words;
+    if (const auto* rule = std::get_if<OneOf>(&field->rule)) words = rule->words;
+    for (const Preset& preset : presets()) {
+      if (key == "model.preset") words.push_back(preset.name);
+    }
     EXPECT_EQ(std::ranges::count(words, meant), 1) << key << " = " << meant;
     EXPECT_EQ(std::ranges::count(words, word), 0) << key << " = " << word;
     EXPECT_EQ(word_of_peer(key, word), meant);
