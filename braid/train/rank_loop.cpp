@@ -47,9 +47,9 @@ Told told_by_all(Told mine, Communicator& world) {
   return {static_cast<Wish>(values[0].item<int64_t>()), values[1].item<int64_t>() != 0};
 }
 
-// Measuring takes about half a second: of small steps there must be some seconds to come, by the first few.
-constexpr int kSmallSteps = 4;
-constexpr double kWorthForeseeing = 2;
+// Measuring for a prediction takes about half a second. A run of small steps is predicted if this many are to come: a
+// number of steps and no time, so that equal runs do equal things.
+constexpr int64_t kManySmallSteps = 1000;
 
 struct Foreseen {
   Prediction prediction;
@@ -97,7 +97,6 @@ RunEnd RankLoop::run() {
   while (!stops && trainer_.num_steps() < train_.steps) {
     doing(cat("step ", trainer_.num_steps() + 1));
     const StepReport report = trainer_.step();
-    ++steps_here_;
     if (train_.on_spike == OnSpike::Rollback && !report.spike.empty()) return ended_by(report);
     hear(report);
     check_replicas();
@@ -244,13 +243,8 @@ bool RankLoop::worth_measuring_peak() const {
   return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
 }
 
-bool RankLoop::worth_foreseeing() {
-  if (worth_measuring_peak()) return true;
-  if (steps_here_ == 1) after_first_step_ = now_seconds();
-  if (steps_here_ != 1 + kSmallSteps) return false;
-  const double each = (now_seconds() - after_first_step_) / kSmallSteps;
-  const auto left = static_cast<double>(train_.steps - trainer_.num_steps());
-  return left * all_reduced(each, ReduceOp::Max, world_) >= kWorthForeseeing;
+bool RankLoop::worth_foreseeing() const {
+  return worth_measuring_peak() || train_.steps - trainer_.num_steps() >= kManySmallSteps;
 }
 
 // At the last step and every so many, after the save where both are due: an evaluation may take minutes.

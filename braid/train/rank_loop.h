@@ -66,7 +66,7 @@ class RankLoop {
   void measure_peak();
   void foresee();
   bool worth_measuring_peak() const;
-  bool worth_foreseeing();  // collective where steps are small
+  bool worth_foreseeing() const;
   bool is_evaluated(int64_t step) const;
   bool evaluation_is_known();
   void evaluate();
@@ -84,8 +84,6 @@ class RankLoop {
   bool wishes_to_save_ = false;  // and has said so
   bool told_of_graphs_ = false;
   bool has_foreseen_ = false;
-  int64_t steps_here_ = 0;  // of this process
-  double after_first_step_ = 0;
   bool owes_check_ = false;  // of replicas, which were apart when it was due
   std::string spike_;
   std::vector<double> own_losses_;  // where replicas run apart: of this one's steps since the last evaluation

@@ -93,7 +93,7 @@ class Train(TinyRun):
         self.assertIn("prediction", kinds)
         self.assertNotIn("comparison", kinds, "a rank alone has no link to measure")
         self.trained("train.overwrite=true")
-        self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "a second of steps and less")
+        self.assertNotIn("prediction", [line["kind"] for line in self.metrics()], "fewer than 1,000 small steps")
 
     def test_small_steps_and_a_schedule_from_a_file_are_predicted(self):
         (self.path / "table.csv").write_text("0F0,0F1,,,0B0,0B1\n,1F0,1F1,1B0,1B1\n")
