@@ -1,10 +1,10 @@
 // The environment's own memory: getenv() and unsetenv() leave the value where it is.
 #include "braid/cli/token_variable.h"
 
+#include <unistd.h>  // environ
+
 #include <cstdlib>
 #include <cstring>
-
-extern char** environ;
 
 namespace braid {
 
