@@ -19,8 +19,6 @@
 #include "braid/control/join_job.h"
 #include "braid/control/launcher_environment.h"
 
-extern char** environ;
-
 namespace braid {
 namespace {
 

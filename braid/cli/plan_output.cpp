@@ -178,6 +178,28 @@ Json memory_json(const Prediction& prediction) {
   return json;
 }
 
+// The range of the step, what saves cost, why the layout is there, what was measured of it.
+void add_surroundings(const PlannedLayout& layout, Json& json) {
+  const RunSpec& spec = layout.spec;
+  const Prediction& prediction = layout.prediction;
+  if (!prediction.range.is_known()) {
+    const double seconds = prediction.step_seconds();
+    json["step_seconds_range"] = {prediction.range.least * seconds, prediction.range.most * seconds};
+  }
+  const std::vector<std::string> lacking = not_in_braid(spec);
+  if (!lacking.empty()) json["not_in_braid"] = lacking;
+  json["goodput"] = prediction.goodput;
+  if (layout.failures.mean_between > 0) {
+    json["save"] = {{"every_seconds", save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
+  }
+  json["why"] = layout.why;
+  if (!has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
+  if (layout.measured) {
+    const auto& [step_seconds, bubble, peak] = *layout.measured;
+    json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
+  }
+}
+
 Json layout_json(const PlannedLayout& layout) {
   const RunSpec& spec = layout.spec;
   const Prediction& prediction = layout.prediction;
@@ -204,22 +226,7 @@ Json layout_json(const PlannedLayout& layout) {
   json["fits"] = prediction.fits();
   json["memory_gib"] = memory_json(prediction);
   for (const auto& [name, part] : kStepParts) json["seconds"][name] = prediction.seconds.*part;
-  if (!prediction.range.is_known()) {
-    const double seconds = prediction.step_seconds();
-    json["step_seconds_range"] = {prediction.range.least * seconds, prediction.range.most * seconds};
-  }
-  const std::vector<std::string> lacking = not_in_braid(spec);
-  if (!lacking.empty()) json["not_in_braid"] = lacking;
-  json["goodput"] = prediction.goodput;
-  if (layout.failures.mean_between > 0) {
-    json["save"] = {{"every_seconds", save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
-  }
-  json["why"] = layout.why;
-  if (!has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
-  if (layout.measured) {
-    const auto& [step_seconds, bubble, peak] = *layout.measured;
-    json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
-  }
+  add_surroundings(layout, json);
   return json;
 }
 

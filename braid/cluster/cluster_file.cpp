@@ -7,9 +7,7 @@
 
 #include "braid/base/counted.h"
 #include "braid/base/named_file.h"
-#include "braid/base/path_look.h"
 #include "braid/base/text.h"
-#include "braid/cluster/cluster_presets.h"
 #include "braid/cluster/table_reader.h"
 #include "braid/cluster/units.h"
 #include "braid/spec/fields.h"
@@ -17,7 +15,6 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr size_t kMostKinds = 1000;  // so that their nodes, kMostCounted each, fit an int
 
 // What others call them.
@@ -292,17 +289,6 @@ Cluster parse_cluster(const std::string& text, const std::string& origin) {
                       cluster_text({.devices = {group}}));
   });
   return cluster;
-}
-
-Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
-  if (const auto preset = cluster_preset(name_or_path)) return *preset;
-  const PathKind kind = path_kind(name_or_path);
-  if (kind == PathKind::File || kind == PathKind::Other) {
-    return parse_cluster(named_file_content({key, toml_text(name_or_path), name_or_path}, kMostBytes), name_or_path);
-  }
-  const auto names = cluster_preset_names();
-  throw ConfigError(
-      {{key, toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
 }
 
 }  // namespace braid

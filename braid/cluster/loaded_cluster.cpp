@@ -1,11 +1,31 @@
-// The same cluster with another number of nodes (cluster_file.h).
+// A cluster by its name or from its file, and with another number of nodes (cluster_file.h).
 #include <algorithm>
 #include <numeric>
 
+#include "braid/base/checked_file.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cluster/cluster_file.h"
+#include "braid/cluster/cluster_presets.h"
+#include "braid/spec/fields.h"
 
 namespace braid {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+
+}  // namespace
+
+Cluster load_cluster(const std::string& name_or_path, const std::string& key) {
+  if (const auto preset = cluster_preset(name_or_path)) return *preset;
+  const PathKind kind = path_kind(name_or_path);
+  if (kind == PathKind::File || kind == PathKind::Other) {
+    return parse_cluster(named_file_content({key, toml_text(name_or_path), name_or_path}, kMostBytes), name_or_path);
+  }
+  const auto names = cluster_preset_names();
+  throw ConfigError(
+      {{key, toml_text(name_or_path), cat("must be a file, or one of ", joined(names)), nearest(name_or_path, names)}});
+}
 
 int fewest_nodes(const Cluster& cluster) {
   int shares = 0;
