@@ -113,10 +113,12 @@ std::string own_control_group(const std::string& root, const MemoryGroups& group
   return "";
 }
 
+constexpr int64_t kAnyMemory = int64_t{1} << 60;  // a limit from here on is none
+
 int64_t left_by_groups(const std::string& root, const MemoryGroups& groups, int64_t available) {
   for (std::string group = own_control_group(root, groups);; group.erase(group.rfind('/'))) {
     const int64_t most = limit_of(groups, root, group);
-    if (most > 0) {
+    if (most > 0 && most < kAnyMemory) {
       const std::string folder = root + groups.folder + group, parts = folder + "/memory.stat";
       const int64_t used = number_in(first_line(folder + groups.used));
       const int64_t cache = number_of_key(parts, groups.inactive_cache) + number_of_key(parts, groups.active_cache);

@@ -90,6 +90,8 @@ JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& p
 }
 
 JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
+  // A launcher's world of one process needs neither a root nor a token, which command lines for many may name.
+  if (started.size == 1 && options.node < 0 && options.nodes <= 1) return place_alone(started, problems);
   const bool any = gives_place(options);
   if (!any && !options.token_file.empty()) {
     problems.push_back({kTokenOption, options.token_file, "must come with --nodes, --node and --root, or a launcher"});

@@ -17,6 +17,7 @@
 #include "braid/report/markup.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
+#include "braid/train/rank_model.h"
 
 namespace braid {
 namespace {
@@ -137,8 +138,10 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
   log_->peak(peak);
   if (peak.source == PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
   const int ranks = DeviceMesh(start_.spec.mesh).num_ranks();
-  print_line(cat("peak   ", counted(ranks, "rank"), " x ", flops_text(peak.per_rank), ", ",
-                 peak_source(peak, start_.spec.train.dtype), "; mfu is measured against it"));
+  const DType of_run = start_.spec.train.dtype;
+  const DType dtype = peak.type == scalar_type(of_run) ? of_run : DType::Float32;
+  print_line(cat("peak   ", counted(ranks, "rank"), " x ", flops_text(peak.per_rank), ", ", peak_source(peak, dtype),
+                 "; mfu is measured against it"));
 }
 
 void RunPrinter::on_prediction(const Prediction& prediction) {

@@ -76,9 +76,9 @@ void RankActivity::end_of_step(double seconds) { slowest_step_ = std::max(slowes
 // One of several threads that begin to wait at the same time is shown.
 void RankActivity::begin_wait(std::string_view operation) {
   ++waits_;
-  if (writing_.exchange(true)) return;
+  if (writing_wait_.exchange(true)) return;
   waits_in_.write(operation);
-  writing_ = false;
+  writing_wait_ = false;
 }
 
 void RankActivity::end_wait() { --waits_; }
@@ -87,9 +87,9 @@ void RankActivity::end_wait() { --waits_; }
 void RankActivity::begin_aside(std::string_view what) {
   ++asides_;
   ++count_;
-  if (writing_.exchange(true)) return;
+  if (writing_aside_.exchange(true)) return;
   aside_.write(what);
-  writing_ = false;
+  writing_aside_ = false;
 }
 
 void RankActivity::end_aside() { --asides_; }

@@ -56,7 +56,7 @@ class RankActivity {
   ActivityLook look() const;
 
  private:
-  std::atomic<bool> writing_{false};  // a thread of the rank
+  std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank
   std::atomic<bool> of_storage_{false}, of_people_{false};
   std::atomic<int64_t> count_{0};
   std::atomic<int> waits_{0}, asides_{0};

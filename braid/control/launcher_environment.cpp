@@ -223,6 +223,17 @@ bool is_of(const LauncherRow& row, const Variables& variables) {
   return is_set(row.index) && is_set(row.size) && is_set(row.host) && is_set(row.port);
 }
 
+// A size above 1 that no row's launcher has set: RANK and WORLD_SIZE without an address, PMI's variables alone, or
+// those of a script of sbatch.
+std::optional<UnclaimedProcesses> unclaimed_world(const Variables& variables) {
+  for (const LauncherRow& row : kLaunchers) {
+    if (row.size == nullptr || !variables.contains(row.size)) continue;
+    const int size = whole_number(variables.at(row.size)).value_or(0);
+    if (size > 1) return UnclaimedProcesses{row.index, row.size, size, row.starter == Starter::Srun};
+  }
+  return std::nullopt;
+}
+
 LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
   const bool says_local_size = row.unit == StartedUnit::Rank;
   LauncherReader reader(variables, row);
@@ -240,17 +251,9 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   reader.below(row.index, found.index, row.size, found.size);
   refuse_odd_places(reader, row, found);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
-  if (found.size == 1) found.starter = Starter::Hand;
-  return found;
-}
-
-// RANK and WORLD_SIZE without an address, PMI's variables alone, and those of a script of sbatch.
-LauncherEnvironment read_no_row(const Variables& variables) {
-  LauncherEnvironment found;
-  for (const LauncherRow& row : kLaunchers) {
-    if (found.unclaimed || row.size == nullptr || !variables.contains(row.size)) continue;
-    const int size = whole_number(variables.at(row.size)).value_or(0);
-    if (size > 1) found.unclaimed = {row.index, row.size, size, row.starter == Starter::Srun};
+  if (found.size == 1) {
+    found.starter = Starter::Hand;
+    found.unclaimed = unclaimed_world(variables);
   }
   return found;
 }
@@ -269,7 +272,10 @@ LauncherEnvironment read_launcher_environment(const Variables& variables, const 
     }
     if (chosen == nullptr) chosen = &row;  // rows are in order of depth
   }
-  return chosen == nullptr ? read_no_row(variables) : read_row(variables, *chosen, full_host_name);
+  if (chosen != nullptr) return read_row(variables, *chosen, full_host_name);
+  LauncherEnvironment found;
+  found.unclaimed = unclaimed_world(variables);
+  return found;
 }
 
 }  // namespace braid

@@ -136,7 +136,10 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
     if (RankOutcome::complete(outcome)) RankOutcome::value(RankOutcome::with_note(outcome, left_behind));
   };
   const std::string reported = said_by(failure.reporter);
-  const bool peer_died = failure.rank >= 0 && !RankOutcome::complete(said_by(failure.rank));
+  // A closed connection may name nobody. Any rank without an outcome may have died then, but one left behind lives.
+  const bool peer_died = failure.rank >= 0
+                             ? !RankOutcome::complete(said_by(failure.rank))
+                             : left_behind.empty() && !std::ranges::all_of(outcomes, RankOutcome::complete);
   if (failure.reporter >= 0 && !peer_died && !RankOutcome::is_own_error(reported)) {
     const auto own = std::ranges::find_if(outcomes, RankOutcome::is_own_error);
     if (own != outcomes.end()) raise(*own);

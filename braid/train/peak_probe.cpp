@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "braid/nn/kernels/product.h"
 #include "braid/train/all_reduced.h"
 #include "braid/train/square_product.h"
 
@@ -28,7 +29,7 @@ int64_t timed_size(at::ScalarType dtype, at::Device device, Communicator& world)
 }
 
 PeakFlops peak_of_type(at::ScalarType dtype, at::Device device, Communicator& world) {
-  PeakFlops peak{0, PeakSource::Measured, timed_size(dtype, device, world)};
+  PeakFlops peak{0, PeakSource::Measured, timed_size(dtype, device, world), dtype};
   SquareProduct product(peak.size, dtype, device);
   product.seconds();
   world.barrier().wait_host();
@@ -46,6 +47,7 @@ PeakFlops peak_of_type(at::ScalarType dtype, at::Device device, Communicator& wo
 
 PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world) {
   const c10::AutoGradMode no_grad(false);
+  if (device.is_cpu() && !kernels::multiplies_on_cpu(dtype)) return peak_of_type(at::kFloat, device, world);
   const PeakFlops peak = peak_of_type(dtype, device, world);
   if (device.is_cuda() || at::elementSize(dtype) >= at::elementSize(at::kFloat)) return peak;
   const PeakFlops wide = peak_of_type(at::kFloat, device, world);

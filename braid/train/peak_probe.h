@@ -20,7 +20,8 @@ enum class PeakSource {
 struct PeakFlops {
   double per_rank = 0;  // floating-point operations per second, the mean over ranks; 0: not known
   PeakSource source = PeakSource::Given;
-  int64_t size = 0;  // measured: of the square matrices, the same on every rank
+  int64_t size = 0;                  // measured: of the square matrices, the same on every rank
+  at::ScalarType type = at::kFloat;  // measured: of the matrices
 };
 
 // Times square products of `dtype` on `device` on all ranks at the same time, with the threads the caller has, and

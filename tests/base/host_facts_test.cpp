@@ -63,6 +63,8 @@ TEST_F(HostFactsOf, memory_that_control_groups_of_version_1_leave) {
   say("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   say("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000000\n");
   EXPECT_EQ(available_memory_bytes(folder_), 6000 * 1024);
+  say("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 9000000\n");  // read after the usage
+  EXPECT_EQ(available_memory_bytes(folder_), 6000 * 1024);
   say("sys/fs/cgroup/memory/jobs/mine/memory.limit_in_bytes", "1000000\n");
   say("sys/fs/cgroup/memory/jobs/mine/memory.usage_in_bytes", "900000\n");
   say("sys/fs/cgroup/memory/jobs/mine/memory.stat",

@@ -68,6 +68,15 @@ class JobOptions(unittest.TestCase):
             self.refused([f"JOB_COMPLETION_INDEX = {index}: {rule}"], {"JOB_COMPLETION_INDEX": str(index)}, "--nodes",
                          str(nodes), "--root", "127.0.0.1:9")
 
+    def test_a_world_of_one_takes_the_words_of_a_command_for_many(self):
+        (self.path / "token").write_text("0" * 64 + "\n")
+        (self.path / "token").chmod(0o600)
+        one = {name: "0" if "RANK" in name else "1" for name in OPEN_MPI}
+        for words in ["--token-file", str(self.path / "token")], ["--root", "127.0.0.1:9"], ["--nodes", "1"]:
+            done = braid_in(one, "doctor", "--ranks", "1", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(braid_in(one, "doctor", "--nodes", "2").returncode, 2)
+
     def test_variables_that_contradict_each_other(self):
         said = "says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset the variables of one"
         self.refused([f"OMPI_COMM_WORLD_RANK = 1: {said}"], TORCHRUN | OPEN_MPI)

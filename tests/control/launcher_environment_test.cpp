@@ -105,6 +105,9 @@ TEST(LauncherEnvironment, processes_that_nobody_claims) {
   EXPECT_EQ(said({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), "PMI_RANK PMI_SIZE 2");
   EXPECT_EQ(said({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), "SLURM_PROCID SLURM_NTASKS 8 allocated");
   EXPECT_EQ(said({{"SLURM_NTASKS", "8"}, {"WORLD_SIZE", "2"}}), "RANK WORLD_SIZE 2");
+  const Variables one = with(with(kPlain, "WORLD_SIZE", "1"), "RANK", "0");
+  EXPECT_EQ(said(one), "nothing");
+  EXPECT_EQ(said(both(one, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}})), "PMI_RANK PMI_SIZE 4");
   EXPECT_EQ(said({{"WORLD_SIZE", "1"}, {"SLURM_NTASKS", "1"}, {"PMI_SIZE", "many"}, {"RANK", "3"}}), "nothing");
 }
 

@@ -124,6 +124,8 @@ TEST(ErrorOfLaunch, is_the_death_of_a_rank_whatever_others_throw_because_of_it) 
   EXPECT_EQ(thrown_of({"ranks", {1, -1, "its node is lost"}, 1, ""}, {own, own}), "comm: ranks: its node is lost");
   EXPECT_EQ(thrown_of({"ranks", {1, 0, "closed"}, 1, ""}, {kClosed, "", own}),
             "comm: barrier #1 on world: has closed its connection");
+  EXPECT_EQ(thrown_of({"ranks", {-1, 0, "closed"}, 1, ""}, {kClosed, "", own}),
+            "comm: barrier #1 on world: has closed its connection");
 }
 
 TEST(ErrorOfLaunch, keeps_its_type_beside_a_rank_that_was_left_behind) {

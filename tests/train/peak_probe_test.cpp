@@ -36,7 +36,7 @@ TEST(PeakProbe, CountsToNoRanksMemoryAndDrawsNoRandomNumbers) {
     account_memory_to(world.rank());
     reset_memory_peak(world.rank());
     const int64_t before = memory_use(world.rank()).peak_total_bytes;
-    measured_peak(at::kFloat, at::kCPU, world);
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) measured_peak(dtype, at::kCPU, world);
     // The smallest matrix has 256 KiB; what the ranks exchange has a few bytes.
     EXPECT_LT(memory_use(world.rank()).peak_total_bytes, before + 4096);
   });
