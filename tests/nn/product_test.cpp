@@ -96,6 +96,24 @@ TEST_P(Product, OfALayerIsRoundedOnce) {
   }
 }
 
+// Empty extents, expanded and transposed rows, a slice of wider results.
+TEST_P(Product, OfALayerTakesAnyStridesAndNothing) {
+  const at::Tensor wide = operand("wide", {9, 40}), out = at::full({9, 60}, 0, wide.options());
+  const auto expect_product = [&](const at::Tensor& a, const at::Tensor& b) {
+    const at::Tensor y = out.narrow(0, 0, a.size(0)).narrow(1, 3, b.size(1));
+    product_out(y, a, b);
+    const at::Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+    EXPECT_TRUE(y.to(at::kDouble).allclose(exact, 2 * unit(GetParam()), 1e-3 * unit(GetParam()) + 1e-6));
+  };
+  expect_product(wide.narrow(1, 3, 9), wide);
+  expect_product(wide.t().narrow(0, 0, 9), wide);
+  expect_product(operand("one", {1}).expand({9, 9}), operand("row", {1, 40}).expand({9, 40}));
+  expect_product(wide.narrow(1, 0, 0), wide.narrow(0, 0, 0));  // no inputs: zeros
+  expect_product(wide.narrow(0, 0, 0).narrow(1, 0, 9), wide);
+  expect_product(wide.narrow(1, 0, 9), wide.narrow(1, 0, 0));
+  EXPECT_EQ(out.select(1, 2).abs().sum().item<double>(), 0) << "beside the slice";
+}
+
 // 3 x 40000 is more than float16 holds.
 TEST(ProductOfHalves, DoesNotOverflowOnTheWay) {
   const at::Tensor dy = at::full({3, 2}, 200, at::kHalf), x = at::full({3, 2}, 200, at::kHalf);

@@ -175,6 +175,7 @@ Rounding rounding_of(DType dtype) {
 }
 
 void expect_near(const LayoutResult& got, const LayoutResult& want, const Rounding& rounding) {
+  ASSERT_EQ(got.losses.size(), want.losses.size());
   for (size_t i = 0; i < want.losses.size(); ++i)
     EXPECT_NEAR(got.losses[i], want.losses[i], rounding.losses * want.losses[i]);
   EXPECT_LT(difference_to_largest(got.first_gradients, want.first_gradients), rounding.gradients);

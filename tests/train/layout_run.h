@@ -68,6 +68,8 @@ void expect_near(const LayoutResult& got, const LayoutResult& want, const Roundi
 
 // Gradient descent without weight decay at the rate and with the clipping and groups of `optimizer`. AdamW divides the
 // gradient of a key's bias, which is nothing but rounding, by its own size; here a difference of gradients stays one.
+// In 16-bit types two steps move about half of the tensors by more than the bound of params: what the others do, their
+// gradients and the bits of reproducible mode say.
 OptimizerSpec plain_descent(const OptimizerSpec& optimizer);
 
 }  // namespace braid

@@ -69,6 +69,23 @@ TEST(Precision, TensorRanksAgreeUpToRounding) {
   }
 }
 
+// Else a comparison of parameters would not see a rank that updates nothing.
+TEST(Precision, PlainDescentMovesParametersByMoreThanTheRoundingAllowed) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    RunSpec spec = spec_in(dtype);
+    spec.optimizer = plain_descent(spec.optimizer);
+    const auto moved = train_layout(spec).params;
+    spec.optimizer.lr = 1e-30;
+    const auto still = train_layout(spec).params;
+    size_t num_seen = 0;
+    for (const auto& [name, tensor] : moved) {
+      const double change = largest_difference({{name, tensor}}, {{name, still.at(name)}});
+      num_seen += change > rounding_of(spec.train.dtype).params ? 1 : 0;
+    }
+    EXPECT_GT(5 * num_seen, 2 * moved.size()) << dtype << ": " << num_seen;
+  }
+}
+
 // Gradients are of order 1: a scale of 2^24 takes them past the 65504 of float16.
 TEST(Precision, OverflowCostsTheUpdateAndHalvesTheScale) {
   RunSpec spec = spec_in("float16");
