@@ -53,14 +53,16 @@ std::string root_of(const LauncherEnvironment& started) {
 void take_attempt(const LauncherEnvironment& started, JobPlace& place) {
   place.attempt = started.attempt;
   place.job = started.job;
-  if (started.name == "torchrun") place.job += cat(" of process ", getppid());  // its agent lives on
+  if (started.starter == Starter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
 }
 
 bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
 
-// Whether the words of the command say its place, or there is nobody else to say it. A pod of a Kubernetes Job that is
-// given neither places nor a token runs alone. Words win over plain variables, which may be left from something else.
+// Returns true if the place comes from the command's words, or there is none: no launcher, a launcher of one process
+// (a shell of `srun --pty`), or a pod of a Kubernetes Job with neither a place nor a token. Words win over plain
+// variables, which may be left from something else.
 bool is_by_hand(const LauncherEnvironment& started, const JobOptions& options) {
+  if (started.size == 1) return true;
   if (started.starter == Starter::Variables) return gives_place(options);
   const bool has_token = !options.token_file.empty() || std::getenv(kTokenVariable);
   if (started.starter == Starter::KubernetesJob) return !gives_place(options) && !has_token;

@@ -216,7 +216,7 @@ void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const Lau
                num_agents ? num_agents : found.size);
 }
 
-// Whether the row's launcher has started this process.
+// Returns true if the row's launcher has started this process.
 bool is_of(const LauncherRow& row, const Variables& variables) {
   const auto is_set = [&](const char* name) { return variables.contains(name); };
   if (row.starter != Starter::Variables) return is_set(row.mark);
@@ -251,10 +251,7 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   reader.below(row.index, found.index, row.size, found.size);
   refuse_odd_places(reader, row, found);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
-  if (found.size == 1) {
-    found.starter = Starter::Hand;
-    found.unclaimed = unclaimed_world(variables);
-  }
+  if (found.size == 1) found.unclaimed = unclaimed_world(variables);
   return found;
 }
 

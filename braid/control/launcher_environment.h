@@ -24,7 +24,7 @@ struct UnclaimedProcesses {
 // `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
   Starter starter = Starter::Hand;
-  std::string name;  // "torchrun"
+  std::string name;  // "torchrun"; empty for Hand
   StartedUnit unit = StartedUnit::Node;
   std::optional<int> index, size;  // index < size
   std::string index_name;          // the variable that says the index
@@ -32,12 +32,11 @@ struct LauncherEnvironment {
   std::optional<JobAddress> root;  // a port of 0: the launcher has named none
   int attempt = 0;
   std::string job;  // "srun 17": which of the launcher's this is an attempt of; empty: it does not say
-  std::optional<UnclaimedProcesses> unclaimed;  // of Hand
+  std::optional<UnclaimedProcesses> unclaimed;  // for Hand, and for a launcher of one process
 };
 
-// Of launchers inside another (torchrun in srun) the inner one counts. One that has started a single process, such as a
-// shell of `srun --pty`, is Hand, with its attempt and its job. `full_host_name` is this host's, with its domain
-// where it has one: from it Kubernetes' pods know the first of them.
+// Reads the innermost of nested launchers (torchrun in srun). `full_host_name` is this host's, with its domain where it
+// has one: from it Kubernetes' pods know the first of them.
 //
 // Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a
 // launcher's variables without the others, numbers that are none or not below their size, addresses that are none.

@@ -71,11 +71,13 @@ class JobOptions(unittest.TestCase):
     def test_a_world_of_one_takes_the_words_of_a_command_for_many(self):
         (self.path / "token").write_text("0" * 64 + "\n")
         (self.path / "token").chmod(0o600)
+        (self.path / "run.toml").write_text('[data]\npaths = ["run.toml"]\n[model]\nwidth = 16\nheads = 3\n')
         one = {name: "0" if "RANK" in name else "1" for name in OPEN_MPI}
         for words in ["--token-file", str(self.path / "token")], ["--root", "127.0.0.1:9"], ["--nodes", "1"]:
-            done = braid_in(one, "doctor", "--ranks", "1", *words)
-            self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(braid_in(one, "doctor", "--nodes", "2").returncode, 2)
+            done = braid_in(one, "train", str(self.path / "run.toml"), *words)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn("model.heads = 3", done.stderr, "the run alone is wrong")
+        self.assertIn("--node: must be given", braid_in(one, "doctor", "--nodes", "2").stderr)
 
     def test_variables_that_contradict_each_other(self):
         said = "says that Open MPI started this, and TORCHELASTIC_RUN_ID that torchrun did: unset the variables of one"
