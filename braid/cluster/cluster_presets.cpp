@@ -1,6 +1,8 @@
 // Numbers of data sheets, less what is reached of them.
 #include "braid/cluster/cluster_presets.h"
 
+#include <utility>
+
 #include "braid/cluster/units.h"
 
 namespace braid {
@@ -10,11 +12,10 @@ constexpr Failures kFailures{50000 * kHour, 120};
 constexpr double kSave = 5;  // seconds
 constexpr Reserve kReserve{0.9 * kGib, 1.5 * kGib, 1.6 * kGib}, kSmallReserve{0.6 * kGib, 0.8 * kGib, 0.6 * kGib};
 
-// What is reached of the rates of data sheets.
+// Parts that runs reach of a data sheet's rates.
 constexpr double kMemory = 0.613, kNode = 0.8, kNetwork = 0.88;
-// What large copies reach of a memory's rate.
-constexpr double kCopies = 0.85;
-// What products of H100s reach, beside the shares of A100s; and at 500 W of 700.
+constexpr double kCopies = 0.85;  // large copies, of the memory's rate
+// Products of H100s, of the shares of A100s; and at 500 W, of those at 700 W.
 constexpr double kH100Products = 0.92, k500Watt = 0.67;
 
 // Of products of 16-bit numbers, as cluster_presets.h says.
@@ -38,49 +39,36 @@ Cluster dgx_a100() {
           {2048 * kGib, kNode * 32 * kGiga}};
 }
 
-// Of H100s. Products reach less of the peak than those of A100s do, and attention is PyTorch's.
-std::vector<ProductShare> h100_shares(double of_power) {
-  std::vector<ProductShare> all = shares(DType::BFloat16);
-  for (ProductShare& row : all) row.share *= kH100Products * of_power;
-  return all;
+// A node of eight H100 cards, of which `products` is the part that products reach beside those of A100s.
+Cluster of_h100s(const char* name, DeviceGroup card, double products) {
+  card.per_node = 8;
+  card.peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}};
+  card.shares = shares(DType::BFloat16);
+  for (ProductShare& row : card.shares) row.share *= products;
+  card.attention = {{DType::BFloat16, 8192, 300 * kTera, 250 * kTera}};
+  card.reserve = kReserve;
+  return {name,
+          {std::move(card)},
+          {kNode * 450 * kGiga, 3e-6},
+          {kNetwork * 50 * kGiga, 8e-6},
+          {10 * kGiga, 8 * kGiga, kSave},
+          kFailures,
+          {2048 * kGib, kNode * 64 * kGiga}};
 }
-std::vector<AttentionRate> h100_attention() { return {{DType::BFloat16, 8192, 300 * kTera, 250 * kTera}}; }
 
 // The card of torchtitan's benchmarks.
 Cluster h100_500w() {
-  return {
+  return of_h100s(
       "h100-96gb-500w",
-      {{.name = "H100-SXM5-96GB-500W",
-        .per_node = 8,
-        .memory_bytes = 95 * kGib,
-        .memory_bytes_per_second = kCopies * 2400 * kGiga,
-        .peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}},
-        .shares = h100_shares(k500Watt),
-        .attention = h100_attention(),
-        .reserve = kReserve}},
-      {kNode * 450 * kGiga, 3e-6},
-      {kNetwork * 50 * kGiga, 8e-6},
-      {10 * kGiga, 8 * kGiga, kSave},
-      kFailures,
-      {2048 * kGib, kNode * 64 * kGiga}};
+      {.name = "H100-SXM5-96GB-500W", .memory_bytes = 95 * kGib, .memory_bytes_per_second = kCopies * 2400 * kGiga},
+      kH100Products * k500Watt);
 }
 
 Cluster dgx_h100() {
-  return {
+  return of_h100s(
       "dgx-h100",
-      {{.name = "H100-SXM5-80GB",
-        .per_node = 8,
-        .memory_bytes = 80 * kGib,
-        .memory_bytes_per_second = kMemory * 3350 * kGiga,
-        .peaks = {{DType::Float32, 66.9 * kTera}, {DType::BFloat16, 989.4 * kTera}, {DType::Float16, 989.4 * kTera}},
-        .shares = h100_shares(1),
-        .attention = h100_attention(),
-        .reserve = kReserve}},
-      {kNode * 450 * kGiga, 3e-6},
-      {kNetwork * 50 * kGiga, 8e-6},
-      {10 * kGiga, 8 * kGiga, kSave},
-      kFailures,
-      {2048 * kGib, kNode * 64 * kGiga}};
+      {.name = "H100-SXM5-80GB", .memory_bytes = 80 * kGib, .memory_bytes_per_second = kMemory * 3350 * kGiga},
+      kH100Products);
 }
 
 Cluster dgx2_v100() {
