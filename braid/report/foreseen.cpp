@@ -120,4 +120,17 @@ std::string foreseen_table(const std::vector<ForeseenRow>& rows) {
   return all;
 }
 
+std::string foreseen_html(const std::vector<ForeseenRow>& rows) {
+  if (rows.empty()) return "";
+  std::string all = "<h2>Predicted and measured</h2>\n<table class=\"facts numbers\">\n";
+  all += "<tr><th></th><td>predicted</td><td>measured</td><td>difference</td></tr>\n";
+  for (const auto& [name, predicted, measured, difference] : rows) {
+    all += cat("<tr><th>", escaped(name), "</th><td>", escaped(predicted), "</td><td>", escaped(measured), "</td><td>",
+               escaped(difference), "</td></tr>\n");
+  }
+  return all +
+         "</table>\n<p class=\"note\">Predicted after the first step, from the rates of the run\u2019s own ranks. "
+         "Measured: medians of the last steps, and memory of the fullest rank.</p>\n";
+}
+
 }  // namespace braid

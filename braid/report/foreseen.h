@@ -20,4 +20,7 @@ std::vector<ForeseenRow> foreseen_rows(const RunRecord& record);
 // As lines of text, with their heads.
 std::string foreseen_table(const std::vector<ForeseenRow>& rows);
 
+// As a section of a run's page; empty without rows.
+std::string foreseen_html(const std::vector<ForeseenRow>& rows);
+
 }  // namespace braid

@@ -35,8 +35,8 @@ class Page {
     all += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
-    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen(), compared_table(record_.compared),
-               layers(), memory(), configuration(), environment());
+    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen_html(foreseen_rows(record_)),
+               compared_table(record_.compared), layers(), memory(), configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
   }
@@ -232,20 +232,6 @@ class Page {
     if (num_ranks > kMostRows)
       all += cat("<p class=\"note\">The first ", kMostRows, " of ", counted(num_ranks, "rank"), ".</p>\n");
     return all + "<p class=\"note\">trace.json in the run\u2019s folder opens in Perfetto with every span.</p>\n";
-  }
-
-  std::string foreseen() const {
-    const std::vector<ForeseenRow> rows = foreseen_rows(record_);
-    if (rows.empty()) return "";
-    std::string all = "<h2>Predicted and measured</h2>\n<table class=\"facts numbers\">\n";
-    all += "<tr><th></th><td>predicted</td><td>measured</td><td>difference</td></tr>\n";
-    for (const auto& [name, predicted, measured, difference] : rows) {
-      all += cat("<tr><th>", escaped(name), "</th><td>", escaped(predicted), "</td><td>", escaped(measured),
-                 "</td><td>", escaped(difference), "</td></tr>\n");
-    }
-    return all +
-           "</table>\n<p class=\"note\">Predicted after the first step, from the rates of the run\u2019s own ranks. "
-           "Measured: medians of the last steps, and memory of the fullest rank.</p>\n";
   }
 
   std::string layers() const {
