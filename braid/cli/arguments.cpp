@@ -103,7 +103,7 @@ Problem unknown_option(const CLI::App& app, const std::string& word, const std::
   return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
 }
 
-// What stands behind an option that there is not, nobody knows: only such options are named then.
+// Beside unknown options other words are not judged: they may be values of these.
 std::vector<Problem> unknown_words(const CLI::App& app, const std::vector<std::string>& list) {
   std::vector<Problem> options, others;
   for (const std::string& word : app.remaining()) {

@@ -145,7 +145,7 @@ std::string measured_text(const PlannedLayout& layout) {
              bytes_text(layout.prediction.fullest().total()), ")\n");
 }
 
-// Of a layout that --fixed names.
+// Reasons why braid cannot train a layout. A search proposes only layouts without any, --fixed may name others.
 std::vector<std::string> not_in_braid(const RunSpec& spec) {
   std::vector<std::string> words;
   for (const Problem& problem : problems_to_train(spec)) words.push_back(text(problem));

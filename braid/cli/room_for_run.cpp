@@ -69,7 +69,7 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
     for (const MemoryPart& part : kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
     ++use.ranks;
   }
-  // Of the made-up cluster's one node, which has all ranks.
+  // The prediction puts all ranks on one node.
   if (spec.memory.offload == OffloadTo::Host) use.offloaded = prediction.offloaded_bytes / mesh.num_ranks() * use.ranks;
   return use;
 }

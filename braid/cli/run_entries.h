@@ -15,8 +15,8 @@ inline constexpr const char* kReplacedFiles[] = {"timeline.svg", "trace.json", "
 // The event files that runs have written for TensorBoard.
 std::vector<std::string> event_files(const std::string& run);
 
-// What keeps a run from writing its files in the folder `run`, a sentence for each entry: a link where metrics or
-// events are appended, a folder under the name of a file. Links under other names are replaced.
+// Returns a sentence for each entry of the folder `run` that keeps a run from writing its files: a link where metrics
+// or events are appended, a folder under the name of a file. Links under other names are replaced.
 std::vector<std::string> faulty_entries(const std::string& run);
 
 }  // namespace braid

@@ -14,8 +14,8 @@ namespace braid {
 
 inline bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
-// Whether the terminal on standard output understands escape sequences and shows UTF-8, as TERM and the locale say:
-// not one that is "dumb", nor in the C locale. Others get plain lines of ASCII.
+// Returns true if TERM and the locale say that the terminal on standard output understands escape sequences and shows
+// UTF-8: a "dumb" terminal and the C locale do not. Such terminals get plain lines of ASCII.
 bool terminal_takes_escapes();
 
 // A terminal whose last line may be written again.

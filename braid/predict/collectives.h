@@ -24,14 +24,14 @@ class GroupLinks {
 
   int size() const { return size_; }
 
-  // Of `bytes` on every rank. What was measured on the cluster (Cluster::all_reduces) where it has any: of the group
-  // itself, or of the one nearest in size that also stays in a node, or also leaves it, in proportion to the formula;
-  // between two sizes in proportion too, and beyond them as at the nearest. Ring: 2 (n-1) messages, 2 (n-1)/n of the
-  // bytes; tree: 2 log2(n) messages, 2 x the bytes; the faster of the two (Thakur et al., "Optimization of Collective
-  // Communication Operations in MPICH", 2005).
+  // Returns the seconds of an all-reduce of `bytes` on every rank. Ring: 2 (n-1) messages, 2 (n-1)/n of the bytes;
+  // tree: 2 log2(n) messages, 2 x the bytes; the faster of the two (Thakur et al., "Optimization of Collective
+  // Communication Operations in MPICH", 2005). Where the cluster has measurements (Cluster::all_reduces), the formula
+  // is multiplied by measured over predicted time of the same group, or of the group nearest in size that also stays in
+  // a node or also leaves it. The factor is interpolated between two sizes of message and constant beyond them.
   double all_reduce_seconds(double bytes) const;
-  // As all_reduce_seconds(), half of it. Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every rank after
-  // the gather, or before the sum.
+  // Multiplied by the same factor as all-reduces. Rings, n-1 messages and (n-1)/n of the bytes: of `bytes` on every
+  // rank after the gather, or before the sum.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
   // Of `bytes` on every rank, each of which sends a part of them to each other one: n-1 messages, (n-1)/n of the bytes

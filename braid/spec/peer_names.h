@@ -26,11 +26,8 @@ struct PeerWord {
 };
 std::span<const PeerWord> peer_words();
 
-// Options of commands, "--node", and commands themselves, by the peer's name without dashes in front.
-struct PeerOption {
-  std::string_view name, option;
-};
-// The one of `known` that a peer's `word` means, else the only one that begins with it, else the nearest; empty: none.
+// Of `known`, options and commands: the one of `known` that a peer's `word` means, else the only one that begins with
+// it, else the nearest; empty: none.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
 // "--Micro-Batch-Size" as the tables have it: "micro_batch_size".

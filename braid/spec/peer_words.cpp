@@ -49,6 +49,11 @@ constexpr PeerWord kPeerWords[] = {
     {"sync.compression", "fp16", "float16"},
 };
 
+// Options of commands, "--node", and commands themselves, by the peer's name without dashes in front.
+struct PeerOption {
+  std::string_view name, option;
+};
+
 constexpr PeerOption kPeerOptions[] = {
     {"nnodes", "--nodes"},
     {"num_nodes", "--nodes"},
