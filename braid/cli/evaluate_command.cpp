@@ -41,7 +41,8 @@ struct EvaluateRequest {
 void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
   TextLossOptions& options = request.options;
   add_checkpoint(app, request.model);
-  app.add_option("PATH", options.paths, "text files, .jsonl files, folders, prepared data")->required();
+  app.add_option("PATH", options.paths, cat("text files, .jsonl files, folders, prepared data; ", kMeshWords))
+      ->required();
   add_document_options(app, options.include, options.reading.text_field, options.reading.bad_lines);
   app.add_option("--part", request.half,
                  "held-out or train: of prepared data; where none is given, what is held out, if anything is")
@@ -143,7 +144,8 @@ std::vector<TextLoss> evaluate(const std::string& directory, EvaluateRequest& re
 [[noreturn]] void throw_with_words(const ConfigError& error) {
   std::vector<Problem> problems;
   for (const Problem& problem : error.problems()) {
-    problems.push_back(of_option(problem.key == "data.tokenizer" ? "--tokenizer" : "PATH", problem));
+    const bool is_of_data = problem.key.starts_with("data."), is_tokenizer = problem.key == "data.tokenizer";
+    problems.push_back(is_of_data ? of_option(is_tokenizer ? "--tokenizer" : "PATH", problem) : problem);
   }
   throw ConfigError(std::move(problems));
 }
@@ -155,6 +157,10 @@ int evaluate_command(const Words& words) {
   EvaluateRequest request;
   add_evaluate_options(app, request);
   if (const auto code = parse_words(app, words)) return *code;
+  take_mesh_words(request.options.paths, request.model);
+  if (request.options.paths.empty())
+    throw ConfigError({{"PATH", "", "is needed; text files, .jsonl files, folders, prepared data", ""}});
+  request.options.pipe = request.model.pipe, request.options.tensor = request.model.tensor;
   request.options.threads = request.model.threads;
   request.options.tokenizer = request.model.tokenizer;
   request.options.dtype = request.model.chosen_dtype();

@@ -25,6 +25,7 @@ enum class Speed { Untold, Told };
 
 struct SampleRequest {
   ModelOptions model;
+  std::vector<std::string> mesh_words;
   PromptWords prompts;
   GenerateOptions options;
   SampleForm form = SampleForm::Text;
@@ -33,6 +34,7 @@ struct SampleRequest {
 
 void add_prompt_options(CLI::App& app, SampleRequest& request) {
   add_checkpoint(app, request.model);
+  app.add_option("MESH", request.mesh_words, kMeshWords)->option_text(kOverride);
   app.add_option("--prompt", request.prompts.given,
                  "text to continue; - reads it from standard input; without any, a document starts; repeatable")
       ->allow_extra_args(false);
@@ -69,7 +71,7 @@ void add_computing_options(CLI::App& app, SampleRequest& request) {
   GenerateOptions& options = request.options;
   app.add_flag_callback(
       "--greedy", [] {}, "always the most likely token, as --temperature 0");
-  app.add_option("--batch", options.batch, "texts in work at once; they do not depend on it")
+  app.add_option("--batch", options.batch, "texts generated at once")
       ->check(whole_number(1, kMostTexts))
       ->capture_default_str();
   add_model_options(app, request.model);
@@ -77,6 +79,15 @@ void add_computing_options(CLI::App& app, SampleRequest& request) {
       "--json", [&request] { request.form = SampleForm::JsonLines; }, "a line of JSON for each text, as it ends");
   app.add_flag_callback(
       "--speed", [&request] { request.speed = Speed::Told; }, "tokens per second at the end, on standard error");
+}
+
+void take_mesh(SampleRequest& request) {
+  take_mesh_words(request.mesh_words, request.model);
+  std::vector<Problem> found;
+  for (const std::string& word : request.mesh_words)
+    found.push_back({word, "", "must be mesh.pipe=N or mesh.tensor=N", ""});
+  if (!found.empty()) throw ConfigError(std::move(found));
+  request.options.pipe = request.model.pipe, request.options.tensor = request.model.tensor;
 }
 
 void refuse_two_temperatures(const CLI::App& app, const SampleRequest& request) {
@@ -126,6 +137,7 @@ int sample_command(const Words& words) {
   add_computing_options(app, request);
   if (const auto code = parse_words(app, words)) return *code;
   refuse_two_temperatures(app, request);
+  take_mesh(request);
   if (app.count("--greedy") > 0) request.options.temperature = 0;
   request.options.threads = request.model.threads;
   request.options.tokenizer = request.model.tokenizer;

@@ -46,8 +46,8 @@ struct Microbatch {
   // Where blocks hand in auxiliary losses and counts. There in every run of a microbatch that is trained on, second
   // runs for backward included, whose counts nobody reads; null where nobody asks, as in evaluation.
   Auxiliaries* auxiliaries = nullptr;
-  // Of generation, on CPUs and without gradients; else null. The tokens are those of the forward that it has at hand:
-  // they follow on what it holds, and the head gives logits of each sequence's last token alone.
+  // Set only during generation (CPU, no gradients); null otherwise. The tokens are those of the forward that it has at
+  // hand, and the head returns logits of the last token of each of its stretches.
   KeyValueCache* cache = nullptr;
 };
 

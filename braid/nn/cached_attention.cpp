@@ -16,17 +16,17 @@ using kernels::MathOf;
 
 constexpr int64_t kGrainElements = 1 << 15;  // of keys and values, that are worth a thread
 
-// Rows of new tokens in raw memory, and a layer's cache.
+// The new tokens' rows in raw memory, and a layer's cache.
 template <class T>
 struct CachedRows {
   const T* qkv;  // [n, (h + 2 k) d]
   T *keys, *values;
   int64_t heads, kv_heads, width;  // d
   int64_t blocks, context;         // of a sequence's keys and values
-  const KeyValueCache& cache;
+  const int64_t *sequences_n, *places_n;
 
-  int64_t sequence(int64_t row) const { return cache.sequences()[static_cast<size_t>(row / cache.num_tokens())]; }
-  int64_t place(int64_t row) const { return cache.places_n().const_data_ptr<int64_t>()[row]; }
+  int64_t sequence(int64_t row) const { return sequences_n[row]; }
+  int64_t place(int64_t row) const { return places_n[row]; }
   const T* row_begin(int64_t row) const { return qkv + row * (heads + 2 * kv_heads) * width; }
   T* keys_of(int64_t row, int64_t head) const {
     return keys + (sequence(row) * kv_heads + head) * blocks * width * kernels::kKeyBlock;
@@ -48,10 +48,10 @@ void store_row(const CachedRows<T>& a, int64_t row) {
   }
 }
 
-// The queries of row item / kv_heads that share key and value head item % kv_heads, into their places of y_nhd.
+// Writes the outputs of the row's queries that share key and value head `head` into y_nhd.
 template <class T>
-void attend_item(const CachedRows<T>& a, const CachedCall& call, int64_t item, T* y_nhd) {
-  const int64_t row = item / a.kv_heads, head = item % a.kv_heads, group = a.heads / a.kv_heads;
+void attend_head(const CachedRows<T>& a, const CachedCall& call, int64_t row, int64_t head, T* y_nhd) {
+  const int64_t group = a.heads / a.kv_heads;
   const int64_t end = a.place(row) + 1, begin = call.window > 0 ? std::max<int64_t>(0, end - call.window) : 0;
   std::vector<MathOf<T>> scores(static_cast<size_t>(a.blocks * kernels::kKeyBlock));
   for (int64_t query = head * group; query < (head + 1) * group; ++query) {
@@ -63,27 +63,44 @@ void attend_item(const CachedRows<T>& a, const CachedCall& call, int64_t item, T
 }
 
 template <class T>
-void attend_rows(const CachedRows<T>& a, const CachedCall& call, const at::Tensor& y_btf) {
-  const int64_t rows = a.cache.places_n().numel();
+void attend_rows(const CachedRows<T>& a, const CachedCall& call, const std::vector<int64_t>& rows, T* y_nhd) {
   int64_t longest = 1;
-  for (int64_t row = 0; row < rows; ++row) longest = std::max(longest, a.place(row) + 1);
-  T* y = y_btf.mutable_data_ptr<T>();
+  for (const int64_t row : rows) longest = std::max(longest, a.place(row) + 1);
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (2 * longest * a.width));
-  at::parallel_for(0, rows * a.kv_heads, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item) attend_item(a, call, item, y);
+  at::parallel_for(0, std::ssize(rows) * a.kv_heads, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      attend_head(a, call, rows[static_cast<size_t>(item / a.kv_heads)], item % a.kv_heads, y_nhd);
+    }
   });
+}
+
+// Computes the stretches that begin their sequences with attention_core(). Returns the rows of all others.
+std::vector<int64_t> attend_beginnings(const at::Tensor& qkv_1nf, const CachedCall& call, const KeyValueCache& cache,
+                                       const at::Tensor& y_1nf) {
+  std::vector<int64_t> others;
+  int64_t first = 0;
+  for (const auto& [sequence, count] : cache.stretches()) {
+    if (cache.length(sequence) == 0 && count > 1) {
+      const CoreCall core{call.heads, call.kv_heads, {}, Keep::Everything, call.window};
+      y_1nf.narrow(1, first, count).copy_(attention_core(qkv_1nf.narrow(1, first, count), core).value);
+    } else {
+      for (int64_t row = first; row < first + count; ++row) others.push_back(row);
+    }
+    first += count;
+  }
+  return others;
 }
 
 }  // namespace
 
 at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, KeyValueCache& cache) {
   const int64_t b = qkv_btf.size(0), t = qkv_btf.size(1), h = call.heads, k = call.kv_heads;
-  check(t == cache.num_tokens() && b == static_cast<int64_t>(cache.sequences().size()), "the forward that was begun");
+  check(b * t == cache.num_tokens(), "the forward that was begun");
   const int64_t width = qkv_btf.size(2) / (h + 2 * k);
   const KeyValueCache::Layer& layer = cache.layer(call.layer, {k, width, qkv_btf.options()});
-  const bool anew = cache.begins_anew() && t > 1;
-  at::Tensor y_btf = anew ? attention_core(qkv_btf, {h, k, {}, Keep::Everything, call.window}).value
-                          : at::empty({b, t, h * width}, qkv_btf.options());
+  const at::Tensor y_btf = at::empty({b, t, h * width}, qkv_btf.options());
+  const std::vector<int64_t> others =
+      attend_beginnings(qkv_btf.view({1, b * t, -1}), call, cache, y_btf.view({1, b * t, -1}));
   kernels::with_type(qkv_btf, [&](auto zero) {
     using T = decltype(zero);
     const CachedRows<T> rows{qkv_btf.const_data_ptr<T>(),
@@ -94,9 +111,10 @@ at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, K
                              width,
                              layer.keys_skpdp.size(2),
                              layer.values_sktd.size(2),
-                             cache};
+                             cache.sequences_n().const_data_ptr<int64_t>(),
+                             cache.places_n().const_data_ptr<int64_t>()};
     for (int64_t row = 0; row < b * t; ++row) store_row(rows, row);
-    if (!anew) attend_rows(rows, call, y_btf);
+    attend_rows(rows, call, others, y_btf.mutable_data_ptr<T>());
   });
   return y_btf;
 }

@@ -1,5 +1,5 @@
-// The attention core of generation: new tokens of some sequences see themselves and what is cached of their sequence.
-// It knows no parameter and no positions: keys come turned.
+// The attention core of generation: new tokens of some sequences attend to themselves and to the cached tokens of their
+// sequence. Keys arrive rotated.
 #pragma once
 
 #include "braid/nn/activation.h"
@@ -13,10 +13,10 @@ struct CachedCall {
   const void* layer = nullptr;  // whose cache
 };
 
-// qkv_btf: as in attention_core(), of the forward that `cache` has at hand. Caches keys and values, and returns the
-// heads' outputs, b x t x (heads x features). Without gradients, on CPUs. What is new to a token's sequence in this
-// forward decides how it is computed: sequences that begin here are what attention_core() makes of them, bit by bit;
-// for the others, a token's bits depend on its sequence alone.
+// Caches the keys and values of qkv_btf (as in attention_core(); its b x t tokens are those of the forward that `cache`
+// has at hand) and returns the heads' outputs, b x t x (heads x features). CPU, no gradients. A stretch of several
+// tokens that begins its sequence gets the bits of attention_core() on that stretch; the bits of every other token
+// depend on its own sequence only.
 at::Tensor cached_attention(const at::Tensor& qkv_btf, const CachedCall& call, KeyValueCache& cache);
 
 }  // namespace braid

@@ -1,9 +1,8 @@
 // Memory is taken and not touched: what was never written is never read.
 #include "braid/nn/key_value_cache.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "braid/base/errors.h"
@@ -33,24 +32,29 @@ void KeyValueCache::copy(int64_t from, int64_t to) {
   }
 }
 
-void KeyValueCache::begin(std::vector<int64_t> sequences, int64_t num_tokens) {
-  sequences_ = std::move(sequences);
-  num_tokens_ = num_tokens;
-  places_n_ = at::empty({static_cast<int64_t>(sequences_.size()) * num_tokens}, at::kLong);
-  int64_t* place = places_n_.mutable_data_ptr<int64_t>();
-  for (const int64_t sequence : sequences_) {
-    check(length(sequence) + num_tokens <= context_, "a sequence is no longer than the cache's context");
-    for (int64_t t = 0; t < num_tokens; ++t) *place++ = length(sequence) + t;
+void KeyValueCache::begin(std::vector<Stretch> stretches) {
+  stretches_ = std::move(stretches);
+  std::vector<int64_t> places, sequences, last;
+  for (const auto& [sequence, count] : stretches_) {
+    check(length(sequence) + count <= context_, "a sequence is no longer than the cache's context");
+    for (int64_t t = 0; t < count; ++t) places.push_back(length(sequence) + t);
+    sequences.insert(sequences.end(), static_cast<size_t>(count), sequence);
+    last.push_back(static_cast<int64_t>(places.size()) - 1);
   }
+  places_n_ = at::tensor(places, at::kLong);
+  sequences_n_ = at::tensor(sequences, at::kLong);
+  last_s_ = at::tensor(last, at::kLong);
+}
+
+void KeyValueCache::begin_step(const std::vector<int64_t>& sequences) {
+  std::vector<Stretch> stretches;
+  for (const int64_t sequence : sequences) stretches.push_back({sequence, 1});
+  begin(std::move(stretches));
 }
 
 void KeyValueCache::end() {
-  for (const int64_t sequence : sequences_) lengths_.at(static_cast<size_t>(sequence)) += num_tokens_;
-  sequences_.clear();
-}
-
-bool KeyValueCache::begins_anew() const {
-  return std::all_of(sequences_.begin(), sequences_.end(), [&](int64_t sequence) { return length(sequence) == 0; });
+  for (const auto& [sequence, count] : stretches_) lengths_.at(static_cast<size_t>(sequence)) += count;
+  stretches_.clear();
 }
 
 const KeyValueCache::Layer& KeyValueCache::layer(const void* layer, const LayerShape& shape) {

@@ -1,6 +1,5 @@
-// What attention layers keep of the tokens of some sequences while text is generated, so that a forward pass need only
-// compute what is new: keys, as queries meet them (turned by their places, where positions are rotary), and values.
-// It knows no model and makes no text.
+// The key-value cache of generation: attention layers store the keys and values of some sequences here, so that a
+// forward pass computes new tokens only. Keys are stored rotated where positions are rotary.
 //
 // One forward at a time: begin(), the blocks of the model, end(). One thread at a time.
 #pragma once
@@ -24,16 +23,24 @@ class KeyValueCache {
   // Makes `to` what `from` is.
   void copy(int64_t from, int64_t to);
 
-  // The forward at hand has `num_tokens` tokens of each of `sequences`, all different, behind those that are cached;
-  // row i of its microbatch is of sequences[i]. check() fails when they do not fit.
-  void begin(std::vector<int64_t> sequences, int64_t num_tokens);
-  void end();  // its tokens are cached
+  // The next `count` tokens of a sequence, behind those that are cached.
+  struct Stretch {
+    int64_t sequence = 0, count = 1;
+  };
+  // Starts a forward over the tokens of `stretches`, one after another: its microbatch, flattened, has these n tokens.
+  // Their sequences are all different. check() fails when a sequence has no room for its tokens.
+  void begin(std::vector<Stretch> stretches);
+  // Starts a forward over one token of each sequence.
+  void begin_step(const std::vector<int64_t>& sequences);
+  // Ends the forward: its tokens are cached.
+  void end();
 
-  // Of the forward at hand.
-  const std::vector<int64_t>& sequences() const { return sequences_; }
-  int64_t num_tokens() const { return num_tokens_; }
-  bool begins_anew() const;                                 // nothing is cached of any of its sequences
-  const at::Tensor& places_n() const { return places_n_; }  // int64, the places of its tokens, row by row
+  // The forward at hand.
+  const std::vector<Stretch>& stretches() const { return stretches_; }
+  int64_t num_tokens() const { return places_n_.numel(); }
+  const at::Tensor& places_n() const { return places_n_; }        // int64, the place of each token in its sequence
+  const at::Tensor& sequences_n() const { return sequences_n_; }  // int64, the sequence of each token
+  const at::Tensor& last_s() const { return last_s_; }            // int64, of each stretch the number of its last token
 
   // A layer's tensors, made when it first asks. Each sequence and head of [kv_heads] has its keys and its values in one
   // piece (kernels/generation_rows.h).
@@ -52,9 +59,8 @@ class KeyValueCache {
   int64_t context_;
   std::vector<int64_t> lengths_;
   std::map<const void*, Layer> layers_;
-  std::vector<int64_t> sequences_;
-  int64_t num_tokens_ = 0;
-  at::Tensor places_n_;
+  std::vector<Stretch> stretches_;
+  at::Tensor places_n_, sequences_n_, last_s_;
 };
 
 }  // namespace braid

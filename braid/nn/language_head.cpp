@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/nn/kept.h"
 #include "braid/nn/kernels/product.h"
+#include "braid/nn/key_value_cache.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/regions.h"
 
@@ -157,7 +159,8 @@ at::Tensor last_of(const at::Tensor& x_btc, int64_t count) {
 }  // namespace
 
 at::Tensor LanguageHead::logits(const at::Tensor& all_btc, const Microbatch& microbatch) const {
-  const at::Tensor x_btc = microbatch.cache ? last_of(all_btc, 1) : all_btc;
+  const at::Tensor x_btc =
+      microbatch.cache ? at::index_select(all_btc.flatten(0, 1), 0, microbatch.cache->last_s()).unsqueeze(1) : all_btc;
   const LinearCall call{options_.weight, nullptr, &rank_.weight_grads, microbatch.micro, rows_of(x_btc, microbatch)};
   const at::Tensor logits_btv = linear(x_btc, call);
   const int64_t padding = logits_btv.size(-1) - range_.real;

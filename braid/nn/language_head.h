@@ -31,10 +31,10 @@ class LanguageHead {
         range_(vocab_range(options.vocab, options.weight.param->data.size(0), rank.tensor)),
         rank_(rank) {}
   // The mean loss over b x t, of float32 (float64 for float64), the same on all ranks; or without targets this rank's
-  // logits, b x t x v/n, -inf in the padding. With microbatch.cache logits are of the last token alone, b x 1 x v/n;
-  // with fewer targets than tokens the loss is of the last ones. x_btc: the same on all ranks; backward sums its
-  // gradient over them. Backward runs once. In chunks it must be seeded with microbatch.loss_gradient (not looked at on
-  // devices, where looking would wait for the device).
+  // logits, b x t x v/n, -inf in the padding. With microbatch.cache the logits are of the last token of each of its s
+  // stretches, s x 1 x v/n. With fewer targets than tokens the loss is of the last tokens. x_btc: the same on all
+  // ranks; backward sums its gradient over them. Backward runs once. In chunks it must be seeded with
+  // microbatch.loss_gradient (not looked at on devices, where looking would wait for the device).
   at::Tensor forward(const at::Tensor& x_btc, const Microbatch& microbatch) const;
 
  private:

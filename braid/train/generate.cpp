@@ -1,4 +1,4 @@
-// A loaded model and its texts, on the rank.
+// All ranks choose the same tokens from the same scores; rank 0 reports them.
 #include "braid/train/generate.h"
 
 #include "braid/base/errors.h"
@@ -25,7 +25,8 @@ void members(Pack& pack, Generation& made) {
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener) {
   const CheckpointReading reading(directory);
-  const ModelToLoad load = model_to_load(directory, options.dtype);
+  const ModelToLoad load =
+      model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   const ModelSpec& shape = load.spec.model;
   refuse_other_shapes(shape, directory);
@@ -33,10 +34,11 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
     const LoadedModel model(load, world);
     const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },
                                     shape.context, shape.vocab};
-    return TextBatch(computes, *tokenizer, options).run(prompts, listener);
+    return TextBatch(computes, *tokenizer, options).run(prompts, world.rank() == 0 ? listener : GenerationListener{});
   };
-  const int threads = options.threads > 0 ? options.threads : threads_to_generate(shape, num_cores());
-  return values_by_rank(launcher(options.ranks), 1, texts,
+  const auto num_ranks = options.pipe * options.tensor;
+  const int threads = options.threads > 0 ? options.threads : threads_to_generate(shape, num_cores() / num_ranks);
+  return values_by_rank(launcher(options.ranks), num_ranks, texts,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

@@ -1,4 +1,4 @@
-// Text from a checkpoint, on one rank.
+// Text generation from a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ struct GenerateOptions {
   int top_k = 0;             // choose among the k most likely; 0: among all
   double top_p = 1;          // and among the most likely that have this probability together; above 0, at most 1
   uint64_t seed = 1;
-  int threads = 0;                      // 0: as many as suit the model (spec/thread_count.h)
+  int pipe = 1, tensor = 1;             // ranks that share the model
+  int threads = 0;                      // of each rank; 0: as many as suit the model (spec/thread_count.h)
   std::string tokenizer;                // as data.tokenizer names one; empty: the one saved with the weights
-  RanksAs ranks = RanksAs::Threads;     // the calling thread, or a process of its own
+  RanksAs ranks = RanksAs::Threads;     // threads of this process (one rank: the calling thread), or processes
   std::vector<std::string> stops = {};  // a text ends before the first of these; none is empty
   int num_samples = 1;                  // texts for each prompt
   int batch = 8;                        // texts in work at once, at least 1
@@ -49,9 +50,9 @@ struct Generation {
   GenerationSpeed speed;
 };
 
-// Whoever hears texts come, on the thread or in the process of the rank. Either may be empty.
+// Callbacks on the thread, or in the process, of rank 0. Either may be empty.
 struct GenerationListener {
-  // Of a single text: bytes that are certain by now, which need not be whole characters (WholeCharacters).
+  // Called for a single text with bytes that are final, which need not be whole characters (WholeCharacters).
   std::function<void(const std::string& piece)> on_piece = nullptr;
   std::function<void(const GeneratedText& text)> on_end = nullptr;  // in the order in which they end
 };
@@ -61,15 +62,16 @@ struct GenerationListener {
 //
 // Ids that the tokenizer has no token for, as in a vocabulary padded to a round number, are never chosen.
 //
-// A token's scores come from what the model keeps of the tokens before it: of at most model.context of them. Where
-// that many have been read and there is one more, the last half of them, with it, is read anew as the beginning of a
-// sequence. Random numbers depend on options.seed and on the text's number (prompt x num_samples + sample); the first
-// text has those of generate(). A text does not depend on the others, nor on `batch`: neither in its scores' bits, as
-// long as the number of threads is the same.
+// A token's scores come from the cached keys and values of at most model.context tokens before it. When the cache of a
+// text is full, the last half of its tokens is read again as the beginning of a sequence. Random numbers depend on
+// options.seed and on the text's number (prompt x num_samples + sample); the first text has those of generate().
+// Prompts are read together, so other texts, `batch`, threads and ranks change scores by rounding. In float64 the texts
+// stay the same, but for tokens whose scores are equal to rounding.
 //
-// Throws IoError and ConfigError for a checkpoint that cannot be read, ConfigError (key "data.tokenizer") for a
-// tokenizer that cannot or that has more tokens than the model, and RunError for weights not finite or too large to
-// compute with.
+// Throws IoError and ConfigError for a checkpoint that cannot be read, ConfigError for a tokenizer that cannot or that
+// has more tokens than the model (key "data.tokenizer") and for ranks that the model cannot be split over (keys
+// "mesh.pipe", "mesh.tensor"), RunError for weights that are not finite or too large to compute with, and CommError
+// when a rank dies.
 Generation generate_all(const std::string& directory, const std::vector<std::string>& prompts,
                         const GenerateOptions& options, const GenerationListener& listener = {});
 

@@ -1,28 +1,55 @@
-// The run's configuration, with what only training on many ranks needs taken out.
+// Stages run one after another: a forward of generation has nothing to overlap with.
 #include "braid/train/loaded_model.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
+
+#include <algorithm>
 
 #include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 #include "braid/ckpt/checkpoint.h"
+#include "braid/nn/key_value_cache.h"
 #include "braid/param/large_pages.h"
+#include "braid/schedule/generators.h"
 #include "braid/spec/fields.h"
+#include "braid/spec/mesh_spec.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/problems.h"
 #include "braid/train/resume.h"
 
 namespace braid {
 namespace {
 
-RunSpec one_rank_spec(const CheckpointInfo& info, const std::string& directory) {
+// The saved configuration without what only training needs.
+RunSpec spec_to_compute(const CheckpointInfo& info, const std::string& directory, const LoadOptions& options) {
   RunSpec spec = saved_spec(info, directory);
-  spec.mesh = MeshSpec{};
-  spec.pipeline.partition = "even";
-  spec.pipeline.speeds.clear();
+  spec.mesh = MeshSpec{.pipe = options.pipe, .tensor = options.tensor};
+  spec.pipeline = PipelineSpec{.schedule = "gpipe"};
   spec.memory = MemorySpec{};
+  spec.sync = SyncSpec{};
   spec.train.reduction = Reduction::Fast;
   spec.train.device = DeviceKind::Cpu;
+  if (options.dtype) spec.train.dtype = *options.dtype;
   return spec;
+}
+
+// Throws the problems that one rank would not have. Others are about training.
+void refuse_impossible_mesh(const RunSpec& spec) {
+  RunSpec alone = spec;
+  alone.mesh = {};
+  const std::vector<Problem> known = problems(alone);
+  std::vector<Problem> found;
+  for (const Problem& problem : problems(spec)) {
+    const auto is_same = [&](const Problem& other) { return other.key == problem.key && other.rule == problem.rule; };
+    if (std::ranges::none_of(known, is_same)) found.push_back(problem);
+  }
+  if (!found.empty()) throw ConfigError(std::move(found));
+}
+
+StageLayout one_stage_per_rank(int ranks) {
+  return ranks == 1 ? StageLayout::single() : StageLayout(make_schedule("gpipe", {.ranks = ranks, .microbatches = 1}));
 }
 
 void load_weights(const std::string& directory, ParamStore& store) {
@@ -48,11 +75,12 @@ void refuse_weights_not_finite(const ParamStore& store, const std::string& direc
 
 }  // namespace
 
-ModelToLoad model_to_load(const std::string& directory, std::optional<DType> dtype) {
+ModelToLoad model_to_load(const std::string& directory, const LoadOptions& options) {
   verify_checkpoint(directory);
-  ModelToLoad load{directory, one_rank_spec(read_checkpoint_info(directory), directory), tokenizer_folder(directory)};
+  ModelToLoad load{directory, spec_to_compute(read_checkpoint_info(directory), directory, options),
+                   tokenizer_folder(directory)};
   if (load.tokenizer.empty() && load.spec.data.tokenizer == "bytes") load.tokenizer = "bytes";
-  if (dtype) load.spec.train.dtype = *dtype;
+  if (num_ranks(load.spec.mesh) > 1) refuse_impossible_mesh(load.spec);
   return load;
 }
 
@@ -83,7 +111,9 @@ RanksAs saved_ranks(const std::string& directory) {
 }
 
 LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
-    : spec_(load.spec), groups_(DeviceMesh(spec_.mesh), StageLayout::single(), world), model_(spec_, groups_) {
+    : spec_(load.spec),
+      groups_(DeviceMesh(spec_.mesh), one_stage_per_rank(spec_.mesh.pipe), world),
+      model_(spec_, groups_) {
   const c10::AutoGradMode no_grad(false);
   load_weights(load.directory, model_.params());
   refuse_weights_not_finite(model_.params(), load.directory);
@@ -95,8 +125,46 @@ LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
 at::Tensor LoadedModel::forward(Microbatch microbatch) const {
   const c10::AutoGradMode no_grad(false);
   microbatch.training = false;
-  Passage passage(std::move(microbatch));
-  return model_.segments(0).forward(at::Tensor(), passage);
+  const int stage = groups_.pipe->rank(), last = groups_.pipe->size() - 1;
+  Passage passage(microbatch);
+  at::Tensor y = model_.segments(stage).forward(stage == 0 ? at::Tensor() : received(microbatch), passage);
+  if (last == 0) return with_whole_vocab(y, microbatch);
+  if (stage == last) {
+    y = with_whole_vocab(y, microbatch).contiguous();
+  } else {
+    const P2p send{P2p::Kind::Send, y.contiguous(), stage + 1, 0};
+    groups_.pipe->batch({&send, 1}).wait_host();
+    y = result_buffer(microbatch);
+  }
+  groups_.pipe->broadcast(y, last).wait_host();
+  return y;
+}
+
+// The hidden state from the stage before.
+at::Tensor LoadedModel::received(const Microbatch& microbatch) const {
+  const at::Tensor& tokens_bt = microbatch.tokens_bt;
+  const at::Tensor x_btc =
+      at::empty({tokens_bt.size(0), tokens_bt.size(1), spec_.model.width}, scalar_type(spec_.train.dtype));
+  const P2p receive{P2p::Kind::Recv, x_btc, groups_.pipe->rank() - 1, 0};
+  groups_.pipe->batch({&receive, 1}).wait_host();
+  return x_btc;
+}
+
+at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const Microbatch& microbatch) const {
+  Communicator& tensor = *groups_.tensor;
+  if (microbatch.targets_bt.defined() || tensor.size() == 1) return y;
+  const at::Tensor shards_nstv = at::empty({tensor.size(), y.size(0), y.size(1), y.size(2)}, y.options());
+  tensor.all_gather(shards_nstv, y.contiguous()).wait_host();
+  return shards_nstv.movedim(0, 2).flatten(2, 3);
+}
+
+// Room for what the last stage's with_whole_vocab() returns.
+at::Tensor LoadedModel::result_buffer(const Microbatch& microbatch) const {
+  const at::ScalarType type = scalar_type(spec_.train.dtype);
+  if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);
+  const int64_t vocab = padded_vocab(spec_.model, groups_.tensor->size());
+  if (microbatch.cache) return at::empty({std::ssize(microbatch.cache->stretches()), 1, vocab}, type);
+  return at::empty({microbatch.tokens_bt.size(0), microbatch.tokens_bt.size(1), vocab}, type);
 }
 
 }  // namespace braid

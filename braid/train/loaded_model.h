@@ -1,5 +1,5 @@
-// The model of a checkpoint on one rank of the CPU, for what computes with weights and does not train them: text and
-// losses. It knows no optimizer and no data.
+// The model of a checkpoint on CPU ranks, for generation and evaluation. Pipeline ranks hold one stage each; tensor
+// ranks hold their shard of every layer.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,23 @@
 
 namespace braid {
 
-// What to read, before anything of the model's size is made.
+// A checkpoint to load, before anything of the model's size is allocated.
 struct ModelToLoad {
   std::string directory;
-  RunSpec spec;           // of one rank
+  RunSpec spec;           // its mesh has pipe and tensor ranks only
   std::string tokenizer;  // the checkpoint's own: "bytes" or its folder; empty where it was saved without one
 };
 
-// Verifies the checkpoint in `directory`, written on any mesh, and reads its configuration; `dtype` is what is computed
-// with, when given, in place of the run's. Throws IoError and ConfigError for a checkpoint that cannot be read.
-ModelToLoad model_to_load(const std::string& directory, std::optional<DType> dtype = std::nullopt);
+// How to compute with a checkpoint's weights.
+struct LoadOptions {
+  std::optional<DType> dtype = {};  // none: the run's
+  int pipe = 1, tensor = 1;         // ranks along these axes; others have one
+};
+
+// Verifies the checkpoint in `directory`, written on any mesh, and reads its configuration. Throws IoError and
+// ConfigError for a checkpoint that cannot be read, and ConfigError (keys "mesh.pipe" and "mesh.tensor") for ranks that
+// its model cannot be split over.
+ModelToLoad model_to_load(const std::string& directory, const LoadOptions& options = {});
 
 // `name` as data.tokenizer names one; empty: the one saved with the weights, wherever the run's own is today. A path in
 // the checkpoint's configuration is never opened, since anybody may have written it. Throws ConfigError (key
@@ -37,14 +44,21 @@ RanksAs saved_ranks(const std::string& directory);
 
 class LoadedModel {
  public:
-  // `world` has one rank, which calls this. Throws RunError for weights not finite or too large to compute with.
+  // Collective over `world`, which has a rank for each of the mesh. Throws RunError for weights that are not finite or
+  // too large to compute with.
   LoadedModel(const ModelToLoad& load, Communicator& world);
 
   const ModelSpec& spec() const { return spec_.model; }
-  // Of the last block, without gradients and without dropout.
+  // What the last block returns, the same on all ranks, without gradients and dropout: the mean loss where the
+  // microbatch has targets, else logits with the padding of the vocabulary (s x 1 x v with a cache, else b x t x v).
+  // Collective: all ranks pass the same microbatch, each with a cache of its own. Throws CommError.
   at::Tensor forward(Microbatch microbatch) const;
 
  private:
+  at::Tensor received(const Microbatch& microbatch) const;
+  at::Tensor with_whole_vocab(const at::Tensor& y, const Microbatch& microbatch) const;
+  at::Tensor result_buffer(const Microbatch& microbatch) const;
+
   RunSpec spec_;
   RankGroups groups_;
   RankModel model_;

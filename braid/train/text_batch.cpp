@@ -1,5 +1,5 @@
-// Texts that have nothing in the cache are read one by one, so that no text's bits depend on another; all others take
-// their last tokens in one forward, whose rows are computed each by itself.
+// Texts with an empty cache are read together, packed one behind another into one sequence of tokens. All others read
+// their last token in one forward, whose rows are computed each by itself.
 #include "braid/train/text_batch.h"
 
 #include <ATen/ops/index_fill.h>
@@ -23,9 +23,7 @@ uint64_t text_key(uint64_t seed, int number) {
   return stream_key(seed, number == 0 ? std::string("generate") : cat("generate.", number));
 }
 
-at::Tensor row_of(const std::vector<int>& tokens) {
-  return at::tensor(std::vector<int64_t>(tokens.begin(), tokens.end()), at::kLong).unsqueeze(0);
-}
+at::Tensor row_of(const std::vector<int64_t>& tokens) { return at::tensor(tokens, at::kLong).unsqueeze(0); }
 
 at::Tensor unused_ids(int64_t vocab, const Tokenizer& tokenizer) {
   std::vector<int64_t> unused;
@@ -62,14 +60,14 @@ Generation TextBatch::run(const std::vector<std::string>& prompts, const Generat
   next_ = 0;
   while (true) {
     admit(prompts);
-    std::vector<Text*> long_ones, others;
+    std::vector<Text*> unread, others;
     for (const auto& text : texts_) {
-      if (text) (cache_->length(text->place) == 0 ? long_ones : others).push_back(text.get());
+      if (text) (cache_->length(text->place) == 0 ? unread : others).push_back(text.get());
     }
-    if (long_ones.empty() && others.empty()) break;
-    read_long(long_ones);
+    if (unread.empty() && others.empty()) break;
+    read_windows(unread);
     read_last(others);
-    for (Text* text : long_ones) take_token(*text);
+    for (Text* text : unread) take_token(*text);
     for (Text* text : others) take_token(*text);
   }
   return std::move(made_);
@@ -93,44 +91,69 @@ void TextBatch::admit(const std::vector<std::string>& prompts) {
   }
 }
 
-at::Tensor TextBatch::scores(const at::Tensor& tokens_bt, std::vector<int64_t> places) {
+// One forward over the tokens that the cache has begun.
+at::Tensor TextBatch::scores(const at::Tensor& tokens_bt) {
   Microbatch microbatch;
   microbatch.training = false;
   microbatch.tokens_bt = tokens_bt;
   microbatch.cache = cache_.get();
-  cache_->begin(std::move(places), tokens_bt.size(1));
   const at::Tensor scores_bv = model_.forward(std::move(microbatch)).select(1, 0).narrow(1, 0, model_.vocab);
   cache_->end();
   return scores_bv.to(at::kDouble).contiguous();
 }
 
-// Several texts of one prompt follow each other, and it is read once for all of them.
-void TextBatch::read_long(const std::vector<Text*>& texts) {
+// Several texts of one prompt follow each other: their window is read once and copied. A forward has at most as many
+// tokens as the longest window, so that reading together takes no more memory than reading one long prompt.
+void TextBatch::read_windows(const std::vector<Text*>& texts) {
   const double begin = now_seconds();
-  const Text* before = nullptr;
+  std::vector<Text*> different;
   for (Text* text : texts) {
-    if (before && before->window == text->window) {
-      cache_->copy(before->place, text->place);
-      text->scores_v = before->scores_v;
+    if (different.empty() || different.back()->window != text->window) different.push_back(text);
+  }
+  for (size_t first = 0, end = 0; first < different.size(); first = end) {
+    size_t tokens = 0;
+    while (end < different.size()) {
+      tokens += different[end]->window.size();
+      if (end > first && tokens > static_cast<size_t>(model_.context)) break;
+      ++end;
+    }
+    read_together(std::span(different).subspan(first, end - first));
+  }
+  const Text* read = nullptr;
+  for (Text* text : texts) {
+    if (text->scores_v.defined()) {
+      read = text;
       continue;
     }
-    text->scores_v = scores(row_of(text->window), {text->place}).select(0, 0);
-    made_.speed.prompt_tokens += static_cast<int64_t>(text->window.size());
-    before = text;
+    cache_->copy(read->place, text->place);
+    text->scores_v = read->scores_v;
   }
   made_.speed.prompt_seconds += now_seconds() - begin;
+}
+
+void TextBatch::read_together(std::span<Text* const> texts) {
+  std::vector<int64_t> tokens;
+  std::vector<KeyValueCache::Stretch> stretches;
+  for (const Text* text : texts) {
+    tokens.insert(tokens.end(), text->window.begin(), text->window.end());
+    stretches.push_back({text->place, std::ssize(text->window)});
+  }
+  cache_->begin(std::move(stretches));
+  const at::Tensor scores_sv = scores(row_of(tokens));
+  for (size_t i = 0; i < texts.size(); ++i) texts[i]->scores_v = scores_sv.select(0, static_cast<int64_t>(i));
+  made_.speed.prompt_tokens += std::ssize(tokens);
 }
 
 void TextBatch::read_last(const std::vector<Text*>& texts) {
   if (texts.empty()) return;
   const double begin = now_seconds();
-  std::vector<int> tokens;
-  std::vector<int64_t> places;
+  std::vector<int64_t> tokens, places;
   for (const Text* text : texts) {
     tokens.push_back(text->window.back());
     places.push_back(text->place);
   }
-  const at::Tensor scores_bv = scores(row_of(tokens).view({-1, 1}), std::move(places));
+  cache_->begin_step(places);
+  const at::Tensor scores_bv = scores(row_of(tokens).view({-1, 1}));
   for (size_t i = 0; i < texts.size(); ++i) texts[i]->scores_v = scores_bv.select(0, static_cast<int64_t>(i));
   made_.speed.new_tokens += static_cast<int64_t>(texts.size());
   made_.speed.new_seconds += now_seconds() - begin;
@@ -160,6 +183,7 @@ void TextBatch::take_token(Text& text) {
   text.window.push_back(token);
   if (cache_->length(text.place) < model_.context) return;
   text.window.erase(text.window.begin(), text.window.end() - std::max<int64_t>(1, model_.context / 2));
+  text.scores_v = at::Tensor();
   cache_->forget(text.place);
 }
 

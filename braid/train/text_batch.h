@@ -1,9 +1,10 @@
-// Texts in work at once: each has a place in a key-value cache, takes a token at a time, and makes room for the next
-// when it ends. It knows no checkpoint and no ranks.
+// Generates several texts at once. Each has a place in a key-value cache and gets one token at a time. When a text
+// ends, the next prompt takes its place.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "braid/nn/block.h"
@@ -15,7 +16,7 @@ namespace braid {
 
 class TextBatch {
  public:
-  // The scores of the tokens that follow on a forward's tokens_bt: b x 1 x v. It is handed a microbatch with a cache.
+  // Returns the logits behind each stretch of the microbatch's cache: s x 1 x v.
   using Forward = std::function<at::Tensor(Microbatch)>;
   struct Model {
     Forward forward;
@@ -32,12 +33,13 @@ class TextBatch {
  private:
   struct Text;
   void admit(const std::vector<std::string>& prompts);
-  void read_long(const std::vector<Text*>& texts);
+  void read_windows(const std::vector<Text*>& texts);
+  void read_together(std::span<Text* const> texts);
   void read_last(const std::vector<Text*>& texts);
   void take_token(Text& text);
   void end(Text& text, TextEnd how);
   void say(Text& text, const std::string& certain);
-  at::Tensor scores(const at::Tensor& tokens_bt, std::vector<int64_t> places);
+  at::Tensor scores(const at::Tensor& tokens_bt);
 
   const Model& model_;
   const Tokenizer& tokenizer_;

@@ -128,8 +128,8 @@ class TokenBytes {
 // How far all is.
 class TextLossMeter {
  public:
-  TextLossMeter(const std::vector<TextToMeasure>& texts, const std::function<void(const TextLossStatus&)>& on_status)
-      : on_status_(on_status) {
+  TextLossMeter(const std::vector<TextToMeasure>& texts, std::function<void(const TextLossStatus&)> on_status)
+      : on_status_(std::move(on_status)) {
     for (const TextToMeasure& text : texts) all_ += text.size;
   }
   void begin(double size) {
@@ -142,7 +142,7 @@ class TextLossMeter {
   }
 
  private:
-  const std::function<void(const TextLossStatus&)>& on_status_;
+  const std::function<void(const TextLossStatus&)> on_status_;
   double all_ = 0, before_ = 0, size_ = 0;
   TextLossStatus status_;
 };
@@ -224,7 +224,8 @@ TextLoss total(const std::vector<TextLoss>& parts) {
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status) {
   const CheckpointReading reading(directory);
-  const ModelToLoad load = model_to_load(directory, options.dtype);
+  const ModelToLoad load =
+      model_to_load(directory, {.dtype = options.dtype, .pipe = options.pipe, .tensor = options.tensor});
   const auto tokenizer = tokenizer_of(load, options.tokenizer);
   refuse_other_shapes(load.spec.model, directory);
   refuse_long_stride(options, load);
@@ -233,7 +234,7 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
   const auto losses = [&](Communicator& world) {
     const LoadedModel model(load, world);
     const TextLossReader reader(model, options, load.spec.data.attention, token_bytes);
-    TextLossMeter meter(texts, on_status);
+    TextLossMeter meter(texts, world.rank() == 0 ? on_status : nullptr);
     std::vector<TextLoss> found;
     for (const TextToMeasure& text : texts) {
       meter.begin(text.size);
@@ -242,8 +243,10 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
     }
     return found;
   };
-  const int threads = options.threads > 0 ? options.threads : threads_to_generate(load.spec.model, num_cores());
-  return values_by_rank(launcher(options.ranks), 1, losses,
+  const int num_ranks = options.pipe * options.tensor;
+  const int threads =
+      options.threads > 0 ? options.threads : threads_to_generate(load.spec.model, num_cores() / num_ranks);
+  return values_by_rank(launcher(options.ranks), num_ranks, losses,
                         {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 

@@ -1,4 +1,4 @@
-// How well a checkpoint's model predicts text: the loss on files, documents and prepared data, on one rank.
+// How well a checkpoint's model predicts text: the loss on files, documents and prepared data.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct TextLossOptions {
   std::optional<PreparedHalf> half = {};  // of prepared data; nothing: what is held out, where anything is
   int stride = 0;                         // tokens from window to window, at most the context; 0: the context
   int batch = 4;                          // windows in one forward pass, at least 1
-  int threads = 0;                        // 0: as many as suit the model (spec/thread_count.h)
+  int pipe = 1, tensor = 1;               // ranks that share the model
+  int threads = 0;                        // of each rank; 0: as many as suit the model (spec/thread_count.h)
   std::string tokenizer;                  // as data.tokenizer names one; empty: the one saved with the weights
   std::optional<DType> dtype = {};        // to compute with; nothing: the run's
-  RanksAs ranks = RanksAs::Threads;       // the calling thread, or a process of its own
-  // Called with sentence() (document_list.h) for each folder in which files were passed over, in the rank's process.
+  RanksAs ranks = RanksAs::Threads;       // threads of this process (one rank: the calling thread), or processes
+  // Called with sentence() (document_list.h) for each folder in which files were passed over, by rank 0.
   std::function<void(const std::string&)> on_passed_over = nullptr;
 };
 
@@ -55,9 +56,9 @@ struct TextLossStatus {
 // first is predicted once: by the first window that reaches it. With a stride below the context each but the first few
 // tokens is predicted from at least context - stride before it.
 //
-// `on_status` hears how far it is, on the thread or in the process of the rank. Throws ConfigError for a checkpoint,
-// tokenizer (key "data.tokenizer"), path (key "data.paths") or data prepared with another tokenizer; IoError; RunError
-// for weights or a loss that are not finite.
+// Rank 0 calls `on_status` on its thread or in its process. Throws ConfigError for a checkpoint, ranks (as
+// generate_all()), tokenizer (key "data.tokenizer"), path (key "data.paths") or data prepared with another tokenizer;
+// IoError; CommError when a rank dies; RunError for weights or a loss that are not finite.
 std::vector<TextLoss> measure_text_loss(const std::string& directory, const TextLossOptions& options,
                                         const std::function<void(const TextLossStatus&)>& on_status);
 

@@ -85,6 +85,13 @@ class Evaluate(TrainedRun):
         done = self.braid("evaluate", "apart", "text/0.txt", "--json")
         self.assertAlmostEqual(json.loads(done.stdout)["total"]["loss"], loss["loss"], places=6)
 
+    def test_ranks_share_the_model(self):
+        loss = self.measured("text/0.txt")["total"]
+        shared = self.measured("mesh.pipe=2", "text/0.txt", "mesh.tensor=2")["total"]
+        self.assertEqual((shared["tokens"], shared["bytes"]), (loss["tokens"], loss["bytes"]))
+        self.assertAlmostEqual(shared["loss"], loss["loss"], places=5)
+        self.assertRegex(self.refused("run", "text", "mesh.tensor=3")[0], "^mesh.tensor = 3: must ")
+
     def test_all_that_is_wrong_is_said_at_once(self):
         self.assertEqual(self.refused("run", "text", "--stride", "-1", "--batch", "0", "--part", "all"), [
             "--part = all: must be one of held-out, train",

@@ -160,6 +160,24 @@ class Sample(TrainedRun):
                               timeout=60, cwd=self.path)
         self.assertEqual(done.stdout, one)
 
+    def test_ranks_share_the_model(self):
+        words = ["--tokens", "12", "--prompt", "ab", "--greedy"]
+        one = self.sample(*words)
+        self.assertEqual(self.sample(*words, "mesh.pipe=2", "mesh.tensor=2"), one)
+        done = self.braid("train", "run.toml", "run.ranks=processes", "train.out=apart")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = subprocess.run([BINARY, "sample", "apart", *words, "mesh.tensor=2"], capture_output=True, timeout=60,
+                              cwd=self.path)
+        self.assertEqual((done.stdout, done.returncode), (one, 0), done.stderr)
+
+    def test_ranks_that_cannot_share_the_model_are_named(self):
+        self.assertEqual(self.refused("mesh.pipe=0", "mesh.tp=2", "train.steps=5").splitlines(), [
+            "mesh.pipe = 0: must be a whole number from 1 to 1024; nearest valid is 1",
+            "mesh.tp = 2: is not a key of this command, which has mesh.pipe and mesh.tensor; nearest valid is mesh.tensor",
+            "train.steps = 5: is not a key of this command, which has mesh.pipe and mesh.tensor"])
+        self.assertEqual(self.refused("text"), "text: must be mesh.pipe=N or mesh.tensor=N\n")
+        self.assertRegex(self.refused("mesh.tensor=3"), "^mesh.tensor = 3: must ")
+
     def test_another_type(self):
         self.assertEqual(len(self.lines("--tokens", "4", "--dtype", "bfloat16", "--temperature", "9")), 1)
 

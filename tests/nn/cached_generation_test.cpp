@@ -53,7 +53,9 @@ at::Tensor uncached(RunModel& model, const at::Tensor& tokens_bt, int64_t count)
 }
 
 at::Tensor cached(RunModel& model, KeyValueCache& cache, const at::Tensor& tokens_bt, std::vector<int64_t> sequences) {
-  cache.begin(std::move(sequences), tokens_bt.size(1));
+  std::vector<KeyValueCache::Stretch> stretches;
+  for (const int64_t sequence : sequences) stretches.push_back({sequence, tokens_bt.size(1)});
+  cache.begin(std::move(stretches));
   const at::Tensor logits = forward(model, tokens_bt, &cache).select(1, 0);
   cache.end();
   return logits;
@@ -86,6 +88,39 @@ TEST(CachedGeneration, GivesTheLogitsOfAForwardOverEverything) {
   }
 }
 
+// Packed one behind another: beginnings of sequences, one of a single token, and tokens behind what is cached.
+TEST(CachedGeneration, StretchesOfUnequalLengthAreReadTogether) {
+  for (const CachedCase& one : cached_cases()) {
+    SCOPED_TRACE(one.name);
+    run_ranks(1, [&](Communicator& world) {
+      const at::NoGradGuard no_grad;
+      RunModel model({one.spec, 1, one.dtype}, world);
+      KeyValueCache cache(4, one.spec.context);
+      const std::vector<int64_t> before = {0, 9, 0, 0}, counts = {17, 5, 1, 30};
+      cached(model, cache, tokens_of(one.spec, 1).narrow(1, 0, before[1]), {1});
+      std::vector<at::Tensor> tokens, expected;
+      std::vector<KeyValueCache::Stretch> stretches;
+      for (const int64_t s : {3, 1, 2, 0}) {
+        const at::Tensor all = tokens_of(one.spec, static_cast<int>(s));
+        tokens.push_back(all.narrow(1, before[s], counts[s]));
+        expected.push_back(uncached(model, all, before[s] + counts[s]));
+        stretches.push_back({s, counts[s]});
+      }
+      cache.begin(std::move(stretches));
+      const at::Tensor logits = forward(model, at::cat(tokens, 1), &cache).select(1, 0);
+      cache.end();
+      EXPECT_LT(relative_error(logits, at::cat(expected)), one.tolerance);
+      for (const int64_t s : {0, 1, 2, 3}) {
+        EXPECT_EQ(cache.length(s), before[s] + counts[s]);
+        const at::Tensor all = tokens_of(one.spec, static_cast<int>(s));
+        EXPECT_LT(relative_error(cached(model, cache, all.narrow(1, before[s] + counts[s], 1), {s}),
+                                 uncached(model, all, before[s] + counts[s] + 1)),
+                  one.tolerance);
+      }
+    });
+  }
+}
+
 TEST(CachedGeneration, SeveralTokensBehindWhatIsCachedSeeIt) {
   run_ranks(1, [&](Communicator& world) {
     const at::NoGradGuard no_grad;
@@ -95,7 +130,7 @@ TEST(CachedGeneration, SeveralTokensBehindWhatIsCachedSeeIt) {
     cached(model, cache, tokens.narrow(1, 0, 3), {0});
     EXPECT_LT(relative_error(cached(model, cache, tokens.narrow(1, 3, 4), {0}), uncached(model, tokens, 7)), 1e-12);
     EXPECT_EQ(cache.length(0), 7);
-    EXPECT_THROW(cache.begin({0}, 2), InternalError);  // there is room for one
+    EXPECT_THROW(cache.begin({{0, 2}}), InternalError);  // there is room for one
   });
 }
 
@@ -118,7 +153,7 @@ TEST(CachedGeneration, ASequenceDoesNotDependOnItsNeighbours) {
       const at::Tensor by_itself = cached(model, alone, next, {0});
       for (const std::vector<int64_t>& rows : {std::vector<int64_t>{3, 0}, {6, 0, 1, 2, 3}, {2, 6, 1}}) {
         const at::Tensor all = next.expand({static_cast<int64_t>(rows.size()), 1}).contiguous();
-        among.begin(rows, 1);  // not ended: the same place again
+        among.begin_step(rows);  // not ended: the same place again
         const at::Tensor logits = forward(model, all, &among).select(1, 0);
         for (size_t i = 0; i < rows.size(); ++i) {
           if (rows[i] != 3 && rows[i] != 6) continue;
@@ -151,7 +186,7 @@ TEST(CachedGeneration, AWindowHidesOldTokens) {
     KeyValueCache cache(1, 64);
     at::Tensor y;
     for (int64_t t = first; t < kTokens; ++t) {
-      cache.begin({0}, 1);
+      cache.begin_step({0});
       y = cached_attention(all.narrow(1, t, 1).contiguous(), {kHeads, kGroups, window, &all}, cache);
       cache.end();
     }

@@ -1,5 +1,5 @@
-// Several texts from one model: each is what it would be alone, and what a forward over its whole window gives, past
-// the context too. Fresh weights with large values, so that no two scores are nearly equal.
+// Several texts from one model: each is what it would be alone and on any ranks, and what a forward over its whole
+// window gives, past the context too. Fresh weights with large values, so that no two scores are nearly equal.
 #include <ATen/ops/tensor.h>
 
 #include <map>
@@ -122,8 +122,9 @@ TEST_F(GenerateAll, LikeliestTokensAreThoseOfForwardsOverTheWholeWindow) {
   }
 }
 
-// Of bytes: temperature 5, so that texts differ.
+// In float64: prompts are read together, so other types differ by rounding. Temperature 5, so that texts differ.
 TEST_F(GenerateAll, ATextDependsOnItsNumberAndPromptAlone) {
+  spec_.train.dtype = DType::Float64;
   options_.temperature = 5;
   options_.num_samples = 2;
   const Generation all = made(kPrompts);
@@ -142,6 +143,48 @@ TEST_F(GenerateAll, ATextDependsOnItsNumberAndPromptAlone) {
   GenerateOptions single = options_;
   single.prompt = kPrompts[0];
   EXPECT_EQ(generate(path("step-1"), single, nullptr), all.texts[0].text);
+}
+
+TEST_F(GenerateAll, RanksThatShareTheModelGiveTheSameTexts) {
+  spec_.train.dtype = DType::Float64;
+  for (const bool is_llama : {false, true}) {
+    if (is_llama) make_llama(OutputWeights::Untied);
+    if (is_llama) spec_.model.kv_heads = 4;
+    std::filesystem::remove_all(path("step-1"));
+    options_.pipe = options_.tensor = 1;
+    const Generation alone = made(kPrompts);
+    for (const auto& [pipe, tensor] : {std::pair(2, 1), {1, 2}, {1, 4}, {2, 2}}) {
+      options_.pipe = pipe, options_.tensor = tensor;
+      int ended = 0;
+      const Generation shared = made(kPrompts, {nullptr, [&](const GeneratedText&) { ++ended; }});
+      EXPECT_EQ(ended, std::ssize(kPrompts));  // rank 0 alone reports them
+      for (size_t i = 0; i < kPrompts.size(); ++i) {
+        EXPECT_EQ(shared.texts.at(i).tokens, alone.texts.at(i).tokens) << pipe << " x " << tensor << ", prompt " << i;
+      }
+    }
+  }
+}
+
+TEST_F(GenerateAll, AnErrorOfTheListenerEndsAllRanks) {
+  options_.pipe = options_.tensor = 2;
+  const auto fail = [](const GeneratedText&) { throw IoError("the listener", -1, "is full"); };
+  EXPECT_THROW(made(kPrompts, {nullptr, fail}), IoError);
+}
+
+TEST_F(GenerateAll, RanksThatAModelCannotBeSplitOverAreRefused) {
+  const auto keys = [&](int pipe, int tensor) {
+    options_.pipe = pipe, options_.tensor = tensor;
+    std::vector<std::string> found;
+    try {
+      made(kPrompts);
+    } catch (const ConfigError& error) {
+      for (const Problem& problem : error.problems()) found.push_back(problem.key);
+    }
+    return found;
+  };
+  EXPECT_EQ(keys(1, 3), std::vector<std::string>{"mesh.tensor"});  // of 4 heads
+  EXPECT_EQ(keys(9, 1), std::vector<std::string>{"mesh.pipe"});    // of 2 layers, 6 units
+  EXPECT_EQ(keys(2, 2), std::vector<std::string>{});
 }
 
 TEST_F(GenerateAll, TextsAreToldAsTheyEnd) {

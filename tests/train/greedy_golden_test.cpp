@@ -1,5 +1,6 @@
-// The most likely tokens, one after another, are those that transformers chooses in float64 with its own cache, for
-// every family. The files say how much likelier than the second each is: at least 7e-4, far above float32's rounding.
+// Greedy tokens are those that transformers chooses in float64 with its own cache, for every family, on one rank and on
+// 2 pipe x 2 tensor ranks. The files record how much likelier than the second each token is: at least 7e-4, far above
+// float32's rounding.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -44,18 +45,20 @@ TEST_P(GreedyGolden, TokensAreThoseOfTransformersWhateverElseIsInTheBatch) {
   std::string prompt;
   for (const int token : golden["prompt"]) prompt += cat(token, " ");
   const auto want = golden["tokens"].get<std::vector<int>>();
-  run_ranks(1, [&](Communicator& world) {
-    PosixFileSystem files;
-    checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, files);
-    const ModelToLoad load = model_to_load(path("checkpoint"));
-    const LoadedModel model(load, world);
-    const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },
-                                    load.spec.model.context, load.spec.model.vocab};
-    const Numbers tokenizer(load.spec.model.vocab);
-    const GenerateOptions options{.num_tokens = static_cast<int>(want.size()), .temperature = 0};
-    const Generation made = TextBatch(computes, tokenizer, options).run({"3 1", prompt, "5"}, {});
-    EXPECT_EQ(made.texts.at(1).tokens, want);
-  });
+  PosixFileSystem files;
+  checkpoint_from_hf({hf_family_folder(GetParam()), path("checkpoint")}, files);
+  for (const int ranks : {1, 2}) {
+    const ModelToLoad load = model_to_load(path("checkpoint"), {.pipe = ranks, .tensor = ranks});
+    run_ranks(ranks * ranks, [&](Communicator& world) {
+      const LoadedModel model(load, world);
+      const TextBatch::Model computes{[&](Microbatch microbatch) { return model.forward(std::move(microbatch)); },
+                                      load.spec.model.context, load.spec.model.vocab};
+      const Numbers tokenizer(load.spec.model.vocab);
+      const GenerateOptions options{.num_tokens = static_cast<int>(want.size()), .temperature = 0};
+      const Generation made = TextBatch(computes, tokenizer, options).run({"3 1", prompt, "5"}, {});
+      EXPECT_EQ(made.texts.at(1).tokens, want) << "rank " << world.rank() << " of " << world.size();
+    });
+  }
 }
 
 }  // namespace

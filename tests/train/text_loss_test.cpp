@@ -90,6 +90,17 @@ TEST_F(TextLossOfModel, DoesNotDependOnTheBatch) {
 }
 
 // The windows of an evaluation are those of the text, in another order.
+TEST_F(TextLossOfModel, DoesNotDependOnTheRanksThatShareTheModel) {
+  const TextLoss alone = total(measured());
+  for (const auto& [pipe, tensor] : {std::pair(2, 1), {1, 2}, {2, 2}}) {
+    options_.pipe = pipe, options_.tensor = tensor;
+    const TextLoss shared = total(measured());
+    EXPECT_NEAR(shared.nats, alone.nats, 1e-12 * alone.nats) << pipe << " x " << tensor;
+    EXPECT_EQ(shared.tokens, alone.tokens);
+    EXPECT_EQ(shared.bytes, alone.bytes);
+  }
+}
+
 TEST_F(TextLossOfModel, IsWhatTrainingMeasures) {
   std::string text;
   for (int i = 0; i < 6 * kContext; ++i) text += static_cast<char>('a' + i * i % 26);
