@@ -1,4 +1,4 @@
-// What one rank finds wrong is wrong on all: none goes on while another has stopped.
+// Errors agreed on by all ranks: if one rank fails, all ranks throw, so that none continues alone.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,4 @@
-// Which blocks of a checkpoint's files tensors need, each read once whatever number of boxes have bytes in it.
-// It knows no ranks.
+// The blocks of a checkpoint's files that some tensors need. Each block is read once, however many boxes lie in it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,9 +29,9 @@ class BlockReads {
 
   // 1 for each block of the checkpoint, by file, that is read here, else 0; int64.
   at::Tensor wanted() const;
-  // Fills them from blocks of which each has been compared just before; large files of one block are left out of
-  // that. Blocks of which `readers`, shaped as wanted(), says that others read them too go through the page cache, the
-  // others past it. What is filled when it throws is not known.
+  // Fills the tensors from blocks, each compared with its digest just before; large files of one block are not
+  // compared. Blocks that several ranks read, by `readers` (shaped as wanted()), go through the page cache, all others
+  // past it. If it throws, the tensors hold undefined values.
   void fill_compared(const at::Tensor& readers);
 
  private:

@@ -1,5 +1,4 @@
-// Whether boxes are a tensor: each inside it, no two with a common element, together all of it.
-// It knows no names, ranks or files.
+// Checks that boxes make up a tensor: each lies inside it, no two overlap, and together they cover it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +8,11 @@
 
 namespace braid {
 
-// Whether no two of `boxes`, which are not empty, have a common element. Boxes that planes divide, as those of every
-// layout here, cost n log n; others a comparison of each pair that no plane divides.
+// Returns true if no two of `boxes`, none of them empty, overlap. Costs n log n for boxes that planes separate, as in
+// every layout here; pairs that no plane separates are compared one by one.
 bool are_disjoint(std::vector<const Box*> boxes);
 
-// Whether `boxes` lie inside a tensor of this shape and cover each of its elements once.
+// Returns true if `boxes` lie inside a tensor of this shape and cover each of its elements once.
 bool cover_once(const std::vector<const Box*>& boxes, const Index& shape);
 
 }  // namespace braid

@@ -1,5 +1,4 @@
-// What of a stored box goes to a tensor's memory, as runs of bytes that are neighbours on both sides. It reads no
-// files.
+// The part of a stored box that goes to a tensor's memory, as runs of bytes that are contiguous on both sides.
 //
 //   stored rows     . a a . | . b b . | . c c .        three runs; one where all of a row is wanted
 #pragma once

@@ -1,5 +1,4 @@
-// Saving and loading the tensors of a run, whatever mesh wrote or reads them. Format: docs/checkpoint_format.md.
-// It deliberately does not know models or optimizers: it sees named tensors with placements.
+// Saves and loads named tensors with placements, on any mesh. Format: docs/checkpoint_format.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +21,7 @@ struct PlacedTensor {
   at::Tensor local;  // placement.local_shape, contiguous
 };
 
-// What a checkpoint says beside its tensors. Kept as text so that this room knows no spec.
+// A checkpoint's data beside its tensors. The configuration is kept as text, so that ckpt does not depend on spec.
 struct CheckpointInfo {
   int64_t step = 0;
   std::string config_toml;                      // the resolved configuration, in TOML
@@ -34,7 +33,7 @@ struct CheckpointInfo {
   std::string optimizer = {};                   // the kind of a program's own, "adamw"; empty: not known
 };
 
-// What is saved; all of it outlives this.
+// The content of a save. Everything it refers to outlives it.
 struct CheckpointContent {
   const std::vector<PlacedTensor>& tensors;
   const CheckpointInfo& info;

@@ -1,5 +1,4 @@
-// The files of one checkpoint as they are read: opened once, compared with the manifest, their blocks with its digests.
-// It knows no ranks and no placements.
+// The files of one checkpoint, opened once. They are compared with the manifest, and their blocks with its digests.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +63,7 @@ class CheckpointFiles {
   AlignedBytes memory_[kReaders];
 };
 
-// Of files up to version 3, which are one block, those that are read in parts.
+// Returns true for a file of one large block (format up to version 3), which is read in parts.
 bool has_large_blocks(const ManifestFile& file);
 
 // "F32 [3, 4]".

@@ -1,4 +1,4 @@
-// One checkpoint, opened to be read from more than once. It knows no ranks: it reads the boxes it is asked for.
+// One open checkpoint. It reads the boxes that it is asked for, as often as it is asked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,15 +23,16 @@ class CheckpointReader {
   const std::string& folder() const { return folder_; }  // where the files are
   const Manifest& manifest() const { return manifest_; }
 
-  // Of these tensors' names, shapes and types from the manifest's.
+  // Returns where the names, shapes and types of these tensors differ from the manifest's.
   std::vector<Problem> differences(const std::vector<PlacedTensor>& tensors) const;
 
   // Every byte of every file, against the manifest. Throws IoError naming file, tensor and block.
   void verify();
-  // Of the files that are one large block (up to version 3) every `parts`-th, beginning with number `part`: so ranks
-  // share them out.
+  // Verifies every `parts`-th file of one large block (format up to version 3), beginning with number `part`. With one
+  // `part` for each rank all files are verified.
   void verify_large_blocks(int part, int parts);
-  // What reads these tensors, which the manifest has in the same shape and type. One reads at a time.
+  // Returns the reads of these tensors. REQUIRES: the manifest has them in the same shape and type. One reads at a
+  // time.
   BlockReads reads_of(const std::vector<PlacedTensor>& tensors) { return {files_, manifest_, tensors}; }
   // A box of a tensor, contiguous on the host.
   at::Tensor read(const std::string& tensor, const Box& box);

@@ -1,5 +1,5 @@
-// How the tensors of two checkpoints differ, whatever files they lie in. In memory there are never more than some rows
-// of one tensor of each.
+// Compares the tensors of two checkpoints, however they are split into files. Holds a few rows of one tensor of each in
+// memory.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What a rank holds, as text that travels: the names, types and shapes of its tensors and the boxes that it has of
-// them. It knows no values.
+// The tensors of one rank as text for other ranks: names, types, shapes, and the boxes that the rank holds.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// manifest.json: what a checkpoint is made of. Written last, so a folder without one is not a checkpoint.
-// It knows no tensors' values. Format: docs/checkpoint_format.md.
+// manifest.json: the files and tensors of a checkpoint. It is written last, so a folder without one is no checkpoint.
+// Format: docs/checkpoint_format.md.
 #pragma once
 
 #include <cstdint>
@@ -55,13 +55,14 @@ struct Manifest : ManifestParts {
 // tokenizer files; all are read.
 inline constexpr int kManifestVersion = 4;
 
-// Whether a file of a checkpoint is a safetensors file; the others are the tokenizer's.
+// Returns true for a safetensors file; the other files of a checkpoint are the tokenizer's.
 bool holds_tensors(const std::string& file_name);
 
-// Whether a tensor is a weight; the others' names have a "/": states of the optimizer, and what replicas keep.
+// Returns true for a weight. Names of all other tensors (optimizer and replication states) have a "/".
 bool is_weight(const std::string& tensor);
 
-// What a box of a tensor is called in its file: as the tensor when it is all of it, else "wte.weight[0:128,0:384]".
+// Returns the name of a tensor's box in its file: the tensor's own if the box is all of it, else
+// "wte.weight[0:128,0:384]".
 std::string stored_name(const std::string& tensor, const Index& shape, const Box& box);
 Index extents(const Box& box);
 
@@ -80,7 +81,7 @@ ManifestParts unpacked_parts(std::string_view text);
 // replaced the checkpoint. Throws IoError where the system does not say what is there.
 std::string found_directory(const std::string& directory);
 
-// Of the checkpoint in `directory`, as found_directory gives it. Throws IoError when there is none.
+// Reads the manifest of the checkpoint in `directory`, a result of found_directory. Throws IoError if there is none.
 Manifest read_manifest(const std::string& directory);
 
 // Names beside a checkpoint's own: what is being written, step-8.tmp.<process>-<eight digits>, a name of each save's

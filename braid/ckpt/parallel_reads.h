@@ -1,5 +1,4 @@
-// Reading with more than one request at hand: a disk that is asked for one thing at a time gives little.
-// It knows no files.
+// Reads with several requests in flight: a disk that gets one request at a time is slow.
 #pragma once
 
 #include <cstdint>

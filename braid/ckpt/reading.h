@@ -1,5 +1,4 @@
-// Keeps a checkpoint from being removed while somebody reads it. It knows no format: it holds a file that every
-// checkpoint has.
+// Keeps a checkpoint from being removed while it is read, by a shared lock on its manifest.
 #pragma once
 
 #include <mutex>
@@ -15,8 +14,8 @@ namespace braid {
 // file system has no locks.
 class CheckpointReading {
  public:
-  // Of a checkpoint's folder, which may be set aside (manifest.h); "": of none. Throws IoError when it is being removed
-  // at this moment, or when the manifest cannot be opened or locked.
+  // Locks the checkpoint in this folder, which may be set aside (manifest.h); "" locks nothing. Throws IoError if it is
+  // being removed, or if its manifest cannot be opened or locked.
   explicit CheckpointReading(const std::string& directory);
   CheckpointReading(const CheckpointReading&) = delete;
 

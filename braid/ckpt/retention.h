@@ -1,5 +1,4 @@
-// Which checkpoints of a run stay, and the removal of the others. Runs on one rank, while the run's folder is its own.
-// It knows no training: losses are numbers by step.
+// Decides which checkpoints of a run to keep and removes the others. Runs on one rank that owns the run's folder.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,9 @@ struct Retention {
 std::vector<SavedCheckpoint> superseded(const std::string& run, const Retention& retention,
                                         const std::map<int64_t, double>& losses);
 
-// Removes one: it is renamed first, to step-N.removed, so that it is whole or not there wherever this ends. False, and
-// nothing happens, while somebody reads it (reading.h). Where the file system has no locks it does not know of readers.
-// Throws IoError, also when its manifest cannot be opened for writing, which the lock needs (advisory_lock.h).
+// Removes a checkpoint. It is first renamed to step-N.removed, so that it is never there in part. Returns false and
+// leaves it while somebody reads it (reading.h); on a file system without locks, readers are not noticed. Throws
+// IoError, also if its manifest cannot be opened for writing, which the lock needs (advisory_lock.h).
 bool remove_checkpoint(const SavedCheckpoint& saved, FileSystem& files);
 
 // Folders of removals that were interrupted.

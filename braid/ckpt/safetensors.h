@@ -1,6 +1,6 @@
 // The safetensors format: header length (u64, little-endian), header (JSON), the tensors' bytes one after another.
-// Own reader and writer of https://github.com/huggingface/safetensors (format section of its README); what our writer
-// makes equals, byte for byte, what the reference makes. It knows no at::Tensor and no checkpoint.
+// Own reader and writer of https://github.com/huggingface/safetensors (format section of its README). The writer's
+// output equals the reference's byte for byte.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// A save in its steps, so that a run may take the second on a thread of its own while it trains on:
+// The steps of a save. A run may take the third one on a background thread while it trains:
 //
 //   plan_save()    collective, once for all saves of the same tensors
 //   begin_save()   collective: the folder is there, and has room
 //   written()      local, on any thread: this rank's files
 //   end_save()     collective: publishes, or all ranks throw the same
 //
-// It deliberately does not know the protocol of files (checkpoint_writer.h) nor who writes what (shard_plan.h).
+// checkpoint_writer.h has the protocol of files, shard_plan.h who writes what.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace braid {
 
-// What this rank writes of tensors with these names, types and placements, and the bytes that all write.
+// This rank's part of a save of tensors with given names, types and placements, and the bytes of all ranks together.
 struct SavePlan {
   Shard shard;
   int64_t bytes = 0;
@@ -41,7 +41,7 @@ struct OpenSave {
 // and outlives the save. A save that is destroyed before its end is taken back: by then no rank writes any more.
 OpenSave begin_save(const std::string& directory, const SavePlan& plan, Communicator& world, FileSystem& files);
 
-// How a rank's part of a save went, as text that travels.
+// The outcome of a rank's part of a save, as text for other ranks.
 struct ShardReport {
   ManifestParts parts;
   std::string fault_path, fault;  // of the IoError that ended it; empty when none did

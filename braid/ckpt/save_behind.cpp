@@ -47,7 +47,7 @@ void SaveBehind::join() {
   if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
 }
 
-// Of the snapshot, until somebody gives up.
+// Returns the snapshot's rows until the save is cancelled.
 BoxRows SaveBehind::rows() {
   return [this, of_snapshot = snapshot_.rows()](const PlannedBox& planned, int64_t begin, int64_t end) {
     if (given_up_) throw GivenUp();

@@ -1,5 +1,5 @@
-// Saves whose files are written while training goes on: a step stops for a copy of what this rank writes, a thread of
-// this rank's own writes the copy, and rank 0's publishes it. No thread but the rank's own communicates.
+// Asynchronous saves. Training stops while this rank's tensors are copied; a background thread then writes the copy,
+// and rank 0's publishes the checkpoint. Only the rank's main thread communicates.
 //
 //   start()                  snapshot taken                       rank 0's thread: the folder
 //   advance()   collective   all know the folder                  each rank's thread: its files
@@ -7,8 +7,6 @@
 //   advance()   collective   published, or all throw the same
 //
 // A rank that can start no thread does the work of a phase in the call that begins it.
-//
-// It does not know when a save is due, nor how ranks learn that all are at rest.
 #pragma once
 
 #include <atomic>
@@ -29,7 +27,7 @@ class SaveBehind {
   // For saves of the tensors that `plan` was made for. `world` and `files` outlive this; `files` is used by one thread
   // of each rank at a time. Takes the memory.
   SaveBehind(SavePlan plan, Communicator& world, FileSystem& files);
-  // What is under way is given up: this rank's thread ends at its next block, and nothing is published.
+  // Cancels a save that is under way: this rank's thread ends at its next block, and nothing is published.
   ~SaveBehind();
   SaveBehind(const SaveBehind&) = delete;
 
@@ -41,7 +39,7 @@ class SaveBehind {
 
   // The same on all ranks.
   bool under_way() const { return phase_ != Phase::None; }
-  // Whether this rank's thread is at work; it may be at rest at the next call.
+  // Returns true while this rank's thread works; the next call may return false.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   // Waits for the threads, and goes on to the next phase. True when that was the last: the checkpoint is there. Throws
   // the same IoError on all ranks where a file could not be written or published, or a weight is not finite, which it

@@ -1,5 +1,4 @@
-// The checkpoints in a run's folder: their names, which are there, and which is the newest that is whole. It knows no
-// other files of a run.
+// The checkpoints in a run's folder: their names, a list of them, and the newest that is whole.
 #pragma once
 
 #include <cstdint>

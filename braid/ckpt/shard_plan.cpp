@@ -50,14 +50,14 @@ int64_t bytes_of_box(const TensorInfo& info, const Box& box) {
   return box.num_elements() * bytes_per_element(info.type);
 }
 
-// Whether `b` begins where `a` ends along dim 0, and is as wide.
+// Returns true if `b` begins where `a` ends along dim 0 and is equally wide.
 bool follows(const Box& a, const Box& b) {
   if (a.begin.empty() || a.end[0] != b.begin[0]) return false;
   const auto others = [](const Index& x, const Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
   return others(a.begin, b.begin) && others(a.end, b.end);
 }
 
-// What ranks hold. Those with equal listings are a group, whose listing is read once.
+// The tensors of all ranks. Ranks with equal listings form a group, whose listing is read once.
 class Inventory {
  public:
   explicit Inventory(const std::vector<std::string>& listings) {
@@ -131,7 +131,7 @@ class Inventory {
   std::unordered_multimap<uint64_t, size_t> by_place_;
 };
 
-// Who writes what. Boxes that one rank alone holds are its own, whatever it has to write already.
+// Assigns boxes to writers. A box that only one rank holds is written by that rank, whatever its load.
 class Sharing {
  public:
   Sharing(const Inventory& held, int64_t shared_bytes) : held_(held) {

@@ -1,5 +1,5 @@
-// Which rank writes which box of which tensor into which file, from what all of them hold. A pure function, so that all
-// ranks plan alike without asking each other again. It knows no communicator, no values and no file system.
+// The plan of a save: which rank writes which box of which tensor into which file. It is a pure function of the boxes
+// that all ranks hold, so all ranks compute the same plan without communicating again.
 //
 //   rank 0 holds   a[0:4]  b        of two equal boxes one is written, by the rank
 //   rank 1 holds   a[4:8]  b        that has less to write so far
@@ -25,7 +25,7 @@ struct ShardFile {
   std::vector<TensorEntry> entries;  // the same boxes, as the file's header has them
 };
 
-// What one rank writes.
+// The files and boxes that one rank writes.
 struct Shard {
   std::vector<ShardFile> files;
 };
@@ -52,7 +52,7 @@ inline constexpr int64_t kSharedBytes = 32 << 20;
 // or whose boxes overlap without being equal, or do not cover it.
 WorldPlan plan_world(const std::vector<std::string>& listings, int64_t shared_bytes = kSharedBytes);
 
-// What all files of a save have together, with headers and manifest but without the tokenizer's; at most.
+// Returns an upper bound on the bytes of all files of a save, headers and manifest included, the tokenizer's files not.
 int64_t bytes_on_disk(const WorldPlan& plan);
 
 // The files of `rank`. Tensors whose names have a "/" go to the optimizer's file.

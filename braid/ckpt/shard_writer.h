@@ -19,7 +19,7 @@ namespace braid {
 // box's extents but for dim 0. A tensor without dims has one row, which is it.
 using BoxRows = std::function<at::Tensor(const PlannedBox& planned, int64_t begin, int64_t end)>;
 
-// What a rank holds, by name and place.
+// The tensors of a rank, by name and place.
 class HeldTensors {
  public:
   // Part of a box: its values where they are, and where in the box they lie.
@@ -38,8 +38,8 @@ class HeldTensors {
   std::map<std::string, std::vector<const PlacedTensor*>> by_name_;
 };
 
-// Of `tensors`, which outlive the result and hold every box that is asked for. Values that lie one after another in
-// memory are not copied.
+// Returns rows of `tensors`, which outlive the result and hold every box that is asked for. Contiguous values are not
+// copied.
 BoxRows rows_of(const std::vector<PlacedTensor>& tensors);
 
 // Writes the files of `shard` into `folder`, which is there: each written, made durable and closed. Returns what the

@@ -1,5 +1,5 @@
-// A copy on the host of all that one rank writes of a checkpoint, in memory that is there before the first save: what a
-// save writes while training goes on. It knows no files and no other rank.
+// A copy on the host of everything that one rank writes of a checkpoint. An asynchronous save writes it while training
+// continues. Its memory is allocated before the first save.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ class Snapshot {
   // Copies the boxes of the shard out of `tensors`, which hold them, on the host or on a device. Blocks. Nobody reads
   // rows meanwhile.
   void take(const std::vector<PlacedTensor>& tensors);
-  // Of what was taken last; on any thread. Views, as long as this lives.
+  // Returns views of the newest snapshot, valid while this lives; on any thread.
   BoxRows rows() const;
   // The first weight, which is a tensor without a "/" in its name, that has a value which is not finite; empty where
   // all are. On any thread.

@@ -12,7 +12,7 @@
 
 namespace braid {
 
-// Whether checkpoints have tensors of this type.
+// Returns true if checkpoints can store tensors of this type.
 bool is_stored(at::ScalarType type);
 // check() fails for types that they do not have.
 ElementType element_type(at::ScalarType type);
