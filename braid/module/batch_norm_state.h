@@ -1,5 +1,5 @@
-// What the batch normalizations of this room share: the tensors of a torch BatchNorm, and the moments of a minibatch of
-// which each rank or microbatch sees a part. It knows neither microbatches nor autograd.
+// Shared parts of the batch norms here: the tensors of a torch BatchNorm, and the moments of a minibatch of which each
+// rank or microbatch sees a part.
 #pragma once
 
 #include <torch/nn/options/batchnorm.h>

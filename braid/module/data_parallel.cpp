@@ -1,4 +1,4 @@
-// What a user asks of a replica, checked.
+// Checks a user's calls and passes them to the replica.
 #include "braid/module/data_parallel.h"
 
 #include <ATen/ops/empty.h>
@@ -73,7 +73,7 @@ class DataParallel::State {
         replica(checked(std::move(layers), world, options), world, {options.sync, spec_of(options.optimizer)},
                 options.first_step) {}
 
-  // Of the loss: the average costs nothing then.
+  // Returns the gradient that the loss's backward begins with. The average over ranks is part of it and costs nothing.
   double seed() {
     const bool own = replica.replication().gradients() == GradientsOf::OwnReplica;
     return options.scale == GradientScale::Sum || own ? 1 : 1.0 / world.size();

@@ -45,8 +45,8 @@ namespace braid {
 
 enum class GradientScale { Average, Sum };  // of the ranks' gradients
 
-// What parameter servers update with: any kind that updates element by element, with the fields of OptimizerSpec that
-// its kind reads. Vectors are not decayed. Rates come with step(lr), and clip_grad_norm() clips.
+// The optimizer of parameter servers: any kind that updates element by element, with the fields of OptimizerSpec that
+// this kind reads. Vectors are not decayed. step(lr) gives the rate, and clip_grad_norm() clips.
 struct ServerOptimizer {
   OptimizerKind kind = OptimizerKind::AdamW;
   double momentum = OptimizerSpec().momentum;
@@ -72,7 +72,7 @@ class DataParallel : public SavableModel {
   DataParallel(LayerList layers, Communicator& world) : DataParallel(std::move(layers), world, Options()) {}
   ~DataParallel();
 
-  // What an optimizer on this rank updates.
+  // Returns the tensors that an optimizer on this rank updates.
   const Tensors& parameters() const;
 
   // All layers, one after another.
@@ -100,7 +100,8 @@ class DataParallel : public SavableModel {
   // evaluate, save or print them; where ranks train apart (local SGD, inside a period) the mean of all ranks', and each
   // has its own again afterwards. Not to be written in place; under sync.zero = 3 torch::load loads here. Collective.
   void with_whole_parameters(const std::function<void()>& body) override;
-  // What this rank sent of gradients and parameters to train since construction, by the ring algorithm's count.
+  // Returns the bytes of gradients and parameters that this rank has sent for training since construction, as the ring
+  // algorithm counts them.
   int64_t bytes_sent() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which microbatches count, and how layers are replaced.
+// Counts microbatches and replaces layers.
 #include "braid/module/deferred_batch_norm.h"
 
 #include <ATen/ops/batch_norm.h>

@@ -42,7 +42,7 @@ class DeferredBatchNormImpl : public torch::nn::Cloneable<DeferredBatchNormImpl>
   BatchNormState state_;
 
   MicrobatchContext context_{.purpose = ForwardPurpose::Evaluation};
-  // Of each microbatch that trained in this step. A microbatch that is computed again replaces its own.
+  // By microbatch that trained in this step. Recomputation replaces the entry of its microbatch.
   std::map<int64_t, at::Tensor> moments_;
 };
 TORCH_MODULE(DeferredBatchNorm);

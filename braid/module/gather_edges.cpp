@@ -17,7 +17,7 @@ struct CallHolder : torch::CustomClassHolder {
   std::shared_ptr<const std::function<void()>> call;
 };
 
-// Of the same memory, and for autograd no view: what comes next may write it in place, as it may the tensor.
+// Returns a tensor of the same memory that is no view for autograd, so that later layers may write it in place.
 at::Tensor non_view(const at::Tensor& tensor) {
   at::Tensor same = tensor.tensor_data();
   same.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(true);

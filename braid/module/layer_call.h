@@ -1,4 +1,4 @@
-// One form for everything a layer may be: tensors in, tensors out. It does not know torch's modules.
+// One signature for everything that a layer may be: tensors in, tensors out.
 //
 // A function of one or several tensors is called with as many as there are; a function of a list (const Tensors&) gets
 // the list. It may return a tensor, a list, or a tuple or pair of tensors.

@@ -1,4 +1,4 @@
-// The ops of a schedule carried out on user modules. It does not know which schedule calls it.
+// Executes the actions of any schedule on user modules.
 //
 // Modules that are not braid's have no split between input and weight gradients: input_grad runs the whole backward and
 // weight_grad does nothing. So a zero-bubble schedule gives the right gradients and the bubble of 1F1B.
@@ -33,11 +33,11 @@ class LayerExecutor final : public StageExecutor {
   void begin_step(ModuleStep step);
   // Before a microbatch's backward, and after the last one of the step. May be empty.
   std::function<void(int stage)> on_backward, on_reduce;
-  // Of the step, on the rank of the last stage.
+  // The step's loss, on the rank of the last stage.
   double loss() const;                     // weighted, over the microbatches, without auxiliary losses
   double count() const { return count_; }  // of a counted loss
   std::vector<Tensors> take_results();     // of an evaluation, by microbatch
-  // Of the step: the weighted auxiliary losses of this rank's stages, over the microbatches.
+  // The step's weighted auxiliary losses of this rank's stages, over the microbatches.
   double auxiliary_loss() const;
 
   void forward(int stage, int micro) override;

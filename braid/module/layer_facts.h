@@ -1,4 +1,4 @@
-// What a pipeline asks of a layer's modules, so that the rest of the room need not include torch/nn.
+// A pipeline's queries about a layer's modules. Other files here need not include torch/nn.
 #pragma once
 
 #include <string>

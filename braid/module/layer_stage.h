@@ -1,4 +1,4 @@
-// The layers of one stage, run one after another. It knows no schedule and no other stage.
+// The layers of one stage, run one after another.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// What torch's losses divide their sums by. Source: aten/src/ATen/native/LossNLL.cpp, of cross_entropy_loss and
-// nll_loss.
+// The divisors of torch's losses. Source: aten/src/ATen/native/LossNLL.cpp, cross_entropy_loss and nll_loss.
 #include "braid/module/loss_function.h"
 
 #include <ATen/core/Reduction.h>

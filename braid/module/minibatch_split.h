@@ -1,4 +1,4 @@
-// How the rows of a minibatch become microbatches: as equal as can be, in order, the first ones one row longer.
+// Splits the rows of a minibatch into microbatches in order, as equal as possible; the first ones are one row longer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

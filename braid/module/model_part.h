@@ -1,5 +1,4 @@
-// What a rank has of a model that ranks train together, and what its tensors are called. It knows no way of training
-// and no files.
+// One rank's part of a model that several ranks train, with the names of its tensors.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ std::vector<NamedTensor> named_parameters(const ModelPart& part);
 std::vector<NamedTensor> named_buffers(const ModelPart& part);
 // All parameters, then all buffers.
 std::vector<NamedTensor> named_weights(const ModelPart& part);
-// Of the whole model.
+// Returns the names of the whole model's weights.
 std::set<std::string> names_of_weights(const ModelPart& part);
 
 // Throws ConfigError naming every tensor that files cannot hold: by its type, or by a name that another has too or that

@@ -82,7 +82,7 @@ void ModelReplica::backward(const at::Tensor& loss, double seed, Backward kind) 
   begin_microbatch();
 }
 
-// Whatever the loss did not depend on.
+// Reports the gradients of parameters that the loss did not depend on.
 void ModelReplica::add_what_is_missing() {
   const c10::AutoGradMode no_grad(false);
   for (const Parameter& param : synced_->store().params()) {

@@ -21,8 +21,8 @@ class ModelReplica {
   ModelReplica(const ModelReplica&) = delete;
 
   Tensors forward(Tensors tensors);
-  // Of `loss`, whose gradient begins with `seed`. A step's last backward sends what is complete. Throws ConfigError
-  // naming what was done to the modules that replicas cannot follow.
+  // Runs the backward of `loss`, whose gradient begins with `seed`. A step's last backward sends complete gradients.
+  // Throws ConfigError with the changes to the modules that replicas cannot follow.
   enum class Backward { OfMany, Last };
   void backward(const at::Tensor& loss, double seed, Backward kind);
   // After the last backward: waits until the gradients that this rank updates with are final, and takes over values

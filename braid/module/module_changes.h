@@ -1,4 +1,4 @@
-// What was done to modules after replicas of them were made, and what of it replicas cannot follow. It changes nothing.
+// Finds changes to modules that were made after their replicas and that replicas cannot follow.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ namespace braid {
 // keep in step, and one for all `known` parameters that no layer has.
 std::vector<Problem> unknown_parameters(const LayerList& layers, const Tensors& known);
 
-// Of the store's parameters, by name: those whose type, shape or device is another; those that were frozen, where
-// `sync` would move them; those whose values were replaced, where `sync` keeps values elsewhere. Looks at no value.
+// Returns a problem for each parameter of the store whose type, shape or device has changed, that was frozen though
+// `sync` would update it, or whose values were replaced though `sync` keeps values elsewhere. Compares no values.
 std::vector<Problem> unfollowed_changes(const ModuleStore& modules, const SyncSpec& sync);
 
 }  // namespace braid

@@ -37,14 +37,14 @@ void verify_whole(CheckpointReader& reader, const std::string& directory) {
 
 }  // namespace
 
-// What is read of a checkpoint; states and counts of steps by place in updated_.
+// The tensors to read from a checkpoint; states and step counts by place in updated_.
 struct ModuleCheckpoint::Wanted {
   std::vector<PlacedTensor> tensors, counts;
   std::vector<size_t> counted;  // by count
   std::map<size_t, TorchState> states;
 };
 
-// Of one that is updated, or of as many numbers.
+// Returns the part's view of an updated tensor, or of a tensor with as many elements.
 at::Tensor ModuleCheckpoint::view_of(const at::Tensor& updated, const Part& part) {
   const at::Tensor all = updated.detach();
   const Index& shape = part.placement.local_shape;
@@ -68,7 +68,7 @@ std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::whole_parameters(
   return all;
 }
 
-// Where something is sharded the optimizer updates this rank's range of each unit.
+// Returns the ranges that the optimizer updates under sharding: this rank's range of each unit.
 std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::owned_ranges(
     const std::vector<NamedTensor>& parameters) const {
   std::map<const void*, std::string> names;
@@ -90,7 +90,7 @@ std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::owned_ranges(
   return all;
 }
 
-// Whole wherever they are: each rank has them then, and reads them all.
+// Adds whole weights: when a checkpoint is read, each rank has all of them.
 void ModuleCheckpoint::add_weights(std::vector<PlacedTensor>& tensors) const {
   std::set<const void*> elsewhere;
   if (part_.synced && part_.synced->store().shards_parameters()) {

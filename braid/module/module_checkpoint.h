@@ -1,5 +1,5 @@
-// What a checkpoint has of users' modules and of a torch optimizer that trains them: weights and buffers under torch's
-// own names, the optimizer's states under these behind a "/". Each rank saves and loads what it has of them.
+// Checkpoints of users' modules and of the torch optimizer that trains them. Weights and buffers have torch's own
+// names; the optimizer's states have these names behind a "/". Each rank saves and loads its own part.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ModuleCheckpoint {
   // sharded. Throws ConfigError as names_of_numbers() and require_stored().
   ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer);
 
-  // What this rank has of the weights, the buffers and the optimizer's states ("exp_avg/fc1.weight").
+  // Returns this rank's weights, buffers and optimizer states ("exp_avg/fc1.weight").
   std::vector<PlacedTensor> tensors() const;
   // Collective over part.world. Reads all from `directory`, whatever ranks saved it: states that the checkpoint has and
   // the optimizer has not yet are made, others that it has go. Returns the number of steps. Throws, before anything

@@ -39,7 +39,7 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
   return problems;
 }
 
-// Of every rank of the pipe, so that all of them hear the same.
+// Returns the problems of all ranks of the pipe, the same on each.
 std::vector<Problem> all_storage_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
                                           const Schedule& schedule) {
   std::vector<Problem> problems;
@@ -191,8 +191,8 @@ class ModulePipeline::State {
     }
     return stages;
   }
-  // Whether layers of this rank contribute auxiliary losses. The gradients of a counted loss are multiplied by a factor
-  // after the last backward, which is not the factor of a mean over rows.
+  // Returns true if layers of this rank contribute auxiliary losses. These need the mean over rows: the factor that
+  // multiplies a counted loss's gradients after the last backward is another one.
   bool require_mean_of_rows(const std::vector<std::map<int, StageShapes>>& shapes) const {
     bool contributes = false;
     for (const auto& of_kind : shapes) {
@@ -214,12 +214,12 @@ class ModulePipeline::State {
     }
     if (!problems.empty()) throw ConfigError(std::move(problems));
   }
-  // What a step divides sums by: for its gradients, and for the loss of all data ranks. They are the same but where
-  // replicas train apart. With LossKind::Sum both are 1.
+  // The divisors of a step's sums: for its gradients, and for the loss of all data ranks. They differ only where
+  // replicas train independently. With LossKind::Sum both are 1.
   struct Divisor {
     double own = 1, all = 1;
   };
-  // Of the minibatch here, of `count` rows or things that a loss counts.
+  // Returns the divisors of this rank's minibatch, which has `count` rows or counted elements.
   Divisor divisor_of(double count, int64_t number) const {
     const double all = sum_over(data_, count);
     return {replica_.apart(number) ? count : all, all};
@@ -237,15 +237,16 @@ class ModulePipeline::State {
     }
     return divisor;
   }
-  // What is left to multiply gradients by, on every rank of the pipe. Where nothing counted they are zero.
+  // Returns the factor that gradients are still to be multiplied by, on every rank of the pipe. Gradients are zero
+  // where nothing counted.
   double correction(const Divisor& divisor, const Divisor& found) const {
     if (!counted_) return 1;
     const at::Tensor factor = at::tensor({found.own > 0 ? divisor.own / found.own : 1}, at::kDouble);
     pipe_.broadcast(factor, schedule_.stage_rank.back()).wait_host();
     return factor.item<double>();
   }
-  // Whether gradients are known but for a factor until the last microbatch has been counted. The rank of the last stage
-  // has the loss.
+  // Returns true if gradients lack a factor until the last microbatch has been counted. The rank of the last stage has
+  // the loss.
   bool agreed_to_count() const {
     const bool counts = options_.loss.counted() && options_.loss_kind == LossKind::Mean;
     const at::Tensor word = at::tensor({counts ? 1 : 0}, at::kLong);

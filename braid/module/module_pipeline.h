@@ -41,8 +41,8 @@ class Optimizer;
 
 namespace braid {
 
-// Whether the loss of a minibatch is the mean of its samples' losses or their sum. The mean of a loss that is counted
-// (loss_function.h) is over what it counts in the minibatches of all data ranks.
+// The loss of a minibatch: the mean of its samples' losses, or their sum. The mean of a counted loss (loss_function.h)
+// is over the counted elements of all data ranks' minibatches.
 enum class LossKind { Mean, Sum };
 
 class ModulePipeline : public SavableModel {
@@ -75,8 +75,8 @@ class ModulePipeline : public SavableModel {
   // data ranks cannot follow: released without retrace(), another type, frozen where sums are not plain or compressed.
   std::optional<double> step(const Tensors& inputs, const Tensors& targets);
 
-  // Of the last step: what the layers of this rank's stages contributed (auxiliary_loss.h), weights included, over the
-  // minibatches of all data ranks as the loss is. step() returns the loss without it.
+  // Returns the last step's auxiliary losses (auxiliary_loss.h) of this rank's stages, weighted, averaged over the
+  // minibatches of all data ranks like the loss. step() returns the loss without them.
   double auxiliary_loss() const;
 
   // The outputs, on the rank of the last stage; elsewhere {}. Modules are in evaluation mode meanwhile. Collective.
@@ -88,8 +88,8 @@ class ModulePipeline : public SavableModel {
   void update(torch::optim::Optimizer& optimizer);
   void update(const std::function<void()>& write);
 
-  // What an optimizer on this rank updates: the parameters of its stages, each once; under sync.zero flat ranges, what
-  // it owns of them.
+  // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once; under
+  // sync.zero the flat ranges that it owns.
   const Tensors& parameters() const;
   // To data ranks since construction, by the ring algorithm's count, on this rank.
   int64_t bytes_sent() const;

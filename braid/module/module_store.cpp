@@ -20,7 +20,7 @@ namespace {
 // biases, have none.
 WeightDecay decay_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? WeightDecay::Yes : WeightDecay::No; }
 
-// Where each parameter is used, by identity.
+// One use of a parameter; parameters are compared by identity.
 struct Use {
   std::string name;
   std::vector<int> layers;
@@ -146,7 +146,7 @@ bool ModuleStore::holds(const Parameter& param) const {
          own.sizes() == param.data.sizes() && own.strides() == param.data.strides();
 }
 
-// Where parameters are sharded there is no whole buffer between steps, only what this rank owns.
+// Copies values into the store. Sharded parameters have no whole buffer between steps, only this rank's range.
 void ModuleStore::take_over(const Parameter& param, const at::Tensor& values) const {
   if (store_->shards_parameters()) {
     const OwnedRange& mine = store_->owned()[store_->unit_of(param)];

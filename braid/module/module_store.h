@@ -1,6 +1,5 @@
 // The trainable parameters of a user's modules in a ParamStore's flat buffers: the modules' own tensors become views of
-// them, so that whatever keeps replicas in step works on flat buffers, and the modules do not notice. A layer is a
-// block of the store. It knows no communicator.
+// them, so replication works on flat buffers and the modules do not notice. A layer is a block of the store.
 #pragma once
 
 #include <memory>
@@ -12,7 +11,7 @@
 
 namespace braid {
 
-// What of these layers' parameters that require a gradient a store cannot hold, by name. Empty: nothing.
+// Returns a problem for each trainable parameter that a store cannot hold. Empty: it can hold all.
 std::vector<Problem> storage_problems(const LayerList& layers);
 
 class ModuleStore {
@@ -24,16 +23,16 @@ class ModuleStore {
 
   ParamStore& store() const { return *store_; }
   const Tensors& parameters() const { return parameters_; }  // of the modules, in the order of store().params()
-  // What an optimizer on this rank updates: the modules' parameters, or where anything is sharded this rank's owned
+  // Returns the tensors that an optimizer on this rank updates: the modules' parameters, or under sharding this rank's
   // range of each unit, 1-D.
   const Tensors& updated() const { return updated_; }
   // Makes .grad of every tensor of updated() its gradient in the store, whatever .grad was set to before. A frozen
   // parameter gets none.
   void bind_gradients() const;
-  // Where gradients are whole: clears those of modules' parameters whose .grad was reset, as zero_grad() does.
+  // Clears the gradients of parameters whose .grad was reset, as zero_grad() does. REQUIRES: gradients are not sharded.
   void clear_reset_gradients() const;
-  // Whether the module's own tensor still is the slice of the store. torch::load, .to() and set_data() give it other
-  // memory, of which nothing reaches the store.
+  // Returns true if the module's own tensor still is the store's slice. torch::load, .to() and set_data() give it other
+  // memory, which the store does not see.
   bool holds(const Parameter& param) const;
   // Takes `values` over, as far as this rank keeps them, and makes the module's tensor the slice again.
   void take_over(const Parameter& param, const at::Tensor& values) const;

@@ -13,7 +13,7 @@ namespace {
 
 class AskedRun {
  public:
-  // What no option says is off.
+  // Features that no option turns on are off.
   AskedRun() {
     run_.model.output_weights = OutputWeights::Untied;
     run_.optimizer.clip_norm = 0;

@@ -1,5 +1,5 @@
-// What of a program's options is refused for torch modules of its own: the rows of spec/combine.h about the features
-// that the options stand for, and rules on values. The modules themselves are not looked at here.
+// Refuses options of programs with their own torch modules: by the rows of spec/combine.h for the features that the
+// options turn on, and by rules on values. The modules themselves are checked elsewhere.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@
 
 namespace braid {
 
-// Of modules kept in step with those of the other `replicas`; `servers` is what parameter servers update with. Empty:
+// Returns the problems of modules replicated on `replicas`; `servers` is the optimizer of parameter servers. Empty:
 // nothing is refused.
 std::vector<Problem> refused_of_replicas(const SyncSpec& sync, const OptimizerSpec& servers,
                                          const Communicator& replicas);
 
-// Of a pipeline that follows `schedule`, its stages kept in step by `sync` with those of the data ranks `replicas`;
-// null: there are none, and `sync` must say nothing.
+// Returns the problems of a pipeline with this schedule, its stages replicated by `sync` on the data ranks `replicas`.
+// Null: there are none, and `sync` must have its defaults.
 std::vector<Problem> refused_of_pipeline(const Schedule& schedule, const SyncSpec& sync, const Communicator* replicas);
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// What a program saves of a model that its ranks train together, and how it goes on: what DataParallel and
-// ModulePipeline have in common here. What one has saved the other loads, where layers have the same names.
+// Saving and resuming of DataParallel and ModulePipeline. Each loads the other's checkpoints if their layers have the
+// same names.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What all ranks of a pipe must know before a step: how many rows its minibatch has, and the shapes of what travels
-// between stages. Shapes are traced once for each kind of input (shape_trace.h) and then looked up.
+// Facts that all ranks of a pipe need before a step: the rows of its minibatch, and the shapes of tensors between
+// stages. Shapes are traced once for each kind of input (shape_trace.h) and then looked up.
 #pragma once
 
 #include <map>

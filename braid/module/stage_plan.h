@@ -1,4 +1,4 @@
-// Where a list of layers is cut into stages, and what a pipeline must refuse before any rank starts work.
+// Cuts a list of layers into stages, and finds what a pipeline must refuse before any rank starts work.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct StagePlan {
 std::vector<StagePlan> plan_stages(const LayerList& layers, int num_stages, const std::vector<int>& balance,
                                    std::vector<Problem>& problems);
 
-// What ranks would share and must not: parameters or modules of two ranks and, where ranks are threads, the
-// process-wide generator, by the names of the modules that draw from it.
+// Returns a problem for everything that ranks would share and must not: parameters or modules of two ranks and, where
+// ranks are threads, the process-wide generator, with the modules that draw from it.
 std::vector<Problem> sharing_problems(const LayerList& layers, const std::vector<StagePlan>& plan,
                                       const Schedule& schedule, RankKind ranks);
 

@@ -107,7 +107,7 @@ void StageReplica::follow_changes() {
   }
 }
 
-// What a step makes of gradients is not theirs alone where ranks sum them, or multiply them at its end.
+// Sets earlier gradients aside: a step that all-reduces or scales gradients must not touch them.
 void StageReplica::set_aside(bool scaled) {
   set_aside_.clear();
   if (!synced_ && !scaled) return;

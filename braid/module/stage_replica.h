@@ -43,9 +43,9 @@ class StageReplica {
   // Calls `write`, which updates parameters(); afterwards those of all data ranks are the new ones.
   void update(const std::function<void()>& write);
 
-  // Whether the gradients of `step` are of this replica's rows alone.
+  // Returns true if the gradients of `step` are of this replica's rows only.
   bool apart(int64_t step) const;
-  // What an optimizer on this rank updates: the parameters of its stages, each once, or what it owns of them.
+  // Returns the tensors that an optimizer on this rank updates: the parameters of its stages, each once, or its shards.
   const Tensors& parameters() const;
   int64_t bytes_sent() const { return synced_ ? synced_->replication().bytes_sent() : 0; }
   // Calls `body` while the parameters and buffers of all data ranks are those of one model. Collective over `data`.

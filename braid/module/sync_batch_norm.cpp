@@ -21,7 +21,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Of shape (1, features, 1, ...): one number per feature, for every value of x.
+// Returns a view of shape (1, features, 1, ...), which broadcasts over x: one number per feature.
 at::Tensor per_feature(const at::Tensor& numbers, const at::Tensor& x) {
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
   shape[1] = numbers.numel();
@@ -35,14 +35,14 @@ at::Tensor sums(const at::Tensor& x) {
   return x.sum(dims);
 }
 
-// What a minibatch is normalized by.
+// The statistics that normalize a minibatch.
 struct Statistics {
   at::Tensor mean, inverse_deviation;  // per feature
   double count;                        // of values per feature, on all ranks
   Communicator* group;
 };
 
-// What a graph keeps of them.
+// Keeps the group alive in an autograd graph.
 struct GroupHolder : torch::CustomClassHolder {
   explicit GroupHolder(Communicator& the_group) : group(the_group) {}
   Communicator& group;

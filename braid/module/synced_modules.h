@@ -1,5 +1,5 @@
-// The parameters of a rank's modules and what keeps them in step with those of other ranks: the store, the groups, the
-// Replication. It reports every gradient that autograd makes and does not know when those of a step are complete.
+// The parameters of a rank's modules with their replication over other ranks: the store, the groups, the Replication.
+// It reports every gradient that autograd computes; the caller says when a step's gradients are complete.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The states of torch's optimizers as tensors with names. It knows no parameters and no files.
+// The states of torch's optimizers as named tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +17,8 @@ class OptimizerParamState;
 
 namespace braid {
 
-// What an optimizer keeps of one tensor: numbers of its shape by torch's names, "exp_avg", and how many steps it has
-// seen where that is kept.
+// An optimizer's state of one tensor: tensors of its shape by torch's names ("exp_avg"), and its step count where the
+// optimizer has one.
 struct TorchState {
   std::map<std::string, at::Tensor> numbers;
   std::optional<int64_t> steps;
@@ -28,7 +28,7 @@ struct TorchState {
 std::string kind_of(const torch::optim::Optimizer& optimizer);
 // The names of numbers that such an optimizer may keep. Throws as kind_of().
 std::vector<std::string> names_of_numbers(const torch::optim::Optimizer& optimizer);
-// Whether it keeps max_exp_avg_sq of `updated`, one of its tensors.
+// Returns true if the optimizer keeps max_exp_avg_sq of `updated`, one of its tensors.
 bool is_amsgrad(const torch::optim::Optimizer& optimizer, const at::Tensor& updated);
 bool counts_steps(const torch::optim::Optimizer& optimizer);
 

@@ -32,7 +32,7 @@ TensorInfo info_of(const NamedTensor& named) {
       named.name, element_type(named.tensor.scalar_type()), {named.tensor.sizes().begin(), named.tensor.sizes().end()}};
 }
 
-// What all ranks have, in the order of the file, and the lowest rank that has it.
+// The tensors of all ranks in the order of the file, with the lowest rank that has each.
 struct Contents {
   std::vector<TensorEntry> entries;
   std::map<std::string, int> owners;
@@ -152,7 +152,7 @@ void write_weights(const std::string& path, const ModelPart& part) {
 
 namespace {
 
-// Of this rank's tensors, in their order.
+// Returns the file's values of this rank's tensors, in their order.
 Tensors values_in(const std::string& path, const std::vector<NamedTensor>& own, const std::set<std::string>& known) {
   const CheckedFile file(path, Links::Followed);
   const SafetensorsHeader header = read_header(file);
