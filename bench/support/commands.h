@@ -1,5 +1,5 @@
 // What benches with a driver share: ranks that do together what its lines on standard input say, one line after
-// another. It knows no command.
+// another.
 #pragma once
 
 #include <barrier>

@@ -1,5 +1,4 @@
 // What benches of training steps share: text of random tokens, threads of their own cores, medians.
-// It knows no model.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Measures how fast text becomes tokens, on one thread. It knows no peer: run does.
+// Measures how fast text becomes tokens, on one thread.
 #include <algorithm>
 #include <fstream>
 #include <iostream>

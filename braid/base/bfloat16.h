@@ -1,5 +1,4 @@
 // bfloat16 as bits: the upper half of a float32. Written on integers, so that loops over arrays vectorise.
-// It knows no tensor.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
-// Digests of a stream of bytes, made with xxHash: they find accidents (torn writes, flipped bits), not attacks.
-// It knows no files. New files are written with XXH3. XXH64 is read in older ones, and is used in every version for
-// digests that are compared across versions: of tokenizers, texts and lines.
+// Digests of a stream of bytes, made with xxHash: they find accidents (torn writes, flipped bits), not attacks. New
+// files are written with XXH3. XXH64 is read in older ones, and is used in every version for digests that are compared
+// across versions: of tokenizers, texts and lines.
 #pragma once
 
 #include <cstddef>

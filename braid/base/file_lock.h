@@ -1,4 +1,4 @@
-// One owner of a file at a time, among all processes that see it. It knows nothing of what is owned with it.
+// One owner of a file at a time, among all processes that see it.
 #pragma once
 
 #include <string>

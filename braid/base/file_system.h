@@ -1,5 +1,4 @@
 // What a save asks of the file system, as an interface, so that a test can fail or stop it at any call.
-// It knows no format and no protocol.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The machine at hand. It knows nothing of accelerators.
+// The machine at hand.
 #pragma once
 
 #include <sched.h>

@@ -1,5 +1,4 @@
 // The one reader of JSON. A fault is reported in words, with the line it is on.
-// It opens no files and knows no format.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // Standard normal numbers of a counter-based stream, by arithmetic that is the same on every machine: no libm, whose
 // logarithm and sine differ between versions, and loops that vectorise.
-// It knows no tensors.
 //
 // Box & Muller (1958): of two uniform u, v come sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log u) sin(2 pi v).
 #pragma once

@@ -1,6 +1,5 @@
 // Questions about paths. Each function answers or throws IoError with the system's reason: no permission, links in a
 // circle, a name that is too long. Links are followed unless it says otherwise.
-// It opens no file.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Philox 4x32 with 10 rounds, for host and device. It knows no streams: seeds.h makes numbers of it.
-// Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11).
+// Philox 4x32 with 10 rounds, for host and device. Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3"
+// (SC11).
 #pragma once
 
 #include <cstdint>

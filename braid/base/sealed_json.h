@@ -1,5 +1,4 @@
 // JSON files that end with a digest of all that stands before it, so that no change to one goes unnoticed.
-// It knows no format beyond that last member, which is named for its digest: "xxh3", or "xxh64" in older files.
 #pragma once
 
 #include <functional>

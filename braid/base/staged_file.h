@@ -1,5 +1,5 @@
 // A new file, written in blocks of some MiB that lie in memory as the disk wants them: past the page cache (O_DIRECT)
-// where the file system takes that, through it elsewhere. It knows no format.
+// where the file system takes that, through it elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Reading a file past the page cache (O_DIRECT) where its file system takes that, through it elsewhere: for bytes that
-// are read once, half of the processor's work is saved. It knows no format.
+// are read once, half of the processor's work is saved.
 #pragma once
 
 #include <cstddef>

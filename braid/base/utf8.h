@@ -1,5 +1,4 @@
 // Characters out of bytes that need not be UTF-8.
-// It knows no properties of characters.
 #pragma once
 
 #include <cstddef>

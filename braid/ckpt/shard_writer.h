@@ -1,5 +1,5 @@
 // Writing one rank's files of a checkpoint, digesting on the way. Local: it asks no other rank, so a thread of its own
-// may do it while training goes on. It knows neither protocol nor manifest file.
+// may do it while training goes on.
 #pragma once
 
 #include <ATen/core/Tensor.h>

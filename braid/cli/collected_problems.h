@@ -1,4 +1,4 @@
-// What is wrong in several places, said together. It knows neither places nor problems.
+// What is wrong in several places, said together.
 #pragma once
 
 #include <vector>

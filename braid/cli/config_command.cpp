@@ -1,4 +1,4 @@
-// braid config: the configuration keys, or a first configuration. It reads no file.
+// braid config: the configuration keys, or a first configuration.
 #include <iostream>
 
 #include "braid/cli/arguments.h"

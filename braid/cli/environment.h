@@ -1,4 +1,4 @@
-// Where and when a run happens, as facts to be read by people. It knows nothing of training.
+// Where and when a run happens, as facts to be read by people.
 #pragma once
 
 #include <string>

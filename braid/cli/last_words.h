@@ -1,5 +1,4 @@
 // What a command says when it is stopped by a signal at a moment at which it may be stopped.
-// It knows nothing of the command.
 #pragma once
 
 #include <string>

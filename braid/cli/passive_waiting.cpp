@@ -1,5 +1,5 @@
 // Lets the threads of LibTorch sleep while they wait for each other, in an executable that links this file (the target
-// braid_passive_waiting). It does not know what the executable does.
+// braid_passive_waiting).
 //
 // By default a waiting thread of GNU's OpenMP runtime looks 300,000 times before it sleeps. Where the machine does
 // something else too, it does so on the core that the thread it waits for should have. The runtime reads its policy

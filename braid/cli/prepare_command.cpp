@@ -1,5 +1,4 @@
 // braid data prepare: text files to token files, with progress.
-// It knows neither the files' format nor how a preparation goes on.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <iostream>

@@ -1,4 +1,4 @@
-// How the ranks of a job's run start: once every node has said that it is ready. It does not know what a node prepares.
+// How the ranks of a job's run start: once every node has said that it is ready.
 #pragma once
 
 #include <exception>

@@ -1,6 +1,6 @@
 // What a training run shows while it goes on: a progress bar on a terminal, otherwise a line for every step that
-// train.log_every logs. All it hears goes to the run's log too. It knows nothing of files. What it shows after the run
-// it takes from the run's end: it may have heard of the run in another process (run.h).
+// train.log_every logs. All it hears goes to the run's log too. What it shows after the run it takes from the run's
+// end: it may have heard of the run in another process (run.h).
 #pragma once
 
 #include <functional>

@@ -1,6 +1,5 @@
-// How braid sample shows texts: one as it comes, several as they end, or as JSON lines.
-// It makes no text. What listener() gives may run in another process, after which show_rest() knows nothing of what it
-// has shown.
+// How braid sample shows texts: one as it comes, several as they end, or as JSON lines. What listener() gives may run
+// in another process, after which show_rest() knows nothing of what it has shown.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // The prompts of braid sample: words of the command line, standard input, lines of a file.
-// It knows no model.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // SIGINT, SIGTERM and SIGHUP while a run goes on: what each does depends on whether there is work that it would lose.
-// It knows nothing of training.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // braid data train-bpe: learns a byte-level BPE vocabulary from text files and writes a tokenizer.json.
-// It knows neither how merges are found nor the file's format.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>

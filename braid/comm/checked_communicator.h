@@ -1,5 +1,5 @@
 // The rules of communicator.h that every backend of CPU ranks enforces before a call is issued. A group of one rank
-// answers here where nothing has to be done. It does not know how ranks reach each other.
+// answers here where nothing has to be done.
 #pragma once
 
 #include <string>

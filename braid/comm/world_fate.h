@@ -1,5 +1,4 @@
-// Whether a world has failed, as a backend that reaches beyond one memory asks and says it. It does not know how other
-// ranks learn it.
+// Whether a world has failed, as a backend that reaches beyond one memory asks and says it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Messages in a stream of bytes: each behind its length. It does not know what is in them.
+// Messages in a stream of bytes: each behind its length.
 #pragma once
 
 #include <cstdint>

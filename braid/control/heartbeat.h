@@ -1,4 +1,4 @@
-// When a node says that it lives, and for how long it has not heard others. It does not know who they are.
+// When a node says that it lives, and for how long it has not heard others.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // What the nodes of a job say to each other: one command per node (a host, or a rank where a launcher starts each), all
-// of which hear everything in one order. It does not know what is said: ranks, failures and wishes are launch's
-// business.
+// of which hear everything in one order.
 //
 // A job of one node has a JobControl too, which hears itself. No threads: whoever owns it polls its descriptors
 // together with others and calls advance(). An owner that does not for the heartbeat's time is lost to the others.

@@ -1,5 +1,5 @@
 // What a job's token becomes on the wire: the answer by which a node is let in, and the key of TLS. Neither tells the
-// token. It does not know what is sent.
+// token.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-// What goes over the lines of a job, and its bytes (docs/many_hosts.md has them as a table). It does not know who sends
-// it when.
+// What goes over the lines of a job, and its bytes (docs/many_hosts.md has them as a table).
 #pragma once
 
 #include <cstdint>

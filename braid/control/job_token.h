@@ -1,6 +1,5 @@
 // The secret of a job, which its nodes know and nobody else does: 64 hexadecimal digits, in a file that only its owner
-// may read, or in a variable. Nothing prints it, no error holds any of it, and no copy of it is left in memory. It does
-// not know how it is used.
+// may read, or in a variable. Nothing prints it, no error holds any of it, and no copy of it is left in memory.
 #pragma once
 
 #include <span>

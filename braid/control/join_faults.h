@@ -1,4 +1,4 @@
-// What stands in the way of a job whose nodes have said hello to node 0, in sentences. It knows no connections.
+// What stands in the way of a job whose nodes have said hello to node 0, in sentences.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// How the nodes of a job find each other: node 0 listens, all others dial it (docs/many_hosts.md has the protocol). It
-// does not know what started them (launcher_environment.h).
+// How the nodes of a job find each other: node 0 listens, all others dial it (docs/many_hosts.md has the protocol).
 #pragma once
 
 #include <functional>

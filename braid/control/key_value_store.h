@@ -1,5 +1,4 @@
-// Values by name that all ranks of a job see: what engines exchange to find each other. It does not know how they
-// travel.
+// Values by name that all ranks of a job see: what engines exchange to find each other.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // Which program started this process, and what it said in environment variables: torchrun, mpirun, srun and the like
-// start every rank, Kubernetes every node. It reads no environment itself, and asks nobody.
+// start every rank, Kubernetes every node.
 #pragma once
 
 #include <map>

@@ -1,5 +1,4 @@
-// Memory for what nobody else may know: pages that core dumps leave out and that forked children do not have. It does
-// not know what the secret opens.
+// Memory for what nobody else may know: pages that core dumps leave out and that forked children do not have.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// A socket of TCP that never blocks, closed with its owner and on exec. It knows no protocol.
+// A socket of TCP that never blocks, closed with its owner and on exec.
 #pragma once
 
 #include <optional>

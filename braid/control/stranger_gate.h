@@ -1,6 +1,5 @@
 // The door of node 0: who connects is sent 32 random bytes and answers with 32 that only a node of the job can make, or
 // is closed. Strangers take a descriptor and those 64 bytes, for a short while, and no more than 64 of them at a time.
-// It does not know what is said behind the door.
 #pragma once
 
 #include <poll.h>

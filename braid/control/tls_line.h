@@ -1,5 +1,5 @@
 // A connection of TLS 1.3 by a key that both ends have (RFC 8446, 4.2.11), on which whole messages travel. It never
-// waits. It does not know what the messages say, nor who is at the other end but that he has the key.
+// waits.
 #pragma once
 
 #include <poll.h>

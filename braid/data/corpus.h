@@ -1,5 +1,4 @@
 // What a run learns from and what it is measured on: tokens with the share of samples each part of them gives.
-// It knows neither where the tokens lie nor how they were made.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // From which of several parts sample number i comes, so that each has its share: a pure function of i, in constant
-// memory. It knows no tokens.
+// memory.
 #pragma once
 
 #include <cstddef>

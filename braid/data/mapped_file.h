@@ -1,6 +1,5 @@
-// A whole file mapped for reading, and the pages that mapped files keep resident.
-// It knows no format. A file that another process cuts short while it is mapped ends this one (SIGBUS): prepared data
-// are written once and never changed in place.
+// A whole file mapped for reading, and the pages that mapped files keep resident. A file that another process cuts
+// short while it is mapped ends this one (SIGBUS): prepared data are written once and never changed in place.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
 // A pseudo-random order of 0 .. size - 1 that needs no table: place i is computed, in constant memory.
-// It knows no epochs and no tokens: a key names the order.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Folders of prepared data as a corpus: token files mapped, sources blended by weight.
-// It knows no text.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // What a folder of prepared data holds, as JSON that names every file with its digest and ends with its own.
-// It opens no token file.
 #pragma once
 
 #include <cstdint>

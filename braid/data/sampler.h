@@ -1,6 +1,4 @@
 // Which tokens are sample number i of a run: a pure function of (seed, i), so any mesh reads the same samples.
-// It knows no mesh: first_sample() is the arithmetic that hands samples to microbatches, sample_hash() what ranks
-// compare.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// Which samples of a user's data set a rank takes, epoch after epoch: index arithmetic in constant memory. It knows
-// neither what a sample is nor how ranks talk. (Sampler, next door, is the one of the language models: it reads
-// tokens.)
+// Which samples of a user's data set a rank takes, epoch after epoch: index arithmetic in constant memory. (Sampler,
+// next door, is the one of the language models: it reads tokens.)
 #pragma once
 
 #include <cstdint>

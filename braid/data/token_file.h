@@ -1,4 +1,4 @@
-// A token file, mapped. It knows nothing of what its tokens mean.
+// A token file, mapped.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
 // Writes one token file, document by document, in constant memory but for 8 bytes per document.
-// It knows no tokenizer and no text.
 #pragma once
 
 #include <memory>

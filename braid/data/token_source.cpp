@@ -1,4 +1,4 @@
-// Documents in memory, and sources joined. It opens no file.
+// Documents in memory, and sources joined.
 #include "braid/data/token_source.h"
 
 #include <algorithm>

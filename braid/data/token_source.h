@@ -1,5 +1,4 @@
 // Tokens in their order, wherever they lie: in memory, in a mapped file, in several of these one after another.
-// It knows no samples and no text.
 #pragma once
 
 #include <cstdint>

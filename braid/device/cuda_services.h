@@ -1,5 +1,5 @@
-// The table of this room: streams, memory and graphs of devices, as libbraid_cuda.so has them from LibTorch.
-// It knows no tensor. All functions may throw what LibTorch throws.
+// The table of this room: streams, memory and graphs of devices, as libbraid_cuda.so has them from LibTorch. All
+// functions may throw what LibTorch throws.
 #pragma once
 
 #include "braid/device/cuda_tables.h"

@@ -1,4 +1,4 @@
-// Shared libraries opened while the program runs. It knows nothing of what is in them.
+// Shared libraries opened while the program runs.
 #pragma once
 
 #include <string>

@@ -83,7 +83,6 @@ ForkedProcess::ForkedProcess(const std::string& name, const std::function<void(i
   }
   descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   const int open_error = descriptor_ < 0 ? errno : ESRCH;
-  // It writes nothing yet: a line that can be read has ended, and the pid may have been another's already.
   if (descriptor_ >= 0 && !readable(line_, 0) && ::send(line_, &kGo, 1, MSG_NOSIGNAL) == 1) return;
   forget();
   waitpid(process, nullptr, 0);

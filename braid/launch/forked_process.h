@@ -1,7 +1,6 @@
 // A process forked from this one, held by a descriptor. The system may give a pid to another process as soon as the
 // first has ended and been waited for: by a handler of SIGCHLD, by a wait for any child, or by the kernel where SIGCHLD
-// is ignored. The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever. It does not know what the
-// process does.
+// is ignored. The descriptor (pidfd_open(2), Linux 5.4 or later) means this process for ever.
 #pragma once
 
 #include <sys/types.h>

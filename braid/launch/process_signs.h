@@ -1,4 +1,4 @@
-// What the kernel tells of a process from outside (/proc). It knows no ranks.
+// What the kernel tells of a process from outside (/proc).
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,4 @@
-// What a rank's process and its supervisor say to each other over a stream: lists of texts, each in a frame. It does
-// not know what they say.
+// What a rank's process and its supervisor say to each other over a stream: lists of texts, each in a frame.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,4 @@
-// Who listens and beats for a node of a job while that prepares something and does neither: a thread. It does not know
-// what is prepared, nor what is said.
+// Who listens and beats for a node of a job while that prepares something and does neither: a thread.
 #pragma once
 
 #include <atomic>

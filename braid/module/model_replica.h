@@ -1,5 +1,5 @@
 // The modules of one rank and what keeps them in step with those of the others: what autograd does on the way back
-// becomes the calls of a Replication. It knows neither losses nor optimizers.
+// becomes the calls of a Replication.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,5 @@
 // Cross-entropy over a vocabulary whose columns are split over the tensor axis. The logits are never gathered: two
 // all-reduces of one number (max) and two numbers (sum of exponentials, target's logit) per row.
-// It knows no model and no weight.
 //
 // Logits are float32, float64, bfloat16 or float16; everything about the softmax is computed, and losses are returned,
 // in float32 (float64 for float64).

@@ -1,4 +1,4 @@
-// Token and position embeddings. They know no dropout and no model.
+// Token and position embeddings.
 //
 // The token table is split by rows over the tensor axis; rank r of n holds rows r * v/n .. (r + 1) * v/n - 1 of v
 // padded rows:

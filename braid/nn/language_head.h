@@ -1,5 +1,4 @@
 // The end of a language model: logits over a vocabulary split over the tensor axis, and their loss.
-// It knows no norm, which comes before it, and no family.
 //
 // The loss has two ways, told apart by the bytes of the logits of a whole microbatch on this rank:
 //

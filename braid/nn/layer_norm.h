@@ -1,5 +1,5 @@
-// Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same.
-// It knows no model. Source: Ba et al., "Layer Normalization" (2016).
+// Layer normalisation over the last dim, on replicated activations: every tensor rank computes the same. Source: Ba et
+// al., "Layer Normalization" (2016).
 #pragma once
 
 #include "braid/nn/residual_norm.h"

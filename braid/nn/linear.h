@@ -1,5 +1,5 @@
 // The products of the model: y = x W^T + b as a custom autograd Function that gives dX at once and leaves dW and db on
-// the weight-gradient queue. It knows no group: parallel_linear.h cuts it.
+// the weight-gradient queue.
 //
 // Parameters take part in the graph (so that there is one when x needs no gradient) but their .grad stays undefined.
 // With gradients disabled nothing is saved and nothing is queued. x and the parameters have one dtype, float32,

@@ -1,5 +1,4 @@
 // A model by its spec: the one place that knows which families there are.
-// It knows no mesh beyond the tensor axis and no schedule.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
 // Conjugate autograd regions: how a tensor enters and leaves the part of the model that is split over a group.
-// They know no layer; a group of size 1 makes each of them the identity, without a copy and without a graph node.
 //
 //                 forward             backward
 //   copy_to       identity            all-reduce     replicated -> each rank its own use   (Megatron's f)

@@ -1,6 +1,4 @@
 // Blocks of the residual stream made of two branches, run whole or one half at a time: a model can be cut between them.
-// It knows neither norms nor layers; a whole block and its two halves one after another give the same bits, gradients
-// included.
 //
 //   whole: x ---- norm, layer --(+ norm)-- layer --(+)        halves: x ---- norm, layer --(+) | ---- norm, layer --(+)
 //             \____________________/\__________/                        \______________/          \______________/

@@ -1,5 +1,5 @@
 // The residual stream: a branch is added to it and the sum is normalised, in one pass over memory each way, with the
-// weight gradients left on the queue. It knows neither attention nor feed-forward, nor which norm a model uses.
+// weight gradients left on the queue.
 //
 //   residual ----(+)---- sum ---------> the next residual       backward, one pass:
 //                 |       |               d = dsum + norm'(dy), the gradient of residual and of branch alike;

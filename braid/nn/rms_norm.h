@@ -1,6 +1,5 @@
 // Normalisation by the root of the mean square over the last dim, on replicated activations: every tensor rank computes
-// the same. It knows no model.
-// Source: Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
+// the same. Source: Zhang & Sennrich, "Root Mean Square Layer Normalization" (2019).
 #pragma once
 
 #include "braid/nn/residual_norm.h"

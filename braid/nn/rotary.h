@@ -1,5 +1,5 @@
 // Rotary positions: pairs of a head's features are turned by an angle that grows with the token's place, so that scores
-// depend on distances. It knows neither queries from keys nor documents: a place is an index in the sequence.
+// depend on distances.
 //
 //   features 0 .. d-1 of a head at place p:   (x[i], x[i + d/2]) turned by p * frequency[i],   i < d/2
 //

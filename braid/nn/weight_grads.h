@@ -1,5 +1,4 @@
 // The kinds of weight gradient that layers leave on the queue, and how each is written into its slot.
-// It does not know which layer asks, nor when the queue runs.
 //
 // Slots are float32 under parameters of bfloat16 and float16, else of the parameters' type; nothing is rounded before
 // it is added. Every push keeps its tensors alive until the queue has run it. n rows (b x t), i inputs, o outputs, c

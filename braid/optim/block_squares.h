@@ -1,5 +1,4 @@
 // Sums of squares over a flat buffer as teams of threads form them (a block on a device, threads of the host in tests).
-// It knows no device and no parameter.
 //
 // A Team has rank(), size() and sum(values), which adds up each of a few values over its threads, for all of them.
 #pragma once

@@ -1,5 +1,5 @@
 // Which elementwise update, and at which rates. Trainers and parameter servers update by the same rule, so a bulk
-// synchronous server makes the update that the trainer would. It knows no tensors and no messages.
+// synchronous server makes the update that the trainer would.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,5 @@
 // The arithmetic of optimizers that update element by element, on raw memory, the same on CPU and CUDA. Of each rule
-// there is a struct with what elements have in common, and a function that updates one. It knows no tensors, parameters
-// or schedule: only numbers.
+// there is a struct with what elements have in common, and a function that updates one.
 //
 // Zeros stay zeros where the gradient is zero, so padding may be part of a range (eps > 0).
 #pragma once

@@ -1,5 +1,4 @@
 // Which contributions (parameter, use, micro) of a step are open and closed: each is opened and closed exactly once.
-// It does not know where gradients are written.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Writes a parameter's initial values, as its Init asks, into its local tensor.
-// It knows neither flat buffers nor which rank this is: the placement says which global elements are here.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Memory that is read from end to end again and again, on pages of the processor's larger size: with small ones,
-// finding them takes as long as reading them (bench/generation). It knows no parameter.
+// finding them takes as long as reading them (bench/generation).
 #pragma once
 
 #include <ATen/core/Tensor.h>

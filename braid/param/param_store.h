@@ -1,4 +1,4 @@
-// The parameters and gradients of one rank as slices of flat buffers. It knows no autograd, optimizer or communicator.
+// The parameters and gradients of one rank as slices of flat buffers.
 //
 //   data   | wte | wpe | ln.w | ln.b | qkv.w | ...          one buffer, slices aligned to kAlign elements
 //   master | wte | wpe | ln.w | ln.b | qkv.w | ...          float32, when data is bfloat16 or float16; else data itself

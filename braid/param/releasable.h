@@ -1,5 +1,5 @@
 // Tensors whose memory is freed and allocated again while views of them stay, so that what autograd saved of a sharded
-// parameter sees the values that are gathered for its backward. It knows no parameters.
+// parameter sees the values that are gathered for its backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
 // How parameters, gradients and optimizer states are sharded over ranks that would otherwise hold copies of them (ZeRO:
 // Rajbhandari et al. 2020, section 5). All three are cut alike, unit by unit, so a rank has the gradients and states of
-// the elements that it updates. It knows no tensors' values and no communicator.
+// the elements that it updates.
 //
 //   flat buffer     | wte           | blocks.0          | blocks.1          | ln_f |
 //   units           |---------------|-------------------|-------------------|------|      each a multiple of parts

@@ -1,7 +1,6 @@
 // Versions of a store's weights side by side, for schedules that update while microbatches are in flight. Each version
 // owns its storage, so that writing the newest never reaches a graph that was built on an older one. (Writing in place
-// would; and a leaf that is pointed at other memory would give backward the new weights without an error.) It knows no
-// schedule: the caller says which version is used when.
+// would; and a leaf that is pointed at other memory would give backward the new weights without an error.)
 #pragma once
 
 #include <ATen/core/Tensor.h>

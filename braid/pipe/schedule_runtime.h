@@ -1,5 +1,4 @@
 // Runs one rank's program of a schedule: calls the executor for compute actions, and sends and receives what it makes.
-// It knows no model and no optimizer.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Activations of braid's own blocks, tensor by tensor as their layers keep them. It knows no schedule.
+// Activations of braid's own blocks, tensor by tensor as their layers keep them.
 #pragma once
 
 #include "braid/predict/data_exchange.h"

@@ -1,5 +1,5 @@
 // What exchanges between ranks take, by the alpha-beta model: a latency for each message of a chain, and bytes over the
-// rate of the slowest link. It knows no axes.
+// rate of the slowest link.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // What ranks have of hosts whose cores they share (DeviceGroup::shared_cores; a device is a core), which all kinds of a
-// cluster do or none. It knows no stage and no pass.
+// cluster do or none.
 //
 // R ranks on a host of N cores have up to N / R cores each, as many as they have threads. Where R is more than N, those
 // that compute at a time share the cores alike (sim/shared_cores.h): who idles in a bubble leaves its core to the

@@ -1,4 +1,4 @@
-// How fast one device computes. It knows no model.
+// How fast one device computes.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// What a rank holds of a model whatever it computes: weights, gradients, the optimizer's states. It knows no
-// activations.
+// What a rank holds of a model whatever it computes: weights, gradients, the optimizer's states.
 #pragma once
 
 #include "braid/predict/reducer_state.h"

@@ -1,4 +1,4 @@
-// What each stage of a pipeline asks, and each rank of all its stages. It knows no order of passes.
+// What each stage of a pipeline asks, and each rank of all its stages.
 #pragma once
 
 #include <vector>

@@ -7,8 +7,7 @@
 //
 // A second run gives the bits of the first: blocks depend on input, parameters and microbatch alone, masks included. So
 // parameters must be the same at both. Of what blocks hand in beside their output (nn/auxiliary.h), that of the first
-// run is reported; roots of a backward are the losses of the run whose graph it goes through. It knows neither
-// schedules nor what is inside a block.
+// run is reported; roots of a backward are the losses of the run whose graph it goes through.
 #pragma once
 
 #include <functional>

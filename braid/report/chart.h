@@ -1,5 +1,5 @@
 // Curves over the steps of a run as an HTML figure with an inline SVG that takes any width; its text keeps its size.
-// Its colours are classes of page_style.h. It does not know what a loss is.
+// Its colours are classes of page_style.h.
 #pragma once
 
 #include <string>

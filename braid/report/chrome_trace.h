@@ -1,5 +1,4 @@
-// Timelines as a trace that Perfetto and chrome://tracing open, and back. It does not know which timeline is measured
-// and which is ideal.
+// Timelines as a trace that Perfetto and chrome://tracing open, and back.
 #pragma once
 
 #include <string>

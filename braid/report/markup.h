@@ -1,4 +1,4 @@
-// Pieces that every picture and page is made of. It does not know what is drawn.
+// Pieces that every picture and page is made of.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Memory of every rank as stacked bars in HTML, one scale for all. It does not know which categories there are.
+// Memory of every rank as stacked bars in HTML, one scale for all.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// A file of metrics, one JSON object per line, that survives a crash and a resume. It does not know what is in the
-// lines.
+// A file of metrics, one JSON object per line, that survives a crash and a resume.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// One line of metrics as JSON. It does not know files (metrics_file.h) or what the numbers mean.
+// One line of metrics as JSON.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Which steps of a run are shown. It knows neither clock nor terminal: the caller brings the time.
+// Which steps of a run are shown.
 #pragma once
 
 #include <cstdint>

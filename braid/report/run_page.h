@@ -1,5 +1,4 @@
-// A finished or running training run as one HTML page: curves, the timeline of a step, memory, configuration. It reads
-// no files.
+// A finished or running training run as one HTML page: curves, the timeline of a step, memory, configuration.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A quantity over the steps of a run, made fit to be drawn. It does not know the quantity.
+// A quantity over the steps of a run, made fit to be drawn.
 #pragma once
 
 #include <cstddef>

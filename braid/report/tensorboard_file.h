@@ -1,5 +1,4 @@
-// A TensorBoard event file of scalars, written while a run goes on. It knows no metrics and no clock: names, values and
-// times are the caller's.
+// A TensorBoard event file of scalars, written while a run goes on.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// TFRecord, the framing of TensorBoard's event files: length, check sum, bytes, check sum. It does not know what the
-// bytes mean.
+// TFRecord, the framing of TensorBoard's event files: length, check sum, bytes, check sum.
 #pragma once
 
 #include <cstdint>

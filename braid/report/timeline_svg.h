@@ -1,4 +1,4 @@
-// Timelines as a picture, one above the other on one scale. It does not know which is measured and which is ideal.
+// Timelines as a picture, one above the other on one scale.
 #pragma once
 
 #include <string>

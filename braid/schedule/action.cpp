@@ -1,4 +1,4 @@
-// The text form of an action, both ways. It does not know which actions make sense together (validate.h).
+// The text form of an action, both ways.
 #include "braid/schedule/action.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The table of schedules, and what is checked before one is made. It knows nothing of transfers, costs or clocks.
+// The table of schedules, and what is checked before one is made.
 #include "braid/schedule/generators.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Spans to rows of characters. It knows nothing of costs, terminals or files.
+// Spans to rows of characters.
 #include "braid/schedule/grid.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Programs as words, in PyTorch's notation. A word is one action, 0F3, or a fused pair, (0F7;7B3)OVERLAP_F_B. It does
-// not know tables (csv.h) or what may stand beside what (validate.h).
+// Programs as words, in PyTorch's notation. A word is one action, 0F3, or a fused pair, (0F7;7B3)OVERLAP_F_B.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Times of a step. It does not know who wrote the spans, the runtime or the simulator.
+// Times of a step.
 #include "braid/schedule/timeline.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Neighbours on other ranks. It does not know where in a program a transfer belongs (passes.h).
+// Neighbours on other ranks.
 #include "braid/schedule/transfers.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// One slot per compute action. It does not know real costs.
+// One slot per compute action.
 #include "braid/schedule/unit_time.h"
 
 #include <algorithm>

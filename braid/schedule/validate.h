@@ -1,4 +1,4 @@
-// Proves a schedule before it runs: complete, in order, matched and free of deadlock. It does not know costs or memory.
+// Proves a schedule before it runs: complete, in order, matched and free of deadlock.
 #pragma once
 
 #include <string>

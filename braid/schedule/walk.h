@@ -1,5 +1,5 @@
 // Walks a schedule in an order that respects every wait, without a clock. The validator and the simulator share it, so
-// what the one accepts the other can play. It does not know how long anything takes.
+// what the one accepts the other can play.
 #pragma once
 
 #include <functional>

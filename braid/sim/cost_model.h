@@ -1,4 +1,4 @@
-// How long each action takes. It does not know where the numbers come from: measurement, a plan or the user.
+// How long each action takes.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,4 @@
-// Plays a schedule whose ranks share fewer cores than they are. It knows no threads; who gets a core is no question,
-// since all that compute are served alike.
+// Plays a schedule whose ranks share fewer cores than they are.
 #pragma once
 
 #include "braid/schedule/schedule.h"

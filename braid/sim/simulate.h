@@ -1,4 +1,4 @@
-// Plays a schedule on a virtual clock. It knows no threads and no tensors; the runtime's Timeline has the same form.
+// Plays a schedule on a virtual clock.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The numbers by which schedules are compared: makespan, bubbles, peaks. It does not know where the timeline came from.
+// The numbers by which schedules are compared: makespan, bubbles, peaks.
 #pragma once
 
 #include <vector>

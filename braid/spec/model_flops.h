@@ -1,5 +1,4 @@
-// The arithmetic that a model asks for. It does not know how it is done: recomputation, padding and masks change
-// nothing here.
+// The arithmetic that a model asks for.
 #pragma once
 
 #include "braid/spec/run_spec.h"

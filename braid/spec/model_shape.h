@@ -1,4 +1,4 @@
-// Sizes that follow from a ModelSpec. It knows no tensors.
+// Sizes that follow from a ModelSpec.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The [model] section: which function is trained. It knows no values' rules (fields.h).
+// The [model] section: which function is trained.
 #pragma once
 
 #include <string>

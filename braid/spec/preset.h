@@ -1,5 +1,5 @@
 // Known models by name: sizes as their authors published them. Training settings (dropout, initial values) are not part
-// of a preset. It knows no tensors.
+// of a preset.
 #pragma once
 
 #include <string>

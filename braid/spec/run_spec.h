@@ -1,6 +1,5 @@
 // What a run is: plain structs with defaults, one per section of the TOML file. Rooms that need one section include its
 // header alone.
-// It knows nothing of torch, of how values are parsed (fields.h) or of what is legal together (problems.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // TOML text as a plain tree, so that one source file alone includes the TOML library.
-// It knows nothing of fields.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Sums gradients over one group of ranks, in buckets that are launched as backward completes them. It knows neither why
-// these parameters are summed over this group, nor tied uses, nor what a bucket becomes on its way (grad_reducer.h).
+// Sums gradients over one group of ranks, in buckets that are launched as backward completes them.
 //
 // The first step launches in the order of the plan. After it the group follows the order in which the buckets became
 // complete on its rank 0. Groups that share ranks do not wait for one another: a communicator carries buckets of one

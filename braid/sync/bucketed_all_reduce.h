@@ -1,5 +1,5 @@
 // Data parallelism by summing gradients, each over the ranks that hold copies of its parameter and see other samples.
-// It knows neither the model nor the optimizer. Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
+// Source: Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2.
 //
 // Neither the order in which buckets leave, nor the overlap, nor the size of buckets changes a bit of the result.
 #pragma once

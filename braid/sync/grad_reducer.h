@@ -1,5 +1,5 @@
 // How the gradients of one bucket are summed over the replicas: as they are, in a narrow type, compressed, node by
-// node. It knows neither parameters nor when a bucket is complete.
+// node.
 //
 // One thread, the rank's own. All ranks of a group start the same buckets in the same order, then advance all of them,
 // then finish all of them. Afterwards all ranks hold the same bits. Bucket boundaries never change the result:

@@ -1,5 +1,5 @@
 // Replicas that train apart, each on its own gradients, and average their weights every so many steps: a fraction of
-// the traffic of summing gradients at every step, for another training. It knows neither the model nor the optimizer.
+// the traffic of summing gradients at every step, for another training.
 //
 //   step        0   1   2   3   4   5   6   7   8        warmup 2, period 3
 //   gradients  sum sum own own own own own own own

@@ -1,5 +1,4 @@
 // Which of several ways of doing a step is fastest: each is taken for some steps, its median counts.
-// It knows no clock and no ranks: whoever has several agrees on the medians before choosing.
 #pragma once
 
 #include <vector>

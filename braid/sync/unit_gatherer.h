@@ -1,5 +1,5 @@
 // Makes the parameters of a block whole while it runs, where they are sharded over ranks (ZeRO stage 3; Rajbhandari et
-// al. 2020, section 5.3). It does not know which way a block runs.
+// al. 2020, section 5.3).
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,7 @@
 //   gradients    reduce-scatter of each microbatch m, all-gather of parameters 1                    m + 1
 //   parameters   all-gather for each forward m and each backward m, reduce-scatter m                3 m
 //
-// In reproducible mode gradients stay whole until the last microbatch, and are scattered once. It knows neither the
-// model nor the optimizer.
+// In reproducible mode gradients stay whole until the last microbatch, and are scattered once.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,4 @@
 // Words that are one token wherever they stand in a text.
-// It knows no vocabulary.
 #pragma once
 
 #include <array>

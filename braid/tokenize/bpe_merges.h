@@ -1,5 +1,4 @@
 // Which neighbouring tokens become one, and doing so within one piece of text.
-// It knows no characters: a piece is a list of token ids.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
 // Byte-pair encoding: pieces of text, bytes or characters as first tokens, merges by rank.
-// It knows no files: tokenizer_file.h makes a BpeModel of them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
 // Learns the merges of a byte-level vocabulary from counted pieces.
-// It reads no files and cuts no text.
 #pragma once
 
 #include <cstdint>

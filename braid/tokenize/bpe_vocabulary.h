@@ -1,5 +1,4 @@
 // A vocabulary and its merges as files spell them, checked and turned into ids.
-// It knows no files and no pre-tokenizers.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

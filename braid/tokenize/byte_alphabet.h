@@ -1,5 +1,4 @@
 // The printable character by which a byte-level vocabulary writes each byte.
-// It knows no vocabulary.
 #pragma once
 
 #include <cstdint>

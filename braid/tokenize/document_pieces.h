@@ -1,5 +1,4 @@
 // The pieces of files' documents, which are the same documents that prepared data are made of (document_reader.h).
-// It knows no tokens and no merges.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // The documents of a source's files, one after another from any place on: a whole text file, or a line of a .jsonl.
-// It knows no tokens.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,4 @@
 // A tokenizer.json whose BPE falls back to bytes and marks spaces: what SentencePiece's models become.
-// It opens no files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,4 @@
 // The normal form C of Unicode, which some tokenizers bring text into first.
-// It knows no tokens.
 #pragma once
 
 #include <string>

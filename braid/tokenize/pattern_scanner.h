@@ -1,5 +1,5 @@
 // Hand-written cursors for the pre-tokenizer patterns that most models use. The same pieces as the regular expressions,
-// several times faster (bench/tokenizer). It knows no vocabulary.
+// several times faster (bench/tokenizer).
 #pragma once
 
 #include <memory>

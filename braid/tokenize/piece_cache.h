@@ -1,5 +1,4 @@
 // The tokens of pieces seen lately. A fixed size: a newer piece takes the place of an older one.
-// It knows neither bytes' meaning nor merges.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // How often each piece occurs in files: all that a trainer of merges needs of them.
-// It knows no tokens.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Text to prepared data: files and folders become token files and a manifest, in steps that survive being killed.
-// It knows no training run.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // What a preparation is going to do, known before anything is written.
-// It writes nothing and encodes nothing.
 #pragma once
 
 #include <memory>

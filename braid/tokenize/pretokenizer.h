@@ -1,5 +1,4 @@
 // How text is cut into the pieces within which tokens are formed.
-// It knows no vocabulary.
 #pragma once
 
 #include <cstddef>

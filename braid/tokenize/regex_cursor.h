@@ -1,5 +1,4 @@
 // Pieces by any regular expression, with PCRE2.
-// It knows no vocabulary and no patterns by name.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// One walk over the expression. It knows no engine's API.
+// One walk over the expression.
 #include "braid/tokenize/regex_translation.h"
 
 #include "braid/base/text.h"

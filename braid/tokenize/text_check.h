@@ -1,5 +1,4 @@
 // Whether a file is text, told by its beginning.
-// It knows no folders.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // The documents of a run read from text files into memory, split into training and validation parts.
-// It knows no samples and no batches.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // Text to tokens and back.
-// It knows no corpus; what a tokenizer's file says is tokenizer_file.h's business.
 #pragma once
 
 #include <cstdint>

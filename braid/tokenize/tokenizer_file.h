@@ -1,5 +1,4 @@
 // Byte-level BPE models in files: tokenizer.json, or vocab.json with merges.txt.
-// It encodes nothing.
 #pragma once
 
 #include <string>

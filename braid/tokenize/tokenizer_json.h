@@ -1,5 +1,4 @@
 // What a tokenizer.json says: which parts make tokens, and whether braid knows them.
-// It opens no files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// Writing a tokenizer.json: a fixed text around the vocabulary and the merges. It knows no reading.
+// Writing a tokenizer.json: a fixed text around the vocabulary and the merges.
 #include <nlohmann/json.hpp>
 #include <sstream>
 

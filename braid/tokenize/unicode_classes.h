@@ -1,5 +1,5 @@
 // What pre-tokenizers ask of a character. Which characters are letters depends on the version of Unicode that utf8proc
-// knows (docs/tokenizer.md). It knows no patterns.
+// knows (docs/tokenizer.md).
 #pragma once
 
 #include <cstddef>

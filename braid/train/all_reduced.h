@@ -1,4 +1,4 @@
-// One number of each rank, combined over all of them. It does not know what it counts.
+// One number of each rank, combined over all of them.
 #pragma once
 
 #include "braid/comm/communicator.h"

@@ -1,4 +1,4 @@
-// The microbatches of a step as tensors: which samples, cut into tokens and targets. It knows no model.
+// The microbatches of a step as tensors: which samples, cut into tokens and targets.
 #pragma once
 
 #include "braid/data/sampler.h"

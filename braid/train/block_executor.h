@@ -1,5 +1,4 @@
 // The ops of a schedule carried out on a RankModel: keeps what travels between stages, microbatch by microbatch.
-// It does not know which schedule calls it.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // A block of the model as training runs it, timed whole: what its kernels leave of that is autograd, memory that is
-// taken anew, and what lies between them. It knows no other block and judges no seconds.
+// taken anew, and what lies between them.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The text that evaluations measure on, in bytes: what makes nats per byte of nats per token. It knows no model.
+// The text that evaluations measure on, in bytes: what makes nats per byte of nats per token.
 #pragma once
 
 #include <optional>

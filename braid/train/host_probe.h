@@ -1,4 +1,4 @@
-// How fast this host's memory and the disk behind a folder are. It knows no network and no model.
+// How fast this host's memory and the disk behind a folder are.
 #pragma once
 
 #include <c10/core/Device.h>

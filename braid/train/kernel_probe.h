@@ -1,5 +1,4 @@
-// How fast a model's block is at its shapes, product by product and for the rest, when all ranks run one at once. It
-// knows no stages.
+// How fast a model's block is at its shapes, product by product and for the rest, when all ranks run one at once.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,4 +1,4 @@
-// Pieces of a model, run one at a time on parameters and a microbatch of their own, and timed. It knows no step.
+// Pieces of a model, run one at a time on parameters and a microbatch of their own, and timed.
 #pragma once
 
 #include <memory>

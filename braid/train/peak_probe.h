@@ -1,5 +1,4 @@
-// How fast this machine multiplies matrices when every rank does at once: what utilisation is measured against. It
-// knows no model.
+// How fast this machine multiplies matrices when every rank does at once: what utilisation is measured against.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,4 @@
 // One rank's part of the model: the blocks of its stages, their parameters, and where their gradients go.
-// It knows nothing of schedules or optimizers.
 #pragma once
 
 #include <map>

@@ -1,5 +1,4 @@
 // Numbers of several kinds, added up over ranks by one collective: parts of one buffer, of which each keeps its place.
-// It does not know what they are.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,4 @@
 // A rank's microbatches as recorded graphs: forward, backward and weight gradients of one, replayed with other tokens.
-// It knows neither the schedule nor the optimizer, which stays outside: it is one launch, and the host looks at the
-// gradient's norm before it.
 //
 //   graph 0   the first microbatch of a step: gradients overwrite their slots
 //   graph 1   every later one: gradients are added

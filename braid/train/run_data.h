@@ -1,5 +1,4 @@
 // The data of a run: what its paths and its tokenizer are, then its tokens.
-// It knows no samples.
 #pragma once
 
 #include <map>

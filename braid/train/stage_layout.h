@@ -1,4 +1,4 @@
-// Which pipeline ranks hold which stages and for which microbatches, as a schedule says. It knows no tensors.
+// Which pipeline ranks hold which stages and for which microbatches, as a schedule says.
 //
 //   one each       0 1 2 3        several       0 1 2 3         V       0 1 2 3        mirrored   0 1 2 3
 //                                 (looped)      4 5 6 7                 7 6 5 4                   3 2 1 0  (2nd half)

@@ -1,5 +1,4 @@
-// What the parts of a model cost on this machine: time and memory of one microbatch, part by part. It knows neither
-// stages nor schedules.
+// What the parts of a model cost on this machine: time and memory of one microbatch, part by part.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // What the ranks tell each other at the end of a step: the losses, what blocks handed in beside them, the parts of the
-// gradients' norm, the times and what was read. It draws no conclusion from any of it.
+// gradients' norm, the times and what was read.
 #pragma once
 
 #include <map>

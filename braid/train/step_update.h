@@ -1,5 +1,5 @@
 // The end of a training step on one rank: what all ranks tell each other, and the optimizer's step that follows from
-// it. It knows neither schedules nor when the next step begins.
+// it.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Where a text ends that comes in pieces: before the first of some words. It knows no tokens.
+// Where a text ends that comes in pieces: before the first of some words.
 #pragma once
 
 #include <string>

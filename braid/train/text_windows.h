@@ -1,4 +1,4 @@
-// Which tokens of a text are read together when its loss is measured, and which of them count. It knows no model.
+// Which tokens of a text are read together when its loss is measured, and which of them count.
 //
 //   context 4, stride 2     tokens    0 1 2 3 4 5 6 7 8
 //   window 0                reads     0 1 2 3             predicts 1 2 3 4

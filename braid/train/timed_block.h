@@ -1,4 +1,4 @@
-// The kernels of a model's block, timed in the order of a step. It knows no other block and judges no seconds.
+// The kernels of a model's block, timed in the order of a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,4 @@
 // A Hugging Face directory as weights of braid's: config.json says the model, safetensors files hold its tensors.
-// It writes nothing and knows no checkpoint.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The system's file system, until a call at which it fails or the process ends. It knows no checkpoint.
+// The system's file system, until a call at which it fails or the process ends.
 #pragma once
 
 #include <fcntl.h>

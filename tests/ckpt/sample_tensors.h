@@ -1,5 +1,4 @@
 // A small model's tensors as the ranks of any mesh hold them, with values that say which element they are.
-// It knows no checkpoint: tests save and load these.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// Which edges of the program ran, as the compiler's -fsanitize-coverage=trace-pc tells them.
-// It knows no inputs. One thread is watched: the one that calls reset().
+// Which edges of the program ran, as the compiler's -fsanitize-coverage=trace-pc tells them. One thread is watched: the
+// one that calls reset().
 #pragma once
 
 #include <cstddef>

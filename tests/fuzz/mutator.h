@@ -1,5 +1,4 @@
 // Changes an input a little: bytes, runs of bytes, numbers, words of the format, parts of another input.
-// It knows no target.
 #pragma once
 
 #include <cstdint>

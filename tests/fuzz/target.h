@@ -1,5 +1,4 @@
 // What a fuzzer runs: a reader of braid's, given any bytes. Every target says which bytes are good to begin with.
-// It knows neither how inputs are changed nor what was reached.
 #pragma once
 
 #include <string>

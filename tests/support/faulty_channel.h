@@ -1,5 +1,4 @@
 // A channel whose messages come late, twice, in another order, cut off, or not at all, by a seed.
-// It does not know what they say; whoever uses it says how often what happens.
 #pragma once
 
 #include <memory>

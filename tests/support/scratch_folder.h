@@ -1,5 +1,4 @@
 // A folder of a test's own, and whole files in and out of it.
-// It knows nothing of what is put there.
 #pragma once
 
 #include <gtest/gtest.h>

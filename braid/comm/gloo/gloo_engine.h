@@ -1,5 +1,5 @@
 // Gloo as the LibTorch wheel carries it: connections between all ranks of a group, over which bytes and sums go. The
-// only place that knows c10d. It does not know calls, failures or the deadline of a wait.
+// only place that knows c10d.
 //
 // Everything on these connections is clear text.
 #pragma once

@@ -1,5 +1,4 @@
-// The connection of one rank to one peer: frames both ways in order, and payloads beside them. It does not know which
-// parcels match.
+// The connection of one rank to one peer: frames both ways in order, and payloads beside them.
 //
 //   sender                                 receiver
 //   frame: header and up to kInside bytes  -> a receive for the next frame is always there

@@ -1,5 +1,4 @@
-// One rank's part of an operation over Gloo. It does not know how it moves on (gloo_collective.h, gloo_message.h) nor
-// who waits (gloo_rank.h).
+// One rank's part of an operation over Gloo.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// All parcels of one rank: which side meets which, over one lane to each peer. It does not know what they are for, nor
-// who waits.
+// All parcels of one rank: which side meets which, over one lane to each peer.
 #pragma once
 
 #include <atomic>

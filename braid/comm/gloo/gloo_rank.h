@@ -1,5 +1,4 @@
-// One rank's side of a world over Gloo: its connections, the lines of its groups, and waiting. It does not know calls
-// (gloo_communicator.h makes them).
+// One rank's side of a world over Gloo: its connections, the lines of its groups, and waiting.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take.
-// Every wait of the world's threads passes through it, so that a failure wakes all of them, and a standstill, in which
-// no thread is left that could wake another, becomes a failure. It does not know operations or tensors.
+// What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take. Every wait
+// of the world's threads passes through it, so that a failure wakes all of them, and a standstill, in which no thread
+// is left that could wake another, becomes a failure.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
 // One operation in flight between thread ranks: who has arrived, which pieces of its work are claimed, who waits.
-// It does not know what the work is.
 //
 //   issue --(the rank's queue)--> arrive --all parties--> ready --pieces claimed by whoever waits--> finished
 //

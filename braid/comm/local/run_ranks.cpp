@@ -1,5 +1,4 @@
 // Starts ranks as threads, hands each its world, and brings the first failure home.
-// It knows nothing of what the ranks do.
 #include "braid/comm/local/run_ranks.h"
 
 #include <pthread.h>

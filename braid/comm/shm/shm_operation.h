@@ -1,5 +1,5 @@
 // One rank's part of an operation between processes, as an object of its own process; what peers need of it lies in
-// shared memory. It does not know how it moves on (collective_line.h, message_lanes.h) nor who waits (rank_progress.h).
+// shared memory.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A block of a device as a team, and launching. It knows no kernel.
+// A block of a device as a team, and launching.
 #pragma once
 
 #include <cuda_runtime.h>

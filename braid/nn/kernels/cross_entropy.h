@@ -1,5 +1,4 @@
-// Softmax statistics of rows of logits and the gradient they lead to, one pass over memory each. They know no other
-// rank and no autograd: braid/nn/cross_entropy.h adds those.
+// Softmax statistics of rows of logits and the gradient they lead to, one pass over memory each.
 //
 // logits_nv: contiguous, of float32, float64, bfloat16 or float16; columns from `real` on are padding, as if -inf.
 // Statistics are float32 (float64 for float64). On CPUs fused and the same on any number of threads. CUDA tensors go

@@ -1,5 +1,4 @@
 // The two passes of a cross-entropy over rows of logits in raw memory, one set for each kind of processor.
-// They know no tensors, no threads and no other rank's columns: cross_entropy.h calls them.
 //
 // As in rows.h: T is what memory holds, MathOf<T> what is computed with, results are rounded to T once, a row's result
 // depends on that row alone, and all sets give the same bits but for double.

@@ -1,4 +1,4 @@
-// The product behind weight gradients in the terms of BLAS, whose matrices lie in columns. It knows no library.
+// The product behind weight gradients in the terms of BLAS, whose matrices lie in columns.
 //
 //   out[o, i] in rows is out^T[i, o] in columns;   out^T = x^T dy,   x[n, i] in rows is x^T[i, n] in columns
 #pragma once

@@ -1,6 +1,5 @@
 // The inner loops of generation over raw memory, one set for each kind of processor: products of few rows, and
-// attention of one token over what is cached. They know no tensors and no threads: row_product.h and
-// cached_attention.h (of nn) call them.
+// attention of one token over what is cached.
 //
 // As in rows.h: T is what memory holds, MathOf<T> what is computed with, results are rounded to T once, and all sets
 // give the same bits but for double. A row's result depends on that row alone: neither on how many rows there are nor

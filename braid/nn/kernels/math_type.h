@@ -1,4 +1,4 @@
-// What a kernel computes in when tensors hold T. It knows no arithmetic.
+// What a kernel computes in when tensors hold T.
 #pragma once
 
 #include <c10/util/BFloat16.h>

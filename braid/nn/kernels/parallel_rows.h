@@ -1,5 +1,5 @@
-// How the fused kernels share rows among threads: results never depend on how many there are.
-// It knows no kernel. Runs on the calling thread's LibTorch threads (at::get_num_threads()).
+// How the fused kernels share rows among threads: results never depend on how many there are. Runs on the calling
+// thread's LibTorch threads (at::get_num_threads()).
 #pragma once
 
 #include <ATen/Parallel.h>

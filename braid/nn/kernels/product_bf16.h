@@ -1,4 +1,4 @@
-// out = beta * out + dy^T x on bfloat16 rows with float32 sums, by AVX512-BF16. It knows no tensors.
+// out = beta * out + dy^T x on bfloat16 rows with float32 sums, by AVX512-BF16.
 #pragma once
 
 #include <cstdint>

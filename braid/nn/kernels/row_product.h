@@ -1,5 +1,5 @@
 // The product of a layer on few rows, such as one token of each of some sequences: it reads the weight once, at the
-// speed of memory. It knows no parameter and no autograd.
+// speed of memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

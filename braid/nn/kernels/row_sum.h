@@ -1,4 +1,4 @@
-// Sums over the rows of a matrix, one pass over memory: the gradient of a bias. It knows no parameter.
+// Sums over the rows of a matrix, one pass over memory: the gradient of a bias.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,4 @@
 // The inner loops of the fused kernels, over ranges of rows of raw memory, one set for each kind of processor.
-// They know no tensors and no threads: norm.h, gelu.h, swiglu.h and rotary.h call them.
 //
 // T is what memory holds (float, double, c10::BFloat16, c10::Half), MathOf<T> what is computed with; results are
 // rounded to T once. Rows are `width` elements and lie one behind another. Pointers that may be null say so. Nothing

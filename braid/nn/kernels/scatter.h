@@ -1,4 +1,4 @@
-// Adds rows to rows of a table: the gradient of an embedding. It knows no parameter.
+// Adds rows to rows of a table: the gradient of an embedding.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
 // What calls through this room's CUDA table have in common: the type, the stream, and memory for sums over parts of the
-// rows. It knows no kernel; on_device.h's sources share it.
+// rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
 // bias + GELU, SwiGLU, the rotary turn, sums over rows and dropout's mask, a pack or a column of packs at a time, for
-// host and device. They know no device. Same contracts and roundings as rows.h; sums run in another order.
+// host and device. Same contracts and roundings as rows.h; sums run in another order.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // The passes of a cross-entropy and the scatter of an embedding's gradient as a team of threads does them
-// (team_norm.h). They know no device. Same contracts as cross_entropy_rows.h and scatter.h, but for one: a row whose
-// logits are all -inf has the sum 0.
+// (team_norm.h). Same contracts as cross_entropy_rows.h and scatter.h, but for one: a row whose logits are all -inf has
+// the sum 0.
 #pragma once
 
 #include <cmath>

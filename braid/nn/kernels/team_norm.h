@@ -1,5 +1,5 @@
-// LayerNorm and RMSNorm as a team of threads does them: a block on a device, and in tests threads of the host.
-// They know no device. Same contracts and roundings as rows.h; sums run in another order.
+// LayerNorm and RMSNorm as a team of threads does them: a block on a device, and in tests threads of the host. Same
+// contracts and roundings as rows.h; sums run in another order.
 //
 // A Team has rank(), size() and sum(values), which adds up each of a few values over its threads, for all of them.
 // A thread touches the packs rank, rank + size, .. of a row and no other, so it may read what it wrote.

@@ -1,5 +1,5 @@
-// 64 bytes of numbers at a time: the arithmetic that the row kernels are written in, on registers as wide as the
-// file's target has. It knows no tensor and no kernel.
+// 64 bytes of numbers at a time: the arithmetic that the row kernels are written in, on registers as wide as the file's
+// target has.
 //
 // Included by one source per target (rows_baseline.cpp, rows_avx512.cpp), each of which names its own namespace in
 // BRAID_ROWS and the bytes of a register (64, 32 or, without intrinsics, 16) in BRAID_ROWS_REGISTER. A Lanes value has

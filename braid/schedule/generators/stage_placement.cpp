@@ -1,4 +1,4 @@
-// Owners of stages. It knows no order of actions.
+// Owners of stages.
 #include "braid/schedule/generators/stage_placement.h"
 
 #include "braid/base/errors.h"

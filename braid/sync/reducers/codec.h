@@ -1,4 +1,4 @@
-// Lossy messages: what a compressor says of one run of gradients, and what is heard. It knows no ranks and no buckets.
+// Lossy messages: what a compressor says of one run of gradients, and what is heard.
 #pragma once
 
 #include <ATen/core/Tensor.h>

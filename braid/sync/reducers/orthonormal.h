@@ -1,4 +1,4 @@
-// Columns made orthonormal, with the same bits wherever the same input is given. It knows no gradients.
+// Columns made orthonormal, with the same bits wherever the same input is given.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
 // Which server holds which keys: servers hold neighbouring ranges of as equal a size as whole blocks allow. A key is an
-// element of the flat parameters, or a row of a table. It knows no values.
+// element of the flat parameters, or a row of a table.
 #pragma once
 
 #include <cstdint>

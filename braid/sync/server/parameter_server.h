@@ -1,5 +1,5 @@
 // One server of a parameter server: answers the workers' requests by its rule of consistency (consistency.h,
-// docs/parameter_server.md). It knows no model and no other server; workers speak to all servers alike.
+// docs/parameter_server.md).
 //
 // Each push of a worker is applied exactly once and in the order of its sequence, however often it arrives. A worker
 // that leaves, or is lost, stops counting; what has arrived of it whole still does.

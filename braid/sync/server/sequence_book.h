@@ -1,4 +1,4 @@
-// Puts the numbered messages of one sender in order, each once. It does not know what they carry.
+// Puts the numbered messages of one sender in order, each once.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // What one server keeps: its stretch of the flat parameters, its rows of the tables, and the optimizer's state of both.
-// It does not know workers, clocks or messages; it is used by one thread.
 //
 // Rows have a state of their own: a row that no gradient touches stays as it is, and AdamW counts a row's own steps.
 #pragma once

@@ -1,4 +1,4 @@
-// The clocks of a server's workers: how many pushes each has made, and who counts. It knows no messages.
+// The clocks of a server's workers: how many pushes each has made, and who counts.
 #pragma once
 
 #include <cstdint>
