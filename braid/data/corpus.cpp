@@ -80,7 +80,7 @@ class BigramModel {
     firsts_[static_cast<size_t>(first)] += weight;
     if (double* seen = pairs_.at(first, second)) *seen += weight;
   }
-  // Of an expected pair.
+  // Returns the cost of an expected pair.
   double nats(int64_t first, int64_t second) {
     return -std::log((*pairs_.at(first, second) + 1) / (firsts_[static_cast<size_t>(first)] + vocab_));
   }
@@ -91,7 +91,7 @@ class BigramModel {
   PairWeights pairs_;
 };
 
-// How many pairs of each part are visited: its share of `most`, or all it has. Of one part, all up to `most`.
+// Returns the number of pairs to visit in each part: its fraction of `most`, at most all that it has.
 std::vector<int64_t> visited(const Blend& blend, int64_t most) {
   std::vector<int64_t> counts;
   for (const auto& part : blend) {

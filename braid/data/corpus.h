@@ -1,4 +1,4 @@
-// What a run learns from and what it is measured on: tokens with the share of samples each part of them gives.
+// The training and validation tokens of a run, with the fraction of samples that each part contributes.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ using Blend = std::vector<BlendPart>;
 
 int64_t num_tokens(const Blend& blend);
 
-// What a corpus was made from, told by content and not by place: a run that goes on must go on with the same.
+// The sources of a corpus, identified by content and not by place: a resumed run must have the same.
 struct CorpusOrigin {
   std::vector<ContentMark> sources = {};  // the token files, or all of the text as one; empty: made in memory
-  // What the digest of a source's content would be if it were of another kind, for comparison with a mark that has that
-  // kind. Reads all of the source. Throws IoError. Empty: digests of all versions are of one kind.
+  // Returns the digest of a source's content by another algorithm, for comparison with a mark that has that kind. Reads
+  // all of the source. Throws IoError. Empty: digests of all versions are of one kind.
   std::function<NamedDigest(size_t source, DigestKind kind)> digest_as = nullptr;
   uint64_t tokenizer = 0;                                   // tokenizer_hash(); 0: nobody knows
   std::map<std::string, std::string> tokenizer_files = {};  // tokenizer_copy()

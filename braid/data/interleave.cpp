@@ -10,8 +10,8 @@
 namespace braid {
 namespace {
 
-// Whole turns that add up to kRound: rounded down, at least one; then one more to the largest remainders, or one less
-// from the parts with most where the small ones took too many.
+// Returns whole turns that add up to kRound. They are rounded down, at least one; then the largest remainders get one
+// more, or the parts with most get one less where the small ones took too many.
 std::vector<int> apportioned(const std::vector<double>& weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<int> turns;
@@ -43,8 +43,8 @@ Interleave::Interleave(const std::vector<double>& weights) {
   }
   turns_ = apportioned(weights);
   std::vector<int> taken(weights.size(), 0);
-  // What a part is behind after turn t is turns[p] (t + 1) / kRound - taken[p]; these add up to 1 before a turn is
-  // taken, so the largest is more than 0 and no part takes more than its turns.
+  // After turn t a part is behind by turns[p] (t + 1) / kRound - taken[p]. These add up to 1 before a turn is taken, so
+  // the largest is above 0 and no part takes more than its turns.
   for (int64_t t = 0; t < kRound; ++t) {
     size_t furthest = 0;
     int64_t behind = -kRound * int64_t{kRound};

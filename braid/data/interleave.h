@@ -1,4 +1,4 @@
-// From which of several parts sample number i comes, so that each has its share: a pure function of i, in constant
+// Maps sample number i to one of several parts, in proportion to their weights: a pure function of i, in constant
 // memory.
 #pragma once
 

@@ -20,7 +20,7 @@ struct PreparedFolder {
 // when a manifest is damaged.
 std::vector<PreparedFolder> prepared_folders(const std::vector<std::string>& paths);
 
-// What the folder's tokenizer is called from outside: "bytes" or a path.
+// Returns the name of the folder's tokenizer for configurations: "bytes" or a path.
 std::string tokenizer_name(const PreparedFolder& folder);
 
 // Opens every token file and checks that it is the one the manifest lists. `weights`: one per folder, or none. A folder

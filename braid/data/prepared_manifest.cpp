@@ -61,7 +61,7 @@ OrderedJson json_of(const PreparedSource& source) {
   return json;
 }
 
-// What manifests without a number of documents are taken to have: what their files hold.
+// Returns the number of documents for manifests that do not give it: that of their files.
 int64_t documents_in_files(const std::vector<PreparedPart>& parts) {
   int64_t sum = 0;
   for (const auto& part : parts) sum += part.train.num_documents + part.validation.num_documents;

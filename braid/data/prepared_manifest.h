@@ -1,4 +1,4 @@
-// What a folder of prepared data holds, as JSON that names every file with its digest and ends with its own.
+// The manifest of prepared data: JSON that names every file with its digest and ends with its own digest.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// What made the tokens. Data from two folders go together when identity, vocab and end_of_text are equal.
+// The tokenizer of prepared data. Two folders can be combined if identity, vocab and end_of_text are equal.
 struct TokenizerMark {
   std::string name;  // "bytes", or a path inside the folder of prepared data
   uint64_t identity = 0;
@@ -55,7 +55,7 @@ struct PreparedManifest {
   bool operator==(const PreparedManifest&) const = default;
 };
 
-// Where an unfinished preparation goes on.
+// The place where an unfinished preparation resumes.
 struct PrepareCursor {
   int64_t source = 0;
   int64_t file = 0;    // of the source's files

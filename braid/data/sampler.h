@@ -22,7 +22,7 @@ class Sampler {
   // Throws ConfigError when a part does not fill one window. `blend` has a part (check).
   Sampler(const Blend& blend, int context, uint64_t seed);
 
-  // Of one part: the samples taken from it before it begins again.
+  // Returns the number of samples taken from one part before it begins again.
   int64_t windows_per_epoch(size_t part = 0) const { return parts_[part].num_windows; }
   // Tokens first, first + 1, .. of the context + 1 that global sample `index` has (0, 1, 2, ... without end).
   void read(int64_t index, std::span<int64_t> tokens, int64_t first = 0) const;
@@ -35,7 +35,7 @@ class Sampler {
     uint64_t order_key;
     int64_t num_windows;
   };
-  // Where a sample lies: tokens begin .. begin + context of `part`.
+  // A sample's place: tokens begin .. begin + context of `part`.
   struct Place {
     const Part& part;
     int64_t begin;

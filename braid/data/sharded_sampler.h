@@ -9,7 +9,7 @@ namespace braid {
 
 enum class SampleOrder { Shuffled, AsGiven };
 
-// What becomes of the last round of an epoch, when fewer samples are left than there are ranks.
+// The treatment of an epoch's last round, when fewer samples are left than there are ranks.
 enum class UnevenTail {
   Pad,     // the ranks without one take samples from the beginning of the epoch's order once more
   Drop,    // nobody takes them in this epoch
@@ -23,7 +23,7 @@ struct ShardedData {
   UnevenTail tail = UnevenTail::Pad;
 };
 
-// How far all ranks together are: the same on every rank, whatever their number.
+// The progress of all ranks together: the same on every rank, and independent of their number.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t taken = 0;  // of the epoch's order

@@ -30,8 +30,8 @@ class TokenFile final : public TokenSource {
   TokenFileInfo info() const;
   // Reads every byte. Throws IoError at the first that is damaged.
   void verify() const;
-  // What info().digest would be of a file with the same tokens, documents, vocabulary and tokenizer whose digests are
-  // of `kind`. Verifies and reads every byte where that is another kind than the file's own.
+  // Returns info().digest as a file with the same content would have it if its digests were of `kind`. Reads and
+  // verifies every byte if that is not the file's own kind.
   NamedDigest digest_as(DigestKind kind) const;
 
  private:

@@ -44,14 +44,14 @@ struct TokenFileFooter {
 };
 static_assert(sizeof(TokenFileFooter) == 64);
 
-// What the digests of the header's file are; nothing where the header names none that is known.
+// Returns the kind of digests in the header's file; nothing for an unknown kind.
 inline std::optional<DigestKind> digest_kind(const TokenFileHeader& header) {
   if (header.version == 1) return DigestKind::Xxh64;
   const std::string_view name(header.digests, sizeof header.digests);
   return digest_kind(name.substr(0, name.find('\0')));
 }
 
-// Of a header or footer: all but the digest at its end.
+// Returns the digest of a header or footer, without the digest field at its end.
 template <class Part>
 uint64_t digest_of_part(DigestKind kind, const Part& part) {
   return digest_of(kind, std::as_bytes(std::span(&part, 1)).first(sizeof(Part) - sizeof part.digest));

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// What a finished file is, enough to know it again.
+// Facts about a finished file that identify it.
 struct TokenFileInfo {
   int64_t bytes = 0, num_tokens = 0, num_documents = 0;
   NamedDigest digest;  // of the footer, and so of every byte

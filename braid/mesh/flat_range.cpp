@@ -50,7 +50,7 @@ int64_t offset(const Index& shape, const Index& at) {
   return offset;
 }
 
-// What of `piece` lies in `box`, both in the local tensor, as a piece of the box.
+// Returns the part of `piece` inside `box`, both in the local tensor, as a piece of the box.
 Piece clipped(const Piece& piece, const Box& box) {
   Box local{piece.local_begin, piece.local_begin};
   for (size_t d = 0; d < box.begin.size(); ++d) local.end[d] += piece.global.end[d] - piece.global.begin[d];

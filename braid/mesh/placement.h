@@ -1,4 +1,4 @@
-// Which boxes of a global tensor a rank holds, and where in its local tensor they lie.
+// Placement: the boxes of a global tensor that a rank holds, and their places in its local tensor.
 // Norms, initialisation, checkpoints and sync read it; it knows no torch and no communicator.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// What one rank holds of one parameter. Local elements outside every piece are padding: they stay zero.
+// One rank's part of one parameter. Local elements outside every piece are padding and stay zero.
 struct Placement {
   Index global_shape;         // without padding
   Index local_shape;          // with padding
@@ -75,8 +75,8 @@ AxisSet copied_axes(const Placement& placement);
 //   of an expert                sum    sum       split    copy
 AxisSet summed_axes(const Placement& placement);
 
-// Whether the rank at `coords` speaks for its pieces, so that over all ranks each element is counted once: it does when
-// its coordinate is 0 on every axis along which copies lie.
+// Returns true if the rank at `coords` counts its pieces, so that all ranks together count each element once: its
+// coordinate is 0 on every axis along which copies lie.
 bool counts_once(const Placement& placement, const Coords& coords);
 
 }  // namespace braid

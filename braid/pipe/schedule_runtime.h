@@ -1,4 +1,4 @@
-// Runs one rank's program of a schedule: calls the executor for compute actions, and sends and receives what it makes.
+// Runs one rank's program of a schedule: calls the executor for compute actions, and sends and receives its tensors.
 #pragma once
 
 #include <cstddef>

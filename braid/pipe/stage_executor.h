@@ -1,5 +1,5 @@
-// What a pipeline rank can be asked to do: the compute ops of a schedule, and the tensors that travel between stages.
-// The runtime calls it; the trainer implements it on a model, tests on fake work.
+// The interface of a pipeline rank: the compute ops of a schedule, and the tensors sent between stages. The runtime
+// calls it; the trainer implements it on a model, tests on fake work.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace braid {
 
 class StageExecutor {
  public:
-  // What travels between two stages. Neighbours agree on number, shapes and types for each microbatch; gradients are of
+  // Tensors sent between two stages. Neighbours agree on number, shapes and types for each microbatch. Gradients are of
   // some of the activations, in their order.
   using Tensors = std::vector<at::Tensor>;
 
@@ -37,11 +37,11 @@ class StageExecutor {
   virtual void recompute(int /*stage*/, int /*micro*/) {}
   virtual void update(int /*stage*/, int /*micro*/) {}
 
-  // What a forward gives to the next stage, and a backward to the stage before. Contiguous; the runtime keeps them
-  // until the transfer is done. Called once per (stage, micro).
+  // Return the forward's outputs for the next stage, and the backward's gradients for the stage before. They are
+  // contiguous; the runtime keeps them until the transfer is done. Called once per (stage, micro).
   virtual Tensors outputs(int stage, int micro) = 0;
   virtual Tensors input_gradients(int stage, int micro) = 0;
-  // Where a receive writes, before forward() or a backward of the same (stage, micro) reads it.
+  // Return buffers that a receive writes before forward() or a backward of the same (stage, micro) reads them.
   virtual Tensors input_buffers(int stage, int micro) = 0;
   virtual Tensors output_gradient_buffers(int stage, int micro) = 0;
   // In place of a receive when the neighbour is on this rank: its tensors as they are.

@@ -34,7 +34,7 @@ std::vector<Segment> plan_segments(const Recompute& policy, const StageBlocks& b
 // The same with a segment of its own for every block whose graph is kept: backward goes block by block then.
 std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
 
-// What layers leave in those graphs.
+// Returns the tensors that layers keep in those graphs.
 Keep kept_by_layers(const Recompute& policy);
 
 }  // namespace braid

@@ -33,12 +33,13 @@ enum class WeightPass {
   AtOnce,  // inside the layer's backward: inputs and output gradients of one layer at a time are held for them
 };
 
-// What is kept of one microbatch on one stage from its forward to its backward. Destroying it gives that memory back.
+// The state of one microbatch on one stage from its forward to its backward. Destroying it frees that memory.
 class Passage {
  public:
   explicit Passage(Microbatch microbatch = {}) : microbatch_(std::move(microbatch)) {}
 
-  // What the blocks handed in on the way forward, each once, without graphs. Nothing the second time.
+  // Returns the auxiliary losses and counts that blocks contributed in the forward, without graphs. Empty the second
+  // time.
   Auxiliaries take_auxiliaries() { return std::exchange(handed_in_, {}); }
 
  private:

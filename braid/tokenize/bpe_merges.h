@@ -1,4 +1,4 @@
-// Which neighbouring tokens become one, and doing so within one piece of text.
+// The table of merges of neighbouring tokens, and merging within one piece of text.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct BpeMerge {
 // Two ids as one number, in whose order the smallest left ids come first.
 inline uint64_t pair_of(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
-// What merging a piece writes to; kept between pieces so that nothing is allocated. Contents mean nothing to callers.
+// Scratch memory of merging, kept between pieces so that nothing is allocated. Callers do not read it.
 struct MergeScratch {
   struct Node {
     uint32_t token = 0;

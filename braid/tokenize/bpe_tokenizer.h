@@ -37,7 +37,7 @@ enum class Normalizer {
   FormC,  // texts are brought into the normal form C first, so decoding gives that form back
 };
 
-// What the text's first tokens are, before merges.
+// The first tokens of a text, before merges.
 enum class FirstTokens {
   Bytes,
   Characters,  // and of a character that is no token its bytes; spaces are the character U+2581 (SentencePiece)
@@ -68,8 +68,8 @@ struct BpeModel {
   int end_of_text = 0;
 };
 
-// Whether a byte of a text is this token of a byte-level vocabulary, before merges. An added token of one byte is too:
-// it is cut out of every text.
+// Returns true if a byte of a text becomes this token of a byte-level vocabulary before merges. This holds for an added
+// token of one byte as well, which is cut out of every text.
 bool stands_for_byte(const BpeToken& token);
 
 // Needs a token that stands for each of the 256 bytes, or a Byte token of FirstTokens::Characters (check). Throws what

@@ -32,7 +32,7 @@ int byte_of_name(const std::string& name) {
   return byte;
 }
 
-// What is in a vocabulary for its name and not as text; fairseq fills vocabularies up with "madeupword0000", ...
+// Returns true for a token that has a name and stands for no text; fairseq pads vocabularies with "madeupword0000", ...
 bool is_name(const std::string& bytes) {
   const auto lies_in = [&](char open, char close) { return bytes.front() == open && bytes.back() == close; };
   return lies_in('<', '>') || lies_in('[', ']') || bytes.starts_with("madeupword");
@@ -83,7 +83,7 @@ BpeToken BpeVocabulary::token_of(const std::string& name) const {
     return byte < 0 ? BpeToken{name, TokenKind::Text}
                     : BpeToken{std::string(1, static_cast<char>(byte)), TokenKind::Byte};
   }
-  // What is not written in the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
+  // A token outside the byte alphabet is a name, such as "<|end of text|>", and no piece ever matches it.
   auto bytes = symbol_bytes(name);
   return {bytes ? std::move(*bytes) : name, bytes ? TokenKind::Text : TokenKind::Special};
 }

@@ -27,7 +27,7 @@ class Faults {
   std::vector<Problem> problems_;
 };
 
-// How a file writes tokens.
+// The spelling of tokens in a file.
 enum class Spelling {
   ByteAlphabet,  // each byte as a character (byte_alphabet.h)
   Plain,         // as text, and bytes as "<0x0A>"

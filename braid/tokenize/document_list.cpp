@@ -32,7 +32,7 @@ Found faulty(const std::string& path, std::string fault) {
   return {{}, {}, {{"data.paths", path, std::move(fault), ""}}};
 }
 
-// Of a file that can be opened.
+// Returns the size of a file. Throws if it cannot be opened.
 int64_t readable_bytes(const std::string& path) { return CheckedFile(path, Links::Followed).bytes(); }
 
 struct DocumentChoice {
@@ -98,7 +98,7 @@ class FolderWalk {
     return found_.passed_over.contains("hidden") ? "holds hidden files only" : "holds no file";
   }
 
-  // Of files none of which is a document: what is done about each format, else what the files are.
+  // Says why none of the files is a document: what to do about each format, else what the files are.
   std::string why_no_text() const {
     const auto empty = found_.passed_over.find("empty");
     if (empty != found_.passed_over.end() && empty->second.size() == files_.size()) return "holds empty files only";

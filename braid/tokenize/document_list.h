@@ -1,4 +1,4 @@
-// Which files are the documents of a run, in which order, and which of them are held out.
+// The documents of a run: its files in their order, and those held out.
 // It knows paths, sizes and whether a file's beginning is text.
 #pragma once
 
@@ -37,7 +37,7 @@ struct DocumentList {
   PassedOver passed_over;
 };
 
-// Whether a whole file name matches a pattern of `*` (any characters, also none) and `?` (any one character).
+// Returns true if a whole file name matches a pattern of `*` (any characters, also none) and `?` (any one character).
 bool matches(std::string_view name, std::string_view pattern);
 
 // The entries of `spec.paths` in the order given; the files of a folder sorted by their path below it, as bytes, so the

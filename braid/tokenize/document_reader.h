@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// Whether every line of the file is a document.
+// Returns true if every line of the file is a document.
 bool has_lines(const Document& file);
 
 enum class Side : uint8_t {

@@ -25,7 +25,7 @@ struct FoundFormat {
   std::string rule() const;  // "is compressed (gzip): give the output of `gzip -dc`"
 };
 
-// Whether the name ends in .jsonl or .ndjson.
+// Returns true if the name ends in .jsonl or .ndjson.
 bool is_named_as_lines(const std::string& path);
 
 // Reads the beginning of the file: 8 KiB, and for names ending in .json up to the first two lines. .jsonl and .ndjson

@@ -39,7 +39,7 @@ NamedDigest file_digest(const std::string& path) {
   return digest.named();
 }
 
-// How `now` differs from what it was; empty when it does not.
+// Describes how a file has changed; empty if it has not.
 std::string difference_of(const InputFile& now, const InputFile& was, const std::string& folder) {
   if (now.bytes != was.bytes)
     return cat("has ", counted(now.bytes, "byte"), "; it had ", was.bytes, " when ", folder, " was begun");

@@ -33,7 +33,7 @@ InputRecord input_record(const std::vector<std::vector<Document>>& sources);
 void add_digests(InputRecord& record);
 
 std::string input_record_json(const InputRecord& record);
-// What was recorded in `folder`; nothing where no record is. Throws IoError when it is damaged.
+// Returns the record in `folder`; nothing if there is none. Throws IoError if it is damaged.
 std::optional<InputRecord> recorded_inputs(const std::string& folder);
 
 // A problem of INPUT for each file (of the first twenty) that is new, gone, or of another size or time than in the

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Of a model of FirstTokens::Characters.
+// Makes the tokenizer of a model with FirstTokens::Characters.
 std::unique_ptr<Tokenizer> marked_spaces_tokenizer(BpeModel model);
 
 }  // namespace braid

@@ -10,7 +10,7 @@ namespace braid {
 // Source: Unicode Standard Annex #15, "Unicode Normalization Forms"; Hangul: The Unicode Standard, section 3.12.
 std::string normal_form_c(std::string_view text);
 
-// Whether normal_form_c(text) == text is certain from a quick look: true for ASCII and most text.
+// Returns true if a quick look shows that normal_form_c(text) == text: for ASCII and most text.
 bool surely_normal_form_c(std::string_view text);
 
 }  // namespace braid

@@ -54,7 +54,7 @@ class Scanner : public PieceCursor {
     return 0;
   }
 
-  // What follows a run of white space.
+  // The characters behind a run of white space.
   struct Blank {
     size_t end = 0;          // of the run
     size_t last = 0;         // where its last character begins

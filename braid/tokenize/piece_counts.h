@@ -1,4 +1,4 @@
-// How often each piece occurs in files: all that a trainer of merges needs of them.
+// Counts of the pieces in files, from which merges are trained.
 #pragma once
 
 #include <cstdint>

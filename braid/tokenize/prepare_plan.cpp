@@ -55,7 +55,7 @@ Problems problems_of(const PrepareRequest& request) {
   return found;
 }
 
-// What is written must not be read as an input when the preparation goes on.
+// Refuses an output folder inside an input: a resumed preparation would read its own output.
 void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
   const auto out = resolved_path(request.out) + "/";
   for (const auto& input : request.inputs) {
@@ -64,7 +64,7 @@ void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
   }
 }
 
-// Of one kind for ever: it is compared with what an earlier call wrote.
+// Always of one kind: it is compared with digests of earlier calls.
 uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
 PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
@@ -96,7 +96,7 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
   }
 }
 
-// What was to be done, without what was met in doing it.
+// Returns the manifest of a request, without the results of its execution.
 PreparedManifest without_parts(PreparedManifest manifest) {
   for (auto& source : manifest.sources) {
     source.parts.clear();
@@ -105,7 +105,7 @@ PreparedManifest without_parts(PreparedManifest manifest) {
   return manifest;
 }
 
-// Which options would have to be as they were.
+// Returns a problem for each option that differs from the earlier call's.
 Problems changed_options(const PreparedManifest& now, const PreparedManifest& was, const std::string& out) {
   Problems found;
   const std::string rule = cat("must be as in ", out, ", which holds other data (or name another --out)");
@@ -143,7 +143,7 @@ void refuse_missing_lines(const PrepareRequest& request, const PreparedManifest&
                    ""});
 }
 
-// What is not as it was when the folder was begun: the options, else the files.
+// Returns what has changed since the folder was begun: options, or else files.
 Problems differences(const PrepareRequest& request, const PreparePlan& plan, const PreparedManifest& manifest) {
   const PreparedManifest was = without_parts(manifest);
   Problems found = changed_options(plan.manifest, was, request.out);

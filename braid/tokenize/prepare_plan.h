@@ -1,4 +1,4 @@
-// What a preparation is going to do, known before anything is written.
+// The plan of a preparation, made before anything is written.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,9 @@ struct PreparePlan {
 // Throws ConfigError with every problem of the request.
 PreparePlan prepare_plan(const PrepareRequest& request);
 
-// How far an earlier call came in the plan's folder: empty when there was none, and the whole manifest with a cursor
-// behind the last source when it is complete. Throws ConfigError when the folder holds anything else, was begun with
-// other options, or with files that have changed since; IoError when its manifest is damaged.
+// Returns the progress of an earlier call in the plan's folder: empty without one; the whole manifest with a cursor
+// behind the last source if it is complete. Throws ConfigError if the folder holds anything else, was begun with other
+// options, or with files that have changed since; IoError if its manifest is damaged.
 std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
 
 }  // namespace braid

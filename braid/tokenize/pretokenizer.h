@@ -1,4 +1,4 @@
-// How text is cut into the pieces within which tokens are formed.
+// Cuts text into the pieces within which tokens are formed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class PieceCursor {
   virtual ~PieceCursor() = default;
   // `text` must outlive the walk.
   virtual void reset(std::string_view text) = 0;
-  // Where the next piece ends. Only while the last end is below the text's size.
+  // Returns the end of the next piece. REQUIRES: the last end is below the text's size.
   virtual size_t next() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Whether a file is text, told by its beginning.
+// Recognises text by the beginning of a file.
 #pragma once
 
 #include <string>
@@ -6,11 +6,10 @@
 
 namespace braid {
 
-// Whether `head`, the first bytes of something longer, is text: UTF-8 without a NUL. A character that the end cuts is
-// none the less one.
+// Returns true if `head`, the first bytes of a longer text, is UTF-8 without a NUL. A character may be cut at its end.
 bool is_text_so_far(std::string_view head);
 
-// Of the first 8 KiB of a file. Throws IoError.
+// The same for the first 8 KiB of a file. Throws IoError.
 bool begins_as_text(const std::string& file);
 
 }  // namespace braid

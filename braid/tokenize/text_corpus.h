@@ -21,7 +21,7 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer);
 // The whole file. Throws IoError when it fails or has not the bytes it had when it was listed.
 std::string content(const Document& document);
 
-// Of a single document's `num_tokens`, how many at its end are held out: none, or at least one and never all.
+// Returns the number of tokens held out at the end of a single document: none, or at least one and never all.
 int64_t held_out_end(int64_t num_tokens, double fraction);
 
 }  // namespace braid

@@ -16,7 +16,7 @@ class Tokenizer {
   // One more than the highest token.
   virtual int vocab() const = 0;
   virtual int end_of_text() const = 0;
-  // Whether a token has this id, which lies in [0, vocab()). Files may leave ids out.
+  // Returns true if a token has this id, which lies in [0, vocab()). Files may leave ids out.
   virtual bool has(int /*token*/) const { return true; }
   // `text` is bytes, UTF-8 or not; decode_text() gives the same bytes back (where the tokenizer has a
   // normalizer: of the normal form C; where it marks spaces as U+2581, with spaces for such characters). The names of

@@ -76,7 +76,7 @@ std::string configured_end(const fs::path& folder, Faults& faults) {
   return end.is_string() ? end.get<std::string>() : "";
 }
 
-// Whether a text may become the token: it is a byte's, or a merge makes it.
+// Returns true if some text becomes this token: it is a byte's, or a merge forms it.
 bool stands_for_text(const BpeModel& model, size_t id) {
   const BpeToken& token = model.tokens[id];
   if (token.kind == TokenKind::Text && token.bytes.size() == 1) return true;

@@ -1,4 +1,4 @@
-// Which tokenizer made some tokens: told by its files' content, not by their place.
+// The identity of a tokenizer, from its files' content and not from their place.
 // It knows their files, not what these say.
 #pragma once
 
@@ -29,8 +29,8 @@ void require_own_tokenizer(const PreparedFolder& folder);
 // name is tokenizer.json there. Throws IoError.
 std::map<std::string, std::string> tokenizer_copy(const std::string& name);
 
-// Of an identity and the token that ends documents, which tokenizer_config.json may choose: equal for tokenizers that
-// make the same tokens of the same documents. Never 0.
+// Hashes an identity and the token that ends documents, which tokenizer_config.json may choose. Equal for tokenizers
+// that turn the same documents into the same tokens. Never 0.
 uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// What a tokenizer.json says: which parts make tokens, and whether braid knows them.
+// Reads tokenizer.json: the parts that form tokens, refused where braid does not know them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -18,7 +18,7 @@ struct FromHf {
 // Throws ConfigError with all that is wrong with the directory (hf_directory.h) or the place, IoError.
 std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& files);
 
-// Whether a folder has a tokenizer.json or a vocab.json. Throws IoError.
+// Returns true if a folder has a tokenizer.json or a vocab.json. Throws IoError.
 bool has_tokenizer(const std::string& folder);
 
 // Names of files beside the weights that are carried along, where they are there.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostElements = 4 << 20;  // of one read
 
-// Of the model alone. `path` is the config.json that describes it.
+// Returns the rules of the model alone that it breaks. `path` is the config.json that describes it.
 std::vector<Problem> broken_rules(const ModelSpec& model, const std::string& path) {
   RunSpec spec;
   spec.model = model;

@@ -12,7 +12,7 @@
 
 namespace braid {
 
-// Whether a folder looks like one: it has a config.json and safetensors files, and no manifest.json of braid's.
+// Returns true if a folder has a config.json and safetensors files, and no manifest.json of braid's.
 bool is_hf_directory(const std::string& folder);
 
 class HfDirectory {
@@ -24,7 +24,7 @@ class HfDirectory {
 
   const std::string& folder() const { return folder_; }
   const ModelSpec& model() const { return model_; }
-  // Whether any weight is float64.
+  // Returns true if any weight is float64.
   bool is_wide() const;
   // Where the head is tied to the embedding, files may have it all the same: a problem when its values are others, for
   // then one of the two is wrong. Reads both.

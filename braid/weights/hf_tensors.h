@@ -30,11 +30,11 @@ struct HfTensor {
 // All of a model, in its order; those of one tensor of braid's are neighbours and cover it. `spec.vocab` is resolved.
 std::vector<HfTensor> hf_tensors(const ModelSpec& spec);
 
-// What a base model's files leave out of every name: "transformer." (gpt2) or "model.".
+// Returns the prefix that a base model's files leave out of every name: "transformer." (gpt2) or "model.".
 std::string hf_base_prefix(const ModelSpec& spec);
 
-// Whether a tensor beside those says nothing that the model does not say itself: masks and frequencies that older
-// files have, and a head that is tied to the embedding.
+// Returns true for a tensor that repeats what the model says: masks and frequencies of older files, and a head that is
+// tied to the embedding.
 bool is_redundant(const ModelSpec& spec, const std::string& name);
 
 }  // namespace braid

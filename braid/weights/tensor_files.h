@@ -18,7 +18,7 @@ namespace braid {
 inline constexpr const char* kHfWeights = "model.safetensors";
 inline constexpr const char* kHfIndex = "model.safetensors.index.json";
 
-// Whether a folder has one of the two.
+// Returns true if a folder has one of the two.
 bool has_hf_weights(const std::string& folder);
 
 class TensorFiles {
