@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kGrain = 16 * ParamStore::kAlign;  // elements; below it a second thread costs more than it saves
 
-// Where rounded masters go: nowhere when the masters are the data.
+// The target of rounded masters where the masters are the data themselves: none.
 struct NoData {};
 
 void round_lanes(NoData*, const void*, int) {}

@@ -12,10 +12,11 @@
 
 namespace braid {
 
-// Which parameters somebody updates; empty: all.
+// Selects the parameters to update; empty: all.
 using ParamFilter = std::function<bool(const Parameter&)>;
 
-// What a rank owns of the parameters that `takes` names, as long as can be, with places one behind another.
+// Returns this rank's shards of the parameters that `takes` selects, as long stretches as possible, with consecutive
+// places.
 std::vector<StateStretch> owned_stretches(const ParamStore& store, const ParamFilter& takes);
 // Zeros for these elements.
 OptimizerState zeros_of(const std::string& name, const std::vector<StateStretch>& stretches, const ParamStore& store);

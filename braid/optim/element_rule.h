@@ -1,5 +1,5 @@
-// Which elementwise update, and at which rates. Trainers and parameter servers update by the same rule, so a bulk
-// synchronous server makes the update that the trainer would.
+// An elementwise update with its rates. Trainers and parameter servers share it, so a bulk synchronous server makes the
+// trainer's update.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct ElementRule {
   double eps = 1e-8;                        // Adagrad, AdamW
   double weight_decay = 0;
 
-  // What it keeps for every element: "adamw.first_moment", "adamw.second_moment".
+  // Returns the names of its per-element states: "adamw.first_moment", "adamw.second_moment".
   std::vector<const char*> state_names() const {
     switch (kind) {
       case OptimizerKind::Adagrad:
@@ -37,7 +37,7 @@ struct ElementRule {
   int num_states() const { return static_cast<int>(state_names().size()); }
 };
 
-// Of a run whose optimizer.kind updates element by element.
+// Returns the rule of a run. REQUIRES: optimizer.kind updates element by element.
 inline ElementRule element_rule(const OptimizerSpec& spec) {
   check(spec.kind != OptimizerKind::Muon, "an elementwise update is no matrix's");
   return {.kind = spec.kind,
@@ -48,7 +48,7 @@ inline ElementRule element_rule(const OptimizerSpec& spec) {
           .weight_decay = spec.weight_decay};
 }
 
-// What one update of a stretch has in common.
+// The values shared by all elements of one update.
 struct ElementStep {
   double lr = 0;
   double grad_scale = 1;

@@ -39,7 +39,8 @@ double block_squares(const T* values) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Of the blocks [begin, end) of kAlign elements of the flat buffers, which lie in `range`, into of_blocks[begin ..].
+// Writes the sums of squares of the blocks [begin, end) of kAlign elements, which lie in `range`, to of_blocks[begin
+// ..].
 template <class T>
 void square_blocks(const OwnedRange& range, int64_t begin, int64_t end, double* of_blocks) {
   const T* values = range.grad.const_data_ptr<T>() - range.begin;

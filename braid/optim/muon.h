@@ -27,7 +27,7 @@ class Muon final : public Optimizer {
   static int num_states(LinearMap linear) { return linear == LinearMap::Yes ? 1 : 2; }
 
  private:
-  // What this rank owns of a matrix: its elements from `begin` to `end`, of which none is padding of the flat buffers.
+  // This rank's shard of a matrix: elements `begin` to `end`, without padding of the flat buffers.
   struct OwnPart {
     int64_t begin, end;
     at::Tensor master, data, grad, momentum;  // 1-D

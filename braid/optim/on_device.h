@@ -12,7 +12,7 @@ namespace braid::on_device {
 // A uint8 tensor of `values`, where the store is.
 at::Tensor bytes(const std::vector<uint8_t>& values, const ParamStore& store);
 
-// What an update reads and writes.
+// The buffers that an update reads and writes.
 template <class T>
 struct Elements {
   ElementRange<T> range;

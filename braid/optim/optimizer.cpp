@@ -1,4 +1,4 @@
-// What all optimizers have in common, and the list of them.
+// Common code of all optimizers, and the list of them.
 #include "braid/optim/optimizer.h"
 
 #include "braid/optim/element_optimizer.h"

@@ -1,5 +1,5 @@
-// What updates the masters that a rank owns, from its gradients. Whoever steps, saves or resumes knows this and no kind
-// of it: a new optimizer is a class, or a rule of element_update.h, and a line of make_optimizer().
+// Updates the master weights that a rank owns from its gradients. Steps, saves and resumes use this interface only: a
+// new optimizer is a class, or a rule of element_update.h, and a line of make_optimizer().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 
 namespace braid {
 
-// What one step of the optimizer takes from outside.
+// The inputs of one optimizer step.
 struct OptimizerStep {
   double lr = 0;
   double grad_scale = 1;  // multiplies every gradient (norm clipping)
@@ -76,10 +76,10 @@ struct MatrixGroups {
   Communicator* tensor = nullptr;  // hold slices where a placement is sharded along Axis::Tensor
 };
 
-// How many numbers it keeps for every element of a parameter.
+// Returns the number of states per element of a parameter.
 int num_states(const OptimizerSpec& spec, LinearMap linear);
 
-// What spec.kind says, for what this rank owns of `store`, which must outlive it.
+// Makes the optimizer that spec.kind names, for this rank's shard of `store`, which must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, ParamStore& store, MatrixGroups groups = {});
 
 }  // namespace braid

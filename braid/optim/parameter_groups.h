@@ -1,5 +1,4 @@
-// Which parameters are updated at which rates: weight decay spares norms and biases, and groups of optimizer.groups
-// have rates of their own.
+// The rates of each parameter: norms and biases are not decayed, and groups of optimizer.groups have their own rates.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace braid {
 
-// Whether the group's pattern is one of `name`.
+// Returns true if the group's pattern matches `name`.
 bool matches(const ParameterGroup& group, const std::string& name);
 
 struct GroupRates {

@@ -1,4 +1,4 @@
-// Which contributions (parameter, use, micro) of a step are open and closed: each is opened and closed exactly once.
+// Tracks the contributions (parameter, use, micro) of a step: each is opened and closed exactly once.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where weight gradients go. The sink, not an autograd hook, says when a parameter's gradient is complete.
-// It deliberately does not communicate: whoever listens to `on_ready` does.
+// The destination of weight gradients. The sink, not an autograd hook, says when a parameter's gradient is complete;
+// listeners of `on_ready` communicate it.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Where to write one contribution. `beta` is 0 (overwrite) or 1 (accumulate): target = beta * target + gradient.
+// The place of one contribution. `beta` is 0 (overwrite) or 1 (accumulate): target = beta * target + gradient.
 struct GradSlot {
   at::Tensor target;  // local shape of the parameter
   double beta = 0;

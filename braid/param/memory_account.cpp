@@ -42,7 +42,7 @@ RankGauges& gauges(int rank) {
   return all[rank];
 }
 
-// What this thread's allocations are tagged with. Rank -1: counted nowhere.
+// The tag of this thread's allocations. Rank -1: they are not counted.
 struct Tag {
   int rank = -1;
   MemoryCategory category = MemoryCategory::Other;

@@ -1,5 +1,5 @@
-// What a parameter is, before any memory exists: name, placement, initial values, decay. And what a block has.
-// Pure data, so that checkpoints and planners can list a model's parameters without building it.
+// Descriptions of parameters and blocks before any memory exists: name, placement, initial values, decay. They are pure
+// data, so that checkpoints and planners can list a model's parameters without building it.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct Init {
 
 enum class WeightDecay { Yes, No };
 
-// Whether a parameter is a matrix from some features to others, which an optimizer may update as a whole. A table,
-// whose rows stand for tokens or positions, is none.
+// Yes for a matrix that maps features to features, which an optimizer may update as a whole. No for a table, whose rows
+// stand for tokens or positions.
 enum class LinearMap { Yes, No };
 
 // The halves of a transformer block, between which a model may be cut. Embedding and head are whole.
@@ -37,8 +37,8 @@ struct ParamSpec {
   BlockPart part = BlockPart::Whole;  // of its block, that it belongs to
 };
 
-// What blocks hand in beside their hidden state (nn/auxiliary.h). All ranks know it of the whole model, so that they
-// can add it up. No name occurs twice in a model.
+// The auxiliary losses and counts that blocks contribute (nn/auxiliary.h). All ranks have those of the whole model, so
+// that they can add them up. Names are unique in a model.
 struct AuxiliarySpec {
   struct Count {
     std::string name;  // "blocks.3.router.tokens"

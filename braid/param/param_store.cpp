@@ -99,7 +99,7 @@ bool ParamStore::shards_gradients() const {
   return options_.sharding.what >= Sharded::Gradients && options_.reduction == Reduction::Fast;
 }
 
-// Offsets, units, and how many elements there are of everything.
+// Computes offsets, units and numbers of elements.
 void ParamStore::lay_out(const std::vector<BlockSpec>& blocks) {
   const Sharding& sharding = options_.sharding;
   const std::vector<int> block_of = first_blocks(params_, blocks);
@@ -132,7 +132,8 @@ void ParamStore::lay_out(const std::vector<BlockSpec>& blocks) {
   }
 }
 
-// Of a slice in the flat buffers: a tied parameter is a unit of its own, which is cut as a whole.
+// Returns the length of a slice in the flat buffers. A tied parameter is a unit of its own, which is sharded as a
+// whole.
 int64_t ParamStore::extent(const Parameter& param) const {
   return units_.empty() || param.uses == 1 ? aligned(param.num_elements()) : units_[unit_of(param)].length();
 }

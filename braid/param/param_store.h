@@ -90,7 +90,7 @@ class ParamStore {
   // Gradients stay whole in reproducible mode, whatever is sharded: their tree is over this rank's microbatches.
   bool shards_gradients() const;
   bool shards_parameters() const { return options_.sharding.what == Sharded::Parameters; }
-  // What this rank updates: everything, or its part of every unit, in their order.
+  // Returns the ranges that this rank updates: everything, or its shard of every unit, in their order.
   const std::vector<OwnedRange>& owned() const { return owned_; }
   // Empty where nothing is sharded.
   const std::vector<ShardUnit>& units() const { return units_; }

@@ -1,4 +1,4 @@
-// Whether a block runs its forward or its backward.
+// The pass that a block runs.
 #pragma once
 
 namespace braid {

@@ -1,6 +1,6 @@
-// How parameters, gradients and optimizer states are sharded over ranks that would otherwise hold copies of them (ZeRO:
-// Rajbhandari et al. 2020, section 5). All three are cut alike, unit by unit, so a rank has the gradients and states of
-// the elements that it updates.
+// Sharding of parameters, gradients and optimizer states over ranks that would otherwise hold copies (ZeRO: Rajbhandari
+// et al. 2020, section 5). All three are sharded alike, unit by unit, so a rank has the gradients and states of the
+// elements that it updates.
 //
 //   flat buffer     | wte           | blocks.0          | blocks.1          | ln_f |
 //   units           |---------------|-------------------|-------------------|------|      each a multiple of parts
@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// What is sharded, as ZeRO stages 0 to 3. Each includes those before it.
+// The ZeRO stages 0 to 3. Each shards what those before it do, and one thing more.
 enum class Sharded { Nothing, Optimizer, Gradients, Parameters };
 
 struct Sharding {

@@ -1,4 +1,4 @@
-// What is allocated beside a run, as by a measurement, and must not show up in its account (memory_account.h).
+// Keeps allocations beside a run, such as a measurement's, out of its memory account (memory_account.h).
 #pragma once
 
 namespace braid {

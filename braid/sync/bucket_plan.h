@@ -1,4 +1,4 @@
-// Which slices of the flat gradients are reduced together. Pure arithmetic on a ParamStore's layout.
+// Groups slices of the flat gradients into buckets that are reduced together: pure arithmetic on a ParamStore's layout.
 #pragma once
 
 #include <functional>

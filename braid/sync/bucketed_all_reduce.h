@@ -23,7 +23,7 @@ struct ReplicaGroups {
   Communicator& tied;  // the ranks that share tied parameters (first and last stage of one replica); else size 1
 };
 
-// Where the gradients of some parameters are summed that are split along one of kSampleAxes.
+// The group that all-reduces the gradients of parameters split along one of kSampleAxes.
 struct SumGroup {
   AxisSet axes;                         // summed_axes() of these parameters
   std::unique_ptr<Communicator> ranks;  // of the replicas, those that hold copies of them
@@ -52,10 +52,10 @@ class BucketedAllReduce final : public Replication {
   void finish() override;
   int64_t bytes_sent() const override;
   int64_t bytes_across_nodes() const override;
-  // What reducers carry from step to step; kReducerState begins its names.
+  // Returns the reducers' state; its names begin with kReducerState.
   std::vector<ReplicationState> state() override;
 
-  // Of the parameters that are not split along kSampleAxes.
+  // Returns the launch order of the parameters that are not split along kSampleAxes.
   const std::vector<int>& launch_order() const { return sums_.front()->launch_order(); }
 
  private:

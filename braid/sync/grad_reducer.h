@@ -1,4 +1,4 @@
-// How the gradients of one bucket are summed over the replicas: as they are, in a narrow type, compressed, node by
+// All-reduces the gradients of one bucket over the replicas: uncompressed, in a narrower type, compressed, or node by
 // node.
 //
 // One thread, the rank's own. All ranks of a group start the same buckets in the same order, then advance all of them,
@@ -20,7 +20,7 @@ struct ElementRun {
   bool operator==(const ElementRun&) const = default;
 };
 
-// Where the gradient of a parameter lies in the flat gradients.
+// The place of a parameter's gradient in the flat gradients.
 struct GradSlice {
   std::string name;  // the parameter's
   int64_t begin = 0;
@@ -39,7 +39,7 @@ struct GradLayout {
   std::vector<BucketShape> buckets;
 };
 
-// What a reducer carries from step to step for one parameter.
+// A reducer's state of one parameter, kept from step to step.
 struct ReducerState {
   // A residual is this replica's own and of the parameter's local shape. Directions are the same on all replicas.
   enum class Kind { Residual, Directions };
@@ -48,7 +48,7 @@ struct ReducerState {
   at::Tensor tensor;  // views the state: to be read, or overwritten in place, between steps
 };
 
-// Whatever communicates throws CommError.
+// Methods that communicate throw CommError.
 class GradReducer {
  public:
   virtual ~GradReducer() = default;
@@ -63,7 +63,7 @@ class GradReducer {
   virtual void advance(int /*bucket*/) {}
   // Blocks until the bucket's elements are their sum over the ranks (or what compression makes of it).
   virtual void finish(int bucket) = 0;
-  // By this rank since it was made, counted as in ring_bytes.h; and those of them that left the node, as far as the
+  // Return the bytes that this rank has sent, counted as in ring_bytes.h, and those of them that left the node, if the
   // reducer knows nodes.
   virtual int64_t bytes_sent() const = 0;
   virtual int64_t bytes_across_nodes() const { return 0; }

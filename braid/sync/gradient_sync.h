@@ -1,4 +1,4 @@
-// How the gradients that a rank makes become those that its optimizer reads.
+// Turns the gradients that a rank computes into those that its optimizer reads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Whose microbatches the gradients are of that a step updates with.
+// The replicas whose microbatches contribute to a step's gradients.
 enum class GradientsOf { AllReplicas, OwnReplica };
 
 // The order of calls is replication.h's. Whatever communicates throws CommError.
@@ -24,10 +24,10 @@ class GradientSync {
   virtual void flush() {}
   // Blocks until the gradients that this rank's optimizer reads are final: summed over the replicas, tied uses added.
   virtual void finish() = 0;
-  // Of the step under way.
+  // Returns this for the current step.
   virtual GradientsOf gradients() const { return GradientsOf::AllReplicas; }
-  // What this rank's collectives put on a wire since the object was made, for gradients and all else, counted as by the
-  // ring algorithm.
+  // Returns the bytes that this rank's collectives have sent since construction, gradients and all else, as the ring
+  // algorithm counts them.
   virtual int64_t bytes_sent() const = 0;
   // The part of it that left the node, where the mesh has nodes.
   virtual int64_t bytes_across_nodes() const { return 0; }

@@ -1,6 +1,6 @@
-// Which bucket is launched next. Replicas complete their buckets in different orders (a mirrored schedule), collectives
-// need one: every rank launches in the agreed order, a bucket when it and all before it are complete.
-// It does not communicate.
+// The order in which buckets are launched. Replicas complete their buckets in different orders (a mirrored schedule),
+// but collectives need one order. Every rank launches in the agreed order, each bucket once it and all before it are
+// complete.
 #pragma once
 
 #include <optional>

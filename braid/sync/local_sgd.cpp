@@ -1,4 +1,4 @@
-// Which gradients are summed over whom, and what becomes of the weights at the end of a period.
+// Reduces gradients inside a replica, and averages the weights of all replicas at the end of a period.
 #include "braid/sync/local_sgd.h"
 
 #include <ATen/ops/zeros_like.h>

@@ -37,7 +37,7 @@ struct LocalSgdPlan {
   std::optional<OuterOptimizer> outer;  // none: the average itself
 
   bool is_local(int64_t step) const { return step >= warmup; }
-  // Whether local step `step` ends with all replicas alike.
+  // Returns true if local step `step` ends with a synchronization of all replicas.
   bool synchronises(int64_t step) const { return (step + 1 - warmup) % period == 0 || step + 1 == num_steps; }
 };
 

@@ -1,4 +1,4 @@
-// Who makes the update, and where the parameters are that blocks run with.
+// The update's executor, and the parameters that blocks run with.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace braid {
 
-// Who makes the optimizer's step.
+// The executor of the optimizer's step.
 enum class UpdateBy { Rank, Servers };
 
-// Of a parameter server; zeros else.
+// Times of a parameter server; zeros otherwise.
 struct ReplicationTimes {
   double waiting_seconds = 0;  // for servers, since the object was made
   int64_t staleness = 0;       // updates between the parameters and their gradient, of the last push that is known

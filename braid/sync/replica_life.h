@@ -1,4 +1,4 @@
-// What happens to replicas between steps: whether they are alike, when they meet, what a checkpoint has of them.
+// Replicas between steps: whether they are equal, when they are synchronized, and their part of a checkpoint.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// Whether all replicas have the same parameters.
+// Alike: all replicas have the same parameters.
 enum class Replicas { Alike, Apart };
 
 // Something a run needs to go on, beside parameters and the optimizer's states: the outer optimizer's momentum, what
@@ -22,7 +22,7 @@ struct ReplicationState {
   at::Tensor local;  // placement.local_shape, contiguous; written in place when a run is resumed
 };
 
-// Whatever communicates throws CommError.
+// Methods that communicate throw CommError.
 class ReplicaLife {
  public:
   virtual ~ReplicaLife() = default;
@@ -37,9 +37,9 @@ class ReplicaLife {
   virtual std::string own_prefix() const { return ""; }
   // The same tensors at every call.
   virtual std::vector<ReplicationState> state() { return {}; }
-  // Where the update is the servers': states and number of steps come to `optimizer`, until they are saved.
+  // Fetches states and number of steps into `optimizer` where servers make the update, until they are saved.
   virtual void fetch_states(Optimizer& optimizer) {}
-  // What fetch_states() brought has been written, and may go.
+  // Frees what fetch_states() fetched, once it has been written.
   virtual void saved(Optimizer& optimizer) {}
 
   // A checkpoint has been loaded, in which they were so.

@@ -1,4 +1,4 @@
-// What a rank sends in a collective by the ring algorithm (Patarasuk & Yuan 2009), which is the least there is.
+// Bytes that a rank sends in a collective by the ring algorithm (Patarasuk & Yuan 2009), which is optimal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,12 +7,12 @@
 
 namespace braid {
 
-// Of an all-gather into `whole` or a reduce-scatter of it: (n - 1) / n of its bytes.
+// Returns the bytes of an all-gather into `whole` or a reduce-scatter of it: (n - 1) / n of its size.
 inline int64_t one_way_bytes(const at::Tensor& whole, int ranks) {
   return static_cast<int64_t>(whole.nbytes()) * (ranks - 1) / ranks;
 }
 
-// Of an all-reduce: both, one after the other.
+// Returns the bytes of an all-reduce: a reduce-scatter and an all-gather.
 inline int64_t all_reduce_bytes(const at::Tensor& whole, int ranks) { return 2 * one_way_bytes(whole, ranks); }
 
 }  // namespace braid

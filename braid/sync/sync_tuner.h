@@ -11,10 +11,10 @@
 
 namespace braid {
 
-// Whether buckets leave while backward still runs, or all of them after it.
+// On: buckets are reduced while backward runs. Off: all of them after it.
 enum class Overlap { On, Off };
 
-// What a step uses.
+// The settings that a step uses.
 struct SyncWays {
   Overlap overlap = Overlap::On;
   double bucket_mb = 25;

@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-// What this rank owns of one of the parameter's slices: all of it, or its part of the parameter's unit.
+// Returns this rank's shard of one of the parameter's slices: all of it, or its part of the parameter's unit.
 at::Tensor owned_of(const ParamStore& store, const Parameter& param, const at::Tensor& slice) {
   if (store.units().empty()) return slice;
   const Sharding& sharding = store.sharding();

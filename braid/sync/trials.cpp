@@ -1,4 +1,4 @@
-// Whose turn a step is follows from its number.
+// A step's number determines its candidate.
 #include "braid/sync/trials.h"
 
 #include <algorithm>

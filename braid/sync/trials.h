@@ -1,4 +1,4 @@
-// Which of several ways of doing a step is fastest: each is taken for some steps, its median counts.
+// Finds the fastest of several ways of doing a step: each is used for some steps, and their medians are compared.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class Trials {
 
   Trials(int num_candidates, int steps_each, Pattern pattern);
 
-  // What the step at hand is to use. Not when done.
+  // Returns the candidate that the current step uses. REQUIRES: not done.
   int candidate() const;
   // The step is over; `seconds` it took.
   void record(double seconds);

@@ -45,7 +45,7 @@ class Zero final : public Replication {
   int64_t bytes_sent() const override;
 
  private:
-  // Whole gradients that are scattered at once: a unit's, or those of another use of a tied parameter.
+  // Unsharded gradients that one reduce-scatter takes: a unit's, or those of another use of a tied parameter.
   struct Piece {
     int unit;
     int64_t begin, end;  // elements of the flat gradients

@@ -25,7 +25,7 @@ __device__ void write_rounded(void* data, int64_t i, const Four<T>& weight) {
   static_cast<Four<To>*>(data)[i] = rounded;
 }
 
-// What a kernel takes of a FlatUpdate.
+// A kernel's arguments from a FlatUpdate.
 template <class Factors>
 struct UpdateOf {
   ElementRange<typename Factors::Number> range;

@@ -14,7 +14,7 @@ namespace braid {
 class Codec {
  public:
   virtual ~Codec() = default;
-  // Of the message for `count` elements, which depends on nothing else.
+  // Returns the bytes of the message for `count` elements, which depend on nothing else.
   virtual int64_t num_bytes(int64_t count) const = 0;
   // Writes num_bytes() to `message` and takes off `values` what it says: what is left has not been told.
   virtual void encode(const at::Tensor& values, std::byte* message) const = 0;

@@ -1,4 +1,4 @@
-// What compression owes: the part of the gradients that has not been told yet, added to those of the next step.
+// Error feedback: the compression error becomes the next step's residual and is added to its gradients.
 // Source: Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient Compression Schemes" (ICML 2019),
 // algorithm 2.
 #pragma once

@@ -14,7 +14,7 @@ class TopKCodec final : public Codec {
   // 0 < fraction <= 1.
   explicit TopKCodec(double fraction) : fraction_(fraction) {}
 
-  // How many of `count` travel: fraction of them, rounded up, at least one.
+  // Returns the number of elements sent of `count`: fraction of them, rounded up, at least one.
   int64_t num_kept(int64_t count) const;
 
   int64_t num_bytes(int64_t count) const override { return 8 * num_kept(count); }
