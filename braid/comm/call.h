@@ -1,4 +1,4 @@
-// What the ranks of a group must agree on in a collective, and how it is worded. The same for every backend.
+// The arguments of a collective that all ranks of a group must agree on, and their text. The same for every backend.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -19,7 +19,7 @@ struct ChannelMessage {
   std::vector<int64_t> header;
   std::vector<at::Tensor> tensors;
 
-  // Of header and tensors, as on a wire.
+  // Returns the bytes of header and tensors.
   int64_t num_bytes() const {
     int64_t bytes = static_cast<int64_t>(header.size() * sizeof(int64_t));
     for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
@@ -27,7 +27,7 @@ struct ChannelMessage {
   }
 };
 
-// What recv_any() returns.
+// The result of recv_any().
 struct ChannelEvent {
   enum class Kind {
     Received,  // `message` of `peer`

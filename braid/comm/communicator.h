@@ -25,7 +25,7 @@ namespace braid {
 
 enum class ReduceOp { Sum, Max, Min };
 
-// What a rank is. Ranks that are threads share all that a process has one of, as the default random generator.
+// The kind of a rank. Thread ranks share everything that a process has once, such as the default random generator.
 enum class RankKind { Thread, Process };
 
 class ThreadRanks;
@@ -45,7 +45,7 @@ class Work {
   Work() = default;
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  // What is enqueued on `queue` from now on sees the result. On a HostQueue this blocks.
+  // Makes everything that is enqueued on `queue` from now on see the result. On a HostQueue this blocks.
   void order_before(Queue& queue) {
     if (state_) state_->order_before(queue);
   }
@@ -76,9 +76,9 @@ class Communicator {
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
-  // What ranks of kind Thread can do beside exchanging tensors (thread_ranks.h); null where ranks are processes.
+  // Returns the operations that only thread ranks have (thread_ranks.h); null where ranks are processes.
   virtual ThreadRanks* thread_ranks() { return nullptr; }
-  // Where this rank says what it is doing (rank_activity.h); null where nobody looks.
+  // Returns the record of this rank's activity (rank_activity.h); null where nobody reads it.
   virtual RankActivity* activity() { return nullptr; }
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;

@@ -1,4 +1,4 @@
-// What a thread does between two looks at a flag that is about to change.
+// The pause between two reads of a flag that is about to change.
 #pragma once
 
 #if !defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Where a rank's tensor work is ordered: the calling thread on a CPU, a stream on a GPU.
+// The order of a rank's tensor work: the calling thread on a CPU, a stream on a GPU.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What a rank is doing, in words, for whoever watches it from outside: another process may look while the rank is at
-// it, or after it was killed. It lies in memory that processes share, and holds no pointers.
+// A rank's current activity in words. Another process may read it at any time, also after the rank was killed: it lies
+// in shared memory and holds no pointers.
 #pragma once
 
 #include <atomic>

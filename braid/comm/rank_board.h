@@ -1,5 +1,5 @@
-// What the processes of one host's ranks and their supervisor know of each other beside tensors: the first failure, and
-// what each rank is doing. Mapped before they are forked.
+// Memory shared by the processes of one host's ranks and their supervisor: the first failure, and the activity of each
+// rank. It is mapped before they are forked.
 #pragma once
 
 #include "braid/comm/rank_activity.h"

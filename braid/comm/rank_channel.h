@@ -1,5 +1,5 @@
-// A rank's endpoint of a channel to roles outside the mesh. A Channel knows no world; this one is tied to the rank's: a
-// wait for a message ends when the world fails, and an exception that destroys the endpoint aborts the world first.
+// A rank's endpoint of a channel to roles outside the mesh, tied to the rank's world: a wait for a message ends when
+// the world fails, and an exception that destroys the endpoint aborts the world first.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ class RankChannel final : public Channel {
  public:
   // `world` is any group of the rank's world, whose ranks are threads; it outlives this.
   RankChannel(std::unique_ptr<Channel> channel, Communicator& world);
-  // Where left_by_exception(), aborts the world before the channel closes, so that peers learn of this rank's failure
-  // and not of a closed channel.
+  // Aborts the world before the channel closes if left_by_exception(), so that peers learn of this rank's failure and
+  // not of a closed channel.
   ~RankChannel() override;
 
-  // Whether the stack is being unwound by an exception that was thrown after this was constructed.
+  // Returns true while an exception thrown after construction unwinds the stack.
   bool left_by_exception() const;
 
   int endpoint() const override { return channel_->endpoint(); }

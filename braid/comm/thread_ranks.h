@@ -1,5 +1,4 @@
-// What ranks that are threads of one process can do beside exchanging tensors: own an object together, and hear of the
-// world's failure wherever they wait.
+// Operations of thread ranks beside exchanging tensors: sharing an object, and callbacks for the world's failure.
 #pragma once
 
 #include <functional>

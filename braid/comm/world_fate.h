@@ -1,4 +1,4 @@
-// Whether a world has failed, as a backend that reaches beyond one memory asks and says it.
+// The failure state of a world, as backends that reach beyond one memory read and set it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What comes is read and forgotten. No descriptor says when bytes are acknowledged, so it is asked for now and then.
+// Reads and drops what arrives. No descriptor signals acknowledged bytes, so the kernel is asked from time to time.
 #include "braid/control/farewell.h"
 
 #include "braid/base/clock.h"

@@ -17,10 +17,10 @@ inline int milliseconds_until(double at) {
 // held still, its owner busy) others may have spoken as they should or been held still with it.
 class Heartbeat {
  public:
-  // Of the seconds after which who is silent is lost: the time between two beats.
+  // The time between two heartbeats, as a fraction of the seconds after which a silent node counts as failed.
   static constexpr double kBeat = 1.0 / 6;
 
-  // Who is not heard for `lost_seconds` is lost.
+  // A node that is silent for `lost_seconds` has failed.
   explicit Heartbeat(double lost_seconds) : lost_seconds_(lost_seconds), last_(now_seconds()), next_(last_) {}
 
   void listen() {
@@ -33,7 +33,7 @@ class Heartbeat {
 
   // The seconds of the clock at which to beat.
   double due() const { return next_; }
-  // Whether it is time, once per beat.
+  // Returns true once per heartbeat, when it is due.
   bool take_due() {
     const double now = now_seconds();
     if (now < next_) return false;
@@ -46,7 +46,7 @@ class Heartbeat {
   double last_, next_, listened_ = 0;
 };
 
-// What is known of another node's life, in seconds that this one has listened.
+// The liveness of another node, in seconds that this node has listened.
 struct PeerLife {
   double heard_at = 0;
 

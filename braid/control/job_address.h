@@ -1,5 +1,5 @@
-// Where node 0 of a job listens: a host's name or number and a port, and the numeric addresses behind that. It opens
-// nothing.
+// The address on which node 0 of a job listens: a host's name or number and a port, and the numeric addresses behind
+// it.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,12 +14,12 @@ struct JobAddress {
   int port = 0;
 };
 
-// Of "HOST:PORT" or "[IPV6]:PORT". Throws ConfigError about `key`.
+// Parses "HOST:PORT" or "[IPV6]:PORT". Throws ConfigError about `key`.
 JobAddress parse_job_address(const std::string& key, const std::string& text);
 // The way back.
 std::string text(const JobAddress& address);
 
-// What the system's calls take.
+// An address as system calls take it.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
@@ -31,12 +31,12 @@ struct SocketAddress {
 std::string text(const SocketAddress& address);
 // The same bytes on all hosts: 16 of the number (of IPv4 as IPv6 holds it), 2 of the port, in network order.
 std::string endpoint_bytes(const SocketAddress& address);
-// Whether only programs of this host reach it.
+// Returns true if only programs of this host reach it.
 bool is_loopback(const SocketAddress& address);
-// Whether it stands for all interfaces of a host.
+// Returns true if it stands for all interfaces of a host.
 bool is_wildcard(const SocketAddress& address);
 
-// Where nothing was found, `fault` has the system's words.
+// Resolved addresses; if there are none, `fault` has the system's message.
 struct ResolvedAddress {
   std::vector<SocketAddress> found;
   std::string fault;

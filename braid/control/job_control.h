@@ -1,8 +1,9 @@
-// What the nodes of a job say to each other: one command per node (a host, or a rank where a launcher starts each), all
-// of which hear everything in one order.
+// The control channel between the nodes of a job. A node is one command: a host, or a rank where a launcher starts
+// each. All nodes receive all broadcasts in one order.
 //
-// A job of one node has a JobControl too, which hears itself. No threads: whoever owns it polls its descriptors
-// together with others and calls advance(). An owner that does not for the heartbeat's time is lost to the others.
+// A job of one node has a JobControl too, which receives its own broadcasts. It has no threads: its owner polls the
+// descriptors together with others and calls advance(). An owner that does not within the heartbeat's time counts as
+// failed.
 #pragma once
 
 #include <poll.h>
@@ -30,8 +31,8 @@ struct JobEvent {
   std::string bytes;
 };
 
-// What is wrong with something that `event.node` has said or reported, as the end of the sentence "node 1 on h1 ";
-// empty: nothing. Where it throws, that is the node's fault too.
+// Validates a message from `event.node`. Returns the fault as the end of the sentence "node 1 on h1 "; empty if there
+// is none. An exception counts as a fault of the node, too.
 using JobJudge = std::function<std::string(const JobEvent& event)>;
 
 class JobControl {
@@ -46,8 +47,9 @@ class JobControl {
   // Goes to node 0 with the next heartbeat; an older one that has not gone is forgotten.
   virtual void report_progress(const std::string& bytes) = 0;
 
-  // Whatever other nodes say and report passes `judge`, inside advance(), before anybody hears it: on node 0 before it
-  // is relayed. A node whose message fails is lost; on a member that is node 0, which has relayed it.
+  // Sets the validator that advance() calls for every message of another node, before anybody receives it; on node 0
+  // before it is relayed. The sender of an invalid message counts as failed; on a member that is node 0, which relayed
+  // it.
   virtual void judge_by(JobJudge) {}
   // The caller has found that another node said what cannot be, though each message was well-formed. On node 0 that
   // node is lost and all hear why; on the others nothing happens, because they have heard the same and say the same.

@@ -1,4 +1,4 @@
-// What a job's token becomes on the wire: the answer by which a node is let in, and the key of TLS. Neither tells the
+// The keys derived from a job's token: the answer that authenticates a node, and the key of TLS. Neither reveals the
 // token.
 #pragma once
 

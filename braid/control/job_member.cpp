@@ -1,4 +1,4 @@
-// What it says comes back to it from node 0, at its place in the order.
+// A member's own broadcasts come back to it from node 0, at their place in the order.
 #include "braid/control/job_member.h"
 
 #include <utility>
@@ -49,7 +49,7 @@ std::vector<JobEvent> JobMember::advance() {
   return std::exchange(events_, {});
 }
 
-// What node 0 said before it was gone counts.
+// Messages that node 0 sent before it failed count.
 void JobMember::hear() {
   parts_.line->advance();
   if (parts_.line->take_heard()) root_.heard_at = parts_.heartbeat.listened();

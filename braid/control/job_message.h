@@ -1,4 +1,4 @@
-// What goes over the lines of a job, and its bytes (docs/many_hosts.md has them as a table).
+// The messages of a job's control channel and their bytes (docs/many_hosts.md has them as a table).
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,8 @@ void draw_token_digits(std::span<unsigned char, kTokenDigits> digits);
 // The same as text, for whoever shows it to the user.
 std::string new_token_text();
 
-// What a file says, with or without white space at its ends. Throws ConfigError about `file.key` where the file cannot
-// be read, is no regular file, belongs to somebody else than this process's user, may be read or written by others, or
-// holds something else.
+// Reads a token from a file, with or without white space at its ends. Throws ConfigError about `file.key` if the file
+// cannot be read, is no regular file, belongs to another user, may be read or written by others, or holds no token.
 JobToken token_of_file(const NamedFile& file);
 // The same of a file that is open, which it closes; -1: opening has failed, as errno says.
 JobToken token_of_descriptor(int descriptor, const NamedFile& file);

@@ -1,4 +1,4 @@
-// What stands in the way of a job whose nodes have said hello to node 0, in sentences.
+// Finds the problems of a job whose nodes have sent hello to node 0, as sentences.
 #pragma once
 
 #include <string>
@@ -13,10 +13,9 @@ struct HeardHello {
   std::string from;  // its numeric address
 };
 
-// Of what all others have said, against what node 0 says of itself: other protocols, numbers of nodes, engines and
-// settings, with both values (those that begin with "command = ...": of other commands that alone), other numbers of
-// ranks than `ranks_of_nodes` has, by node, where it has any, numbers that there are not, and nodes that are there
-// twice. Empty: whoever has come fits.
+// Compares the hellos of all members with node 0's. Returns differing protocols, numbers of nodes, engines and
+// settings, with both values (of another command only the setting "command = ..."), numbers of ranks other than
+// `ranks_of_nodes` (by node, if not empty), node numbers out of range, and duplicates. Empty if all fit.
 std::vector<std::string> join_faults(const JobHello& root, const std::vector<int>& ranks_of_nodes,
                                      const std::vector<HeardHello>& others);
 // The numbers of those who have not come.

@@ -1,4 +1,4 @@
-// What both sides share, and the choice between them.
+// Common code of both sides of joining, and the choice between them.
 #include "braid/control/join_job.h"
 
 #include <fstream>

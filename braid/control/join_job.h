@@ -1,4 +1,4 @@
-// How the nodes of a job find each other: node 0 listens, all others dial it (docs/many_hosts.md has the protocol).
+// Joins the nodes of a job: node 0 listens, all others connect to it (docs/many_hosts.md has the protocol).
 #pragma once
 
 #include <functional>
@@ -32,17 +32,17 @@ struct JoinOptions {
   size_t most_queued_bytes = size_t{256} << 20;  // who lets more than that wait for it is lost
 };
 
-// Blocks until all nodes have come. Throws ConfigError, on every node that has come, with everything that is wrong with
-// any of them: numbers that are there twice, other settings, engines, numbers of nodes, and who did not come. Also
-// where the name of its host is not known, the address is not node 0's to listen on, or is none of loopback though the
-// job stays on this host. Throws RunError where node 0 is not reached in time, and on every node that has come where
-// others have not and nothing else is wrong. Until node 0 has shown that it has the keys, nothing that it says ends a
-// node, a refusal included: the node dials again until its time has passed, and then says why the last attempt failed.
-// Only node 0 keeps the keys, to refuse those who come late.
+// Blocks until all nodes have joined. Throws ConfigError, on every node that has joined, with all problems of all
+// nodes: duplicate numbers, differing settings, engines and numbers of nodes, and missing nodes. Also throws it if the
+// host's name is unknown, the address is not node 0's to listen on, or it is not a loopback address though the job
+// stays on this host. Throws RunError if node 0 is not reached in time, and on every node that has joined if others are
+// missing and nothing else is wrong. Until node 0 has proved that it has the keys, none of its messages ends a node,
+// not even a refusal: the node reconnects until the deadline and then reports why the last attempt failed. Only node 0
+// keeps the keys, to refuse late nodes.
 //
-// Progress and losses are as job_control.h says. When node 0 is lost, all others hear that and nothing more. A node
-// that is counted as lost though it lives hears of its own loss, if it can be reached, and nothing more. The destructor
-// waits up to a second until what was said has reached the other hosts.
+// job_control.h describes progress and node failures. When node 0 fails, all others receive that and nothing more. A
+// live node that counts as failed is notified of that, if it can be reached, and receives nothing more. The destructor
+// waits up to a second until the last messages have reached the other hosts.
 std::unique_ptr<JobControl> join_job(const JoinOptions& options);
 
 // A job of one node.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kStepSeconds = 5;  // for connecting, for each part of the gate, for TLS
 
-// Whether `wanted` is so before `until`, in seconds of the clock.
+// Returns true if `wanted` comes true before `until`, in seconds of the clock.
 bool ready(pollfd wanted, double until) { return ::poll(&wanted, 1, milliseconds_until(until)) > 0; }
 
 class MemberJoin {

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// What may go better a moment later.
+// A failed attempt that may succeed later.
 struct NotYet : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -19,7 +19,7 @@ struct UnknownHost : NotYet {
   using NotYet::NotYet;
 };
 
-// How long a node waits for the others, and what it says meanwhile.
+// The deadline of a node's wait for the others, and its messages meanwhile.
 class JoinWait {
  public:
   // `options` outlives this.
@@ -32,7 +32,7 @@ class JoinWait {
   void say(const std::string& what);
   // Says it where it is time, and waits a little. Throws RunError with `why` once the time has passed.
   void for_node_0(const std::string& why);
-  // The same for a host's name that is not known; throws ConfigError once that has been so for too long.
+  // The same for an unknown host name; throws ConfigError once it has been unknown for too long.
   void for_name(const std::string& why);
 
  private:
@@ -41,8 +41,8 @@ class JoinWait {
   double say_at_, unnamed_since_ = -1;
 };
 
-// Of node 0. Throws UnknownHost where the name is not known, ConfigError where it is all interfaces, or not loopback
-// though the job stays on this host.
+// Returns node 0's addresses. Throws UnknownHost for an unknown name, and ConfigError if it stands for all interfaces
+// or is not loopback though the job stays on this host.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
 JobHello hello_of(const JoinOptions& options);
 

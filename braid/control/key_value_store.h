@@ -20,7 +20,7 @@ class KeyValueStore {
   virtual std::optional<std::string> get(const std::string& key, double seconds) = 0;
 };
 
-// Of one process.
+// The store of one process.
 class LocalStore final : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override;

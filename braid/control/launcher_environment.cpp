@@ -197,7 +197,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
   found.root = {*host, port_of_node_0};
 }
 
-// What is said of the unit's place on its host and among agents, which does not matter but where it cannot be.
+// Refuses impossible values of variables that are otherwise unused: the unit's place on its host and among agents.
 void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const LauncherEnvironment& found) {
   const bool of_ranks = found.unit == StartedUnit::Rank;
   const int most = of_ranks && found.size > 0 ? *found.size : INT_MAX;

@@ -1,4 +1,4 @@
-// Where node 0 receives who has passed the gate: TLS, then the hello. It does not judge what a hello says.
+// Accepts authenticated connections on node 0: the TLS handshake, then the hello.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class Reception {
  public:
   // Connections that have not said hello. Each may hold a hello of 16 MiB that is not whole yet: 1 GiB together.
   static constexpr size_t kMostUnheard = 64;
-  // Where all of these places are taken, the oldest makes room for the next once it has had so long; until then the
-  // next is closed, and its node dials again.
+  // When all places are taken, the oldest connection is dropped for a new one after this time; before that the new one
+  // is closed, and its node reconnects.
   static constexpr double kPatienceSeconds = 1;
 
   // `context` outlives it, and the lines that it makes.

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// What a call has moved. `closed` is why no more ever will; empty while the connection stands.
+// The result of a read or write. `closed` is the reason why no more bytes will follow; empty while it is connected.
 struct Moved {
   size_t bytes = 0;
   std::string closed;
@@ -31,14 +31,14 @@ class Socket {
 
   // The next connection to a listener. None: there is nobody, or the system has no descriptor left (errno says).
   Socket accept() const;
-  // What the system knows to have gone wrong, and forgets by being asked; empty when nothing has.
+  // Returns and clears the socket's pending error (SO_ERROR); empty if there is none.
   std::string fault() const;
   // Numeric, of the other end.
   std::string peer() const;
   // The addresses of both ends of a connection, as this host sees them. Their length is 0 if there is none.
   SocketAddress own_end() const;
   SocketAddress peer_end() const;
-  // Of a connection: all that was sent has been acknowledged by the other host.
+  // Returns true if the other host has acknowledged all bytes sent.
   bool acknowledged() const;
 
   Moved receive(std::span<char> into);

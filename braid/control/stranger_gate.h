@@ -19,7 +19,8 @@ constexpr char kGateOpen = 1, kGateShut = 0;
 class StrangerGate {
  public:
   static constexpr size_t kMostPending = 64;
-  // How long one may take. Where all places are taken, one who has had kPatienceSeconds makes room for the next.
+  // The deadline of an answer. When all places are taken, a connection older than kPatienceSeconds is dropped for a new
+  // one.
   static constexpr double kAnswerSeconds = 5, kPatienceSeconds = 0.25;
 
   StrangerGate(Socket listener, std::shared_ptr<const JobKeys> keys);

@@ -171,7 +171,8 @@ void TlsLine::encrypt() {
   }
 }
 
-// What cannot be sent ends nothing: the other end may have said why before it closed, and that is still to be read.
+// A failed send does not end the connection: the peer may have sent a reason before it closed, which is still to be
+// read.
 void TlsLine::flush() {
   while (fault_.empty() && !deaf_) {
     encrypt();

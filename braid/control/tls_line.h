@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// What all lines of a job share.
+// State shared by all connections of a job.
 class TlsContext {
  public:
   explicit TlsContext(std::shared_ptr<const JobKeys> keys);
@@ -52,7 +52,7 @@ class TlsLine {
   // The next message that has come whole. Those that came before fault() arose are there too.
   std::optional<std::string> next_message();
 
-  // Whether something has come since the last call.
+  // Returns true if anything has arrived since the last call.
   bool take_heard();
   // Both ends have shown that they have the key.
   bool established() const;

@@ -13,8 +13,8 @@ namespace braid {
 
 class ForkedProcess {
  public:
-  // How long a process may take to die of SIGKILL: the kernel frees its memory first. One that waits uninterruptibly (a
-  // dead NFS server, a faulty disk) does not die.
+  // The time that a process may take to die of SIGKILL: the kernel frees its memory first. A process in uninterruptible
+  // sleep (a dead NFS server, a faulty disk) does not die.
   static constexpr double kDeathSeconds = 30;
 
   // Forks. The new process dies with the calling thread, is in a process group of its own, so that the terminal's

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// What is seen of a rank at one moment; counts only grow.
+// A sample of a rank's state; counts only grow.
 struct RankSigns {
   bool ended = false;         // it has, or its life is over: nothing is expected of it
   bool waits = false;         // for other ranks

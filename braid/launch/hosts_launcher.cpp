@@ -19,7 +19,7 @@ namespace {
 
 static_assert(HostsLauncher::kMostReturned < kMostSaidBytes);  // with the words around it
 
-// What node 0 sees of other nodes' ranks is as old as a heartbeat, a look, and half of one for being late.
+// Node 0's view of other nodes' ranks is as old as a heartbeat, a sample, and half a sample of delay.
 double report_seconds(double heartbeat_seconds) {
   return Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
 }

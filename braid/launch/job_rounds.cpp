@@ -100,7 +100,7 @@ std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
   return std::exchange(reports_, std::vector<std::optional<RanksReport>>(nodes().size()));
 }
 
-// What this node did not say, node 0 has relayed as if it had.
+// A message that this node did not send was forged by node 0.
 void JobRounds::lose(int node, const std::string& why) {
   check(node != 0 || this->node() != 0, cat("node 0 ", why));
   if (node == this->node()) return lose(0, cat("has relayed, as node ", node, "'s, what ", why));

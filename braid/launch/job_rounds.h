@@ -1,9 +1,9 @@
-// What the nodes of a job say in rounds: all nodes pass through the same rounds in the same order, each at its own
-// pace, and hear in a round what was said in it. Launching ranks is a round; so is agreeing on what comes next. Between
-// two rounds a node may be busy for as long as it likes, with its data for one thing: a StandIn listens and beats for
-// it.
+// Rounds of messages between the nodes of a job. All nodes pass through the same rounds in the same order, each at its
+// own pace, and receive in a round the messages sent in it. Launching ranks is a round; so is agreeing on the next
+// step. Between two rounds a node may be busy for any time, for example with its data: a StandIn answers and sends
+// heartbeats for it.
 //
-// Nothing that other nodes say is trusted: what is heard here has passed the reader of round_message.h.
+// Messages of other nodes are not trusted: all of them have passed the reader of round_message.h.
 #pragma once
 
 #include <deque>
@@ -44,13 +44,13 @@ class JobRounds {
   int number() const { return number_; }
   // To all nodes, this one too, in this round.
   void say(RoundWord word);
-  // What has been said in this round since the last call, in the same order on all nodes. Without waiting.
+  // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
   std::vector<Said> heard();
   // Goes to node 0 with the next heartbeat; its round is this one.
   void report(RanksReport report);
-  // Of node 0: the newest report() of each node, by node, since the last call.
+  // Returns the newest report() of each node since the last call, by node. Node 0 only.
   std::vector<std::optional<RanksReport>> take_reports();
-  // Which node is lost and why, "node 1 on h1 was silent for 3.0 s"; empty: none is. It stays lost.
+  // Returns the node failure, "node 1 on h1 was silent for 3.0 s"; empty if there is none. It is final.
   const std::string& loss() const { return loss_; }
   int lost_node() const { return lost_node_; }
   // By all nodes alike: `node` has said what it cannot have to say here, and is lost for `why`, "has said ...".

@@ -17,8 +17,8 @@
 
 namespace braid {
 
-// Who answers SIGHUP, SIGINT, SIGQUIT and SIGTERM that are sent to the caller of process ranks while they run.
-// Ranks: each is sent the signal, and when all have ended, the caller. Caller: it alone, at once; ranks die with it.
+// The receiver of SIGHUP, SIGINT, SIGQUIT and SIGTERM sent to the caller of process ranks while they run. Ranks: each
+// gets the signal, and the caller when all have ended. Caller: it alone, at once; ranks die with it.
 enum class SignalsTo { Ranks, Caller };
 
 struct LaunchOptions {
@@ -26,9 +26,9 @@ struct LaunchOptions {
   int threads_per_rank = 0;       // that LibTorch computes with; 0: an equal share of the cores, at least one
   // Makes rank `rank`'s queue, where the rank is; null: HostQueue.
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
-  // Of processes. Once a rank has failed the others learn it at their next wait; those that live longer are killed.
+  // Process ranks only. When a rank has failed, the others throw at their next wait; those that live longer are killed.
   double grace_seconds = 10;
-  // Of processes. A rank that shows no sign of progress for so long is killed (hang_watch.h); 0: none is.
+  // Process ranks only. A rank without progress for this time is killed (hang_watch.h); 0: never.
   double progress_seconds = 0;
   SignalsTo signals = SignalsTo::Ranks;  // of processes
 };

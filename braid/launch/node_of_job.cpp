@@ -1,4 +1,4 @@
-// What another node says is checked against the ranks that it has: what cannot be loses that node.
+// Messages of another node are checked against the ranks that it has. The sender of an impossible one counts as failed.
 #include "braid/launch/node_of_job.h"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
   open_.erase(first, last);
 }
 
-// Of this node's ranks; the others hear it, and this node too.
+// Broadcasts the failure of this node's ranks to all nodes, this one included.
 void NodeOfJob::tell_of_failure() {
   if (told_of_failure_ || failure_ || !board_.failed()) return;
   rounds_.say(RanksFailed{*board_.failure()});
@@ -143,7 +143,7 @@ void NodeOfJob::listen_to_nodes(Supervisor& supervisor) {
   }
 }
 
-// What is wrong with it; empty: nothing. So do the others.
+// Returns what is wrong with the message; empty if nothing is. The overloads below do the same.
 std::string NodeOfJob::take(Supervisor& supervisor, Said& said) {
   if (auto* set = std::get_if<ValueSet>(&said.word)) return take_value(supervisor, said.node, *set);
   if (auto* failed = std::get_if<RanksFailed>(&said.word)) return take_failure(said.node, failed->failure);
@@ -193,8 +193,8 @@ bool NodeOfJob::is_rank_of(int node, int rank) const {
   return 0 <= rank && rank < static_cast<int>(node_of_rank_.size()) && node_of_rank_[static_cast<size_t>(rank)] == node;
 }
 
-// What one rank says of another may follow from the loss: its connection was closed, it did not come. Who has heard
-// that all are at their end may leave at once, and loses nobody.
+// One rank's report about another may follow from the node failure: its connection was closed, it did not join. A node
+// that has received the end of all ranks may leave at once; that is no failure.
 void NodeOfJob::tell_of_loss() {
   if (all_at_end()) return;
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;

@@ -39,7 +39,7 @@ class NodeOfJob final : public Surroundings {
   const std::vector<int>& ranks_here() const { return ranks_here_; }
 
  private:
-  // What a rank has written.
+  // The bytes that a rank has written.
   struct Line {
     FrameReader reader;
     size_t read = 0;  // bytes that the reader has had

@@ -82,7 +82,7 @@ class Unpacker {
   void operator()(Values&... values) {
     (add(values), ...);
   }
-  // Whether all that was read was there, and nothing is left.
+  // Returns true if everything that was read was there and nothing is left.
   bool exact() const { return whole_ && left_.empty(); }
 
  private:

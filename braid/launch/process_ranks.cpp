@@ -28,7 +28,7 @@ class OneHost final : public Surroundings {
   bool goes_on() const override { return false; }
   void leave_to_child() override {}
 
-  // What hangs will not end by itself.
+  // A hung rank does not end by itself.
   void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override {
     if (told_) return;
     const auto hung = hangs_.look(now_seconds(), signs);

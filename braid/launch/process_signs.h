@@ -1,4 +1,4 @@
-// What the kernel tells of a process from outside (/proc).
+// A process's status from /proc.
 #pragma once
 
 #include <sys/types.h>

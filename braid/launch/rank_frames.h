@@ -1,4 +1,4 @@
-// What a rank's process and its supervisor say to each other over a stream: lists of texts, each in a frame.
+// Messages between a rank's process and its supervisor over a stream: lists of texts, each in a frame.
 #pragma once
 
 #include <mutex>

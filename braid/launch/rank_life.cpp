@@ -1,4 +1,4 @@
-// What a process must be before it forks, and how it ends.
+// The checks before a process forks, and its end.
 #include "braid/launch/rank_life.h"
 
 #include <sys/prctl.h>

@@ -15,7 +15,7 @@ class RankLife {
   // `fate` outlives this.
   RankLife(WorldFate& fate, int rank) : fate_(fate), rank_(rank) {}
 
-  // What the first step that throws has thrown fails the world, and is the outcome.
+  // Runs a step. The first exception of any step fails the world and becomes the outcome.
   template <class Step>
   void guarded(const Step& step) {
     try {
@@ -36,7 +36,7 @@ class RankLife {
   std::string thrown_;
 };
 
-// What a process does before anything else of `rank`, of so many on this host: its name, its threads, its queue.
+// Prepares this process to be `rank`, one of so many on this host: its name, its threads, its queue.
 std::unique_ptr<Queue> enter_rank(int rank, int num_ranks_here, const LaunchOptions& options);
 
 // Everything of a rank's function was said before this: flushes what it printed, writes `last` to its line, and ends
@@ -48,7 +48,7 @@ void write_all(int line, const std::string& bytes);
 
 void flush_all();
 
-// Which signals to the caller are passed on to ranks.
+// Returns the signals to the caller that are passed on to ranks.
 std::vector<int> relayed(SignalsTo to);
 
 // Throws ConfigError, about "process ranks", where `num_ranks` processes cannot be forked from this one

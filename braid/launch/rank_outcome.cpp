@@ -28,7 +28,7 @@ std::optional<Number> number_of(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Whether texts_of_current() or returned() may have given them.
+// Returns true if the texts have the form that texts_of_current() or returned() gives them.
 bool is_outcome(const Texts& texts) {
   if (texts.empty()) return false;
   const std::string& type = texts[0];

@@ -1,4 +1,4 @@
-// How a rank's function ended, as bytes for another process: with a value, or with an error to be thrown again there.
+// The outcome of a rank's function as bytes for another process: a value, or an error to be thrown there.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ class RankOutcome {
   // what() of the exception being handled, to abort the other ranks with.
   static std::string text_of_thrown();
 
-  // Whether `bytes` are what returned() or thrown() gives, and not only the beginning or something else: a rank may be
-  // killed while it writes, and another node may lie.
+  // Returns true if `bytes` are a whole result of returned() or thrown(): a rank may be killed while it writes, and
+  // another node may send anything.
   static bool complete(const std::string& bytes);
   // What was returned. Throws what thrown() was called for: errors of base/errors.h with all they carry, others as
   // std::runtime_error. `bytes` are complete.

@@ -1,5 +1,5 @@
-// Combines equal stretches of several buffers, elementwise and in the fixed order of communicator.h.
-// Plain loops on raw memory: it knows no ranks, threads or tensors.
+// Combines equal stretches of several buffers elementwise, in the fixed order of communicator.h: plain loops on raw
+// memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

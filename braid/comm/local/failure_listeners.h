@@ -1,4 +1,4 @@
-// Who wants to hear of a world's first failure. It does not decide what a failure is. Thread-safe.
+// Callbacks for a world's first failure. Thread-safe.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// What all ranks of one world share: whether it has failed and why, who has ended, how long a wait may take. Every wait
-// of the world's threads passes through it, so that a failure wakes all of them, and a standstill, in which no thread
-// is left that could wake another, becomes a failure.
+// State that all ranks of one world share: its failure, the ranks that have ended, the deadline of waits. Every wait of
+// the world's threads passes through it, so a failure wakes all of them. A deadlock, in which no thread is left that
+// could wake another, becomes a failure.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace braid {
 
-// Where threads sleep for one operation. wake() costs one load while nobody sleeps.
+// The threads that sleep for one operation. wake() costs one load while nobody sleeps.
 class Gate {
  public:
   void wake() {

@@ -1,5 +1,4 @@
-// What the ranks of one group share: the calls that some rank has issued and others have not yet.
-// It matches calls; it does not do their work.
+// Matches the calls of the ranks of one group: holds those that some ranks have issued and others have not yet.
 #pragma once
 
 #include <deque>

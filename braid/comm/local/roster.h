@@ -17,7 +17,7 @@
 
 namespace braid {
 
-// What a thread sleeps for. Called from other threads while it does.
+// The reason why a thread sleeps. Other threads call it meanwhile.
 class Awaited {
  public:
   // True while it waits for a rank that has neither arrived nor ended. It turns from true to false at any time, and
@@ -29,7 +29,7 @@ class Awaited {
   ~Awaited() = default;
 };
 
-// Who sleeps: the calling thread, or, where `queue` is not null, the tasks of that queue.
+// A sleeping thread: the calling one or, if `queue` is not null, the one that runs the tasks of that queue.
 struct Sleeper {
   int rank;
   const Queue* queue;

@@ -83,7 +83,7 @@ class LocalWorld {
     fate_->fail({rank, rank, why});
   }
 
-  // What the rank that noticed the first failure threw; a rank woken by it may have thrown earlier.
+  // Throws the error of the rank that noticed the first failure; a rank woken by it may have thrown earlier.
   void rethrow() const {
     std::optional<Failure> failure = fate_->failure();
     if (!failure) return;
