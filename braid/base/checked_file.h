@@ -1,6 +1,6 @@
-// A file read at given offsets, with every byte accounted for.
-// It deliberately does not map the file: a file cut short under a mapping kills the process instead of giving an error.
-// Who maps one all the same (data/mapped_file.h) opens it here, so that what may be opened is decided once.
+// A file read at given offsets, with every byte accounted for. It is not mapped: a file cut short under a mapping kills
+// the process instead of giving an error. data/mapped_file.h, which maps files, opens them here too, so that the rules
+// for opening are in one place.
 #pragma once
 
 #include <cstddef>

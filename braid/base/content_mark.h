@@ -1,5 +1,4 @@
-// Identifies what was read under some name by its content: equal marks mean equal bytes, wherever the files lie.
-// It reads nothing.
+// Identifies a file by its content: equal marks mean equal bytes, wherever the files lie.
 #pragma once
 
 #include <cstdint>

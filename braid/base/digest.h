@@ -40,7 +40,7 @@ class Digest {
   ~Digest();
 
   void add(std::span<const std::byte> bytes);
-  // Of everything added so far.
+  // Returns the digest of everything added so far.
   uint64_t value() const;
   NamedDigest named() const { return {value(), kind_}; }
 
@@ -51,7 +51,7 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
-// Of all of `bytes`.
+// Returns the digest of `bytes`.
 uint64_t digest_of(DigestKind kind, std::span<const std::byte> bytes);
 uint64_t digest_of(DigestKind kind, std::string_view text);
 

@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-// What is shown of each part of a message, in bytes. Paths are longer than values; a rule may hold a picture.
+// The bytes shown of each part of a message. Paths are longer than values; a rule may hold a picture.
 constexpr size_t kMostOfName = 1000, kMostOfValue = 300, kMostOfRule = 20'000;
 
 // Our own words, with those of others somewhere in them.

@@ -1,4 +1,4 @@
-// What a save asks of the file system, as an interface, so that a test can fail or stop it at any call.
+// The file system calls of a save, as an interface: a test can fail or stop a save at any call.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class FileSystem {
   virtual void replace(const std::string& from, const std::string& to) = 0;  // what `to` was is gone, at no moment both
   virtual void remove_all(const std::string& path) = 0;                      // nothing there: nothing happens
   virtual bool exists(const std::string& path) = 0;
-  // What its disk still takes of this user's.
+  // Returns the bytes that this user may still write to the folder's disk.
   virtual int64_t free_bytes(const std::string& folder);
 };
 

@@ -84,7 +84,7 @@ int64_t number_of_key(const std::string& path, const std::string& key) {
   return 0;
 }
 
-// Where a version of control groups has its groups, and the names of what it says of their memory.
+// The folders of a version of control groups, and its names for their memory limits.
 struct MemoryGroups {
   const char *folder, *most, *used, *inactive_cache, *active_cache;
 };

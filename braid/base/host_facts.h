@@ -1,5 +1,4 @@
-// What this host is, as Linux says it: cores, memory, limits of this process, network interfaces. It measures nothing
-// and judges nothing.
+// Facts about this host from Linux: cores, memory, limits of this process, network interfaces.
 #pragma once
 
 #include <cstdint>

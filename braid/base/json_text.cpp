@@ -155,7 +155,7 @@ class KeyWatch final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit KeyWatch(std::string_view text) : text_(text) {}
 
-  // Of a text that is JSON.
+  // Returns the fault of a text that is JSON.
   JsonFault fault() {
     const char* const begin = text_.data();
     nlohmann::json::sax_parse(CountingReader{begin, &taken_}, CountingReader{begin + text_.size(), &taken_}, this);

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// Of an even number of values the upper of the two; `values` is not empty.
+// Returns the median; of an even number of values the upper of the middle two. REQUIRES: `values` is not empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// What was written to name a file: an option or a key, and its value.
+// A file with the option or key that named it.
 struct NamedFile {
   std::string key, value;
   std::string path;  // in the value

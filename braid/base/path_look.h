@@ -11,7 +11,7 @@ namespace braid {
 enum class PathKind { Nothing, File, Folder, Other };  // Other: a pipe, a device, a socket
 
 PathKind path_kind(const std::string& path);
-// Whether the path's last name is a link; false where there is nothing.
+// Returns true if the path itself is a link; false if nothing is there.
 bool is_link(const std::string& path);
 
 // The names in a folder, sorted as bytes.

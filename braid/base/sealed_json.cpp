@@ -16,7 +16,7 @@ constexpr DigestKind kKinds[] = {DigestKind::Xxh3, DigestKind::Xxh64};
 constexpr std::string_view kSealEnd = "\"\n}\n";
 constexpr size_t kDigits = 16;
 
-// What stands before the digits.
+// Returns the text before the digits of the digest.
 std::string seal_begin(int indent, DigestKind kind) {
   return cat(",\n", std::string(static_cast<size_t>(indent), ' '), "\"", text(kind), "\": \"");
 }

@@ -43,7 +43,7 @@ void StagedFile::append(std::span<const std::byte> bytes) {
   }
 }
 
-// Whether the file is now written that way.
+// Returns true if the file is now written that way.
 bool StagedFile::use(Cache cache) {
   if (cache == cache_) return true;
   const int flags = ::fcntl(fd_, F_GETFL);

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// What append() was given is in the file after sync() or close(); before, up to a block of it is held here.
+// Appended bytes are in the file after sync() or close(); before that, up to a block of them is held here.
 class StagedFile final : public WritableFile {
  public:
   explicit StagedFile(std::string path);  // it must not exist

@@ -35,7 +35,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 enum class LineBreaks { Escaped, Kept };
 std::string printable(std::string_view text, size_t most, LineBreaks breaks = LineBreaks::Escaped);
 
-// Of ASCII's letters; others stay.
+// Converts ASCII letters; others stay.
 std::string lower_case(std::string_view text);
 
 // Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).

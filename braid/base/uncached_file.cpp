@@ -47,7 +47,7 @@ UncachedFile::~UncachedFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// What the disk does not give that way, the end of a file or a place that is not aligned, the file gives, or says why.
+// Parts that direct reads do not give, the end of a file or an unaligned place, are read through the page cache.
 void UncachedFile::read(int64_t offset, std::span<std::byte> out) const {
   const ssize_t got = fd_ < 0 ? 0 : ::pread(fd_, out.data(), rounded_up(out.size(), kDiskBlock), offset);
   const size_t count = std::min(out.size(), static_cast<size_t>(std::max<ssize_t>(0, got)));

@@ -37,8 +37,7 @@ inline Utf8Char utf8_at(std::string_view text, size_t at) {
   return {code, bytes};
 }
 
-// Whether some bytes behind `start`, which is not empty, would make all of it one character: it ends inside one that
-// was well-formed so far.
+// Returns true if `start`, which is not empty, is the well-formed beginning of one character.
 bool begins_character(std::string_view start);
 
 // Bytes that come piece by piece, as whole characters. Bytes that no byte behind them can make a character become

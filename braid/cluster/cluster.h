@@ -1,5 +1,4 @@
-// The devices that a run may have: what they do in a second, what they hold, what links them, how often they fail.
-// Plain numbers; who measured them and how a file says them (cluster_file.h) is not known here.
+// The devices that a run may have: their rates, memory, links and failures. Plain numbers; cluster_file.h reads them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ struct ProductShare {
   bool operator==(const ProductShare&) const = default;
 };
 
-// How fast fused attention is over sequences of `context` tokens: operations a second on what tokens see.
+// The rate of fused attention over sequences of `context` tokens: operations per second, of visible tokens only.
 struct AttentionRate {
   DType type = DType::Float32;
   double context = 0;
@@ -29,7 +28,7 @@ struct AttentionRate {
   bool operator==(const AttentionRate&) const = default;
 };
 
-// How fast tensors of so many bytes are read and written: where caches hold them, faster than memory.
+// The rate at which tensors of this size are read and written; in caches it is higher than memory's.
 struct StreamRate {
   double bytes = 0;
   double bytes_per_second = 0;
@@ -82,7 +81,7 @@ struct DeviceGroup {
   bool operator==(const DeviceGroup&) const = default;
 };
 
-// What one message costs: `latency_seconds` + bytes / `bytes_per_second`, one way, for each device by itself.
+// The cost of one message: `latency_seconds` + bytes / `bytes_per_second`, one way, for each device by itself.
 struct Link {
   double bytes_per_second = 0;
   double latency_seconds = 0;
@@ -100,7 +99,7 @@ struct AllReduceTime {
   bool operator==(const AllReduceTime&) const = default;
 };
 
-// Of a node; 0: there is none.
+// The disk of a node; 0: there is none.
 struct Disk {
   double read_bytes_per_second = 0;
   double write_bytes_per_second = 0;
@@ -109,7 +108,7 @@ struct Disk {
   bool operator==(const Disk&) const = default;
 };
 
-// What a node has beside its devices, for what is offloaded; 0: there is none.
+// The host memory of a node for offloading; 0: there is none.
 struct HostMemory {
   double bytes = 0;             // of a node
   double bytes_per_second = 0;  // between it and each device, one way
@@ -124,7 +123,7 @@ struct Failures {
   bool operator==(const Failures&) const = default;
 };
 
-// Where a cluster's rates come from: braid's own measurements (braid doctor), or data sheets and estimates.
+// The source of a cluster's rates: braid's own measurements (braid doctor), or data sheets and estimates.
 enum class RatesFrom { DataSheet, Measured };
 constexpr auto words(RatesFrom) { return std::to_array<std::string_view>({"data-sheet", "measured"}); }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostKinds = 1000;  // so that their nodes, kMostCounted each, fit an int
 
-// What others call them.
+// Returns the type nearest to a name, peers' names included.
 std::string nearest_type(const std::string& name) {
   for (const auto& [short_name, type] : {std::pair{"bf16", DType::BFloat16},
                                          {"fp16", DType::Float16},

@@ -18,7 +18,7 @@ constexpr double kCopies = 0.85;  // large copies, of the memory's rate
 // Products of H100s, of the shares of A100s; and at 500 W, of those at 700 W.
 constexpr double kH100Products = 0.92, k500Watt = 0.67;
 
-// Of products of 16-bit numbers, as cluster_presets.h says.
+// Returns the rates of 16-bit products, as cluster_presets.h says.
 std::vector<ProductShare> shares(DType type) {
   return {{type, 1e9, 0.35}, {type, 10e9, 0.7}, {type, 100e9, 0.7}, {type, 1000e9, 0.78}};
 }

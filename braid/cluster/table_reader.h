@@ -14,12 +14,12 @@ enum class Given { Needed, Optional };
 
 struct NumberRule {
   double least = 0, most = 1e18;
-  // What is below `least` starts behind it: 0 itself is no rate.
+  // Open: `least` itself is not allowed, as 0 is no rate.
   enum class End { Closed, Open } lower = End::Open;
   Given given = Given::Needed;
 };
 
-// What nodes, and devices of a node, are counted up to.
+// The largest number of nodes, and of devices of a node.
 inline constexpr int kMostCounted = 1 << 20;
 
 class TableReader {

@@ -1,4 +1,4 @@
-// What cluster files and tables count in.
+// The units of cluster files and tables.
 #pragma once
 
 namespace braid {

@@ -47,7 +47,7 @@ std::vector<Step> order_of_placement(const StageCosts& costs) {
   return steps;
 }
 
-// What a rank holds so far.
+// A rank's stages so far.
 struct Held {
   double seconds = 0;
   int64_t bytes = 0;
@@ -137,7 +137,7 @@ class Search {
     return {no_time ? 0 : held.seconds, no_bytes ? 0 : held.bytes};
   }
 
-  // Whether the ranks that are not full have time for the units that are left.
+  // Returns true if the ranks that are not full have time for the remaining units.
   bool can_still_fit(size_t k, const State& to) const {
     if (caps_.rank_seconds == Caps().rank_seconds) return true;
     double room = 0;

@@ -37,8 +37,8 @@ struct Holder {
   bool operator==(const Holder&) const = default;
 };
 
-// Who holds what when `schedule` runs, ordered by stage. A microbatch is in flight from its forward to its weight pass:
-// the inputs of products are kept until then.
+// Returns the holders of stages under `schedule`, ordered by stage. A microbatch is in flight from its forward to its
+// weight pass: the inputs of products are kept until then.
 std::vector<Holder> holders(const Schedule& schedule);
 
 struct PartitionRequest {

@@ -1,4 +1,4 @@
-// What a stage of units [begin, end) costs, and what a whole partition makes of each rank.
+// The costs of a stage of units [begin, end), and of a whole partition on each rank.
 #pragma once
 
 #include "braid/cut/partition.h"
@@ -21,7 +21,7 @@ class StageCosts {
   double seconds(int begin, int end) const { return seconds_[begin * (num_units_ + 1) + end]; }
   // On the slowest rank that holds it.
   double stage_seconds(int stage, int begin, int end) const { return seconds(begin, end) / slowest_[stage]; }
-  // What the stage adds to its holder's time and memory.
+  // Return the time and the memory that the stage adds to its holder.
   double load(const Holder& holder, int begin, int end) const {
     return holder.share * seconds(begin, end) / speeds_[holder.rank];
   }
@@ -37,7 +37,7 @@ class StageCosts {
   std::vector<std::vector<Holder>> holders_;               // by stage
 };
 
-// How good a partition is; smaller is better, and lexicographic order is the order of partition.h.
+// The score of a partition; smaller is better, in the lexicographic order of partition.h.
 struct Score {
   int64_t bytes_over = 0;  // of the fullest rank, beyond the limit
   double rank_seconds = 0, stage_seconds = 0, squares = 0;

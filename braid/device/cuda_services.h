@@ -6,13 +6,13 @@
 
 namespace braid {
 
-// Of LibTorch's caching allocator on one device.
+// Memory of LibTorch's caching allocator on one device.
 struct CudaMemory {
   int64_t bytes = 0;       // in tensors
   int64_t peak_bytes = 0;  // since reset_peak
 };
 
-// Of one device; zeros where the driver does not tell.
+// Facts about one device; zeros where the driver has none.
 struct CudaDeviceFacts {
   char name[256] = "";
   int major = 0, minor = 0;     // compute capability

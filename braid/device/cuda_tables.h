@@ -1,5 +1,5 @@
-// What libbraid_cuda.so offers: a table of functions for each room that computes on a device. The program is not linked
-// to it, nor to libtorch_cuda.so, which a machine without CUDA libraries cannot load: load_cuda() opens both.
+// The tables of functions in libbraid_cuda.so, one for each component that computes on a device. The program links
+// neither it nor libtorch_cuda.so, which a machine without CUDA libraries cannot load: load_cuda() opens both.
 //
 //   braid ----------------- libtorch_cpu.so         always
 //     | load_cuda()
@@ -25,7 +25,7 @@ inline constexpr int64_t kCudaTableVersion = 3;
 using CudaTableEntry = const CudaTable* (*)(const char* room);
 inline constexpr const char* kCudaTableEntryName = "braid_cuda_table";
 
-// What is wrong with a table of `bytes` bytes that came from a library; empty when nothing is.
+// Validates a table of `bytes` bytes that came from a library. Returns the fault; empty if there is none.
 std::string table_problem(const CudaTable* table, int64_t bytes);
 
 struct CudaPlaces {

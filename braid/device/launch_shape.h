@@ -1,5 +1,5 @@
-// How work is divided among the blocks and threads of a device: plain arithmetic of the host. It depends on sizes
-// alone, never on the device, so that sums have the same bits on every one.
+// The division of work among the blocks and threads of a device: plain arithmetic on the host. It depends on sizes
+// only, so that sums have the same bits on every device.
 #pragma once
 
 #include <algorithm>

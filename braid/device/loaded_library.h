@@ -5,7 +5,7 @@
 
 namespace braid {
 
-// Whether other libraries opened later find this one's symbols.
+// Shared: libraries opened later find this one's symbols.
 enum class Symbols { Private, Shared };
 
 // Never closed: a library that has started threads or a device cannot be unloaded safely.

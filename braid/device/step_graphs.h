@@ -28,7 +28,7 @@ class DeviceGraph {
 // Makes a graph that shares its working memory with `share`, or with none.
 using MakeGraph = std::function<std::unique_ptr<DeviceGraph>(DeviceGraph* share)>;
 
-// Of the calling thread's stream on the device. load_cuda() has been called.
+// Makes a graph of the calling thread's stream on the device. REQUIRES: load_cuda() has been called.
 std::unique_ptr<DeviceGraph> cuda_graph(DeviceGraph* share);
 
 class StepGraphs {
@@ -40,7 +40,7 @@ class StepGraphs {
   // Before a step whose work is fixed by `layout`: graphs of another layout are dropped and warm-up begins again. Once
   // it is over, record(piece) is called for each piece, with nothing run; what it throws ends all attempts.
   void begin_step(uint64_t layout, int num_pieces, const std::function<void(int piece)>& record);
-  // Whether this step replays; otherwise its work is to be run as it is.
+  // Returns true if this step replays; otherwise its work is to be run as it is.
   bool replays() const { return !graphs_.empty(); }
   void replay(int piece) { graphs_.at(static_cast<size_t>(piece))->replay(); }
   // Why recording was given up; empty while it was not.

@@ -20,8 +20,8 @@ class RankOutcome {
   // Returns true if `bytes` are a whole result of returned() or thrown(): a rank may be killed while it writes, and
   // another node may send anything.
   static bool complete(const std::string& bytes);
-  // What was returned. Throws what thrown() was called for: errors of base/errors.h with all they carry, others as
-  // std::runtime_error. `bytes` are complete.
+  // Returns the value. If the function threw, throws its error: errors of base/errors.h with all their fields, others
+  // as std::runtime_error. REQUIRES: `bytes` are complete.
   static std::string value(const std::string& bytes);
   // An error of the rank itself: bad data, a diverged loss, a failed check. Not one that reports the loss of a peer
   // (CommError), nor bytes that are not complete.

@@ -1,5 +1,5 @@
-// What the nodes of a job say in rounds and report with heartbeats: one struct for each word, and the one reader of
-// their bytes.
+// Messages that the nodes of a job send in rounds and with heartbeats: one struct for each, and the one reader of their
+// bytes.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct ValueSet {
 struct RanksFailed {
   Failure failure;
 };
-// How a rank of the node has ended (rank_outcome.h).
+// The outcome of a rank of the node (rank_outcome.h).
 struct RankEnded {
   int rank = 0;
   std::string outcome;
@@ -48,9 +48,8 @@ struct RanksReport {
 
 std::string round_message_bytes(RoundMessage message);
 std::string ranks_report_bytes(RanksReport report);
-// Whether node `node` may have said or reported `bytes`: they have the right form, and every count, index and number is
-// possible for `nodes` and for a node that has come to round `round`. Otherwise nothing is returned, and `fault`
-// continues the sentence "node 1 on h1 ".
+// Reads and validates the bytes of a node: their form, and every count, index and number against `nodes` and against
+// the current round. Returns nothing for invalid bytes; `fault` then continues the sentence "node 1 on h1 ".
 struct RoundReader {
   const std::vector<JobNode>& nodes;
   int round = 0;

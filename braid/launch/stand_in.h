@@ -1,4 +1,4 @@
-// Who listens and beats for a node of a job while that prepares something and does neither: a thread.
+// A background thread that answers the control channel and sends heartbeats while the node is busy preparing data.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ class StandIn {
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;
 
-  // What was said and who was lost meanwhile; reports of progress are of a time that is over. The thread is gone then,
-  // for the kernel too: this process may fork. Throws what ended the thread early.
+  // Ends the thread and returns the messages and node failures received meanwhile; outdated progress reports are
+  // dropped. Afterwards the kernel has no such thread either: this process may fork. Throws the thread's exception.
   std::vector<JobEvent> leave();
 
  private:

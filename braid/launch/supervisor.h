@@ -21,7 +21,7 @@ class Supervisor {
  public:
   static constexpr double kSignSeconds = 1;  // between two looks at signs of progress
 
-  // What it works with; all of it outlives the supervisor.
+  // The supervisor's collaborators. All of them outlive it.
   struct Parts {
     WorldFate& fate;   // of the world
     RankBoard& board;  // of the ranks that will be started
@@ -46,7 +46,7 @@ class Supervisor {
   const std::string& left_behind() const { return left_behind_; }
 
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
-  // What the rank of a place has written; cut short where it was killed meanwhile.
+  // Returns the bytes that the rank of a place has written; cut short if it was killed meanwhile.
   const std::string& message(int place) const { return ranks_[place].process->heard(); }
   // Writes to its line, without waiting. What finds no room fails the world.
   void say(int place, const std::string& bytes);

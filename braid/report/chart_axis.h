@@ -13,7 +13,7 @@ double round_step(double rough);
 
 class ChartAxis {
  public:
-  // Where the values of a chart lie; `low` <= `high`, both finite, and positive on a Log scale.
+  // The range of a chart's values; `low` <= `high`, both finite, and positive on a Log scale.
   struct Range {
     double low = 0, high = 1;
   };

@@ -119,7 +119,7 @@ class Process {
   std::vector<std::string> events_;
 };
 
-// What parse_chrome_trace has found so far.
+// The state of parse_chrome_trace.
 class Reading {
  public:
   void add(const Json& event) {

@@ -5,8 +5,8 @@
 
 namespace braid {
 
-// One table for each section of `toml`, in its order. Keys and sections that are not known are shown too. When the text
-// cannot be read as TOML, the text itself.
+// Returns one table for each section of `toml`, in its order, with unknown keys and sections too. Returns the text
+// itself if it is no TOML.
 std::string config_tables(const std::string& toml);
 
 }  // namespace braid

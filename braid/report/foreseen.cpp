@@ -1,4 +1,4 @@
-// Which steps a measurement is taken from, and the rows.
+// Chooses the steps of a measurement, and makes the rows.
 #include "braid/report/foreseen.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double steps_before(const RunRecord& record) {
   return static_cast<double>(record.first_steps.empty() ? 0 : record.first_steps.back());
 }
 
-// What was measured after so many steps.
+// Returns the measurements after this many steps.
 Series measured_after(const RunRecord& record, const std::string& key, double steps) {
   const auto found = record.steps.find(key);
   if (found == record.steps.end()) return {};
@@ -28,7 +28,7 @@ Series measured_after(const RunRecord& record, const std::string& key, double st
   return series;
 }
 
-// Of the last steps; what a start does once falls on its first.
+// Returns the median of the last steps. The first of them, which has the costs of a start, is left out.
 double typical(const RunRecord& record, const std::string& key) {
   return late_median(measured_after(record, key, steps_before(record) + 1), kLateSteps);
 }

@@ -1,4 +1,4 @@
-// What had been predicted of a run beside what was measured of it.
+// Predictions of a run beside its measurements.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ CutLines cut_metrics(const std::string& path, int64_t last_step, FileSystem& fil
 // "took 3 lines out of metrics.jsonl: 2 of steps after 4, 1 unreadable"; empty when no line went.
 std::string sentence(const CutLines& cut, int64_t last_step);
 
-// What a cut that was stopped leaves beside the file.
+// Returns the name of the file that an interrupted cut leaves beside `path`.
 std::string cut_metrics_name(const std::string& path);
 
 }  // namespace braid

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// NaN stands for a value that is not known; it is left out.
+// The values of a progress line. NaN stands for an unknown value, which is left out.
 struct Progress {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 

@@ -1,4 +1,4 @@
-// Which steps of a run are shown.
+// Chooses the steps of a run that are shown.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class ProgressPace {
  public:
   ProgressPace(int64_t every, double seconds) : every_(every), seconds_(seconds) {}
 
-  // Of the step that ends at `now` (seconds, from any moment on). Steps come in their order.
+  // Returns true if the step that ends at `now` (seconds, from any origin) is shown. Steps come in their order.
   bool shows(int64_t step, int64_t last_step, double now);
 
  private:

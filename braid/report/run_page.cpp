@@ -65,7 +65,7 @@ class Page {
     return "";
   }
 
-  // What is known of it.
+  // Returns the run's facts.
   std::string summary() const {
     std::vector<std::string> parts{config("model", "family")};
     if (!std::isnan(start("parameters"))) {
@@ -132,7 +132,7 @@ class Page {
     return all + time_tile() + "</section>\n";
   }
 
-  // Of all steps; those that were not logged count as the mean of those that were.
+  // Returns the time of all steps; those that were not logged count as the mean of those that were.
   std::string time_tile() const {
     const Series& logged = series("seconds");
     double seconds = 0;

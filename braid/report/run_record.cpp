@@ -14,7 +14,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Of a list or an object, however deep, dots.
+// Returns the text of a value; dots for a list or an object, however deep.
 std::string text_of(const OrderedJson& value) {
   if (value.is_structured()) return "...";
   return value.is_string() ? value.get<std::string>() : value.dump();

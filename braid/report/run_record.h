@@ -1,5 +1,4 @@
-// What metrics.jsonl says, read back: curves, memory, where it ran. It knows the file's format (docs/metrics_format.md)
-// and no pictures.
+// metrics.jsonl read back: curves, memory, the environment. Format: docs/metrics_format.md.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +43,8 @@ struct RunRecord {
   int64_t num_steps() const;  // the last step of all
 };
 
-// Where a run starts again after step k, what was written of later steps counts no more. Lines that are no JSON objects
-// (a run died while it wrote) are counted and skipped, keys and kinds that are not known are ignored.
+// Reads the lines of metrics.jsonl. If a run restarts after step k, earlier lines of later steps are dropped. Lines
+// that are no JSON objects (a run died while it wrote) are counted and skipped; unknown keys and kinds are ignored.
 RunRecord read_run_record(std::istream& lines);
 // The same of a file. Throws IoError for one that cannot be read, is no regular file or has a line above 16 MiB.
 RunRecord read_run_record(const std::string& path);

@@ -1,4 +1,4 @@
-// How the speed of training grows with the ranks: points, their table and their picture. It measures nothing.
+// The speed of training by number of ranks: points, their table and their picture.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ class Reader {
   }
 
  private:
-  // What one rank has of one stage.
+  // One rank's copy of one stage.
   struct Copy {
     int rank = 0;
     int least = std::numeric_limits<int>::max();  // microbatch

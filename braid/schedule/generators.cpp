@@ -25,7 +25,7 @@ struct Generator {
   Problems (*problems)(const ScheduleRequest& request) = nullptr;  // beyond what holds for all; null: none
 };
 
-// Of a function of ranks and microbatches.
+// Adapts a generator of ranks and microbatches.
 template <Schedule (*kGenerate)(int ranks, int microbatches)>
 Schedule plain(const ScheduleRequest& request) {
   return kGenerate(request.ranks, request.microbatches);

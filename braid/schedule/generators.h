@@ -17,7 +17,7 @@
 
 namespace braid {
 
-// What can be said of a schedule without making it.
+// Facts about a schedule that are known without generating it.
 struct ScheduleTraits {
   std::string_view name;
   std::string_view summary;  // half a line for help texts
@@ -27,8 +27,8 @@ struct ScheduleTraits {
   bool fuses = false;            // it has fused pairs of F and B
   bool takes_group = false;      // it reads ScheduleRequest::group
   bool takes_times = false;      // it reads the times and sizes of the request
-  // Of an asynchronous schedule, which has UPDATE actions: the version of its weights that a stage uses. Of others
-  // none: a step ends with its one update.
+  // The version of its weights that a stage uses under an asynchronous schedule, which has UPDATE actions. None for all
+  // others: their steps end with one update.
   std::optional<VersionRule> versions = std::nullopt;
 
   bool asynchronous() const { return versions.has_value(); }
@@ -37,7 +37,7 @@ struct ScheduleTraits {
 // One per schedule, in the order in which they are listed to the user.
 std::span<const ScheduleTraits> schedule_traits();
 
-// Of the schedule of that name; null when there is none.
+// Returns the traits of the schedule with that name; null if there is none.
 const ScheduleTraits* find_schedule(std::string_view name);
 
 // Every name that make_schedule takes.

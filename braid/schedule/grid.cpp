@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-// What is drawn of one span, or of a fused pair, in columns [begin, end).
+// The drawing of one span, or of a fused pair, in columns [begin, end).
 struct Block {
   int64_t begin;
   int64_t end;

@@ -1,4 +1,4 @@
-// The printed schedule: one row per rank, one column per slot of time. It makes strings; it does not know terminals.
+// The printed schedule: one row per rank, one column per slot of time.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// Of one (stage, microbatch).
+// Checks the actions of one (stage, microbatch).
 class MicrobatchChecker {
  public:
   MicrobatchChecker(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults)

@@ -26,7 +26,7 @@ Schedule rewritten(const Schedule& schedule, const Rewrite& rewrite) {
 // One past the last action of the unit that begins at `index`: a fused pair or one action.
 size_t unit_end(const Program& program, size_t index) { return index + (pair_begins(program, index) ? 2 : 1); }
 
-// Where RECOMPUTE of the backward at `index` belongs.
+// Returns the place of RECOMPUTE for the backward at `index`.
 size_t recompute_place(const Program& program, size_t index) {
   const size_t unit = pair_ends(program, index) ? index - 1 : index;
   const Action receive{Op::RecvBackward, program[index].stage, program[index].micro};

@@ -1,5 +1,5 @@
-// How much a rank holds at most, counted in (stage, microbatch) pairs and in versions of weights. Programs are in
-// order, so no clock is needed.
+// Peaks of a rank's memory, counted in (stage, microbatch) pairs and in versions of weights. Programs are in order, so
+// no clock is needed.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Where a schedule runs what: for every op, stage and microbatch, the index in its owner's program. It judges nothing.
+// Positions of actions in a schedule: for every op, stage and microbatch, the index in its owner's program.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ class Positions {
   // first index else, which stays. For ops of a whole stage micro is the first of the copy.
   int note(Op op, int stage, int micro, int index);
 
-  // Where the owner runs it first, or kMissing.
+  // Returns the first index in the owner's program, or kMissing.
   int at(Op op, int stage, int micro) const;
 
-  // Whether the op occurs at all.
+  // Returns true if the op occurs at all.
   bool any(Op op) const { return !positions_[static_cast<size_t>(op)].empty(); }
 
-  // Where the microbatch's weight gradient is made, by W or else B, or kMissing; and which of the two it is.
+  // Returns the index of the microbatch's weight pass, W or else B, or kMissing; and the op.
   int weight_pass(int stage, int micro) const { return at(weight_op(stage, micro), stage, micro); }
   Op weight_op(int stage, int micro) const;
 

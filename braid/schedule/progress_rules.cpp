@@ -1,4 +1,4 @@
-// Who never finishes, and why: the walk finds the ranks that stop, positions tell what they wait for.
+// Finds ranks that never finish, and the reason: the walk finds where they stop, positions what they wait for.
 #include <set>
 
 #include "braid/base/text.h"
@@ -21,7 +21,7 @@ class Progress {
   bool finished(int rank) const { return stops_[rank] == static_cast<int>(schedule_.programs[rank].size()); }
   int stop(int rank) const { return stops_[rank]; }
 
-  // What the stuck action, or pair, waits for, and why that does not come.
+  // Says what the stuck action, or pair, waits for, and why it never happens.
   std::string reason(int rank) const {
     const Action missing = awaited(rank);
     if (!exists(missing)) return "nothing can match it";
@@ -76,7 +76,8 @@ class Progress {
     }
   }
 
-  // What brings F, B or I its tensor: the receive `through`, or the same pass of the neighbouring stage.
+  // Returns the action that F, B or I gets its tensor from: the receive `through`, or the same pass of the neighbouring
+  // stage.
   Action source(const Action& action, int rank, Op through) const {
     const bool forward = action.op == Op::Forward;
     const int stage = action.stage + (forward ? -1 : +1);

@@ -15,7 +15,7 @@ void check_microbatches(const Schedule& schedule, const Positions& positions, st
 // REDUCE_GRAD and UPDATE of every copy of a stage against its weight passes.
 void check_weight_use(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults);
 
-// What follows from each program alone: marks of fusion, UNSHARD and RESHARD, the promise. Actions are in range.
+// Checks each program by itself: marks of fusion, UNSHARD and RESHARD, the promise. REQUIRES: actions are in range.
 void check_programs(const Schedule& schedule, std::vector<Fault>& faults);
 
 // A walk; one fault for each rank that does not reach its end, unless there is one at that place already.

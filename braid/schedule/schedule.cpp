@@ -1,4 +1,4 @@
-// Who owns a stage. It does not check that the schedule is sound (validate.h).
+// Owners of stages. validate.h checks that the schedule is sound.
 #include "braid/schedule/schedule.h"
 
 #include "braid/base/errors.h"

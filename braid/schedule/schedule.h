@@ -10,7 +10,7 @@ namespace braid {
 
 using Program = std::vector<Action>;  // one rank's actions in order
 
-// What a generator promises of its schedule, per rank; validate() holds it to that. Empty: nothing is promised.
+// Limits that a generator promises for its schedule, per rank; validate() checks them. Empty: nothing is promised.
 struct Promise {
   std::vector<int> peak_activations;           // at most; counted as in peaks.h
   std::vector<int> peak_pending_weight_grads;  // at most

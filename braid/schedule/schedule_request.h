@@ -1,4 +1,4 @@
-// What a schedule is made for.
+// The arguments of a schedule's generator.
 #pragma once
 
 namespace braid {

@@ -1,5 +1,5 @@
-// A schedule on the plainest clock: F, B, I and W take one slot each, a fused pair takes one, all else takes none. For
-// pictures and tables; it does not know real costs (sim).
+// A schedule on the simplest clock, for pictures and tables: F, B, I, W and a fused pair take one slot each, all other
+// actions none.
 #pragma once
 
 #include "braid/schedule/schedule.h"

@@ -89,7 +89,7 @@ class Validator {
     return true;
   }
 
-  // Of the stage's copy on that rank, if there is one.
+  // Returns the first microbatch of the stage's copy on that rank, if there is one.
   int first_micro(int stage, int rank) const {
     const bool second = schedule_.mirrored() && schedule_.stage_rank[stage] != rank;
     return second && schedule_.mirror_from < schedule_.num_microbatches ? schedule_.mirror_from : 0;

@@ -1,5 +1,5 @@
-// Which version of its weights a stage uses for each microbatch, and which update a microbatch's gradient goes into,
-// read from a schedule's UPDATE actions. Version v of a stage is what it has after v updates of a step.
+// The version of its weights that a stage uses for each microbatch, and the update that takes the microbatch's
+// gradient, read from a schedule's UPDATE actions. Version v of a stage is its state after v updates of a step.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,7 @@ class VersionPlan {
   int update_of(int micro) const { return update_of_[micro]; }
   int update_begin(int update) const { return update == 0 ? 0 : last_micro_[update - 1] + 1; }
   int update_end(int update) const { return last_micro_[update] + 1; }
-  // How many updates a gradient is late: the version it changes less the one it was computed with.
+  // Returns the staleness of a gradient in updates: the version it changes minus the one it was computed with.
   int staleness(int stage, int micro) const { return update_of(micro) - version(stage, micro); }
   int most_stale() const;
 

@@ -110,7 +110,7 @@ class Walker {
     (block_of(rank) == block_ ? ready_ : later_).push_back(rank);
   }
 
-  // Whether an action ran. If not, the rank waits for it, first of all who do.
+  // Returns true if an action ran. If not, the rank waits for it, as the first of those that do.
   bool there(int rank, int& known) {
     if (ran(known)) return true;
     if (waits_before_[rank] == kRuns) {
@@ -187,8 +187,8 @@ class Walker {
     return true;
   }
 
-  // Whether F, B or I has what it needs: its own forward, and the tensor of the stage before (or behind), by a receive
-  // when that is elsewhere. Notes in `visit` what it waited for elsewhere.
+  // Returns true if F, B or I has its inputs: its own forward, and the tensor of the stage before (or behind), by a
+  // receive if that is on another rank. Notes in `visit` what it waited for elsewhere.
   bool available(const Action& action, Visit& visit) {
     const bool forward = action.op == Op::Forward;
     if (!forward && !there(visit.rank, done(Op::Forward, action.stage, action.micro))) return false;

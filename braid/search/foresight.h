@@ -1,4 +1,4 @@
-// What a search asks about layouts: whoever predicts answers.
+// The interface through which a search gets predictions of layouts.
 #pragma once
 
 #include <cstdint>

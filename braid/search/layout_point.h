@@ -10,8 +10,8 @@
 
 namespace braid {
 
-// What stages compute again, as memory.recompute says it; ByStage: of each stage the least that keeps its rank within
-// its memory.
+// The recompute policy of stages, as memory.recompute has it. ByStage: for each stage the least that keeps its rank
+// within its memory.
 enum class RecomputeChoice { None, ByStage, Selective, Full, AsGiven };
 constexpr auto words(RecomputeChoice) {
   return std::to_array<std::string_view>({"none", "by stage", "selective", "full", "as given"});
@@ -40,8 +40,8 @@ struct LayoutPoint {
   bool operator==(const LayoutPoint&) const = default;
 };
 
-// Whether both do the same products on as many ranks, whatever their schedules, cuts, shares of the batch and what ZeRO
-// shards.
+// Returns true if both have the same matrix products on equally many ranks, whatever their schedules, cuts, batch
+// splits and ZeRO stages.
 bool same_work(const LayoutPoint& a, const LayoutPoint& b);
 
 // Gives the run this layout, in place of another; recompute that is chosen by stage is "none", a balanced cut "even"

@@ -123,7 +123,7 @@ class Space {
     }
   }
 
-  // Of its schedule, and of lists that have an entry for each stage.
+  // Returns true if its schedule and its lists with an entry for each stage are possible.
   bool is_possible(const LayoutPoint& layout, int chunks) const {
     const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
     const bool listed = layout.cut == CutChoice::AsGiven && cuts_ > 0;

@@ -1,4 +1,4 @@
-// What a search has found: the best layouts, each with what is foreseen of it and why it is among them.
+// The result of a search: the best layouts, each with its prediction and the reason why it is among them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// Of some steps on this host.
+// Measurements of some steps on this host.
 struct MeasuredLayout {
   double step_seconds = 0;
   double bubble = 0;

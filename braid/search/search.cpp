@@ -14,17 +14,18 @@
 namespace braid {
 namespace {
 
-// What is proposed runs: it is judged as if it were about to. A plan needs no data.
+// Returns a spec that is validated as if it were about to run: proposals must be runnable. A plan needs no data.
 RunSpec about_to_run(RunSpec spec) {
   if (spec.data.paths.empty()) spec.data.paths = {"text"};
   return spec;
 }
 
-// Of ranks that hold too much, what their stages compute again.
+// Returns stronger recompute policies for the stages of ranks that exceed their memory.
 std::vector<RecomputeChoice> next_policies(std::vector<RecomputeChoice> policies, const Prediction& prediction) {
   const size_t ranks = prediction.memory.size();
   for (size_t stage = 0; stage < policies.size(); ++stage) {
-    // Of stages in a loop; others have one or two on a rank, and then both give up a little more than they must.
+    // The rank of a looped stage. With other placements a rank has one or two stages, and both recompute a little more
+    // than they must.
     const RankMemory& rank = prediction.memory[stage % ranks];
     if (rank.total() <= prediction.memory_bytes) continue;
     policies[stage] = policies[stage] == RecomputeChoice::None ? RecomputeChoice::Selective : RecomputeChoice::Full;

@@ -1,4 +1,4 @@
-// Where no layout fits: what is short, and how many nodes would do.
+// Explains why no layout fits: the scarce resource, and the number of nodes that would suffice.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How long each action takes.
+// The durations of actions.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace braid {
 
-// What any one time may be at most: sums of them over the longest schedules are exact enough to be compared.
+// The largest time of one action: sums over the longest schedules stay exact enough to be compared.
 inline constexpr double kMostTime = 1e15;
 
-// Of one stage, in the unit of the cost model.
+// Times of one stage, in the unit of the cost model.
 struct StageTimes {
   double forward = 1;
   double input_grad = 1;
@@ -32,7 +32,7 @@ struct CostModel {
   double update = 0;
   std::vector<StageTimes> stages = {};  // one for each stage, in place of the times above; empty: the same on all
 
-  // Of an action that computes; a full backward takes input_grad + weight_grad. 0 for other actions.
+  // Returns the time of a compute action; a full backward takes input_grad + weight_grad. 0 for other actions.
   double compute(const Action& action) const;
   double compute_pair(const Action& forward, const Action& backward) const;
 };

@@ -22,7 +22,7 @@ struct Summary {
   int weight_versions = 1;                     // of the stage that keeps the most
 };
 
-// Of `schedule` as `timeline` shows it.
+// Returns the summary of `schedule` as executed in `timeline`.
 Summary summary(const Schedule& schedule, const Timeline& timeline);
 
 // The same from spans that come one by one, those of a rank in order, and need not be kept.

@@ -1,4 +1,4 @@
-// Whether the code in this library runs on the device, asked of a kernel that does nothing.
+// Checks that this library's code runs on the device, with a kernel that does nothing.
 #include <cuda_runtime.h>
 
 namespace braid {

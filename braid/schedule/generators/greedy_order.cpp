@@ -23,7 +23,7 @@ double GreedyOrder::cost() const {
   return longest;
 }
 
-// What a rank holds when it has run so many forwards more and has finished so many of its pending weight passes.
+// Returns the memory of a rank after so many more forwards and with so many pending weight passes finished.
 double GreedyOrder::held(const Rank& rank, int more_forwards, int fewer_pending) const {
   return (rank.forwards - rank.input_grads + more_forwards) * times_.activation +
          (rank.pending() - fewer_pending) * times_.pending;
@@ -69,7 +69,7 @@ void GreedyOrder::fill_until(int index, double arrival) {
   if (greed_.fills_gaps || arrival - rank.clock > most_idle_ - rank.idle) put(index, Op::WeightGrad);
 }
 
-// How many forwards each rank runs before its first gradient, beyond the first.
+// Returns the number of forwards that each rank runs before its first gradient, beyond the first.
 std::vector<int> GreedyOrder::more_forwards() const {
   std::vector<int> more(times_.ranks, 0);
   double gradient = ranks_.back().clock + times_.input_grad;  // of microbatch 0, when it leaves the rank behind

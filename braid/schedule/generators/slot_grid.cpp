@@ -47,7 +47,7 @@ std::vector<int> SlotGrid::row(int rank) const {
   return row;
 }
 
-// Of the rank's input gradients of both chunks, in the order of their slots.
+// Returns the slot of the rank's n-th input gradient, of both chunks in the order of their slots.
 int SlotGrid::input_grad_slot(int rank, int n) const {
   const auto& up = slots_[kInputGradUp][rank];
   const auto& down = slots_[kInputGradDown][rank];

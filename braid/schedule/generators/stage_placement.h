@@ -1,4 +1,4 @@
-// Which rank owns which stage, before any action is written.
+// The placement of stages on ranks, before any action is written.
 #pragma once
 
 #include <cstdint>
