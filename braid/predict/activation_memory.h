@@ -22,15 +22,16 @@ namespace braid {
 // choice.
 double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
 
-// Of those the weight-gradient pass alone needs: 32 n h of 34 n h + 5 a s n (Qi et al. 2023, table 1).
+// Returns the part of the saved bytes that only the weight-gradient pass needs: 32 n h of 34 n h + 5 a s n (Qi et al.
+// 2023, table 1).
 double pending_bytes(const RunSpec& spec, const RunLayout& layout);
 
 // Beside the blocks: the first stage keeps the mask of the embedding's dropout, n h; the last the inputs of its norm
 // and of the product, 4 n h, and logits in float32, 4 n V / t (section 4.3).
 double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
-// What a backward pass of the stage works with and frees again: gradients of the scores, twice, or of both sides of the
-// activation; gradients of logits; a segment's activations where they are made again.
+// Returns the working memory of the stage's backward pass: gradients of the scores, twice, or of both sides of the
+// activation; gradients of logits; a segment's recomputed activations.
 double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load);
 
 }  // namespace braid

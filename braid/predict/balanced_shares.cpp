@@ -1,4 +1,4 @@
-// What everybody gets in any case is given out at once, the rest one by one to whoever would be done with it first.
+// Everybody's minimum is assigned at once, the rest one by one to the rank that would finish it first.
 #include "braid/predict/balanced_shares.h"
 
 #include <algorithm>

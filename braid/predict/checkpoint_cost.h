@@ -1,4 +1,4 @@
-// What a run loses to failures on a cluster, and how often it should save.
+// The time that a run loses to failures on a cluster, and the best interval between saves.
 #pragma once
 
 #include "braid/cluster/cluster.h"
@@ -7,7 +7,8 @@
 
 namespace braid {
 
-// Of the whole model: masters and what the optimizer keeps, float32 (float64 in a run of that type).
+// Returns the bytes of a checkpoint of the whole model: master weights and optimizer states in float32 (float64 in a
+// run of that type).
 double checkpoint_bytes(const RunSpec& spec, const Cluster& cluster);
 
 // Failures of any of the run's ranks, and the cost of a save: Disk::save_seconds, and all nodes write their part of the

@@ -1,5 +1,5 @@
-// What exchanges between ranks take, by the alpha-beta model: a latency for each message of a chain, and bytes over the
-// rate of the slowest link.
+// Times of communication between ranks, by the alpha-beta model: a latency for each message of a chain, and bytes over
+// the rate of the slowest link.
 #pragma once
 
 #include <vector>
@@ -34,8 +34,8 @@ class GroupLinks {
   // rank after the gather, or before the sum.
   double all_gather_seconds(double bytes) const;
   double reduce_scatter_seconds(double bytes) const { return all_gather_seconds(bytes); }
-  // Of `bytes` on every rank, each of which sends a part of them to each other one: n-1 messages, (n-1)/n of the bytes
-  // over the slowest link of the group.
+  // Returns the time of an all-to-all of `bytes` on every rank: n-1 messages, (n-1)/n of the bytes over the slowest
+  // link of the group.
   double all_to_all_seconds(double bytes) const;
   // One message to a neighbour, over the slowest link that lies between two of them.
   double send_seconds(double bytes) const;

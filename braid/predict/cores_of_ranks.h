@@ -1,5 +1,5 @@
-// What ranks have of hosts whose cores they share (DeviceGroup::shared_cores; a device is a core), which all kinds of a
-// cluster do or none.
+// The cores of ranks on hosts whose cores are shared (DeviceGroup::shared_cores; a device is a core). Either all kinds
+// of a cluster share cores or none.
 //
 // R ranks on a host of N cores have up to N / R cores each, as many as they have threads. Where R is more than N, those
 // that compute at a time share the cores alike (sim/shared_cores.h): who idles in a bubble leaves its core to the
@@ -18,10 +18,10 @@ namespace braid {
 // (spec/thread_count.h), and is so many times as fast.
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec);
 
-// How many ranks a host has for each of its cores; 0 where they share none.
+// Returns the number of ranks per core of a host; 0 where cores are not shared.
 double ranks_per_core(const PlannedRun& run);
 
-// How many cores the pipeline of a replica has where there are `crowd` ranks for each.
+// Returns the number of cores of a replica's pipeline with `crowd` ranks per core.
 double cores_of_replica(const PlannedRun& run, double crowd);
 
 }  // namespace braid

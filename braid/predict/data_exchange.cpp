@@ -10,13 +10,13 @@
 namespace braid {
 namespace {
 
-// Of parameters that the same ranks hold copies of.
+// Parameters whose copies are on the same ranks.
 struct Copies {
   GroupLinks links;
   double weight_bytes, gradient_bytes;
 };
 
-// How often they travel in a step; where they are never gathered, they are summed as a whole.
+// The number of gathers and scatters in a step; parameters that are never gathered are all-reduced.
 struct Times {
   int scatters = 1, gathers = 0;
 
@@ -51,7 +51,7 @@ struct Exchange {
   }
 };
 
-// Of FSDP2: each gather for the block behind, each scattered sum for the block before.
+// Returns the exposed time of FSDP2: each all-gather is for the next block, each reduce-scatter of the block before.
 double fsdp_seconds(const Exchange& x, const Times& times) {
   const double gather = x.gather();
   const double again = times.gathers > times.scatters ? gather : 0;

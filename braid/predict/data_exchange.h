@@ -1,4 +1,4 @@
-// What ranks that hold copies exchange in a step, as far as it hides behind nothing, and the optimizer's step.
+// The exposed communication of data-parallel ranks in a step, and the optimizer's step.
 #pragma once
 
 #include <vector>
@@ -19,10 +19,10 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
-// Of a rank's stages, that sync.zero_gather "stage" keeps whole at once (schedule/passes.h).
+// The most stages of a rank that sync.zero_gather "stage" keeps gathered at once (schedule/passes.h).
 inline constexpr int kMostStagesGathered = 3;
 
-// Of a step: several where the pipeline is asynchronous (schedule/generators/asynchronous.h).
+// Returns the number of updates in a step: several in an asynchronous pipeline (schedule/generators/asynchronous.h).
 int num_updates(const PlannedRun& run);
 
 // An all-reduce of the gradients (zero 0), a scattered sum and a gather of the weights (1); a scattered sum for each
@@ -43,8 +43,8 @@ double optimizer_seconds(const PlannedRun& run, const RankShare& share);
 // stage.
 double tied_seconds(const PlannedRun& run, int last_rank);
 
-// Of these, what a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of what is
-// summed (Patarasuk & Yuan 2009). To parameter servers: its gradients, at every push.
+// Returns the bytes that a rank sends in a step: (n-1)/n of what is gathered or scattered over n ranks, twice that of
+// what is all-reduced (Patarasuk & Yuan 2009). To parameter servers: its gradients, at every push.
 double sync_bytes(const PlannedRun& run, const RankShare& share);
 double tied_bytes(const PlannedRun& run, int last_rank);
 

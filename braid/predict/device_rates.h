@@ -1,4 +1,4 @@
-// How fast one device computes.
+// The compute rates of one device.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ enum class AttentionPass { Forward, Backward };
 
 class DeviceRates {
  public:
-  // Of the products of one type. Where the group has no peak, or no shares, of that type: those of the other type of 16
-  // bits, else of float32; without any, 1e12 a second.
+  // The rates of matrix products of one type. If the group has no peak or efficiencies of that type, those of the other
+  // 16-bit type are used, else float32's; without any, 1e12 a second.
   DeviceRates(const DeviceGroup& group, DType type);
 
   // The roofline: max(flops / (peak x share), bytes / memory rate). The share is linear in the logarithm of flops
@@ -34,7 +34,7 @@ class DeviceRates {
   double share(double flops) const;
 
  private:
-  // What is linear in the logarithm of a size between rows.
+  // A row of a table that is linear in the logarithm of a size between rows.
   struct Row {
     double log_size = 0;
     double value = 1;

@@ -1,4 +1,4 @@
-// Which devices of a cluster a run has, and what they could do.
+// The devices of a cluster that a run uses, and their rates.
 #pragma once
 
 #include "braid/cluster/cluster.h"
@@ -13,7 +13,7 @@ struct DevicesInUse {
 // The devices that have ranks, the first ones; cores that ranks share are all in use.
 DevicesInUse devices_in_use(const RunSpec& spec, const Cluster& cluster);
 
-// Of the products of all devices, in flops a second: no layout is faster.
+// Returns the rate of matrix products on all devices together, in FLOP/s: no layout is faster.
 double best_rate_of_all(const RunSpec& spec, const Cluster& cluster);
 
 }  // namespace braid

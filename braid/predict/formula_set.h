@@ -1,4 +1,4 @@
-// Whose arithmetic a prediction follows.
+// The system whose formulas a prediction follows.
 #pragma once
 
 #include "braid/spec/model_shape.h"
@@ -18,8 +18,8 @@ constexpr auto words(FormulaSet) {
       {"braid", "megatron", "torchtitan", "torchtitan-compiled", "torchtitan-async-tp"});
 }
 
-// Whether attention's scores are in memory: in GPT models under Megatron-LM, as its papers had them. Llama models came
-// with fused attention there too (--use-flash-attn).
+// Returns true if attention's scores are in memory: in GPT models under Megatron-LM, as in its papers. Its Llama models
+// have fused attention (--use-flash-attn).
 inline bool stores_scores(FormulaSet formulas, const ModelSpec& model) {
   return formulas == FormulaSet::Megatron && traits_of(model.family).positions != PositionKind::Rotary;
 }

@@ -1,4 +1,4 @@
-// What failures cost a run: the share of its time that makes steps which count.
+// Goodput: the fraction of a run's time that is spent on steps that no failure undoes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct FailureModel {
   double save = 0;          // from the beginning of a save until it is complete: the next one begins no sooner
 };
 
-// Of `num_devices` that fail one every `mtbf_per_device` each.
+// Returns the mean time between failures of `num_devices`, each with a mean time of `mtbf_per_device`.
 double mean_between_failures(double mtbf_per_device, int64_t num_devices);
 
 // With a save after every `interval` seconds of steps: interval over the time that an interval takes on average,

@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-// What may stand on kinds of devices of its own.
+// Returns the parts of a model that may be on different kinds of devices.
 std::vector<StageLoad> parts_of(const StageLoad& all, size_t num_kinds) {
   if (num_kinds == 1) return {all};
   StageLoad blocks = all;

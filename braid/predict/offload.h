@@ -6,11 +6,11 @@
 
 namespace braid {
 
-// What a rank waits for `state_bytes` of its states to come to its device and go back after the update; 0 where they
-// stay. Nothing of it hides behind backward passes, since the norm is known only after them; the update itself hides
-// behind it, part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2). Host: both ways at once, each
-// over the device's own link. Disk: reading and then writing, by all ranks of a node on its one disk, as if each had as
-// much, and no faster than the device's link where the cluster says how fast that is.
+// Returns the time in which `state_bytes` of a rank's offloaded states reach its device and return after the update; 0
+// without offloading. It does not overlap backward passes, since the norm is known only after them; the update overlaps
+// it part by part (Rajbhandari et al., "ZeRO-Infinity", 2021, section 5.2.2). Host: both directions at once, over the
+// device's own link. Disk: reads, then writes, by all ranks of a node on its one disk, as if each had equally many
+// bytes, and no faster than the device's link if the cluster has its rate.
 double offload_seconds(const PlannedRun& run, double state_bytes);
 
 }  // namespace braid

@@ -32,7 +32,7 @@ bool is_possible(const RunSpec& spec, const Cluster& cluster) {
          mesh_problems(spec, cluster).empty();
 }
 
-// What the bytes of a step follow from.
+// The quantities that determine the bytes of a step.
 struct StepBytes {
   double parameters, shared, element, gradient, batch_of_microbatches, passed, layers, branches;
 };

@@ -23,9 +23,9 @@ struct ParallelismRow {
   Prediction prediction;
 };
 
-// Of `ranks` ranks, at least two. Bytes sent are those of ring algorithms. With e bytes of an element, P parameters, B
-// sequences of s tokens in a step, m microbatches of a replica, h width, l blocks, n ranks; of a model with experts, k
-// that a token goes to and Q parameters beside them:
+// Makes the table for `ranks` ranks, at least two. Bytes sent are those of ring algorithms. With e bytes of an element,
+// P parameters, B sequences of s tokens in a step, m microbatches of a replica, h width, l blocks, n ranks; of a model
+// with experts, k that a token goes to and Q parameters beside them:
 //
 //   data          2 (n-1)/n 4 P: gradients in float32, once a step
 //   data, ZeRO 3  m (n-1)/n P (2 e + 4): for each microbatch weights twice and gradients once

@@ -157,7 +157,7 @@ PassSeconds PipelinedRun::Replica::slowest_rank() const {
 
 StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const {
   const PassSeconds each = replica.slowest_rank();
-  // Of the microbatches' passes at full speed; who shares cores is slower.
+  // Returns the times of the microbatches' passes at full speed; ranks that share cores are slower.
   const bool crowded = ranks_per_core(planned(replica)) > 1;
   const double times = crowded ? outcome.busiest_seconds / each.total() : replica.layout.microbatches;
   StepSeconds seconds;

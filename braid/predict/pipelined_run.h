@@ -12,7 +12,7 @@
 
 namespace braid {
 
-// Whether the two differ in nothing else.
+// Returns true if the two differ in nothing else.
 bool alike_but_for_zero(const RunSpec& a, const RunSpec& b);
 
 class PipelinedRun {
@@ -23,11 +23,10 @@ class PipelinedRun {
   PipelinedRun& operator=(const PipelinedRun&) = delete;
 
   const RunSpec& spec() const { return spec_; }
-  // What predict_run() says of the run with these two.
+  // Returns predict_run()'s prediction of the run with these two keys.
   Prediction with_zero(int zero, int zero_group);
-  // Of a run with equal shares of the batch, mesh.batch_shares with which the rank that computes longest computes
-  // least: more microbatches on replicas that are faster. "equal" where all are as fast, or the schedule takes no such
-  // numbers.
+  // Returns the mesh.batch_shares with which the slowest rank computes least: faster replicas get more microbatches.
+  // "equal" if all are equally fast, or if the schedule does not take such numbers. REQUIRES: equal shares.
   std::string balanced_shares() const;
 
  private:

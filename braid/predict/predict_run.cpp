@@ -1,4 +1,4 @@
-// What can be said before anything is counted; the rest is pipelined_run.h.
+// The checks before anything is counted; pipelined_run.h has the rest.
 #include "braid/predict/predict_run.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace braid {
 namespace {
 
-// Of a device's types the one that is as wide as a type that it lacks, or the first.
+// Returns the device's type that is as wide as a type that it lacks, or its first.
 std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
   if (peaks.empty()) return "";
   const auto wide = [&](const PeakRate& peak) { return element_bytes(peak.type) == element_bytes(lacking); };

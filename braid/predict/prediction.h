@@ -1,4 +1,4 @@
-// What is foreseen of a run on a cluster. Times are estimates unless they are said to be bounds.
+// The prediction of a run on a cluster. Times are estimates unless they are called bounds.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// Where a step's seconds go, on the rank that the step waits for: what is not hidden behind computation. Their sum is
-// the step.
+// The parts of a step's time on its slowest rank; of communication, what computation does not hide. Their sum is the
+// step.
 struct StepSeconds {
   double compute = 0;   // forward, backward, recomputation
   double tensor = 0;    // exchanges of tensor and sequence ranks
@@ -30,7 +30,7 @@ inline constexpr StepPart kStepParts[] = {{"compute", &StepSeconds::compute}, {"
                                           {"context", &StepSeconds::context}, {"pipeline", &StepSeconds::pipeline},
                                           {"data", &StepSeconds::data},       {"optimizer", &StepSeconds::optimizer}};
 
-// How many times as long as predicted a step may take.
+// The range of a step's time, as multiples of the prediction.
 struct StepRange {
   double least = 1, most = 1;
 
@@ -53,14 +53,14 @@ struct Prediction {
   double goodput = 1;              // share of the time that makes steps which count, failures considered
 
   double step_seconds() const { return seconds.total(); }
-  // Of the rank that holds most.
+  // Returns the memory of the fullest rank.
   const RankMemory& fullest() const;
   bool fits() const;
   bool operator==(const Prediction&) const = default;
 };
 
-// Of two replicas of a run, each by itself: the step waits for the slower one, and a rank of pipe holds what the fuller
-// of the two does. The bubble is the larger one.
+// Merges the predictions of two replicas of a run: the step waits for the slower one, and a pipeline rank has the
+// memory of the fuller one. The bubble is the larger one.
 Prediction of_both_replicas(Prediction one, Prediction other);
 
 }  // namespace braid

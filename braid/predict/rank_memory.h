@@ -1,4 +1,4 @@
-// What a rank is predicted to hold at its fullest, by category.
+// The predicted peak memory of a rank, by category.
 #pragma once
 
 #include <cstdint>

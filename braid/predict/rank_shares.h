@@ -1,4 +1,4 @@
-// What each stage of a pipeline asks, and each rank of all its stages.
+// The demands of each pipeline stage, and of each rank with all its stages.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct StageFacts {
 
 std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts);
 
-// Of each pipeline rank; `stages` are the run's.
+// Returns the demands of each pipeline rank; `stages` are the run's.
 std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
                                    const std::vector<StageFacts>& stages, const PartParameters& parts);
 

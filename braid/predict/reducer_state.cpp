@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kCodecBlock = 1024;  // elements (sync/reducers/block_codecs.h)
 
-// Of messages that tell of each block by itself.
+// Returns the bytes of messages that encode each block by itself.
 double in_blocks(double count, double of_block, double of_element) {
   return std::ceil(count / kCodecBlock) * of_block + std::ceil(count * of_element);
 }

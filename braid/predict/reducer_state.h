@@ -1,4 +1,4 @@
-// What the compression of gradients keeps on a rank and sends. It knows tensors by their sizes alone.
+// The state and messages of gradient compression on a rank, from the sizes of tensors.
 #pragma once
 
 #include "braid/spec/run_spec.h"

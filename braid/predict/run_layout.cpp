@@ -84,7 +84,7 @@ NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   return sizes;
 }
 
-// Which kinds of devices have the ranks of a run.
+// The kinds of devices of a run's ranks.
 class KindsOfRanks {
  public:
   KindsOfRanks(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas)
@@ -99,8 +99,8 @@ class KindsOfRanks {
     }
   }
 
-  // Of each pipeline rank the slowest, by DeviceRates::best_rate(), that has a copy of its stages in data ranks
-  // [begin, end).
+  // Returns for each pipeline rank the slowest kind of device, by DeviceRates::best_rate(), that has a copy of its
+  // stages in data ranks [begin, end).
   std::vector<size_t> slowest(int begin, int end) const {
     const int p = mesh_.pipe;
     std::vector<size_t> kinds(p);

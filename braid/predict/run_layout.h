@@ -24,7 +24,7 @@ struct StageLoad {
   Recompute recompute;
   size_t devices = 0;  // the kind of the cluster that it runs on; of its copies' several the slowest
 
-  // Of all blocks, given what a half of each sort has.
+  // Returns the sum over all blocks, given the value of a half of each sort.
   double of_blocks(double attention, double feed) const {
     return blocks * (attention + feed) + more_feeds / 2.0 * (feed - attention);
   }
@@ -66,7 +66,7 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
 // these differ. Groups of ranks stay those of the run.
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas);
 
-// Of each kind of devices, in the type of the run.
+// Returns the rates of each kind of device, in the type of the run.
 std::vector<DeviceRates> rates_of(const RunSpec& spec, const Cluster& cluster);
 
 // A run laid out on a cluster, all of which outlive it.

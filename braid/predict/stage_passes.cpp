@@ -35,7 +35,7 @@ struct Rates {
   }
 };
 
-// Of the model's parts on one kind of devices.
+// The passes of the model's parts on one kind of device.
 struct PartPasses {
   StagePasses attention, feed, embedding, head;
   PassSeconds selected_attention, selected_feed, full_attention, full_feed;

@@ -1,4 +1,4 @@
-// How long the passes of each pipeline stage take for one microbatch.
+// The times of each pipeline stage's passes for one microbatch.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ struct PassSeconds {
 };
 PassSeconds operator*(double times, const PassSeconds& pass);
 
-// Of one stage. What is made again for backward is part of the input-gradient pass.
+// The passes of one stage. Recomputation is part of the input-gradient pass.
 struct StagePasses {
   PassSeconds forward, input_grad, weight_grad;
 

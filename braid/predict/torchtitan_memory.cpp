@@ -52,8 +52,8 @@ struct TensorsOfFsdp {
     }
     return 0;
   }
-  // Of a block's forward pass, freed behind it: the gate's tensors, what is gathered and what is to be scattered, and
-  // eager a norm in float32.
+  // Returns the bytes that a block's forward pass frees at its end: the gate's tensors, gathered tensors and those to
+  // be scattered, and in eager mode a norm in float32.
   double passing() const {
     return (compiled ? 2 * f : 3 * f + norms_in_float) + (several && !asynchronous ? 2 * whole : 0);
   }

@@ -9,7 +9,8 @@
 
 namespace braid {
 
-// Of one stage and microbatch, until its backward, in n tokens, t tensor ranks, e bytes, widths of block_work.h:
+// Returns the bytes kept of one stage and microbatch until its backward, in n tokens, t tensor ranks, e bytes, widths
+// of block_work.h:
 //
 //   none, eager        e n (4h/t + (4q + 4f)/t) + 8 n h/t of the norms in float32 + 2 e n h gathered where t > 1
 //   none, compiled     e n (2h/t + (2q + 2kv + 2f)/t)

@@ -1,4 +1,4 @@
-// Which microbatches of a step each data rank has, as mesh.batch_shares says it.
+// The microbatches of a step that each data rank has, from mesh.batch_shares.
 //
 // With batch B and microbatch b there are B / b microbatches in a step, numbered in the order of their samples. Each
 // data rank has a contiguous block of them, in proportion to its share:
@@ -15,7 +15,7 @@
 
 namespace braid {
 
-// Whether data ranks have the same part of the batch without a list.
+// Returns true if data ranks have equal parts of the batch without a list.
 bool has_equal_shares(const MeshSpec& mesh);
 
 // The list, one whole number from 1 for each data rank. Nothing where it is another, or none.

@@ -1,4 +1,4 @@
-// What a run that goes on from a checkpoint may do with each key of the configuration. It compares nothing.
+// The changes that a resumed run may make to each key of the configuration.
 #pragma once
 
 #include "braid/spec/fields.h"

@@ -1,4 +1,4 @@
-// What [checkpoint] and train.allow_change must be beside other keys.
+// The rules between [checkpoint], train.allow_change and other keys.
 #include <algorithm>
 
 #include "braid/base/text.h"

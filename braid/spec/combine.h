@@ -1,6 +1,6 @@
-// Which features combine: the one table of what is refused or means something else together, for configured runs and
-// for programs that train torch modules of their own. It knows features as on or off; rules about their values are in
-// problems.h, and those of programs in module/refused_options.h.
+// The combinations of features: the one table of pairs that are refused or that change semantics together, for
+// configured runs and for programs with their own torch modules. Features are on or off here; rules about their values
+// are in problems.h, and those of programs in module/refused_options.h.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ inline constexpr int kNumFeatures = static_cast<int>(Feature::UserPipeline) + 1;
 
 // NotBuilt: nobody trains that way as yet, but it may be planned.
 enum class Verdict { Supported, Refused, NotBuilt, ChangesSemantics };
-// What a run is judged for.
+// The purpose that a run is validated for.
 enum class Purpose { Train, Plan };
 bool refused(Verdict verdict, Purpose purpose = Purpose::Train);
 
@@ -72,7 +72,7 @@ std::string key(Feature feature);
 // table are about kinds, so every schedule has the verdicts of its kind.
 Feature pipeline_kind(const ScheduleTraits& traits);
 
-// What a schedule is by its actions, whatever its name says: in two directions, asynchronous, running blocks again.
+// Returns the features that a schedule has by its actions, whatever its name: bidirectional, asynchronous, recomputing.
 std::vector<Feature> features_of(const Schedule& schedule);
 
 // The rows of the table: what is refused or changes semantics. Every other pair is supported.
@@ -82,7 +82,7 @@ Combination combination(Feature a, Feature b);
 
 // The features of a run that are on.
 std::vector<Feature> features(const RunSpec& spec);
-// What the run should know of its combinations that change semantics, one sentence each.
+// Returns one sentence for each combination of the run that changes semantics.
 std::vector<std::string> notes(const RunSpec& spec);
 
 }  // namespace braid

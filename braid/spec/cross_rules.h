@@ -1,5 +1,4 @@
-// What must hold between fields, as one table.
-// It judges; finding the value that repairs a broken rule is in problems.cpp.
+// The rules between fields, as one table. problems.cpp finds the value that repairs a broken rule.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace braid {
 
-// What a rule looks at. Every field it reads keeps its own rule.
+// The input of a rule. Every field that it reads keeps its own rule.
 struct View {
   const RunSpec& spec;
   const HostLimits& limits;

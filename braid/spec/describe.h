@@ -11,7 +11,7 @@ namespace braid {
 // Every key with its value, by section. parse_run() of it gives an equal RunSpec when problems(spec) is empty.
 std::string to_toml(const RunSpec& spec);
 
-// What `braid config` prints: every key with default, rule and meaning.
+// Returns the output of `braid config`: every key with default, rule and meaning.
 std::string config_text();
 
 // docs/configuration.md, byte for byte.

@@ -1,4 +1,4 @@
-// What the lists of fields are written with: bounds, and a builder for each section of a RunSpec.
+// Helpers for the lists of fields: bounds, and a builder for each section of a RunSpec.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ auto& at(RunSpec& spec) {
   return spec.*Section.*Value;
 }
 
-// Of an enum with names (word.h).
+// Builds the field of an enum with names (word.h).
 template <auto Section, auto Value>
 Choice choice() {
   using Enum = std::remove_cvref_t<decltype(at<Section, Value>(std::declval<RunSpec&>()))>;

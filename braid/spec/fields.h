@@ -27,10 +27,10 @@ inline constexpr FormerKey kFormerKeys[] = {{"train.eval_batches", "train.eval_s
                                             {"pipeline.validation", ""},
                                             {"sync.server_optimizer", "optimizer.kind"}};
 
-// Where in a RunSpec a field lives; the alternative is its type.
+// The place of a field in a RunSpec; the alternative is its type.
 template <class T>
 using Member = T& (*)(RunSpec&);
-// Of an enum, by the names of its values (word.h).
+// A field of an enum, by the names of its values (word.h).
 struct Choice {
   std::string_view (*word)(const RunSpec& spec);
   bool (*choose)(RunSpec& spec, std::string_view word);  // false, and nothing changes: no value has that name
@@ -38,7 +38,7 @@ struct Choice {
 using Slot = std::variant<Member<bool>, Member<int>, Member<uint64_t>, Member<double>, Member<std::string>,
                           Member<Strings>, Member<Reals>, Member<Groups>, Choice>;
 
-// What a value must satisfy on its own.
+// A value's own rule.
 struct Anything {};
 struct NotEmpty {};  // text of at least one character
 struct IntRange {

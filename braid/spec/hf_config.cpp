@@ -81,8 +81,8 @@ void take_rope(const HfKeys& keys, ModelSpec& model) {
   }
 }
 
-// Where the classes of Llama's shape differ: what they take for a key that is not there, and which flags of
-// biases they read. What a class does not read may say anything.
+// The differences between classes of Llama's shape: their defaults for missing keys, and the flags of biases that they
+// read. A key that a class does not read may have any value.
 struct HfClass {
   int kv_heads = 0, head_width = 0;  // unless given
   Strings biases = {};               // flags that must be false
@@ -114,8 +114,8 @@ ModelSpec llama_model(const HfKeys& keys) {
   return llama_shaped_model(keys, {.biases = {"attention_bias", "mlp_bias"}});
 }
 
-// Whether layers look through the window, by the kinds that "layer_types" lists; nothing when it is no list. A window
-// of some layers only braid has not.
+// Returns true if layers use the window, by the kinds in "layer_types"; nothing if that is no list. A window in some
+// layers only is not supported.
 std::optional<bool> layers_slide(const HfKeys& keys, int layers) {
   const Json* types = keys.find("layer_types");
   if (!types || !types->is_array()) return {};
@@ -131,7 +131,7 @@ ModelSpec mistral_model(const HfKeys& keys) {
   return model;
 }
 
-// Where layers are not listed, Qwen's first `max_window_layers` have no window.
+// If layers are not listed, Qwen's first `max_window_layers` have no window.
 void take_windows_by_layer(const HfKeys& keys, ModelSpec& model) {
   int window = 0, first = 28;
   if (keys.flag("use_sliding_window", false)) keys.take_size_or("sliding_window", 4096, window);

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// What config.json says beside the model.
+// The values of config.json beside the model's.
 struct HfConfigDetails {
   std::string type = "float32";    // of the weights
   std::optional<int> end_of_text;  // the token

@@ -29,7 +29,7 @@ class HfKeys {
                          nearest});
   }
 
-  // Where a value may stand in two places of the file, transformers takes one of them in silence: they must be equal.
+  // Requires equal values of a key that may stand in two places of the file: transformers silently takes one of them.
   void agree(const char* key, const HfKeys& other, const char* other_key) const {
     const nlohmann::json *here = find(key), *there = other.find(other_key);
     if (!here || !there || *here == *there) return;

@@ -1,4 +1,4 @@
-// What memory.recompute must be: known words, and one of them or one per stage.
+// The rules of memory.recompute: known words, and one of them or one per stage.
 #include <algorithm>
 
 #include "braid/base/text.h"

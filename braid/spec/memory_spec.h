@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// Where the optimizer's states are between updates. Host: Ren et al., "ZeRO-Offload" (2021); Disk: Rajbhandari et al.,
-// "ZeRO-Infinity" (2021).
+// The place of the optimizer's states between updates. Host: Ren et al., "ZeRO-Offload" (2021); Disk: Rajbhandari et
+// al., "ZeRO-Infinity" (2021).
 enum class OffloadTo { None, Host, Disk };
 constexpr auto words(OffloadTo) { return std::to_array<std::string_view>({"none", "host", "disk"}); }
 

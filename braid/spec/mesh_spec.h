@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// Of all data ranks alike.
+// Equal parts of the batch for all data ranks.
 inline constexpr const char* kEqualShares = "equal";
 
 struct MeshSpec {

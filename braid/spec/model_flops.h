@@ -17,8 +17,8 @@ namespace braid {
 // section 5.1. Norms, activations, the softmax and the optimizer are not counted. `spec.vocab` is resolved (> 0).
 double model_flops_per_token(const ModelSpec& spec);
 
-// What model-FLOP utilisation divides: flops of the model per token x tokens per second over flops the ranks could do.
-// NaN when `peak_flops` (of all ranks together, per second) is not known (not > 0).
+// Returns the model-FLOP utilisation: FLOPs of the model per token x tokens per second over the ranks' peak. NaN if
+// `peak_flops` (of all ranks together, per second) is unknown (not > 0).
 double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// What must hold between the fields of a model beyond its cuts over the mesh.
+// The rules between the fields of a model, beside those of its layout on the mesh.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -17,7 +17,7 @@ CrossRule resolved(const char* key, std::string ModelSpec::*name) {
           [](const View&) { return std::string("must be empty here: parse_run() or described_model() resolves it"); }};
 }
 
-// What a family whose heads are fixed leaves as it is.
+// The keys that a family with fixed heads leaves at their defaults.
 template <class T>
 CrossRule of_free_heads(const char* key, T ModelSpec::*figure) {
   return {{key, "model.family"},

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What is asked of a family's blocks, by its row in model_shape.cpp.
+// The properties of a family's blocks, by its row in model_shape.cpp.
 enum class FeedForward { Plain, Gated };     // two matrices, in and out; or three, gate, up and down
 enum class KeyHeads { OfEachHead, Shared };  // Shared: by groups of heads, where model.kv_heads says so
 enum class PositionKind { Learned, Rotary };
@@ -31,7 +31,8 @@ double mean_tokens_seen(const ModelSpec& spec);
 int ffn_width(const ModelSpec& spec);
 // Feed-forward branches that each token goes through: 1, or model.experts_per_token where there are experts.
 inline int branches_per_token(const ModelSpec& spec) { return spec.experts > 0 ? spec.experts_per_token : 1; }
-// Where a model may be cut: into its embedding, the two halves of each of `layers` transformer blocks, and its head.
+// Returns the number of units that a model may be cut into: its embedding, the two halves of each of `layers`
+// transformer blocks, and its head.
 inline int num_units(int layers) { return 2 * layers + 2; }
 // vocab, which is resolved (> 0), rounded up to a multiple of vocab_multiple * tensor_size.
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);

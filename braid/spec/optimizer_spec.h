@@ -48,7 +48,7 @@ struct OptimizerSpec {
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// Whether the learning rate comes to an end of its decay.
+// Returns true if the learning rate's decay ends.
 inline bool has_decay_end(const OptimizerSpec& spec) {
   return spec.schedule != RateSchedule::Constant && spec.schedule != RateSchedule::InverseSqrt;
 }

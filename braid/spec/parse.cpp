@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostTomlBytes = int64_t{16} << 20;  // a configuration is a few kilobytes
 
-// What is known so far.
+// The state of parsing.
 struct Reading {
   RunSpec spec;
   std::set<std::string> given;   // keys that were set

@@ -12,7 +12,7 @@
 
 namespace braid {
 
-// What a configuration is judged by beside its text.
+// Inputs of validation beside the configuration's text.
 struct ParseOptions {
   HostLimits limits = {};
   std::set<std::string> open = {};  // keys whose values are still to be chosen (problems.h)

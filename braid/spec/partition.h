@@ -1,5 +1,4 @@
-// Which part of the model a pipeline stage holds, as pipeline.partition says it.
-// It counts blocks only; what a block costs is the business of cut.
+// The part of the model that each pipeline stage holds, from pipeline.partition. It counts blocks; cut measures costs.
 #pragma once
 
 #include <optional>

@@ -75,7 +75,7 @@ std::vector<CrossRule> list_rules() {
   };
 }
 
-// What only a measured partition looks at. The list that one has found may keep them.
+// The keys that only a measured partition reads. The list that it has found may keep them.
 std::vector<CrossRule> measured_rules() {
   const auto text = [](const View&) { return std::string("must be left out when pipeline.partition is \"even\""); };
   return {

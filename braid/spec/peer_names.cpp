@@ -167,7 +167,7 @@ constexpr PeerName kNames[] = {
     {"tokenizer_name", "data.tokenizer"},
     {"vocab_file", "data.tokenizer"},
     {"hf_assets_path", "data.tokenizer"},
-    // What is written, when, and what is read again.
+    // Outputs, their intervals, and resuming.
     {"output_dir", "train.out"},
     {"out_dir", "train.out"},
     {"dump_folder", "train.out"},

@@ -26,8 +26,8 @@ struct PeerWord {
 };
 std::span<const PeerWord> peer_words();
 
-// Of `known`, options and commands: the one of `known` that a peer's `word` means, else the only one that begins with
-// it, else the nearest; empty: none.
+// Returns the option or command of `known` that a peer's `word` means, else the only one that begins with it, else the
+// nearest; empty if there is none.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
 // "--Micro-Batch-Size" as the tables have it: "micro_batch_size".

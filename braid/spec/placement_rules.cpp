@@ -1,4 +1,4 @@
-// Which ranks several hosts must leave room for.
+// The rules of ranks on several hosts.
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/rank_hosts.h"

@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// What the machine at hand can carry.
+// The limits of this machine.
 struct HostLimits {
   int max_ranks = 64;                // that may be started on one host
   int num_hosts = 1;                 // of the run
@@ -22,7 +22,7 @@ struct HostLimits {
 
   int64_t all_ranks() const { return int64_t{max_ranks} * num_hosts; }
 };
-// Of hosts that carry any number of ranks.
+// Returns the limits of hosts that run any number of ranks.
 constexpr HostLimits any_hosts(Purpose purpose = Purpose::Train) {
   return {.max_ranks = std::numeric_limits<int>::max(), .purpose = purpose};
 }
@@ -32,7 +32,7 @@ constexpr HostLimits any_hosts(Purpose purpose = Purpose::Train) {
 // breaks as few other rules as can be; of two equally near it is the smaller.
 std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits = {});
 
-// Whether there are any, for whoever asks about many specs: nothing nearest is looked for.
+// Returns true if there are any. Faster than problems(), as it looks for no nearest values.
 bool has_problems(const RunSpec& spec, const HostLimits& limits);
 
 // problems() of a spec of which some keys could not be read: rules that involve a key of `unread` are left out. Of a

@@ -1,4 +1,4 @@
-// What run.placement says: which host has which rank.
+// The host of each rank, from run.placement.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace braid {
 
 inline constexpr const char* kPlacedInBlocks = "blocks";
 
-// Of ranks that are dealt out in blocks the most that one of the hosts has.
+// Returns the most ranks of one host when ranks are placed in blocks.
 inline int most_ranks_of_host(int64_t num_ranks, int num_hosts) {
   return static_cast<int>((num_ranks + num_hosts - 1) / num_hosts);
 }

@@ -28,13 +28,13 @@ struct Recompute {
 
 // The entries of memory.recompute, without blanks around them: at least one, perhaps empty.
 std::vector<std::string> recompute_entries(const MemorySpec& spec);
-// What an entry says; nothing when it says nothing known.
+// Parses an entry; returns nothing for an unknown word.
 std::optional<Recompute> recompute_policy(std::string_view entry);
 // The entries with the unknown ones replaced by what is nearest; where there are several, as many as stages: cut off,
 // or the last one repeated. num_stages below 1: nobody knows how many, so the first serves all.
 std::string nearest_recompute(const MemorySpec& spec, int num_stages);
 
-// Of one stage. `spec` has no problems.
+// Returns the policy of one stage. REQUIRES: `spec` has no problems.
 Recompute stage_recompute(const MemorySpec& spec, int stage);
 
 }  // namespace braid

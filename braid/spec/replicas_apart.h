@@ -1,4 +1,4 @@
-// Whether replicas wait for each other at every step: derived from several keys, asked in several rooms.
+// Whether replicas train independently between synchronizations: derived from several keys, used by several components.
 #pragma once
 
 #include "braid/spec/run_spec.h"

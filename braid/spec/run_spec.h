@@ -1,5 +1,5 @@
-// What a run is: plain structs with defaults, one per section of the TOML file. Rooms that need one section include its
-// header alone.
+// The configuration of a run: plain structs with defaults, one per section of the TOML file. Components that need one
+// section include only its header.
 #pragma once
 
 #include <cstdint>

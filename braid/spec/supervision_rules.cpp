@@ -1,4 +1,4 @@
-// What train.on_spike, train.spike_threshold and train.check_replicas must be beside other keys.
+// The rules between train.on_spike, train.spike_threshold, train.check_replicas and other keys.
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/pipeline_stages.h"

@@ -1,4 +1,4 @@
-// What must hold between the keys of [sync] and the mesh.
+// The rules between the keys of [sync] and the mesh.
 #include <algorithm>
 
 #include "braid/base/text.h"
@@ -14,7 +14,8 @@ bool is_on(Feature feature, const RunSpec& spec) {
   return std::find(on.begin(), on.end(), feature) != on.end();
 }
 
-// Whether the first and the last stage, which share tied parameters, may be on two ranks. A table does not tell.
+// Returns true if the first and the last stage, which share tied parameters, may be on two ranks. The table of
+// schedules does not say so.
 bool ends_apart(const RunSpec& spec) {
   return spec.mesh.pipe > 1 && !is_on(Feature::VShapedPipeline, spec) && !is_on(Feature::MirroredPipeline, spec);
 }

@@ -17,24 +17,24 @@ constexpr auto words(ReplicationKind) {
   return std::to_array<std::string_view>({"all-reduce", "local-sgd", "diloco", "parameter-server"});
 }
 
-// Whether buckets leave while backward still runs; Auto: as measured.
+// On: buckets are reduced while backward runs; Auto: as measured.
 enum class OverlapChoice { Auto, On, Off };
 constexpr auto words(OverlapChoice) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
 
 enum class OnOff { Off, On };
 constexpr auto words(OnOff) { return std::to_array<std::string_view>({"off", "on"}); }
 
-// What gradients are on the wire.
+// The encoding of gradients on the wire.
 enum class CompressionKind { None, BFloat16, Float16, TopK, OneBit, EightBit, PowerSgd };
 constexpr auto words(CompressionKind) {
   return std::to_array<std::string_view>({"none", "bfloat16", "float16", "top-k", "one-bit", "eight-bit", "power-sgd"});
 }
 
-// What of sharded parameters is gathered and freed at once.
+// The unit of sharded parameters that is gathered and freed at once.
 enum class GatherUnit { Block, Stage };
 constexpr auto words(GatherUnit) { return std::to_array<std::string_view>({"block", "stage"}); }
 
-// What a parameter server promises about the age of what workers read (docs/parameter_server.md).
+// The consistency of a parameter server: its promise about the age of what workers read (docs/parameter_server.md).
 enum class Consistency {
   Bsp,  // bulk synchronous: a clock's pushes are averaged and applied together; everybody waits for everybody
   Ssp,  // stale synchronous: as Asp, but a worker at clock c reads only when the slowest is at c - staleness or later.

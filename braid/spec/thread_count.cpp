@@ -6,8 +6,8 @@
 namespace braid {
 namespace {
 
-// Of a product of model.width x model.width, forward, for each thread: below it a thread takes longer to wake than it
-// saves (bench/threads).
+// The least FLOPs per thread of a product of model.width x model.width, forward: with fewer a thread takes longer to
+// wake than it saves (bench/threads).
 constexpr double kFlopsPerThread = 16e6;
 
 int threads_with_work(const ModelSpec& model, double tokens, int limit) {

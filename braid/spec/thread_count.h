@@ -1,4 +1,4 @@
-// How many threads a rank computes with.
+// The number of threads that a rank computes with.
 #pragma once
 
 #include "braid/spec/run_spec.h"

@@ -13,7 +13,7 @@ namespace braid {
 enum class Reduction { Fast, Reproducible };
 constexpr auto words(Reduction) { return std::to_array<std::string_view>({"fast", "reproducible"}); }
 
-// Of weights and activations. The 16-bit types keep float32 master weights.
+// The type of weights and activations. The 16-bit types keep float32 master weights.
 enum class DType { Float32, Float64, BFloat16, Float16 };
 constexpr auto words(DType) { return std::to_array<std::string_view>({"float32", "float64", "bfloat16", "float16"}); }
 
