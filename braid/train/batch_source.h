@@ -8,12 +8,11 @@
 
 namespace braid {
 
-// What orders the samples that a run trains on: the seed of their Sampler. And those that it is measured on, the same
-// ones for every run.
+// Return the seeds of the Samplers for training, and for evaluation, whose samples are the same in every run.
 uint64_t training_order(const TrainSpec& train);
 uint64_t evaluation_order();
 
-// What of its samples a stage looks at: the first the tokens, the last the targets, one between them neither.
+// The parts of its samples that a stage reads: the first the tokens, the last the targets, others neither.
 struct MicrobatchParts {
   bool tokens = true, targets = true;
 };
@@ -31,10 +30,10 @@ class BatchSource {
   // read; with data.attention "document" also the document of its sequence each token is of. Throws IoError where a
   // token file is damaged.
   Microbatch microbatch(int64_t step, int micro, MicrobatchParts parts = {}) const;
-  // How many of that microbatch's sequences, its first, are among the run's first `count`.
+  // Returns how many of that microbatch's sequences are among the run's first `count`. These are its first ones.
   int64_t num_before(int64_t count, int64_t step, int micro) const;
-  // Of the tokens and the targets that `read` holds, on the host: that microbatch as it came. Added up over all
-  // microbatches of a step (modulo 2^64), tokens and targets counted once each, it is the same on every mesh.
+  // Returns a hash of the tokens and targets of `read`, which is that microbatch on the host. Its sum over all
+  // microbatches of a step (modulo 2^64), tokens and targets counted once each, is the same on every mesh.
   uint64_t hash(int64_t step, int micro, const Microbatch& read) const;
 
  private:

@@ -63,8 +63,8 @@ int BlockExecutor::local_micro(int stage, int micro) const {
   return micro - std::max(first, plan_.update_begin(plan_.update_of(micro)));
 }
 
-// What an update minimises is the mean over its microbatches on all data ranks, each of which has as large a part of
-// its own in each update.
+// An update minimises the mean over its microbatches on all data ranks. Each data rank has equally many microbatches in
+// each of its updates.
 double BlockExecutor::loss_gradient(int micro) const {
   const int update = plan_.update_of(micro), own = plan_.update_end(update) - plan_.update_begin(update);
   const int64_t of_all = int64_t{own} * batches_.num_global_microbatches() / batches_.num_microbatches();
@@ -105,8 +105,8 @@ void BlockExecutor::forward(int stage, int micro) {
   if (model_.is_last(stage)) losses_m_.select(0, micro).copy_(flight.output);
 }
 
-// Of a microbatch of which only some sequences count, those alone go through; of one of which none do, the first does
-// for nothing, since ranks that share parameters run their blocks together.
+// Runs only the sequences that count. If none do, the first one runs without effect, since ranks that share parameters
+// run their blocks together.
 void BlockExecutor::evaluate_last(int stage, int micro) {
   const int64_t counted = batches_.num_before(sequences_, step_, micro), run = std::max<int64_t>(counted, 1);
   const auto first = [run](at::Tensor all) { return all.defined() ? all.narrow(0, 0, run) : all; };

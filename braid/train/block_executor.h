@@ -42,14 +42,14 @@ class BlockExecutor final : public StageExecutor {
   // blocks hand in nothing.
   void record_with(MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
-  // Of the last step, by microbatch, 0 where the last stage ran on another rank; empty where it never is on this one.
-  // In training the mean over the microbatch's sequences, in evaluation the sum over those that count, which depends on
-  // no batch. Waits for the device.
+  // Returns the last step's losses by microbatch, 0 where the last stage ran on another rank; empty if it is never on
+  // this one. In training a loss is the mean over the microbatch's sequences, in evaluation the sum over those that
+  // count, which does not depend on the batch. Waits for the device.
   std::vector<double> losses() const;
-  // What the blocks of this rank's stages have handed in during the last step in training; on tensor ranks but the
-  // first, which would say the same, zeros. Waits for the device.
+  // Returns the auxiliary losses and counts that the blocks of this rank's stages contributed in the last training
+  // step; zeros on all tensor ranks but the first, which have the same. Waits for the device.
   AuxiliaryNumbers auxiliaries() const { return auxiliaries_.numbers(); }
-  // Of what this rank has read for the last step in training (BatchSource::hash), added up.
+  // Returns the sum of BatchSource::hash over this rank's microbatches of the last training step.
   uint64_t sample_hash() const { return sample_hash_; }
 
   void forward(int stage, int micro) override;

@@ -1,5 +1,5 @@
-// Where ranks compute, and what that asks of the process, of a rank's thread and of a microbatch. On the CPU all of it
-// does nothing.
+// The device that ranks compute on, and the set-up that it needs of the process, of a rank's thread and of a
+// microbatch. On the CPU all of it does nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// Of train.device: the CPU, or the first CUDA device.
+// Returns the device of train.device: the CPU, or the first CUDA device.
 at::Device compute_device(const RunSpec& spec);
 
 // Before any rank starts: opens the CUDA libraries. Throws ConfigError when the machine has not what train.device asks.
@@ -30,8 +30,8 @@ void forget_peak(const RunSpec& spec);
 Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);
 
 using MemoryByCategory = std::array<int64_t, kNumMemoryCategories>;
-// An account of a device, whose allocator knows no categories: `kept` is there from beginning to end, what comes on top
-// are activations.
+// Returns the memory account of a device, whose allocator has no categories: `kept` is there all the time, all other
+// bytes are activations.
 MemoryUse device_memory_use(const CudaMemory& memory, const MemoryByCategory& kept);
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// What a run that goes on takes over from its checkpoint before anything of it is read or made. What must be equal is
-// judged elsewhere (resume.h).
+// The settings that a resumed run takes from its checkpoint before it loads tensors. resume.h compares those that must
+// be equal.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Continuation {
   std::vector<std::string> choices;  // sentences for the user: what was taken over, and what is not as it was
 };
 
-// Of a run without train.resume: `spec` itself, and a sentence about train.init. Any other takes over
+// Returns `spec` itself, and a sentence about train.init, for a run without train.resume. A resumed run takes over
 //   the tokenizer  that was saved with the checkpoint, where data.tokenizer is named as there: what has become of the
 //                  files of that name does not matter;
 //   the horizon    of the decay, where optimizer.decay_steps is 0: a larger train.steps leaves the curve as it was.

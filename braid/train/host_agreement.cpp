@@ -1,4 +1,4 @@
-// What is compared are the marks that checkpoints carry of data, and the files that say what weights are.
+// Compares the data's marks, as checkpoints have them, and the files that describe weights.
 #include "braid/train/host_agreement.h"
 
 #include <filesystem>

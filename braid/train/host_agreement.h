@@ -1,4 +1,4 @@
-// Whether all hosts of a run have the same data and the same weights at the paths that its configuration names.
+// Requires that all hosts of a run have the same data and weights at the paths in its configuration.
 #pragma once
 
 #include "braid/comm/communicator.h"

@@ -92,7 +92,7 @@ void save_small(const std::string& path) {
   file.close();
 }
 
-// Whether `work` met no IoError on any rank. All wait for the last.
+// Runs `work` and returns true if it threw no IoError on any rank. All ranks wait for the last.
 template <class Work>
 bool done_by_all(const Work& work, Communicator& ranks) {
   double done = 1;

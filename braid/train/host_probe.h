@@ -1,4 +1,4 @@
-// How fast this host's memory and the disk behind a folder are.
+// Measures this host's memory, and the disk behind a folder.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// How fast tensors of a size are copied.
+// The rate of copying tensors of one size.
 struct CopySpeed {
   double bytes = 0;             // of the tensor
   double bytes_per_second = 0;  // read and written, both counted
@@ -24,7 +24,7 @@ void members(Pack& pack, CopySpeed& speed) {
 // the best of a few. Unaccounted memory, of the size twice; RunError on all ranks where one has it not. Collective; the
 // same on all ranks.
 CopySpeed measured_copy(int64_t bytes, at::Device device, Communicator& ranks);
-// Of tensors from small ones, which caches hold, to large ones, which only memory does.
+// Measures copies of tensors from small ones, which fit in caches, to large ones, which do not.
 std::vector<CopySpeed> measured_copies(at::Device device, Communicator& ranks);
 
 struct DiskSpeed {
@@ -37,9 +37,9 @@ void members(Pack& pack, DiskSpeed& speed) {
   pack(speed.write_bytes_per_second, speed.read_bytes_per_second, speed.fault);
 }
 
-// How long all `ranks` take to save next to nothing in `folder`, in steps like those of a checkpoint: each creates a
-// small file and waits until the disk has it, one renames its own once all have, and all wait for that. The best of a
-// few; 0 where one could not. Collective; the same on all ranks.
+// Measures the time in which all `ranks` save almost nothing in `folder`, with the steps of a checkpoint: each creates
+// a small file and waits until the disk has it; then one renames its own, and all wait for that. Returns the best of a
+// few times, 0 if a rank could not. Collective; the same on all ranks.
 double measured_save(const std::string& folder, Communicator& ranks);
 
 // Writes and reads a file in `folder`, up to 128 MiB and some seconds, and removes it.

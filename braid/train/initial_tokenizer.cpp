@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kBytes = "bytes";
 
-// How the data of a run become tokens.
+// The tokenizer of a run's data.
 struct TokenizerInUse {
   std::string key;   // that chooses it
   std::string name;  // "bytes" or a path

@@ -10,8 +10,8 @@
 
 namespace braid {
 
-// Where the tokenizer lies of the Hugging Face directory, the checkpoint or the run `init`, as data.tokenizer names it:
-// "bytes" or a folder. Empty where it has none, or where there are no weights. Throws IoError.
+// Returns the tokenizer of `init`, a Hugging Face directory, checkpoint or run, as data.tokenizer names it: "bytes" or
+// a folder. Empty if it has none, or if there are no weights. Throws IoError.
 std::string tokenizer_of_weights(const std::string& init);
 
 // Judges spec.data against spec.train.init, before any text is read. Prepared data are judged by the digest in their

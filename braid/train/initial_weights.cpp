@@ -21,7 +21,7 @@
 namespace braid {
 namespace {
 
-// What the weights do not depend on.
+// Keys of the model that its weights do not depend on.
 constexpr const char* kOpenModelKeys[] = {"model.preset", "model.config", "model.vocab_multiple", "model.dropout",
                                           "model.init_std"};
 

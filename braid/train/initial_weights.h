@@ -15,9 +15,9 @@ namespace braid {
 // when there is none, or when it cannot be read. As ParseOptions wants it.
 ModelSpec model_of_initial_checkpoint(const std::string& path, std::vector<Problem>& problems);
 
-// What train.init stands for, chosen once for all ranks: a Hugging Face directory, a checkpoint, or the newest whole
-// one in the folder of a run, which may be about to write another. Empty where train.resume is given: a run that goes
-// on has its weights. Throws ConfigError when there is none.
+// Resolves train.init once for all ranks: a Hugging Face directory, a checkpoint, or the newest whole one in the folder
+// of a run, which may be about to write another. Empty if train.resume is given: a resumed run has its weights. Throws
+// ConfigError if there is none.
 std::string chosen_initial_weights(const TrainSpec& train);
 
 // Without spec.train.init none. Every key of the model that is not as it has it: those that say which function of which
@@ -25,7 +25,7 @@ std::string chosen_initial_weights(const TrainSpec& train);
 // weights cannot be had; every byte of a checkpoint is verified.
 std::vector<Problem> initial_weights_problems(const RunSpec& spec);
 
-// What was taken, as a sentence's end.
+// Returns the source of the weights as the end of a sentence.
 std::string told_of_initial_weights(const std::string& path);
 
 // Writes what this rank owns of the masters, rounded to their type, and the weights that are computed with where this

@@ -101,8 +101,8 @@ RunSpec without_tensor_ranks(RunSpec spec) {
   return spec;
 }
 
-// Whether a rank may have all of a block beside its run: its own share it may. A weight is there twice, as a step has
-// it and as kernels have it, in up to 32 bytes (float64).
+// Returns true if a rank may hold a whole block beside its run; it always may hold its own shard. A weight is there
+// twice, as a step has it and as kernels have it, in up to 32 bytes (float64).
 bool may_have_whole(const TimedBlock& share, int tensor_ranks) {
   constexpr double kMostBytes = 256 << 20, kBytesOfWeight = 32;
   double weights = 0;

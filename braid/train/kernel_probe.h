@@ -1,4 +1,4 @@
-// How fast a model's block is at its shapes, product by product and for the rest, when all ranks run one at once.
+// Measures a model's block at its shapes while all ranks run one: each matrix product, and the rest.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -39,25 +39,26 @@ void members(Pack& pack, BlockSpeed& speed) {
 // the same on all ranks.
 BlockSpeed measured_block(const RunSpec& spec, at::Device device, Communicator& ranks);
 
-// Of blocks that stand for those of any model, from narrow to wide, until a round of one takes more than two tenths
-// of a second. Collective; the same on all ranks.
+// Measures blocks that represent those of any model, from narrow to wide, until one takes more than 0.2 seconds.
+// Collective; the same on all ranks.
 std::vector<BlockSpeed> measured_blocks(DType dtype, at::Device device, Communicator& ranks);
 
 // Seconds of a block as training runs it and of its products and attention, and what it streams beside these.
 struct BlockRemainder {
   double whole = 0, products = 0, bytes = 0;
 
-  // What the products leave for the rest, autograd and fresh memory included; at most `most`, the speed of its kernels
-  // alone.
+  // Returns the rate of everything but the products, autograd and fresh memory included; at most `most`, the rate of
+  // its kernels alone.
   double bytes_per_second(double most) const;
 };
 
-// Of a block on all ranks: of its kernels alone, of them with a sum of hidden states wherever tensor ranks have one,
-// and of these sums alone, which begin together on all ranks.
+// Times of a block on all ranks: of its kernels alone, of kernels with an all-reduce of hidden states wherever tensor
+// ranks have one, and of these all-reduces alone, which all ranks begin together.
 struct BlockSeconds {
   double apart = 0, in_step = 0, sums = 0;
 
-  // What waiting for the slowest costs beyond the sums, of what is computed: 0.2 for a fifth; at least 0.
+  // Returns the cost of waiting for the slowest rank, beyond the all-reduces, as a fraction of the compute time; at
+  // least 0.
   double skew() const;
 };
 

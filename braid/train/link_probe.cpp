@@ -24,7 +24,7 @@ constexpr double kShortTrip = 0.01, kShortSum = 0.1;     // seconds; where one t
 constexpr int kFewest = 2, kMostTrips = 500;
 constexpr int kQuestions = 20;  // for the clock
 
-// What a rank of a pair does first.
+// The first action of a rank of a pair.
 enum class Turn { Begins, Answers };
 
 struct Pair {
@@ -43,7 +43,7 @@ struct Pair {
     move(turn == Turn::Begins ? P2p::Kind::Recv : P2p::Kind::Send, tensor);
     return now_seconds() - begin;
   }
-  // What the rank that begins says, on both.
+  // Returns the value of the rank that begins, on both.
   double told(double value) const {
     const at::Tensor number = at::full({1}, value, at::kDouble);
     move(turn == Turn::Begins ? P2p::Kind::Send : P2p::Kind::Recv, number);
@@ -75,7 +75,7 @@ LinkSpeed measured_link(const Pair& link, const at::Tensor& buffer) {
   return speed;
 }
 
-// Of so many sums, one after another.
+// Returns the time of `count` all-reduces, one after another.
 double seconds_of_sums(Communicator& world, const at::Tensor& tensor, int count) {
   world.barrier().wait_host();
   const double begin = now_seconds();
@@ -139,7 +139,7 @@ void answer_clock(const Pair& link) {
   }
 }
 
-// Of the groups of one kind, of which this rank is in `group`; those of `world` keep in step.
+// Measures the groups of one kind at the same time; this rank is in `group`. `world` synchronizes the groups.
 void measure_sums(Communicator& world, Communicator& group, SumSpeed kind, std::vector<SumSpeed>& all) {
   constexpr std::array<int64_t, 4> kSizes{8, 64 << 10, 1 << 20, 16 << 20};
   const at::Tensor buffer = at::zeros({kSizes.back() / 4});
@@ -156,7 +156,7 @@ void measure_sums(Communicator& world, Communicator& group, SumSpeed kind, std::
   }
 }
 
-// Of each host; 0 where they have different numbers of ranks.
+// Returns the number of ranks of each host; 0 if hosts have different numbers.
 int ranks_per_host(const std::vector<int>& host_of_rank) {
   const auto of_first = static_cast<int>(std::ranges::count(host_of_rank, host_of_rank[0]));
   for (const int host : host_of_rank) {

@@ -1,4 +1,4 @@
-// How fast the ranks of a world reach each other: every pair by messages, all together by sums. It knows hosts as
+// Measures the links between the ranks of a world: every pair by messages, all together by all-reduces. Hosts are
 // numbers.
 #pragma once
 
@@ -30,8 +30,8 @@ struct ClockDifference {
   double within_seconds = 0;                       // how exact that is
 };
 
-// Which pairs are measured, in rounds: no two pairs of a round share a host. With up to 16 ranks all of them; with more
-// one pair of ranks for each pair of hosts, and on each host each rank and the next.
+// Returns the pairs to measure, in rounds: no two pairs of a round share a host. With up to 16 ranks these are all
+// pairs; with more, one pair of ranks for each pair of hosts, and on each host each rank with the next.
 std::vector<std::vector<LinkSpeed>> rounds_of_pairs(const std::vector<int>& host_of_rank);
 
 // These are collective.

@@ -20,7 +20,7 @@ struct ModelToLoad {
   std::string tokenizer;  // the checkpoint's own: "bytes" or its folder; empty where it was saved without one
 };
 
-// How to compute with a checkpoint's weights.
+// Options for computing with a checkpoint's weights.
 struct LoadOptions {
   std::optional<DType> dtype = {};  // none: the run's
   int pipe = 1, tensor = 1;         // ranks along these axes; others have one
@@ -36,7 +36,7 @@ ModelToLoad model_to_load(const std::string& directory, const LoadOptions& optio
 // "data.tokenizer") for a tokenizer that cannot be read or that has more tokens than the model, and where `name` is
 // empty and the checkpoint has none.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name);
-// What the one saved with the weights is called, or `name`. Throws as tokenizer_of where there is neither.
+// Returns `name`, or the name of the tokenizer saved with the weights. Throws as tokenizer_of if there is neither.
 std::string tokenizer_place(const ModelToLoad& load, const std::string& name);
 
 // As the run that wrote the checkpoint started its ranks.
@@ -49,7 +49,7 @@ class LoadedModel {
   LoadedModel(const ModelToLoad& load, Communicator& world);
 
   const ModelSpec& spec() const { return spec_.model; }
-  // What the last block returns, the same on all ranks, without gradients and dropout: the mean loss where the
+  // Returns the last block's result, the same on all ranks, without gradients and dropout: the mean loss if the
   // microbatch has targets, else logits with the padding of the vocabulary (s x 1 x v with a cache, else b x t x v).
   // Collective: all ranks pass the same microbatch, each with a cache of its own. Throws CommError.
   at::Tensor forward(Microbatch microbatch) const;

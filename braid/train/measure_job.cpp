@@ -30,7 +30,7 @@ void members(Pack& pack, MeasuredRank& rank) {
   pack(rank.links, rank.sums, rank.clocks, rank.host, rank.save_seconds);
 }
 
-// Whose block stands for those that tensor ranks share.
+// Returns a run whose block represents those of tensor ranks.
 RunSpec tensor_run() {
   RunSpec spec;
   spec.train.microbatch = 2;
@@ -101,7 +101,7 @@ bool has_products_like(const std::vector<BlockSpeed>& blocks, const std::vector<
   });
 }
 
-// What ranks of other hosts bring home is not trusted: later code looks ranks up, and compares hosts number by number.
+// Validates the results of other hosts' ranks: later code looks ranks up, and compares hosts number by number.
 void require_comparable(const std::vector<MeasuredRank>& ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < static_cast<int>(ranks.size()); };
   const HostSpeed& first = ranks[0].host;

@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// What one host does with all its ranks at the same time, each with one thread; per rank.
+// The rates of one host with all its ranks computing at once, each with one thread; per rank.
 struct HostSpeed {
   std::vector<CopySpeed> copies;
   double float32_flops = 0, bfloat16_flops = 0;
@@ -41,7 +41,7 @@ struct JobSpeed {
 // host's disk is measured. Throws what Launcher::run() throws.
 JobSpeed measure_job(const Launcher& start, const std::vector<int>& host_of_rank, const std::string& folder);
 
-// What a host says of itself.
+// A host's facts about itself.
 struct JobHost {
   HostFacts facts;
   std::string version;          // of braid and its engines
@@ -63,7 +63,7 @@ struct MeasuredJob {
   std::string place(int rank) const;
 };
 
-// Of links in or across hosts: medians, and the one over which large messages take longest.
+// Summary of links inside or across hosts: medians, and the slowest link for large messages.
 struct LinkSummary {
   int count = 0;
   double latency_seconds = 0, bytes_per_second = 0;

@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-// Of the run that goes on. Empty when it was cut into another number of stages, or the checkpoint does not say.
+// Returns the partition of the resumed run. Empty if it had another number of stages, or the checkpoint has none.
 std::string saved_partition(const RunSpec& spec, int num_stages) {
   if (spec.train.resume.empty()) return "";
   const CheckpointInfo info = read_checkpoint_info(spec.train.resume);

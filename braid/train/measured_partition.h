@@ -12,8 +12,8 @@ namespace braid {
 // memory.limit_gb. Throws ConfigError when nothing fits the limit.
 Partition best_partition(const RunSpec& spec, std::vector<Unit> units);
 
-// Where `spec` says "measured", puts the list in its place: that of the checkpoint train.resume names, when it has as
-// many stages, else of what is measured now, which is then returned. Throws as best_partition() does, and IoError.
+// Replaces "measured" in `spec` by a list: that of the checkpoint in train.resume, if it has equally many stages, else
+// one measured now, which is then returned. Throws as best_partition() does, and IoError.
 std::optional<Partition> resolve_partition(RunSpec& spec, int threads);
 
 }  // namespace braid

@@ -18,7 +18,7 @@ constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
 bool all_finite(const at::Tensor& values) { return at::isfinite(values.detach()).all().item<bool>(); }
 
-// Of what is in `range` of the flat buffers, the part that belongs to `param`.
+// Returns the part of `param` inside `range` of the flat buffers.
 at::Tensor owned_part(const Parameter& param, const OwnedRange& range, const at::Tensor& flat) {
   const int64_t begin = std::max(range.begin, param.offset);
   const int64_t end = std::max(begin, std::min(range.end, param.offset + param.num_elements()));

@@ -1,4 +1,4 @@
-// Where in a model something is not finite, for the message of a run that ends.
+// Finds values in a model that are not finite, for the message of a run that ends.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How fast this machine multiplies matrices when every rank does at once: what utilisation is measured against.
+// Measures this machine's rate of matrix products while every rank computes: the peak for utilisation.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Where the number comes from.
+// The source of the peak.
 enum class PeakSource {
   Given,
   Measured,
@@ -29,7 +29,7 @@ struct PeakFlops {
 // tenth of a second. Draws no random numbers, and its matrices count to no rank's memory on the CPU. Collective.
 PeakFlops measured_peak(at::ScalarType dtype, at::Device device, Communicator& world);
 
-// What products of one size reach.
+// The rate of products of one size.
 struct ProductSpeed {
   double flops = 0;  // of one product
   double flops_per_second = 0;

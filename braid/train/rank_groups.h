@@ -34,9 +34,9 @@ struct RankGroups {
   // without each other.
   Communicator* step_report = &world;
 
-  // Whether this rank tells what all ranks of its tensor axis know.
+  // Returns true if this rank reports values that all ranks of its tensor axis have.
   bool speaks() const { return at[Axis::Tensor] == 0; }
-  // Whether this rank is the one of its mirrored pair that speaks for their parameters.
+  // Returns true if this rank is the one of its mirrored pair that counts their parameters.
   bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
 };
 

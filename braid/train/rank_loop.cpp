@@ -36,7 +36,7 @@ int64_t largest(int64_t mine, Communicator& world) {
   return value.item<int64_t>();
 }
 
-// Of all ranks the strongest wish, and whether any is busy with a save.
+// The strongest request of all ranks, and whether any rank is busy with a save.
 struct Told {
   Wish wish;
   bool busy;
@@ -115,7 +115,7 @@ RunEnd RankLoop::run() {
 RunEnd RankLoop::ended(bool interrupted) {
   RunEnd end;
   end.interrupted = interrupted;
-  // Whoever interrupts may not wait: what sends SIGTERM often sends SIGKILL soon after.
+  // Save at once: SIGTERM is often followed by SIGKILL.
   if (!checkpoints_.is_saved(trainer_.num_steps())) save();
   checkpoints_.finish();  // first: whatever fails later, the weights are there
   end.checkpoint = checkpoint_folder(train_.out, trainer_.num_steps());
@@ -126,7 +126,7 @@ RunEnd RankLoop::ended(bool interrupted) {
   return end;
 }
 
-// What was begun to be saved is of a step before.
+// A save that has begun is of an earlier step.
 RunEnd RankLoop::ended_by(const StepReport& spike) {
   checkpoints_.finish();
   spike_ = cat("step ", spike.step, ": ", spike.spike);
@@ -250,7 +250,7 @@ bool RankLoop::worth_foreseeing() const {
 // At the last step and every so many, after the save where both are due: an evaluation may take minutes.
 bool RankLoop::is_evaluated(int64_t step) const { return step == train_.steps || is_multiple(step, train_.eval_every); }
 
-// Whoever ended the process after the save may have let the evaluation end too.
+// A process that was ended after its save may have finished its evaluation too.
 bool RankLoop::evaluation_is_known() {
   bool known = false;
   tell([&] { known = shared_.observer.knows_evaluation(trainer_.num_steps()); });

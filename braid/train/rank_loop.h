@@ -15,7 +15,7 @@
 
 namespace braid {
 
-// What the ranks of a run start with: the same object where they are threads, a copy in each process.
+// The inputs of a run's ranks: one object where they are threads, a copy in each process.
 struct SharedByRanks {
   const RunStart& start;
   const Corpus& corpus;
@@ -27,19 +27,19 @@ struct SharedByRanks {
   const RunControls& controls;
 };
 
-// What a rank would have happen after the step; the strongest wish of all ranks does.
+// A rank's request for what follows the step; the strongest request of all ranks is granted.
 enum class Wish { GoOn, Save, Stop };
 
-// What one rank does with its trainer. Collective over the world.
+// The loop of one rank with its trainer. Collective over the world.
 class RankLoop {
  public:
   // All of it outlives this.
   RankLoop(const SharedByRanks& shared, Trainer& trainer, Communicator& world);
 
-  // Steps until all are done or somebody wishes to stop; the last is saved. The caller fills in what ranks do not know.
-  // Or until a spike() that the run goes back for: then the trainer is of no use any more, and the end says nothing.
+  // Runs steps until all are done or a stop is requested, and saves the last. The caller fills in fields that ranks do
+  // not have. Also returns at a spike() that the run goes back for: then the trainer is unusable and the result empty.
   RunEnd run();
-  // What it was; empty: there was none.
+  // Returns a description of the spike; empty if there was none.
   const std::string& spike() const { return spike_; }
   // The newest that this loop has saved; empty: none.
   std::string saved() const;

@@ -25,7 +25,7 @@ class RankModel {
  public:
   // `spec.model.vocab` is resolved. `groups` must outlive this.
   RankModel(const RunSpec& spec, const RankGroups& groups) : RankModel(spec, groups, model_maker(spec.model)) {}
-  // Of what `maker`, which outlives this, makes.
+  // The same for a model of `maker`, which outlives this.
   RankModel(const RunSpec& spec, const RankGroups& groups, const ModelMaker& maker);
 
   // The blocks of `stage`, one of groups.layout's for this rank, as memory.recompute says.
@@ -46,7 +46,7 @@ class RankModel {
   bool is_last(int stage) const { return stage + 1 == groups_.layout.num_stages(); }
   bool has_last() const { return stages_.contains(groups_.layout.num_stages() - 1); }
   const RankGroups& groups() const { return groups_; }
-  // Whether this rank speaks for `param` in norms: no lower rank of groups().model holds the same elements.
+  // Returns true if this rank counts `param` in norms: no lower rank of groups().model holds the same elements.
   bool counts(const Parameter& param) const;
   // Those over which norms are formed.
   NormGroups norm_groups() const {
@@ -56,7 +56,7 @@ class RankModel {
   const ParamOrder& order() const { return order_; }
   // The layers of the whole model, the same on every rank.
   const ModelLayers& layers() const { return layers_; }
-  // What the whole model's blocks hand in, the same on every rank.
+  // Returns the auxiliary losses and counts of the whole model's blocks, the same on every rank.
   const AuxiliarySpec& auxiliaries() const { return auxiliaries_; }
 
  private:
@@ -81,7 +81,7 @@ class RankModel {
   std::map<int, Stage> stages_;
 };
 
-// What sync.zero asks for on these groups.
+// Returns the sharding of sync.zero on these groups.
 Sharding sharding_of(const SyncSpec& spec, const RankGroups& groups);
 
 // Names without repeats (a tied parameter once), in model order.

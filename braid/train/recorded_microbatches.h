@@ -23,14 +23,15 @@ class RecordedMicrobatches {
   // Before a step of `num_microbatches` shaped as `like`, after the sink's begin_step and before any contribution: may
   // record, and then begins the sink's step again.
   void begin_step(const Microbatch& like, int num_microbatches);
-  // Whether this step's microbatches are to be replayed.
+  // Returns true if this step's microbatches are to be replayed.
   bool replays() const { return graphs_.replays(); }
   // The loss of `microbatch`, a scalar that holds until the next call; its gradients are in the sink's slots, which
   // have been opened and closed for it. Returns before the device is done.
   at::Tensor replay(const Microbatch& microbatch);
   const std::string& failure() const { return graphs_.failure(); }
 
-  // What graph `piece` records: the microbatch in fixed memory, with contributions to the sink as microbatch `piece`.
+  // Computes what graph `piece` records: the microbatch in fixed memory, contributing to the sink as microbatch
+  // `piece`.
   void compute(int piece);
   // Opens and closes every contribution of microbatch `micro`.
   void account_for(int micro);

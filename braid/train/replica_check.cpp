@@ -1,4 +1,4 @@
-// What is held is told first, so that nothing is read that only one rank has.
+// Ranks exchange lists first, so that tensors that only one rank holds are not read.
 #include "braid/train/replica_check.h"
 
 #include <ATen/ops/full.h>

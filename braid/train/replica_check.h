@@ -1,6 +1,5 @@
-// Whether ranks that hold copies of the same parameters and optimizer states still hold the same: a bit that flipped in
-// one replica's memory spreads into all others' gradients without a sound. It compares and names; what becomes of the
-// run is the caller's.
+// Compares copies of the same parameters and optimizer states on different ranks: a bit flip in one replica's memory
+// silently spreads into all others' gradients. The caller decides what happens to the run.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,9 +29,9 @@ struct HeldCopy {
 // replicas have states of their own (ReplicaLife::own_prefix) those have names of their own.
 std::vector<HeldCopy> copies_held(RankModel& model, Optimizer& optimizer, ReplicaLife& replicas);
 
-// Which copies differ, the first in model order: where most are alike, whose are not; else all ranks that hold one.
-// Empty where all copies are alike, bit for bit. Reads each of what others hold too once, and gathers three numbers
-// for each of `held`. The same on all ranks. Collective over `world`.
+// Returns the first differing copies in model order: if most are equal, the ranks that differ; else all ranks that hold
+// one. Empty if all copies are equal bit for bit. Reads each shared tensor once, and gathers three numbers for each of
+// `held`. The same on all ranks. Collective over `world`.
 std::string differing_copies(const std::vector<HeldCopy>& held, Communicator& world, const ParamOrder& order);
 
 }  // namespace braid

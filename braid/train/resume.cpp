@@ -108,8 +108,8 @@ void take_former_optimizer(const std::string& kind, RunSpec& spec) {
 
 RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
-  // What it began with is past, and may be gone. A configuration that a run has saved says its model itself; files that
-  // another one names are not opened.
+  // The files that the run began with may be gone. A saved configuration has the whole model; files that any other
+  // configuration names are not opened.
   RunSpec spec = parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
                            {"train.init=", "model.config="}, any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
@@ -162,7 +162,7 @@ bool same_tokenizer(const std::string& a, const std::string& b) {
 
 namespace {
 
-// What compression carries over is of these ranks.
+// Compression's residuals depend on these keys.
 constexpr const char* kRanksOfResiduals[] = {"mesh.data", "mesh.tensor", "mesh.pipe", "pipeline.schedule",
                                              "pipeline.partition"};
 

@@ -1,4 +1,4 @@
-// What a run that goes on from a checkpoint must share with the run that wrote it. Reads configurations, not tensors.
+// Checks of a resumed run against the run that wrote its checkpoint. Reads configurations, not tensors.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ struct Resumed {
 // know of its data or tokenizer is not compared, but for the tokenizer's name or files.
 std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& info, const std::string& directory);
 
-// Whether two of DataSpec::tokenizer are the same files, wherever they lie. One that is gone is the same as its own
-// name.
+// Returns true if two values of DataSpec::tokenizer are the same files, wherever they lie. A missing one equals its own
+// name only.
 bool same_tokenizer(const std::string& a, const std::string& b);
 
 // Takes what compression carries over (names that begin with kReducerState) out of the tensors to be read where the

@@ -33,7 +33,7 @@ namespace {
 // which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
 constexpr double kNoDeadline = 1e8;
 
-// Whatever ranks were at when one of them failed is lost: the run goes on from a checkpoint.
+// When a rank fails, the work of the others is lost: the run resumes from a checkpoint.
 constexpr double kGrace = 1;  // seconds
 
 // A group that no parameter is in has a misspelt pattern.
@@ -79,7 +79,7 @@ void tell_of_start(const SharedByRanks& shared, int64_t first_step) {
 
 constexpr int kMostRollbacks = 3;  // to one checkpoint
 
-// Where a rank's trainer begins.
+// The start of a rank's trainer.
 struct Beginning {
   std::string checkpoint;  // empty: the beginning of the run
   std::string why;         // it was gone back to; empty: it was not

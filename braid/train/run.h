@@ -49,7 +49,7 @@ struct RunEnd {
   Timeline timeline;       // of the last step, one row per world rank
   bool interrupted = false;
 };
-// What world rank 0 brings home of it (launch/packed.h). The caller knows spec and bigram_entropy.
+// The fields that world rank 0 returns (launch/packed.h). The caller has spec and bigram_entropy.
 template <class Pack>
 void members(Pack& pack, RunEnd& end) {
   pack(end.num_steps, end.evaluation, end.checkpoint, end.timeline.ranks, end.interrupted);
@@ -61,9 +61,8 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void on_start(const RunStart& start) = 0;
-  // What utilisation is measured against from here on: at the start when train.peak_flops says it, else after the first
-  // step, or never when a step is too small to be worth a measurement; and again before the report of each step that
-  // has reached more, which is the peak from then on.
+  // Called with the peak for utilisation: at the start if train.peak_flops has it, else after the first step, or never
+  // if a step is too small to be worth a measurement. Called again before the report of each step that has exceeded it.
   virtual void on_peak(const PeakFlops& peak) {}
   // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
   // run's own ranks, measured then, let expect of all steps. on_choice() in its place where there is no memory to
@@ -74,8 +73,8 @@ class RunObserver {
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}
-  // What was chosen, from measurements, because of a checkpoint and what it lacks, of data that are left out, or of
-  // memory that is not there: what and why.
+  // Called with each automatic choice and its reason: from measurements, a checkpoint and what it lacks, data that are
+  // left out, or missing memory.
   virtual void on_choice(const std::string& choice) {}
   virtual void on_evaluation(const Evaluation& evaluation) = 0;
   // Asked after on_start() where the checkpoint that the run goes on from was saved before the evaluation of its step:
@@ -93,18 +92,17 @@ class RunObserver {
   virtual void on_checkpoint(int64_t step, const std::string& directory) = 0;
 };
 
-// What this machine may be asked for: up to 16 ranks, or four per core where that is more; and as many of each of so
-// many hosts.
+// Returns the limits of this machine: 16 ranks, or four per core if that is more, on each of `num_hosts` hosts.
 HostLimits host_limits(int num_hosts = 1);
 
-// What a caller has to say while a run goes on, and who starts its ranks. Functions are called on every rank: where
-// ranks are processes they look at memory that these share with the caller.
+// The caller's control over a run, and the launcher of its ranks. Functions are called on every rank; where ranks are
+// processes, they read memory shared with the caller.
 struct RunControls {
   // Asked after each step, each save and each evaluation; when any rank says yes, all finish that step, save and
   // return; an evaluation that was due there is made when the run is resumed.
   std::function<bool()> stop_requested;
-  // Whether a save has been asked for, beside those that the spec asks for, that no rank has taken yet; the run goes on
-  // after it. Asked when stop_requested is.
+  // Returns true if an extra save was requested that no rank has taken yet. The run continues after it. Called together
+  // with stop_requested.
   std::function<bool()> takes_save_request = [] { return false; };
   // Before the first step.
   std::function<void()> on_begin = [] {};

@@ -1,4 +1,4 @@
-// What rank 0 tells and removes once a checkpoint is there.
+// Rank 0's notifications and removals after a checkpoint is published.
 #include "braid/train/run_checkpoints.h"
 
 #include <ATen/ops/full.h>

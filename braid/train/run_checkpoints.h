@@ -39,7 +39,7 @@ class RunCheckpoints {
   // at work on it.
   bool under_way() const { return behind_ && behind_->under_way(); }
   bool busy() const { return under_way() && behind_->busy(); }
-  // Where no rank is busy: a step towards being there. Throws the IoError of any rank, on all. Collective.
+  // Advances the current save by a phase if no rank is busy. Throws the IoError of any rank on all. Collective.
   void advance();
   // Until the last that was begun is there. Throws as advance(). Collective.
   void finish();
@@ -47,10 +47,10 @@ class RunCheckpoints {
   // Validation losses, by which the best checkpoints stay.
   void heard(int64_t step, double loss) { losses_[step] = loss; }
 
-  // Whether the run's folder has, or is about to have, what the trainer was after `step`: begun here, or gone on from.
-  // The same on all ranks, whatever their hosts see. Collective.
+  // Returns true if the run's folder has, or is about to have, the trainer's state after `step`: saved here, or resumed
+  // from. The same on all ranks, whatever their hosts see. Collective.
   bool is_saved(int64_t step) const;
-  // Of the last that was begun; -1: none yet.
+  // Returns the step of the last save that was begun; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   double saved_at() const { return saved_at_; }  // in now_seconds(); when this was made, where there is none
 

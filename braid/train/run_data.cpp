@@ -57,8 +57,8 @@ void refuse_short(const RunSpec& spec, const Corpus& corpus) {
   if (!found.empty()) throw ConfigError(std::move(found));
 }
 
-// Of a blend, parts that hold too little out for one sample are not measured, while any part holds enough. Returns a
-// sentence about it, else "".
+// Removes parts of a blend that hold out too little for one sample, if any part holds out enough. Returns a sentence
+// about it, else "".
 std::string leave_out_small_parts(const RunSpec& spec, Blend& validation) {
   const auto small = [&](const BlendPart& part) { return part.tokens->num_tokens() <= spec.model.context; };
   if (std::all_of(validation.begin(), validation.end(), small)) return "";

@@ -23,9 +23,9 @@ class RunData {
 
   // `spec` with vocabulary and tokenizer filled in.
   RunSpec resolved(RunSpec spec) const;
-  // Of a resolved spec, with where it comes from. Throws ConfigError with every problem of the data: options that do
-  // not fit how they were prepared, a model.vocab without room for the tokenizer's, training data of which a part does
-  // not fill one sample of model.context, held-out data of which no part does; IoError.
+  // Returns the corpus of a resolved spec, with its origin. Throws ConfigError with every problem of the data: options
+  // that do not fit its preparation, a model.vocab smaller than the tokenizer's, training data with a part shorter than
+  // one sample of model.context, held-out data with no part as long; IoError.
   Corpus corpus(const RunSpec& spec) const;
   // For every token of the tokenizer the bytes of text that it stands for; 0 for those that give no text. Throws
   // ConfigError and IoError when the tokenizer of prepared data cannot be opened.

@@ -21,7 +21,7 @@
 namespace braid {
 namespace {
 
-// Of the first pair of ranks that shares a host, or does not; {} where there is none.
+// Measures the link of the first pair of ranks that shares a host, or does not; {} if there is none.
 Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device device, Communicator& world) {
   for (int first = 0; first < world.size(); ++first) {
     for (int second = first + 1; second < world.size(); ++second) {
@@ -33,7 +33,7 @@ Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device
   return {};
 }
 
-// Of a host: devices, and how many of them a rank computes on while it does.
+// A host's devices, and the number of them that a rank computes on.
 struct CoreShare {
   int per_node = 1;
   int of_rank = 1;
@@ -45,7 +45,7 @@ CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   return {cores, std::min(std::max(cores / ranks, 1), threads_per_rank(spec, cores * num_hosts))};
 }
 
-// Of one of the devices on which a rank computes.
+// Adds the rates of one of the devices that a rank computes on.
 void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
   group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});

@@ -1,4 +1,4 @@
-// How fast the ranks of a run compute and reach each other, measured where they are.
+// Measures the compute rates and links of a run's ranks, where they are.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace braid {
 
-// Of ranks; empty: all are on one.
+// Returns the number of hosts of ranks; an empty list means one.
 int num_hosts(const std::vector<int>& host_of_rank);
 
-// Of the ranks of a host, as many compute at the same time as it has devices: the first.
+// Returns true if the rank computes: on each host, the first ranks do, as many as it has devices.
 bool computes(const std::vector<int>& host_of_rank, int rank, int per_node);
 
 // The hosts of the run as predict_run() sees them: its model's block (kernel_probe.h) and

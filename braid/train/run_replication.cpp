@@ -1,4 +1,4 @@
-// What a configuration and a mesh mean for replicas.
+// Makes the replication of a configuration on a mesh.
 #include "braid/train/run_replication.h"
 
 #include <utility>

@@ -20,7 +20,7 @@ bool is_of_replication(const std::string& name, Optimizer& optimizer) {
   });
 }
 
-// What the rank owns of a parameter.
+// The rank's shards of parameters.
 class Listing {
  public:
   explicit Listing(const Parameter& param) : param_(param) {}

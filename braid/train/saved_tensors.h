@@ -1,4 +1,4 @@
-// What a checkpoint holds of a training: masters, the optimizer's states, and what keeping replicas in step adds.
+// The tensors of a training checkpoint: master weights, optimizer states, and the state of replication.
 #pragma once
 
 #include <string>

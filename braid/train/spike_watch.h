@@ -1,5 +1,5 @@
-// Whether a step's loss and gradient norm are as they have been lately: a running mean and deviation of the loss and of
-// the norm's logarithm, of the steps whose update was made. It knows numbers only; whoever steps asks and tells.
+// Detects spikes of loss and gradient norm: keeps a running mean and deviation of the loss and of the norm's logarithm,
+// over steps whose update was made.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace braid {
 
-// Of the latest values: all up to kWindow, then exponentially weighted, each by 1 / kWindow.
+// Mean and deviation of the latest values: of all up to kWindow, then exponentially weighted, each by 1 / kWindow.
 class RunningSpread {
  public:
   static constexpr int64_t kWindow = 100;
   static constexpr double kLeast = 0.01;  // no deviation counts as less than this
 
   void add(double value);
-  // How many standard deviations `value` is above the mean; negative below it.
+  // Returns the number of standard deviations that `value` is above the mean; negative below it.
   double deviations(double value) const;
 
   int64_t count = 0;

@@ -11,7 +11,7 @@ class SquareProduct {
  public:
   SquareProduct(int64_t size, at::ScalarType dtype, at::Device device);
 
-  // Of one product. The first one also sets up kernels and touches pages.
+  // Returns the time of one product. The first one also sets up kernels and touches pages.
   double seconds();
   // Floating-point operations, a multiply-add being two.
   double flops() const;

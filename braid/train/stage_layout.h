@@ -1,4 +1,4 @@
-// Which pipeline ranks hold which stages and for which microbatches, as a schedule says.
+// The stages of each pipeline rank, and their microbatches, from a schedule.
 //
 //   one each       0 1 2 3        several       0 1 2 3         V       0 1 2 3        mirrored   0 1 2 3
 //                                 (looped)      4 5 6 7                 7 6 5 4                   3 2 1 0  (2nd half)
@@ -30,12 +30,12 @@ class StageLayout {
   static StageLayout single();
 
   int num_stages() const { return static_cast<int>(stage_rank_.size()); }
-  // Of a pipeline rank, ascending.
+  // Returns the stages of a pipeline rank, ascending.
   std::vector<int> stages_of(int rank) const;
   bool holds(int rank, int stage) const;
   // The microbatches that pass `stage` on `rank`, which holds it.
   MicroRange microbatches(int rank, int stage) const;
-  // How many pass each of the rank's stages.
+  // Returns the number of microbatches that pass each of the rank's stages.
   int num_microbatches(int rank) const { return microbatches(rank, stages_of(rank).front()).size(); }
   // Mirrored: every stage is on two ranks, which form a pair with the same stages. Else a rank is its own pair.
   bool mirrored() const { return !mirror_rank_.empty(); }

@@ -1,4 +1,4 @@
-// What the parts of a model cost on this machine: time and memory of one microbatch, part by part.
+// Measures the parts of a model on this machine: time and memory of one microbatch, part by part.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the blocks of one rank hand in during a step (nn/auxiliary.h), kept until the ranks tell each other.
+// The auxiliary losses and counts of one rank's blocks in a step (nn/auxiliary.h), kept until ranks exchange them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +27,8 @@ class StepAuxiliaries {
 
   // Forgets what there is. `like`: float64, where the model is.
   void begin_step(int num_microbatches, const at::TensorOptions& like);
-  // What the blocks of a stage handed in for `micro`. Waits for no device. check() fails on a name that no BlockSpec
-  // lists.
+  // Adds the contributions of a stage's blocks for `micro`. Does not wait for the device. check() fails on a name that
+  // no BlockSpec lists.
   void add(int micro, const Auxiliaries& handed_in);
   // Waits for the device.
   AuxiliaryNumbers numbers() const;

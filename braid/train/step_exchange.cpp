@@ -40,7 +40,7 @@ GradNormExchange started_norm(RankModel& model) {
   return {model.params(), model.order(), counts, model.norm_groups()};
 }
 
-// What a rank tells in numbers that are summed.
+// A rank's numbers that are all-reduced.
 class Summed {
  public:
   // `own_squares`: of this rank's norm, by layer.

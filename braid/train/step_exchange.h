@@ -1,5 +1,5 @@
-// What the ranks tell each other at the end of a step: the losses, what blocks handed in beside them, the parts of the
-// gradients' norm, the times and what was read.
+// The exchange between ranks at the end of a step: losses, auxiliary losses and counts, the parts of the gradients'
+// norm, times, and hashes of the samples.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace braid {
 // all ranks add the losses in the same order whatever the layout. Blocks. Collective.
 double total_loss(const std::vector<double>& losses, Communicator& world);
 
-// What one rank tells.
+// The contribution of one rank.
 struct OwnNumbers {
   std::vector<double> losses;  // as for total_loss()
   BusyRow row;

@@ -1,5 +1,5 @@
-// What a step says of itself. Plain data. Times and bytes sent are the rank's own; all else is the same on every rank,
-// unless replicas run apart (trainer.h): then it is the replica's own.
+// The report of a step, as plain data. Times and bytes sent are the rank's own. All else is the same on every rank or,
+// if replicas train independently (trainer.h), on every rank of the replica.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct StepReport {
   int64_t sync_bytes = 0;               // sent by this rank for replication in this step
   int64_t sync_bytes_across_nodes = 0;  // of these
   std::vector<MemoryUse> memory;        // per world rank; peaks since the run began (run_training)
-  // What the model's blocks handed in, by name (nn/auxiliary.h): of losses the mean over the step's microbatches,
-  // without their coefficients; of counts the sums. `loss` has nothing of either.
+  // Contributions of the model's blocks by name (nn/auxiliary.h): means of losses over the step's microbatches, without
+  // coefficients, and sums of counts. `loss` includes neither.
   std::map<std::string, double> auxiliary_losses;
   std::map<std::string, std::vector<double>> auxiliary_counts;
 };

@@ -100,7 +100,7 @@ bool runs_ahead_already(const Schedule& schedule) {
   });
 }
 
-// Of a data rank with `count` microbatches.
+// Returns the schedule of a data rank with `count` microbatches.
 Schedule schedule_of(const RunSpec& spec, int count) {
   const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
   const Schedule asked = requested(spec, count);

@@ -7,16 +7,16 @@
 
 namespace braid {
 
-// What each pipeline rank of a data rank does in a step, with its reductions and transfers. Throws ConfigError with
-// every condition of the schedule that the configuration breaks, in the configuration's keys, and for a file that
-// cannot be read.
+// Returns the schedule of a data rank's step, with its reductions and transfers. Throws ConfigError with every
+// condition of the schedule that the configuration breaks, in the configuration's keys, and for a file that cannot be
+// read.
 Schedule step_schedule(const RunSpec& spec, int data_rank);
-// Of the data rank with the most microbatches.
+// Returns the schedule of the data rank with the most microbatches.
 Schedule step_schedule(const RunSpec& spec);
 // The table of a run whose schedule is a file: its passes alone, as the file has them.
 Schedule schedule_table(const RunSpec& spec);
 
-// Which versions of the weights its stages use.
+// Returns the versions of the weights that its stages use.
 VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
 
 // Throws ConfigError when step_schedule() of some data rank cannot run: with the grid around its faults when validate()

@@ -31,7 +31,7 @@ double norm_of_all(const StepNumbers& numbers, const StepParts& parts) {
   return std::sqrt(numbers.squares / num_replicas(parts)) / scale_of(parts);
 }
 
-// What all of them judge by.
+// The numbers that all ranks decide by.
 struct Judged {
   double loss, norm;
   bool finite() const { return std::isfinite(loss) && std::isfinite(norm); }

@@ -15,7 +15,7 @@
 
 namespace braid {
 
-// Who updates: the optimizer at the end of the step, or the schedule within it.
+// The time of updates: by the optimizer at the end of the step, or by the schedule within it.
 enum class UpdateTime { AtTheEnd, WithinTheStep };
 
 struct StepParts {

@@ -1,4 +1,4 @@
-// Where a text ends that comes in pieces: before the first of some words.
+// Ends a text that comes in pieces before the first of some words.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@ class StopWords {
   // None of them is empty.
   explicit StopWords(std::vector<std::string> words) : words_(std::move(words)) {}
 
-  // What of the text is certain by now: not what may be the beginning of a word, nor a word and what is behind it. Of
-  // words that end at the same byte the longest counts. However the text is cut into pieces, the same comes out.
+  // Returns the text that is certain by now, without a possible beginning of a word, and without a word and what
+  // follows it. Of words that end at the same byte the longest counts. The result does not depend on how the text is
+  // cut into pieces.
   std::string add(std::string_view piece);
   bool met() const { return met_; }
   // No more comes: what was held back.

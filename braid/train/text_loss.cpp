@@ -50,7 +50,7 @@ std::vector<Tokens> tokens_of(const Blend& blend) {
   return tokens;
 }
 
-// What the paths lead to, in their order.
+// The texts that the paths lead to, in their order.
 class TextList {
  public:
   TextList(const ModelToLoad& load, const TextLossOptions& options, const Tokenizer& tokenizer)
@@ -125,7 +125,7 @@ class TokenBytes {
   std::vector<int64_t> within_, first_;
 };
 
-// How far all is.
+// The progress over all texts.
 class TextLossMeter {
  public:
   TextLossMeter(const std::vector<TextToMeasure>& texts, std::function<void(const TextLossStatus&)> on_status)
@@ -153,7 +153,7 @@ class TextLossReader {
                  const TokenBytes& token_bytes)
       : model_(model), options_(options), attention_(attention), token_bytes_(token_bytes) {}
 
-  // Of `tokens`, added to `loss`.
+  // Adds the loss of `tokens` to `loss`.
   void measure(const TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
     const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
     const auto windows = text_windows(tokens.num_tokens(), context, stride);
@@ -172,7 +172,7 @@ class TextLossReader {
   }
 
  private:
-  // Of windows of one shape, in one forward pass.
+  // Returns the loss of windows of one shape, in one forward pass.
   TextLoss measure(const TokenSource& tokens, std::span<const TextWindow> windows) const {
     const auto count = static_cast<int64_t>(windows.size());
     const int64_t length = windows[0].length, num_new = windows[0].num_new;

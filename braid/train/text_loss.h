@@ -1,4 +1,4 @@
-// How well a checkpoint's model predicts text: the loss on files, documents and prepared data.
+// The loss of a checkpoint's model on files, documents and prepared data.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct TextLossOptions {
   std::function<void(const std::string&)> on_passed_over = nullptr;
 };
 
-// Of a file, or of a folder of prepared data.
+// The loss of a file, or of a folder of prepared data.
 struct TextLoss {
   std::string path;
   int64_t tokens = 0;  // predicted

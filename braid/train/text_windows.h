@@ -1,4 +1,4 @@
-// Which tokens of a text are read together when its loss is measured, and which of them count.
+// The windows of a text whose loss is measured: tokens that are read together, and those that count.
 //
 //   context 4, stride 2     tokens    0 1 2 3 4 5 6 7 8
 //   window 0                reads     0 1 2 3             predicts 1 2 3 4

@@ -78,7 +78,7 @@ class TimedBlock {
   double round_in_step();  // with a sum over the ranks wherever tensor ranks have one; collective
   double sums();           // these alone; collective
 
-  // Of a round's products and attention, by the medians of the rounds.
+  // Returns the time of a round's products and attention, by the medians of the rounds.
   double product_seconds() const;
 
   const std::vector<TimedLinear>& layers() const { return layers_; }

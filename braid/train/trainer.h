@@ -28,7 +28,7 @@ class Trainer {
   // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this. With train.init, whose weights
   // are those of spec.model (initial_weights.h), it begins with them; throws IoError and ConfigError then.
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world);
-  // Of the model that `maker`, which outlives this, makes of spec.model.
+  // The same for the model that `maker`, which outlives this, makes of spec.model.
   Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker);
   ~Trainer();
 
@@ -66,7 +66,7 @@ class Trainer {
   // The same by another way of writing, which `write` is: called with what a checkpoint of now holds, valid until it
   // returns, and not looked at yet for values that are not finite.
   void save(const std::string& config_toml, const std::function<void(const CheckpointContent&)>& write);
-  // Who writes what of it, for all saves of this run.
+  // Returns the plan of all saves of this run.
   SavePlan save_plan();
   void load(const std::string& directory);
 
@@ -74,7 +74,7 @@ class Trainer {
   // to.
   std::string graph_failure() const;
 
-  // What was chosen on the way, from measurements or for want of something in a checkpoint, since the last call.
+  // Returns the automatic choices since the last call, from measurements or because a checkpoint lacks something.
   std::vector<std::string> take_choices() { return std::exchange(choices_, {}); }
 
   int64_t num_steps() const { return num_steps_; }
@@ -112,7 +112,7 @@ class Trainer {
   int64_t num_steps_ = 0, passed_over_ = 0;
 };
 
-// Whether the microbatches of a run under `schedule` are recorded as CUDA graphs.
+// Returns true if the microbatches of a run under `schedule` are recorded as CUDA graphs.
 bool records_graphs(const RunSpec& spec, const Schedule& schedule);
 
 }  // namespace braid

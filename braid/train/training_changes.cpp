@@ -14,13 +14,13 @@ bool asynchronous(const RunSpec& spec) {
   return traits && traits->asynchronous();
 }
 
-// Whichever key says where the decay ends.
+// Compares the ends of the decay, whichever key gives them.
 TrainingChange horizons(const RunSpec& spec, const RunSpec& saved) {
   const auto end = [](const RunSpec& of) { return toml_text(int64_t{decay_end(of.optimizer, of.train.steps)}); };
   return {"optimizer.decay_steps", end(spec), end(saved)};
 }
 
-// Whether another value of the key is another training.
+// Returns true if the key's other value changes training.
 bool counts(const Field& field, const RunSpec& spec, const RunSpec& saved) {
   if (section_of(field) == "pipeline") return asynchronous(spec) || asynchronous(saved);
   if (field.key == "optimizer.decay_steps") return has_decay_end(spec.optimizer) && has_decay_end(saved.optimizer);

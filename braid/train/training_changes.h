@@ -1,4 +1,4 @@
-// What a run that goes on from a checkpoint would train otherwise, key by key. It judges nothing.
+// Finds settings with which a resumed run would train differently, key by key.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct TrainingChange {
   std::string key, is, was;  // values as TOML
 };
 
-// Of the keys that train.allow_change can name (change_on_resume.h) those with another value than `saved`, where it
-// makes a difference: of schedules only asynchronous ones train otherwise, and where the decay of the learning rate
-// ends counts, not which key says it.
+// Returns the keys that train.allow_change can name (change_on_resume.h) whose value differs from `saved` and changes
+// training. Schedules change it only if asynchronous; the end of the learning rate's decay counts, not which key gives
+// it.
 std::vector<TrainingChange> training_changes(const RunSpec& spec, const RunSpec& saved);
 
-// Whether train.allow_change names the key.
+// Returns true if train.allow_change names the key.
 bool may_change(const RunSpec& spec, const std::string& key);
 
 // train.allow_change with these keys too, as TOML.
