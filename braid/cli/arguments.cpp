@@ -20,7 +20,7 @@ std::string shown_name(const CLI::Option& option) {
   return option.get_option_text().empty() ? option.get_name() : option.get_option_text();
 }
 
-// What a value must be that CLI11 could not convert.
+// Returns the rule of a value that CLI11 could not convert.
 std::string rule_of_type(const CLI::Option& option) {
   const std::string type = option.get_type_name(), value = joined(option.results());
   const bool is_whole = value.find_first_not_of("+-0123456789") == value.npos;
@@ -28,7 +28,7 @@ std::string rule_of_type(const CLI::Option& option) {
   return "must be a number";
 }
 
-// What CLI11 converts and no option means: "nan" and "inf".
+// Returns the rule broken by values that CLI11 converts and no option takes: "nan" and "inf".
 std::string rule_of_kind(const CLI::Option& option) {
   for (const std::string& word : option.results()) {
     if (option.get_type_name() == "FLOAT" && !std::isfinite(std::strtod(word.c_str(), nullptr)))

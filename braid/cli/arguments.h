@@ -20,7 +20,7 @@ namespace braid {
 // too many. A command with allow_extras() judges the words that fit no option itself (app.remaining()).
 std::optional<int> parse_words(CLI::App& app, const Words& words);
 
-// How overrides of configuration keys are called where a command's arguments are shown.
+// The name of overrides of configuration keys in lists of a command's arguments.
 inline constexpr const char* kOverride = "KEY=VALUE";
 
 // The configuration of a run, which stands before its overrides.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostOfAPath = 2'000;  // bytes that are shown
 
-// Of a run the newest, whole or not: passing over one that is damaged is not what is asked.
+// Returns the newest checkpoint of a run, whole or not: a damaged one must not be passed over here.
 std::string to_be_verified(const std::string& path) {
   if (PosixFileSystem().exists(path + "/manifest.json")) return path;
   const auto saved = saved_checkpoints(path);

@@ -1,4 +1,4 @@
-// What is wrong in several places, said together.
+// Collects problems of several places into one error.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What a command takes, for those who print it: help, the manual page, shell completion. It is made of the options that
-// the command gives CLI11, and looks the same with every version of that library.
+// The arguments of a command, for help, the manual page and shell completion. They are read from the options that the
+// command gives CLI11, and look the same with every version of that library.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ std::string heading(const OptionPage& option);
 // The meaning, and what is so when the option is not given.
 std::string explanation(const OptionPage& option);
 
-// What --help prints.
+// Returns the text of --help.
 std::string help_text(const CommandPage& page);
 
 }  // namespace braid

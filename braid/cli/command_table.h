@@ -1,5 +1,5 @@
-// Which commands there are: the one list that dispatch, help, the manual page and shell completion are made of. What a
-// command takes, it says itself (command_page.h).
+// The list of commands, for dispatch, help, the manual page and shell completion. Each command describes its arguments
+// itself (command_page.h).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What braid doctor has found, as lines for people and as JSON.
+// The report of braid doctor, as text and as JSON.
 #pragma once
 
 #include <string>

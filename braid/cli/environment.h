@@ -1,4 +1,4 @@
-// Where and when a run happens, as facts to be read by people.
+// The time, host and software of a run, as text.
 #pragma once
 
 #include <string>

@@ -25,8 +25,7 @@ namespace {
 constexpr const char *kRootOption = "--root", *kTokenOption = "--token-file";
 constexpr double kJoinSeconds = 300;
 constexpr double kNameSeconds = 30;  // by hand; names of pods come when the pods do
-// Where a launcher has started all ranks on one host and named no port, they find each other at one that follows from
-// their common parent.
+// If a launcher has started all ranks on one host and gives no port, they use one derived from their common parent.
 constexpr int kFirstPort = 20000, kNumPorts = 20000;
 constexpr int kUsualPort = 29500;  // where a launcher names the first host and no port
 

@@ -16,7 +16,7 @@
 
 namespace braid {
 
-// What the words of a command say of its job.
+// A command's options about its job.
 struct JobOptions {
   int nodes = 0;           // 0: not said
   int node = -1;           // -1: not said
@@ -47,7 +47,7 @@ JobPlace job_place(const JobOptions& options);
 // The engines of this program with their versions.
 std::string engines_text();
 
-// What a command brings to its job.
+// A command's contribution to its job.
 struct JobWork {
   int ranks_here = 1;                    // that this node starts
   std::vector<int> node_of_rank;         // by rank of the world; empty: the nodes' ranks, one node after another

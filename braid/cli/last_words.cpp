@@ -1,4 +1,4 @@
-// What a handler may do is little: write and exit.
+// The handler only writes and exits.
 #include "braid/cli/last_words.h"
 
 #include <signal.h>

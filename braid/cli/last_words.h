@@ -1,4 +1,4 @@
-// What a command says when it is stopped by a signal at a moment at which it may be stopped.
+// The message of a command that a signal ends while it may be ended.
 #pragma once
 
 #include <string>

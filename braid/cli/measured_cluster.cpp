@@ -38,7 +38,7 @@ double least(const std::vector<size_t>& hosts, const Amount& amount) {
   return found;
 }
 
-// What is measured of a type.
+// The measurements of one type.
 struct TypeSpeeds {
   DType type;
   double HostSpeed::*peak;
@@ -71,7 +71,8 @@ void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind&
   }
 }
 
-// What of blocks of float32 is no product, by the size of its tensors; beyond those, copies. A stream has no type.
+// Adds the rates of memory streams: of float32 blocks without their products, by size of tensors, and of copies for
+// larger ones. A stream has no type.
 void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
   const auto add = [&](const auto& speed_of) {
     const double bytes = speed_of(kind.hosts[0]).bytes;

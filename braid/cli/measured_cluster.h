@@ -1,4 +1,4 @@
-// What braid doctor has found, as a cluster for whoever plans runs on such hosts.
+// The measurements of braid doctor as a cluster, for planning runs on such hosts.
 #pragma once
 
 #include "braid/cluster/cluster.h"

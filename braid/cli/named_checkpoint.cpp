@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-// What may have been meant: a checkpoint of the same run; empty where there is none.
+// Returns the newest checkpoint of the same run as a suggestion; empty if there is none.
 std::string newest_beside(const std::string& path) {
   const std::string run = std::filesystem::path(path).parent_path();
   if (path_kind(run) != PathKind::Folder) return "";

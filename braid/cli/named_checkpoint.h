@@ -17,7 +17,7 @@ struct CheckpointName {
 std::string named_checkpoint(const CheckpointName& name,
                              const std::function<void(const std::string& fault)>& on_passed_over);
 
-// What commands say of an argument that names one.
+// The help text of an argument that names a checkpoint.
 inline constexpr const char* kCheckpointMeaning =
     "a folder that braid train wrote, such as runs/quickstart/step-420; of a run's, the newest whole one in it";
 

@@ -1,4 +1,4 @@
-// What the word of an option must be: rules for CLI::Option::check. parse_words collects what breaks them.
+// Rules for values of options, for CLI::Option::check. parse_words collects the values that break them.
 #pragma once
 
 #include <CLI/CLI.hpp>

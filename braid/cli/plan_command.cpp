@@ -32,7 +32,8 @@ Plan fixed_plan(const PlanRequest& request) {
 
 constexpr int kNothingFits = 1;  // exit code
 
-// What closed forms find is shown as the simulator has it, which may have another order, and may not fit.
+// Layouts found by closed forms are shown as the simulator predicts them: it may order them differently, and some may
+// not fit.
 constexpr int kPlayedForEachShown = 4;
 constexpr int kFewestPlayed = 100;
 
@@ -45,7 +46,7 @@ void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
-// Of more and more layouts, until as many as are shown fit.
+// Simulates more and more layouts until as many fit as are shown.
 Plan played_plan(const PlanRequest& request, SearchRequest& search_request, ClusterForesight& foresight) {
   search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);
   while (true) {

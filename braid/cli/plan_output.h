@@ -1,4 +1,4 @@
-// What braid plan says of layouts: a table with reasons, a JSON object.
+// The output of braid plan: a table with reasons, a JSON object.
 #pragma once
 
 #include <string>

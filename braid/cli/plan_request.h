@@ -1,4 +1,4 @@
-// What braid plan was asked for, read from its words. It does not plan.
+// The request to braid plan, read from its arguments.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// How the ranks of a job's run start: once every node has said that it is ready.
+// Starts the ranks of a job's run once every node is ready.
 #pragma once
 
 #include <exception>

@@ -40,13 +40,13 @@ class RunFolder {
   std::vector<std::string> begin(int64_t first_step);
   // The files and folders that begin() will remove; some may not be there.
   std::vector<std::string> removed_by_begin() const;
-  // Whether begin() has returned, here or in a process that was forked from this one: all that the folder holds is this
-  // run's own from then on.
+  // Returns true if begin() has returned, here or in a process forked from this one. From then on everything in the
+  // folder is this run's own.
   bool has_begun() const { return *begun_; }
 
   // The job of a launcher that this run is an attempt of, which begin() writes down; empty: none.
   void set_job(std::string job) { job_ = std::move(job); }
-  // Whether what `run` holds was left by an attempt of that job.
+  // Returns true if the content of `run` was left by an attempt of that job.
   static bool is_of_job(const std::string& run, const std::string& job);
 
  private:
@@ -69,16 +69,16 @@ class RunFolder {
   std::string resumed_;                       // the checkpoint of this folder that the run goes on from
 };
 
-// What the run that holds a folder has written there of itself; empty where nobody does, or the folder is not there.
+// Returns the mark that the run which holds a folder has written there; empty if no run holds it, or if it is missing.
 std::string run_mark(const std::string& run);
 // Why no file can be made in `folder` by this host; empty where one can.
 std::string why_not_writable(const std::string& folder);
 
-// Whether the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. One that has none, or
-// none that can be read, has no evaluation.
+// Returns true if the run in whose folder `checkpoint` lies has the evaluation of `step` in its metrics. False if its
+// metrics are missing or unreadable.
 bool has_evaluation(const std::string& checkpoint, int64_t step);
 
-// What the metrics in a run's folder say; nothing where there are none that can be read.
+// Reads the metrics in a run's folder; empty if they are missing or unreadable.
 RunRecord record_of(const std::string& run);
 
 // The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.

@@ -1,5 +1,5 @@
-// What a training run writes into its folder while it goes on: config.toml, metrics.jsonl (docs/metrics_format.md) and
-// TensorBoard events. It shows nothing.
+// The files that a training run writes continuously: config.toml, metrics.jsonl (docs/metrics_format.md) and
+// TensorBoard events.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where the ranks of a run of training are among the nodes of its job.
+// The placement of a training run's ranks on the nodes of its job.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What a run of `spec`, whose placement and mesh fit the nodes (parse_run), brings to its job.
+// Returns the contribution of a run to its job. REQUIRES: its placement and mesh fit the nodes (parse_run).
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec);
 
 // "h0 has rank 0, 1; h1 has rank 2, 3; inside a host tensor; across hosts data".

@@ -1,6 +1,6 @@
-// What a training run shows while it goes on: a progress bar on a terminal, otherwise a line for every step that
-// train.log_every logs. All it hears goes to the run's log too. What it shows after the run it takes from the run's
-// end: it may have heard of the run in another process (run.h).
+// Prints the progress of a training run: a bar on a terminal, otherwise a line for every step that train.log_every
+// logs. Everything goes to the run's log too. The summary after the run is made from the run's result, since the run's
+// notifications may have arrived in another process (run.h).
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ enum class Terminal { Interactive, Plain };
 
 class RunPrinter final : public RunObserver {
  public:
-  // What is done when a run starts after `first_step` steps, before anything is written; its sentences are printed.
+  // Called when a run starts after `first_step` steps, before anything is written; the sentences are printed.
   using Opening = std::function<std::vector<std::string>(int64_t first_step)>;
 
   // `out` outlives this. spec.train.out is there when the run starts.
@@ -42,8 +42,7 @@ class RunPrinter final : public RunObserver {
   void on_replicas(int64_t step, double loss, int64_t num_steps) override;
   void on_rollback(int64_t step, const std::string& why) override;
   void on_checkpoint(int64_t step, const std::string& directory) override;
-  // How a signal ended the run; `command` (resume_command.h) takes it up again and is shown whole, empty where all
-  // steps are done.
+  // Prints how a signal ended the run, and `command` (resume_command.h), which resumes it; empty if all steps are done.
   void print_interruption(const RunEnd& end, const std::string& signal, const std::string& command);
   // The closing lines; `ideal_bubble` is the simulator's.
   void print_end(const RunEnd& end, double measured_bubble, double ideal_bubble);

@@ -1,5 +1,5 @@
-// How braid sample shows texts: one as it comes, several as they end, or as JSON lines. What listener() gives may run
-// in another process, after which show_rest() knows nothing of what it has shown.
+// Prints the texts of braid sample: one as it is generated, several as they end, or as JSON lines. The callbacks of
+// listener() may run in another process; show_rest() then does not know what they have printed.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class SamplePrinter {
   SamplePrinter(const std::vector<std::string>& prompts, int num_samples, SampleForm form);
 
   GenerationListener listener();
-  // What is not shown yet of a single text; nothing else.
+  // Prints the rest of a single text; nothing else.
   void show_rest(const Generation& made) const;
 
  private:

@@ -95,7 +95,7 @@ struct Offer {
 using Offers = std::vector<Offer>;
 using Keys = std::vector<CompletedKey>;
 
-// What goes into a script.
+// The parts of a script.
 struct Parts {
   std::string keys, commands, cases, values = "";
 };

@@ -16,8 +16,8 @@ struct CompletedKey {
 
 std::vector<std::string> completed_shells();
 
-// What `shell`, one of completed_shells(), is to read. Commands, options and keys are offered where each may stand, and
-// names of files elsewhere.
+// Returns the completion script for `shell`, one of completed_shells(). It completes commands, options and keys where
+// each may stand, and file names elsewhere.
 std::string shell_completion(const std::string& shell, const CommandPage& braid, const std::vector<CompletedKey>& keys);
 
 }  // namespace braid

@@ -102,7 +102,7 @@ std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::v
   return timelines;
 }
 
-// What nobody could look at may not fit into memory either.
+// Refuses drawings that are too large to look at, and perhaps for memory.
 void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
     const GridStyle style = grid_style(request, played.schedule);

@@ -1,4 +1,4 @@
-// What braid simulate says of schedules that were played: a table of quantities, a line of JSON.
+// The output of braid simulate: a table of quantities, a line of JSON.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What braid simulate was asked for, read from its words. It does not simulate.
+// The request to braid simulate, read from its arguments.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace braid {
 
 enum class SimulateOutput { Text, Summary, Json, Csv };  // text is a picture and the summary
 
-// Whose times the cost model has.
+// The source of the cost model's times.
 enum class TimesOf {
   Stage,  // of each stage
   Rank,   // of all stages of a rank together, so that schedules with different numbers of stages run the same model

@@ -1,4 +1,4 @@
-// What a handler may do is little: read clocks and atomics, write, exit.
+// The handlers only read clocks and atomics, write and exit.
 #include "braid/cli/stop_signals.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ constexpr int64_t kNanoseconds = 1'000'000'000;
 
 enum class Training { NotBegun, OthersHear, Unsaved, Saved };
 
-// What the process and the ranks that it forks know together.
+// State shared by the process and the ranks that it forks.
 struct KnownToRanks {
   std::atomic<Training> training = Training::NotBegun;
   std::atomic<uint64_t> first_event = 0;  // 0: none yet

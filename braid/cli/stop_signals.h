@@ -33,7 +33,7 @@ class StopSignals {
 
   // The first signal that came while work would have been lost; 0: none.
   static int received();
-  // Whether SIGUSR1 has asked for a save since this was last asked, by whoever shares this knowledge.
+  // Returns true once if SIGUSR1 has requested a save since the last call of any process that shares this state.
   static bool takes_save_request();
 };
 

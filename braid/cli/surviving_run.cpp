@@ -51,7 +51,8 @@ RunEnd attempt(const RunSpec& spec, const RunParts& parts, int restarts) {
   }
 }
 
-// What the folder holds is this run's own once it has taken it over: it goes on from there, or begins anew.
+// Returns the checkpoint to restart from: once the run has taken over its folder, the newest there; empty: the
+// beginning.
 std::string next_checkpoint(const RunSpec& first, const RunParts& parts) {
   if (!parts.folder->has_begun()) return first.train.resume;
   RunSpec own = first;

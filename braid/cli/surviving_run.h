@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What a command has of a run; all of it outlives the run.
+// A command's objects for a run. All of them outlive the run.
 struct RunParts {
   RunFolder* folder;  // it has admitted the run; null on nodes that do not lead
   RunPrinter& printer;

@@ -1,4 +1,4 @@
-// What the output is connected to.
+// Properties of the terminal that the output is connected to.
 #pragma once
 
 #include <sys/ioctl.h>

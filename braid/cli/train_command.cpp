@@ -87,7 +87,7 @@ void show_sample(const RunEnd& end) {
             << shown_on_stdout(text) << std::endl;
 }
 
-// What the user asked for: the file, and the words that override it.
+// The user's request: the file, and the overrides.
 struct Invocation {
   std::string path;
   std::vector<std::string> overrides;
@@ -99,7 +99,7 @@ void note_missing_locks(const RunFolder& folder, RunPrinter& printer) {
     printer.note(cat("nothing keeps a second run out of ", folder.path(), ": no locks there (", why, ")"));
 }
 
-// What the user or a launcher says of how a run starts, beside its spec.
+// The user's or a launcher's options for starting a run, beside its spec.
 struct Start {
   Invocation request;
   JobPlace place;

@@ -1,4 +1,4 @@
-// Which braid this is and what it was built of.
+// The version of braid and of the libraries it was built with.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a layer passes to the product behind it, which needs it again for its weight gradient: the tensor, and how to
-// make it a second time where it is not kept until then (selective recompute).
+// A layer's output for the next matrix product, whose weight gradient needs it again: the tensor, and a function that
+// recomputes it if it is not kept until then (selective recompute).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What attention does between its two projections: heads of queries, keys and values to heads of outputs.
+// Attention between its two projections: heads of queries, keys and values to heads of outputs.
 #pragma once
 
 #include "braid/nn/activation.h"

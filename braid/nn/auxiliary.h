@@ -1,5 +1,5 @@
-// What a block hands in beside its hidden state: losses of its own, and counts. A router balances its experts with one
-// and tells its load with the other. Nothing of either travels between stages.
+// Contributions of a block beside its hidden state: auxiliary losses and counts. A router balances its experts with one
+// and reports their load with the other. Neither is sent between stages.
 //
 //   objective of a microbatch = loss of the head + sum over blocks of coefficient x auxiliary loss
 //
@@ -27,7 +27,7 @@ struct AuxiliaryCount {
   at::Tensor numbers;  // whole ones of any type, as many as the BlockSpec says; added up over the step's microbatches
 };
 
-// Of one run of some blocks on one microbatch.
+// The contributions of some blocks to one microbatch.
 struct Auxiliaries {
   std::vector<AuxiliaryLoss> losses;
   std::vector<AuxiliaryCount> counts;

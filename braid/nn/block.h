@@ -18,13 +18,13 @@ namespace braid {
 
 class KeyValueCache;
 
-// What layers leave in the graph for backward. The numbers are the same.
+// The tensors that layers keep in the graph for backward. Results are the same.
 enum class Keep {
   Everything,  // all that backward reads
   Selected,    // all but what is cheap to make again: results of the attention core, norms and activation functions
 };
 
-// What a rank's layers share. All outlive the layers.
+// Objects shared by a rank's layers. All outlive the layers.
 struct RankContext {
   Communicator& tensor;           // the tensor axis; size 1 is the identity
   WeightGradQueue& weight_grads;  // where backward leaves weight gradients
@@ -43,8 +43,8 @@ struct Microbatch {
                             // CPU always: it decides which products are formed
   double loss_gradient = 1;  // the gradient with which the loss's backward will be seeded
   at::Tensor dropout_key_1;  // on devices: dropout_key as an int64 tensor, which a replayed graph reads anew
-  // Where blocks hand in auxiliary losses and counts. There in every run of a microbatch that is trained on, second
-  // runs for backward included, whose counts nobody reads; null where nobody asks, as in evaluation.
+  // Receives auxiliary losses and counts. Set in every run of a training microbatch, recomputation included, whose
+  // counts are not read; null otherwise, as in evaluation.
   Auxiliaries* auxiliaries = nullptr;
   // Set only during generation (CPU, no gradients); null otherwise. The tokens are those of the forward that it has at
   // hand, and the head returns logits of the last token of each of its stretches.

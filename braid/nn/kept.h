@@ -1,4 +1,4 @@
-// What a custom Function's forward keeps for its backward, typed.
+// Typed values that a custom Function's forward keeps for its backward.
 // Not for the Function's inputs and outputs: these go through save_for_backward, which detects later writes to them.
 #pragma once
 
@@ -20,7 +20,7 @@ void keep(torch::autograd::AutogradContext* ctx, T value) {
   ctx->saved_data["kept"] = c10::IValue::make_capsule(c10::make_intrusive<Kept<T>>(std::move(value)));
 }
 
-// What keep() was given, with the same T; lives as long as the graph node.
+// Returns the value of keep(), with the same T; it lives as long as the graph node.
 template <class T>
 T& kept(torch::autograd::AutogradContext* ctx) {
   return static_cast<Kept<T>*>(ctx->saved_data["kept"].toCapsule().get())->value;

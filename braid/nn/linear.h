@@ -15,7 +15,7 @@ enum class Rows {
   Together,  // by LibTorch
   Each,      // by kernels/row_product.h, without autograd: for the few rows of new tokens in generation
 };
-// Of a layer's input, [.., b, t, i].
+// Chooses the product for a layer's input, [.., b, t, i].
 Rows rows_of(const at::Tensor& x, const Microbatch& microbatch);
 
 struct LinearCall {

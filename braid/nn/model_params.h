@@ -22,7 +22,7 @@ class ParamList {
   // `share`: of the tensor axis.
   ParamList(const ModelSpec& spec, Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
 
-  // What is added from here on belongs to that half of a transformer block.
+  // Assigns parameters added from here on to that half of a transformer block.
   void begin(BlockPart part) { part_ = part; }
   // NAME.weight [c], and NAME.bias [c].
   void add_norm(const std::string& name, Bias bias);

@@ -1,4 +1,5 @@
-// Where a model may be cut: before and after every block, and between the two branches of a transformer block.
+// The places where a model may be cut: before and after every block, and between the two branches of a transformer
+// block.
 //
 //   unit    0           1                    2              ...   2 layers        2 layers + 1
 //           embedding | blocks.0 attention | blocks.0 mlp | ... | blocks.N mlp  | head

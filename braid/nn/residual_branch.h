@@ -79,8 +79,8 @@ class WholeBlock final : public Block {
   RankContext rank_;
 };
 
-// What `part` names of WholeBlock<First, Second>: all of it, or the half of one branch. Of a half, only that branch's
-// options are made: the rank may hold no parameters of the other.
+// Makes `part` of WholeBlock<First, Second>: all of it, or the half of one branch. For a half, only that branch's
+// options are made: the rank may have no parameters of the other.
 template <class First, class Second, class FirstOptions, class SecondOptions>
 std::unique_ptr<Block> block_part(BlockPart part, const FirstOptions& first, const SecondOptions& second,
                                   const RankContext& rank) {

@@ -23,7 +23,7 @@ struct NormCall {
   Keep keep = Keep::Everything;
 };
 
-// What is added to the stream: btc, already summed over the tensor ranks, and a bias that is added with it (null:
+// A branch's output to add to the residual stream: btc, already all-reduced over the tensor ranks, and its bias (null:
 // none).
 struct Branch {
   at::Tensor btc;

@@ -17,7 +17,7 @@ struct ParamUse {
   int use = 0;
 };
 
-// Where the gradient of one use by one microbatch goes. Captured at forward.
+// The destination of the gradient of one use by one microbatch. Captured at forward.
 struct GradTarget {
   WeightGradQueue* queue = nullptr;
   ParamUse param;

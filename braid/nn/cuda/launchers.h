@@ -1,4 +1,4 @@
-// What the .cu files of this folder define, for table.cpp to list. Contracts: braid/nn/kernels/cuda_table.h.
+// The functions of this folder's .cu files, listed by table.cpp. Contracts: braid/nn/kernels/cuda_table.h.
 #pragma once
 
 #include "braid/nn/kernels/cuda_table.h"

@@ -1,4 +1,4 @@
-// Rows of bias + GELU, of SwiGLU and of the rotary turn. Which processor it is compiled for, it does not know.
+// Rows of bias + GELU, of SwiGLU and of rotary embeddings, for any processor.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"

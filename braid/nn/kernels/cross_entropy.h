@@ -20,7 +20,7 @@ struct SoftmaxSums {
 // column_n: int64, each row's target, below `real`; negative where it is another rank's.
 SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Tensor& column_n);
 
-// What the gradient of n rows is made of.
+// The inputs of the gradient of n rows.
 struct SoftmaxGradient {
   int64_t real = 0;
   at::Tensor column_n;  // as above

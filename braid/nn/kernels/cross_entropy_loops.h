@@ -1,4 +1,4 @@
-// The passes of cross_entropy_rows.h. Which processor they are compiled for, they do not know.
+// The passes of cross_entropy_rows.h, for any processor.
 #pragma once
 
 #include <cmath>

@@ -40,7 +40,7 @@ struct CrossEntropyKernels {
 
 template <class T>
 const CrossEntropyKernels<T>& cross_entropy_kernels(Processor processor);
-// Of the best processor that can_run.
+// Returns the kernels for the best processor that can_run.
 template <class T>
 const CrossEntropyKernels<T>& cross_entropy_kernels();
 

@@ -1,4 +1,4 @@
-// The loops of generation_rows.h. Which processor they are compiled for, they do not know.
+// The loops of generation_rows.h, for any processor.
 #pragma once
 
 #include <algorithm>

@@ -45,7 +45,7 @@ struct GenerationKernels {
 
 template <class T>
 const GenerationKernels<T>& generation_kernels(Processor processor);
-// Of the best processor that can_run.
+// Returns the kernels for the best processor that can_run.
 template <class T>
 const GenerationKernels<T>& generation_kernels();
 

@@ -1,4 +1,4 @@
-// What a kernel computes in when tensors hold T.
+// The type that a kernel computes in for tensors of T.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -22,7 +22,7 @@ struct NormParams {
   double eps = 1e-5;
 };
 
-// What is normalised: residual + branch + branch_bias. Without `branch` the residual alone; `branch_bias` is optional.
+// The input of a norm: residual + branch + branch_bias, or the residual alone; `branch_bias` is optional.
 struct Addends {
   at::Tensor residual, branch, branch_bias;
 };

@@ -1,4 +1,4 @@
-// Rows of LayerNorm and RMSNorm with the residual addition. Which processor it is compiled for, it does not know.
+// Rows of LayerNorm and RMSNorm with the residual addition, for any processor.
 #pragma once
 
 #include "braid/nn/kernels/rows.h"

@@ -9,7 +9,7 @@
 
 namespace braid::kernels::on_device {
 
-// Whether `x` is on a CUDA device and the library is loaded. All below is for such tensors.
+// Returns true if `x` is on a CUDA device and the library is loaded. All functions below take such tensors only.
 bool takes(const at::Tensor& x);
 
 Normed norm_forward(const Addends& addends, const NormParams& params);

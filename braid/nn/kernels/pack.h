@@ -13,7 +13,7 @@ struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   T at[N];
 };
 
-// How many T a device moves at once where rows allow it.
+// The number of T that a device moves at once if rows allow it.
 template <class T>
 constexpr int kPack = 16 / sizeof(T);
 
@@ -27,7 +27,7 @@ BRAID_HOST_DEVICE inline void store_pack(T* to, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
-// Whether rows of `width` elements at these places can be read in packs; null pointers do not matter.
+// Returns true if rows of `width` elements at these places can be read in packs; null pointers are ignored.
 template <class T, class... Pointers>
 bool fits_packs(int64_t width, const Pointers*... rows) {
   const uintptr_t places = (uintptr_t{0} | ... | reinterpret_cast<uintptr_t>(rows));

@@ -1,5 +1,5 @@
-// How the fused kernels share rows among threads: results never depend on how many there are. Runs on the calling
-// thread's LibTorch threads (at::get_num_threads()).
+// Divides rows of the fused kernels among the calling thread's LibTorch threads (at::get_num_threads()). Results never
+// depend on the number of threads.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -62,7 +62,7 @@ BRAID_AVX512_BF16 void weave(const Window& in, int64_t width, uint32_t* out) {
   }
 }
 
-// Where a tile's sums go.
+// The destination of a tile's sums.
 struct TileOut {
   float* data;
   int64_t stride, rows, columns;  // rows <= 14, columns <= 32

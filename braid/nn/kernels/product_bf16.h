@@ -19,7 +19,7 @@ struct ProductBf16 {
   float* out = nullptr;         // [o, i], contiguous
 };
 
-// Whether this processor can.
+// Returns true if this processor has bfloat16 products.
 bool has_product_bf16();
 
 // Splits over the calling thread's at::parallel_for. Each element is summed by one thread in an order that depends on n

@@ -1,4 +1,4 @@
-// How sums over rows are divided into parts, and columns among threads. It depends on sizes alone
+// Divides sums over rows into parts, and columns among threads. The division depends on sizes only
 // (device/launch_shape.h).
 #pragma once
 

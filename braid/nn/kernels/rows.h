@@ -116,7 +116,7 @@ enum class Processor {
 bool can_run(Processor processor);
 template <class T>
 const RowKernels<T>& row_kernels(Processor processor);
-// Of the best processor that can_run.
+// Returns the kernels for the best processor that can_run.
 template <class T>
 const RowKernels<T>& row_kernels();
 

@@ -1,5 +1,4 @@
-// What calls through this room's CUDA table have in common: the type, the stream, and memory for sums over parts of the
-// rows.
+// Common code of calls through the CUDA table of nn: the type, the stream, and memory for sums over parts of the rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
