@@ -56,10 +56,12 @@ Generation TextBatch::run(const std::vector<std::string>& prompts, const Generat
   made_ = {};
   made_.texts.resize(static_cast<size_t>(num_texts_));
   texts_.resize(static_cast<size_t>(std::min(options_.batch, num_texts_)));
-  cache_ = std::make_unique<KeyValueCache>(static_cast<int64_t>(texts_.size()), model_.context);
+  windows_.clear();
+  for (const std::string& prompt : prompts) windows_.push_back(window_of(prompt));
+  cache_ = std::make_unique<KeyValueCache>(static_cast<int64_t>(texts_.size()), longest_text());
   next_ = 0;
   while (true) {
-    admit(prompts);
+    admit();
     std::vector<Text*> unread, others;
     for (const auto& text : texts_) {
       if (text) (cache_->length(text->place) == 0 ? unread : others).push_back(text.get());
@@ -73,19 +75,32 @@ Generation TextBatch::run(const std::vector<std::string>& prompts, const Generat
   return std::move(made_);
 }
 
+// The tokens of a prompt that the model sees.
+std::vector<int> TextBatch::window_of(const std::string& prompt) const {
+  std::vector<int> window = tokenizer_.encode(prompt);
+  const auto context = static_cast<size_t>(model_.context);
+  if (window.size() > context) window.erase(window.begin(), window.end() - model_.context);
+  return window;
+}
+
+// The most tokens of a text that are cached at a time.
+int64_t TextBatch::longest_text() const {
+  int64_t longest = 1;
+  for (const std::vector<int>& window : windows_) longest = std::max(longest, std::ssize(window));
+  return std::min(model_.context, longest + options_.num_tokens - 1);
+}
+
 // Gives free places to the texts that are next.
-void TextBatch::admit(const std::vector<std::string>& prompts) {
+void TextBatch::admit() {
   for (size_t place = 0; place < texts_.size() && next_ < num_texts_; ++place) {
     if (texts_[place]) continue;
     const int number = next_++, prompt = number / options_.num_samples;
     auto text = std::make_unique<Text>(
         Text{{prompt, number % options_.num_samples}, text_key(options_.seed, number), StopWords(options_.stops)});
     text->place = static_cast<int64_t>(place);
-    text->window = tokenizer_.encode(prompts[static_cast<size_t>(prompt)]);
+    text->window = windows_[static_cast<size_t>(prompt)];
     text->begins = text->window.empty();
     if (text->begins) text->window.push_back(tokenizer_.end_of_text());
-    const auto context = static_cast<size_t>(model_.context);
-    if (text->window.size() > context) text->window.erase(text->window.begin(), text->window.end() - model_.context);
     cache_->forget(text->place);
     texts_[place] = std::move(text);
   }

@@ -32,7 +32,9 @@ class TextBatch {
 
  private:
   struct Text;
-  void admit(const std::vector<std::string>& prompts);
+  std::vector<int> window_of(const std::string& prompt) const;
+  int64_t longest_text() const;
+  void admit();
   void read_windows(const std::vector<Text*>& texts);
   void read_together(std::span<Text* const> texts);
   void read_last(const std::vector<Text*>& texts);
@@ -46,7 +48,8 @@ class TextBatch {
   const GenerateOptions& options_;
   at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
   const GenerationListener* listener_ = nullptr;
-  std::unique_ptr<KeyValueCache> cache_;
+  std::vector<std::vector<int>> windows_;     // of the prompts
+  std::unique_ptr<KeyValueCache> cache_;      // has room for the longest text
   std::vector<std::unique_ptr<Text>> texts_;  // in work, by their place in the cache; null: a free place
   int next_ = 0, num_texts_ = 0;
   Generation made_;

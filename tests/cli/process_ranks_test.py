@@ -222,6 +222,25 @@ class ProcessRanks(TinyRun):
         self.assertEqual(process.wait(timeout=120), 0)
         os.close(ours)
 
+    def test_a_killed_rank_and_an_interrupt_end_a_sample_and_an_evaluation(self):
+        (self.path / "long.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 100_000)
+        self.trained("train.steps=1", "train.save_every=1", PROCESSES)
+        mesh = ["mesh.pipe=2", "mesh.tensor=2"]
+        for words in (["sample", "run", *mesh, "--greedy", "--tokens", "100000000"], ["evaluate", "run", "long.txt", *mesh]):
+            for is_killed in (True, False):
+                with self.subTest(words[0], is_killed=is_killed):
+                    process = self.started_command(*words)
+                    # Rank 0 writes text, or how far it is, so all ranks are at work.
+                    (process.stdout if words[0] == "sample" else process.stderr).read(1)
+                    ranks = ranks_of(process)
+                    self.assertEqual(sorted(ranks), [0, 1, 2, 3])
+                    os.kill(ranks[2], signal.SIGKILL) if is_killed else process.send_signal(signal.SIGINT)
+                    _, told = process.communicate(timeout=60)
+                    self.assertEqual(process.returncode, 3 if is_killed else -signal.SIGINT, told)
+                    if is_killed:
+                        self.assertRegex(told, f"braid: .*rank 2: killed by signal 9 \\(Killed\\), process {ranks[2]} ")
+                    self.wait_until_gone(ranks)
+
     def wait_until_gone(self, ranks):
         for number in ranks.values():
             stat = pathlib.Path(f"/proc/{number}/stat")

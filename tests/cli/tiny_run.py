@@ -69,9 +69,13 @@ class TinyRun(unittest.TestCase):
 
     def started(self, *words, **options):
         """A run that goes on; it ends with the test."""
+        return self.started_command("train", "run.toml", *words, **options)
+
+    def started_command(self, *words, **options):
+        """A command of braid that runs on; it ends with the test."""
         options = {"cwd": self.path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
                    "preexec_fn": let_signals_through} | options
-        process = subprocess.Popen([BINARY, "train", "run.toml", *words], text=True, errors="replace", **options)
+        process = subprocess.Popen([BINARY, *words], text=True, errors="replace", **options)
         self.addCleanup(self.end, process)
         return process
 

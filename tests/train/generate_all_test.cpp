@@ -147,9 +147,10 @@ TEST_F(GenerateAll, ATextDependsOnItsNumberAndPromptAlone) {
 
 TEST_F(GenerateAll, RanksThatShareTheModelGiveTheSameTexts) {
   spec_.train.dtype = DType::Float64;
-  for (const bool is_llama : {false, true}) {
-    if (is_llama) make_llama(OutputWeights::Untied);
-    if (is_llama) spec_.model.kv_heads = 4;
+  spec_.model.heads = 8;
+  for (const int family : {0, 1, 2}) {
+    if (family > 0) make_llama(family == 1 ? OutputWeights::Tied : OutputWeights::Untied);
+    if (family > 0) spec_.model.kv_heads = 4;  // each has two query heads
     std::filesystem::remove_all(path("step-1"));
     options_.pipe = options_.tensor = 1;
     const Generation alone = made(kPrompts);
@@ -159,7 +160,8 @@ TEST_F(GenerateAll, RanksThatShareTheModelGiveTheSameTexts) {
       const Generation shared = made(kPrompts, {nullptr, [&](const GeneratedText&) { ++ended; }});
       EXPECT_EQ(ended, std::ssize(kPrompts));  // rank 0 alone reports them
       for (size_t i = 0; i < kPrompts.size(); ++i) {
-        EXPECT_EQ(shared.texts.at(i).tokens, alone.texts.at(i).tokens) << pipe << " x " << tensor << ", prompt " << i;
+        EXPECT_EQ(shared.texts.at(i).tokens, alone.texts.at(i).tokens)
+            << "family " << family << ", " << pipe << " x " << tensor << ", prompt " << i;
       }
     }
   }

@@ -89,7 +89,6 @@ TEST_F(TextLossOfModel, DoesNotDependOnTheBatch) {
   EXPECT_NEAR(measured()[0].nats, found[0].nats, 1e-10);
 }
 
-// The windows of an evaluation are those of the text, in another order.
 TEST_F(TextLossOfModel, DoesNotDependOnTheRanksThatShareTheModel) {
   const TextLoss alone = total(measured());
   for (const auto& [pipe, tensor] : {std::pair(2, 1), {1, 2}, {2, 2}}) {
@@ -101,6 +100,7 @@ TEST_F(TextLossOfModel, DoesNotDependOnTheRanksThatShareTheModel) {
   }
 }
 
+// The windows of an evaluation are those of the text, in another order.
 TEST_F(TextLossOfModel, IsWhatTrainingMeasures) {
   std::string text;
   for (int i = 0; i < 6 * kContext; ++i) text += static_cast<char>('a' + i * i % 26);
