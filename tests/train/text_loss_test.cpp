@@ -21,7 +21,7 @@ class TextLossOfModel : public ScratchFolder {
  protected:
   void SetUp() override {
     spec_.data.paths = {"text"};
-    spec_.model.layers = 1;
+    spec_.model.layers = 2;
     spec_.model.heads = 2;
     spec_.model.width = 16;
     spec_.model.context = kContext;
