@@ -34,6 +34,7 @@ CheckpointWriter::CheckpointWriter(const std::string& directory, int64_t bytes, 
     throw IoError(parent, -1, cat("is gone: there is no folder to save ", directory_, " in"));
   }
   recover();
+  if (const std::string fault = why_not_replaceable(directory_); !fault.empty()) throw IoError(directory_, -1, fault);
   const int64_t free = files_.free_bytes(parent);
   if (free < bytes) {
     throw IoError(parent, -1,
@@ -97,6 +98,14 @@ void CheckpointWriter::undo() noexcept {
     files_.remove_all(temporary_);
   } catch (...) {
   }
+}
+
+std::string why_not_replaceable(const std::string& directory) {
+  const PathKind kind = path_kind(directory);
+  const bool is_ours = kind == PathKind::Nothing ||
+                       (kind == PathKind::Folder &&
+                        (names_in(directory).empty() || path_kind(directory + "/manifest.json") != PathKind::Nothing));
+  return is_ours ? "" : "is no checkpoint, and a checkpoint is to be saved there: move it away";
 }
 
 std::vector<std::string> leftovers(const std::string& directory) {

@@ -29,7 +29,8 @@ class CheckpointWriter {
  public:
   // Removes what interrupted saves have left (or puts back the checkpoint that one set aside), and makes the folder.
   // The folder that `directory` goes into is there: one that was removed under a run is not made again. Its disk has
-  // room for `bytes`. `files` must outlive this.
+  // room for `bytes`. `directory` itself is a checkpoint, an empty folder or nothing: files of somebody else are never
+  // removed. `files` must outlive this.
   CheckpointWriter(const std::string& directory, int64_t bytes, FileSystem& files);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -50,7 +51,10 @@ class CheckpointWriter {
   bool aside_ = false, renamed_ = false, published_ = false;
 };
 
-// What interrupted saves of this checkpoint have left half-written.
+// Why a checkpoint cannot be saved as `directory`: something that is no checkpoint has this name. Empty: it can.
+std::string why_not_replaceable(const std::string& directory);
+
+// The half-written folders that interrupted saves of this checkpoint have left.
 std::vector<std::string> leftovers(const std::string& directory);
 
 }  // namespace braid

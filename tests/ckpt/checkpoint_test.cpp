@@ -130,8 +130,8 @@ TEST_F(Checkpoint, TheTokenizersFilesGoInsideAndAreVerified) {
 }
 
 TEST_F(Checkpoint, AnOldCheckpointIsReplaced) {
-  std::filesystem::create_directories(path("step/stray"));
   save({}, "step");
+  std::filesystem::create_directories(path("step/stray"));
   save({.data = 2}, "step/");
   expect_loads({}, "step");
   EXPECT_FALSE(std::filesystem::exists(path("step/stray")));

@@ -184,6 +184,22 @@ TEST_F(SaveFault, APlaceThatCannotBeWrittenIsNamedOnEveryRank) {
   EXPECT_EQ(named, 2);
 }
 
+TEST_F(SaveFault, AFolderThatIsNoCheckpointIsNotReplaced) {
+  std::filesystem::create_directory(path("last"));
+  save(1);  // an empty folder is
+  EXPECT_EQ(loaded_step(), 1);
+  std::filesystem::remove_all(path("last"));
+  std::filesystem::create_directory(path("last"));
+  write(path("last/notes.txt"), "mine");
+  EXPECT_THROW(save(2), IoError);
+  EXPECT_EQ(content(path("last/notes.txt")), "mine");
+  expect_clean();
+  std::filesystem::remove_all(path("last"));
+  write(path("last"), "a file of mine");
+  EXPECT_THROW(save(3), IoError);
+  EXPECT_EQ(content(path("last")), "a file of mine");
+}
+
 TEST_F(SaveFault, AFolderThatIsGoneIsNotMadeAgain) {
   std::atomic<int> named = 0;
   run_ranks(2, [&](Communicator& world) {
