@@ -58,11 +58,9 @@ void take_attempt(const LauncherEnvironment& started, JobPlace& place) {
 bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
 
 // Returns true if the place comes from the command's words, or there is none: no launcher, a launcher of one process
-// (a shell of `srun --pty`), or a pod of a Kubernetes Job with neither a place nor a token. Words win over plain
-// variables, which may be left from something else.
+// (a shell of `srun --pty`), or a pod of a Kubernetes Job with neither a place nor a token.
 bool is_by_hand(const LauncherEnvironment& started, const JobOptions& options) {
   if (started.size == 1) return true;
-  if (started.starter == Starter::Variables) return gives_place(options);
   const bool has_token = !options.token_file.empty() || std::getenv(kTokenVariable);
   if (started.starter == Starter::KubernetesJob) return !gives_place(options) && !has_token;
   return started.starter == Starter::Hand;
@@ -184,7 +182,9 @@ std::vector<std::string> job_words(const JobOptions& options) {
 JobPlace job_place(const JobOptions& options) {
   char domain_name[256] = {};
   gethostname(domain_name, sizeof domain_name - 1);
-  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name);
+  // Words win over plain variables, which may be left from something else.
+  const auto plain = gives_place(options) ? PlainVariables::Ignored : PlainVariables::Read;
+  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name, plain);
   std::vector<Problem> problems;
   const bool by_hand = is_by_hand(started, options);
   JobPlace place = by_hand ? place_by_hand(started, options, problems) : place_by_launcher(started, options, problems);

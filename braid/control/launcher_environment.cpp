@@ -228,7 +228,11 @@ bool is_of(const LauncherRow& row, const Variables& variables) {
 std::optional<UnclaimedProcesses> unclaimed_world(const Variables& variables) {
   for (const LauncherRow& row : kLaunchers) {
     if (row.size == nullptr || !variables.contains(row.size)) continue;
-    const int size = whole_number(variables.at(row.size)).value_or(0);
+    const auto number = whole_number(variables.at(row.size));
+    if (!number && row.index != nullptr && variables.contains(row.index)) {
+      throw ConfigError({{row.size, variables.at(row.size), "must be a whole number, or unset", ""}});
+    }
+    const int size = number.value_or(0);
     if (size > 1) return UnclaimedProcesses{row.index, row.size, size, row.starter == Starter::Srun};
   }
   return std::nullopt;
@@ -257,9 +261,11 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
 
 }  // namespace
 
-LauncherEnvironment read_launcher_environment(const Variables& variables, const std::string& full_host_name) {
+LauncherEnvironment read_launcher_environment(const Variables& variables, const std::string& full_host_name,
+                                              PlainVariables plain) {
   const LauncherRow* chosen = nullptr;
   for (const LauncherRow& row : kLaunchers) {
+    if (row.starter == Starter::Variables && plain == PlainVariables::Ignored) continue;
     if (!is_of(row, variables)) continue;
     if (chosen != nullptr && row.depth == chosen->depth) {
       throw ConfigError({{row.mark, variables.at(row.mark),

@@ -35,12 +35,16 @@ struct LauncherEnvironment {
   std::optional<UnclaimedProcesses> unclaimed;  // for Hand, and for a launcher of one process
 };
 
+// Variables without a launcher's own mark: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+enum class PlainVariables { Read, Ignored };
+
 // Reads the innermost of nested launchers (torchrun in srun). `full_host_name` is this host's, with its domain where it
 // has one: from it Kubernetes' pods know the first of them.
 //
 // Throws ConfigError that names the variables: two launchers neither of which is known to start the other, some of a
 // launcher's variables without the others, numbers that are none or not below their size, addresses that are none.
 LauncherEnvironment read_launcher_environment(const std::map<std::string, std::string>& variables,
-                                              const std::string& full_host_name);
+                                              const std::string& full_host_name,
+                                              PlainVariables plain = PlainVariables::Read);
 
 }  // namespace braid

@@ -110,6 +110,9 @@ class JobOptions(unittest.TestCase):
         self.refused([f"--node: {rule}", f"--root: {rule}"], plain, "--nodes", "3")
         done = braid_in(plain | {"MASTER_ADDR": "192.0.2.1"}, "doctor")
         self.assertRegex(done.stderr, "^--root = 192.0.2.1:29500: is reached by other hosts, so the job needs a token")
+        left_over = plain | {"RANK": "x", "MASTER_PORT": "none"}
+        self.refused(["--node = 2: must be less than --nodes (2); nearest valid is 1"], left_over, "--nodes", "2", "--node", "2",
+                     "--root", "127.0.0.1:4000")
 
     def test_an_index_of_kubernetes_alone_is_no_job(self):
         done = braid_in({"JOB_COMPLETION_INDEX": "3"}, "doctor", "--ranks", "1", "--out", "/proc")

@@ -91,6 +91,13 @@ TEST(LauncherEnvironment, each_launcher) {
   }
 }
 
+TEST(LauncherEnvironment, plain_variables_can_be_ignored) {
+  const Variables faulty = with(kPlain, "RANK", "x");
+  EXPECT_THROW(read_launcher_environment(faulty, "h"), ConfigError);
+  EXPECT_EQ(read_launcher_environment(faulty, "h", PlainVariables::Ignored).starter, Starter::Hand);
+  EXPECT_EQ(read_launcher_environment(both(faulty, kSrun), "h", PlainVariables::Ignored).starter, Starter::Srun);
+}
+
 // Started together by a launcher that none of the marks tells.
 TEST(LauncherEnvironment, processes_that_nobody_claims) {
   const auto said = [](const Variables& variables) {
@@ -109,6 +116,12 @@ TEST(LauncherEnvironment, processes_that_nobody_claims) {
   EXPECT_EQ(said(one), "nothing");
   EXPECT_EQ(said(both(one, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}})), "PMI_RANK PMI_SIZE 4");
   EXPECT_EQ(said({{"WORLD_SIZE", "1"}, {"SLURM_NTASKS", "1"}, {"PMI_SIZE", "many"}, {"RANK", "3"}}), "nothing");
+}
+
+TEST(LauncherEnvironment, a_malformed_number_of_processes_is_refused) {
+  for (const char* size : {"abc", "2x", "-1"}) {
+    EXPECT_THROW(read_launcher_environment({{"WORLD_SIZE", size}, {"RANK", "0"}}, "h"), ConfigError) << size;
+  }
 }
 
 TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
