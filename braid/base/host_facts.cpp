@@ -115,27 +115,38 @@ std::string own_control_group(const std::string& root, const MemoryGroups& group
 
 constexpr int64_t kAnyMemory = int64_t{1} << 60;  // a limit from here on is none
 
-int64_t left_by_groups(const std::string& root, const MemoryGroups& groups, int64_t available) {
+struct Memory {
+  int64_t most, available;  // bytes
+};
+
+// Limits the memory by this process's control group and all groups above it.
+void limit_by_groups(const std::string& root, const MemoryGroups& groups, Memory& memory) {
   for (std::string group = own_control_group(root, groups);; group.erase(group.rfind('/'))) {
     const int64_t most = limit_of(groups, root, group);
     if (most > 0 && most < kAnyMemory) {
       const std::string folder = root + groups.folder + group, parts = folder + "/memory.stat";
       const int64_t used = number_in(first_line(folder + groups.used));
       const int64_t cache = number_of_key(parts, groups.inactive_cache) + number_of_key(parts, groups.active_cache);
-      available = std::min(available, std::max<int64_t>(1, most - used + cache));
+      memory.most = std::min(memory.most, most);
+      memory.available = std::min(memory.available, std::max<int64_t>(1, most - used + cache));
     }
-    if (group.empty()) return available;
+    if (group.empty()) return;
   }
 }
 
-void read_memory(const std::string& root, HostFacts& facts) {
+Memory own_memory(const std::string& root) {
   const std::string path = root + "/proc/meminfo";  // "MemTotal:   24680000 kB"
-  facts.memory_bytes = 1024 * number_in(value_of_line(path, "MemTotal"));
-  facts.free_memory_bytes = 1024 * number_in(value_of_line(path, "MemAvailable"));
-  for (const MemoryGroups& groups : {kVersion2, kVersion1}) {
-    const int64_t most = limit_of(groups, root, "");
-    if (most > 0 && most < facts.memory_bytes) facts.memory_bytes = most;
-  }
+  Memory memory{1024 * number_in(value_of_line(path, "MemTotal")),
+                1024 * number_in(value_of_line(path, "MemAvailable"))};
+  limit_by_groups(root, kVersion2, memory);
+  limit_by_groups(root, kVersion1, memory);
+  return memory;
+}
+
+void read_memory(const std::string& root, HostFacts& facts) {
+  const Memory memory = own_memory(root);
+  facts.memory_bytes = memory.most;
+  facts.free_memory_bytes = memory.available;
   struct statvfs status {};
   if (::statvfs((root + "/dev/shm").c_str(), &status) == 0) {
     facts.shared_memory_bytes = static_cast<int64_t>(status.f_blocks * status.f_frsize);
@@ -144,10 +155,7 @@ void read_memory(const std::string& root, HostFacts& facts) {
 
 }  // namespace
 
-int64_t available_memory_bytes(const std::string& root) {
-  const int64_t available = 1024 * number_in(value_of_line(root + "/proc/meminfo", "MemAvailable"));
-  return left_by_groups(root, kVersion1, left_by_groups(root, kVersion2, available));
-}
+int64_t available_memory_bytes(const std::string& root) { return own_memory(root).available; }
 
 HostFacts host_facts(const std::string& root) {
   HostFacts facts;

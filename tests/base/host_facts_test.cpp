@@ -52,6 +52,8 @@ TEST_F(HostFactsOf, memory_that_control_groups_leave) {
   say("sys/fs/cgroup/jobs/memory.current", "900000\n");
   say("sys/fs/cgroup/jobs/memory.stat", "anon 500000\nactive_file 100000\ninactive_file 200000\n");
   EXPECT_EQ(available_memory_bytes(folder_), 400000);
+  EXPECT_EQ(host_facts(folder_).memory_bytes, 1000000);
+  EXPECT_EQ(host_facts(folder_).free_memory_bytes, 400000);
   say("sys/fs/cgroup/memory.max", "50000\n");
   say("sys/fs/cgroup/memory.current", "60000\n");
   EXPECT_EQ(available_memory_bytes(folder_), 1);
@@ -71,7 +73,8 @@ TEST_F(HostFactsOf, memory_that_control_groups_of_version_1_leave) {
       "active_file 1\ninactive_file 1\ntotal_inactive_file 200000\ntotal_active_file 100000\n");
   EXPECT_EQ(available_memory_bytes(folder_), 400000);
   say("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
-  EXPECT_EQ(host_facts(folder_).memory_bytes, 3000000);
+  EXPECT_EQ(host_facts(folder_).memory_bytes, 1000000);  // of the own group, below the root's
+  EXPECT_EQ(host_facts(folder_).free_memory_bytes, 400000);
 }
 
 TEST_F(HostFactsOf, this_host) {
