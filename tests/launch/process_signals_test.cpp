@@ -19,13 +19,19 @@ namespace {
 
 constexpr double kSoon = 30;  // seconds; far more than it takes on a busy machine
 
-// A program of its own, killed when it hangs. What it returns is its exit code.
+// Gives signals their usual effect, also if the tests were started with some ignored (nohup, background jobs).
+void let_signals_through() {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGTSTP}) std::signal(signal, SIG_DFL);
+}
+
+// Starts a program of its own, killed when it hangs. Its exit code is what it returns.
 template <class Program>
 pid_t started(const Program& program) {
   const pid_t process = fork();
   if (process != 0) return process;
   alarm(kTooLongSeconds);
   setpgid(0, 0);
+  let_signals_through();
   _exit([&]() noexcept { return program(); }());
 }
 
@@ -182,6 +188,7 @@ TEST(Signals, of_a_terminal_reach_each_rank_once) {
   const pid_t caller = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (caller == 0) {
     alarm(kTooLongSeconds);
+    let_signals_through();
     [&]() noexcept { count_signals(counts); }();
     _exit(0);
   }
