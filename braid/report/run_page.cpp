@@ -48,6 +48,14 @@ class Page {
     return found == record_.steps.end() ? kNone : found->second;
   }
 
+  // The steps of the last start: an earlier one may have had other ranks.
+  Series last_start(const std::string& key) const {
+    Series steps = series(key);
+    const double first = record_.first_steps.empty() ? 0 : static_cast<double>(record_.first_steps.back());
+    std::erase_if(steps, [&](const Point& point) { return point.x <= first; });
+    return steps;
+  }
+
   double start(const std::string& key) const {
     const auto found = record_.start.find(key);
     return found == record_.start.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
@@ -119,10 +127,10 @@ class Page {
       all += tile("Training loss", fixed(late_median(loss, kTypical), 4),
                   cat("median of the last ", std::min(kTypical, loss.size())));
     }
-    const double rate = late_median(series("tokens_per_second"), kTypical);
+    const double rate = late_median(last_start("tokens_per_second"), kTypical);
     if (!std::isnan(rate)) all += tile("Tokens/s", short_number(rate), seconds_per_step());
     all += utilisation_tile();
-    const double bubble = late_median(series("bubble_fraction"), kTypical);
+    const double bubble = late_median(last_start("bubble_fraction"), kTypical);
     if (!std::isnan(bubble)) all += tile("Bubble", fixed(100 * bubble, 1) + " <small>%</small>", bubble_note());
     if (!record_.peak_memory.empty()) {
       const double most = *std::max_element(record_.peak_memory.begin(), record_.peak_memory.end());
@@ -148,7 +156,7 @@ class Page {
   }
 
   std::string utilisation_tile() const {
-    const double share = late_median(series("mfu"), kTypical);
+    const double share = late_median(last_start("mfu"), kTypical);
     if (std::isnan(share)) return "";
     return tile("Utilisation (MFU)", fixed(100 * share, 1) + " <small>%</small>", cat("of ", peak()));
   }
@@ -161,7 +169,7 @@ class Page {
   }
 
   std::string seconds_per_step() const {
-    const double seconds = late_median(series("seconds"), kTypical);
+    const double seconds = late_median(last_start("seconds"), kTypical);
     if (std::isnan(seconds)) return "";
     return seconds < 1 ? cat(short_number(1000 * seconds), " ms a step") : cat(short_number(seconds), " s a step");
   }

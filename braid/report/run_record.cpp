@@ -92,8 +92,14 @@ BytesByCategory bytes_by_category(const OrderedJson& object) {
   return all;
 }
 
-void read_prediction(const OrderedJson& line, RunRecord& record) {
+void forget_prediction(RunRecord& record) {
   record.prediction.clear();
+  record.predicted_memory.clear();
+  record.predicted_peak.clear();
+}
+
+void read_prediction(const OrderedJson& line, RunRecord& record) {
+  forget_prediction(record);
   for (const auto& [key, value] : line.items()) {
     if (value.is_number()) record.prediction[key] = value.get<double>();
   }
@@ -116,6 +122,7 @@ void read_comparison(const OrderedJson& line, RunRecord& record) {
 void read_line(const OrderedJson& line, RunRecord& record) {
   const std::string kind = line.at("kind");
   if (kind == "run") {
+    forget_prediction(record);  // of an earlier start, perhaps on another mesh
     read_start(line, record);
   } else if (kind == "step") {
     read_step(line, record);

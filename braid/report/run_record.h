@@ -31,7 +31,8 @@ struct RunRecord {
   std::string peak_source;                                          // "given", "measured" or "step"
   std::vector<std::pair<std::string, std::vector<double>>> memory;  // by category, bytes of each rank
   std::vector<double> peak_memory;                                  // bytes of each rank, the most at once
-  // The last prediction: its numbers by key, and bytes of each rank of pipe by category, and in all.
+  // The prediction of the last start, if it made one: its numbers by key, and bytes of each rank of pipe by category,
+  // and in all.
   std::map<std::string, double> prediction;
   std::vector<std::pair<std::string, std::vector<double>>> predicted_memory;
   std::vector<double> predicted_peak;

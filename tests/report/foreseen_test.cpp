@@ -45,6 +45,14 @@ TEST(Foreseen, OfARunThatWentOnTheLastStartCounts) {
   EXPECT_NE(table.find("2.0 KiB   1.0 KiB      +100.0 %"), std::string::npos) << table;
 }
 
+TEST(Foreseen, ThePredictionOfAnEarlierStartIsForgotten) {
+  const std::string again = R"({"kind":"run","first_step":2}
+{"kind":"step","step":3,"seconds":5,"bubble_fraction":0.9,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
+{"kind":"step","step":4,"seconds":0.2,"bubble_fraction":0.5,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
+)";
+  EXPECT_TRUE(foreseen_rows(read(std::string(kSteps) + kPredicted + again)).empty());
+}
+
 TEST(Foreseen, NothingIsSaidWhereNothingWasPredictedOrMeasured) {
   EXPECT_TRUE(foreseen_rows(read(kSteps)).empty());
   EXPECT_TRUE(foreseen_rows(read(kPredicted)).empty());
