@@ -2,8 +2,10 @@
 #include "braid/cli/tried_layouts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "braid/cli/collected_problems.h"
+#include "braid/cli/room_for_run.h"
 #include "braid/spec/problems.h"
 #include "braid/train/compute_device.h"
 #include "braid/train/run.h"
@@ -34,9 +36,13 @@ void try_layouts(std::vector<PlannedLayout>& layouts, int count) {
       if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
     }
   }
-  throw_problems(std::move(found));
+  throw_problems(std::exchange(found, {}));
   const RunData data(layouts.front().spec.data);
   const Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
+  for (auto layout = layouts.begin(); layout != end; ++layout) {
+    collect_problems(found, [&] { refuse_without_room(data.resolved(tried_spec(layout->spec)), {}); });
+  }
+  throw_problems(std::move(found));
   open_device(layouts.front().spec);
   for (auto layout = layouts.begin(); layout != end; ++layout) {
     const TriedSteps tried = try_steps(data.resolved(tried_spec(layout->spec)), corpus, kSteps);

@@ -7,7 +7,8 @@
 
 namespace braid {
 
-// Of one block and one microbatch on a rank, with n = s b tokens, table 2 there (h, a, t as in block_work.h), 16-bit:
+// Returns the saved bytes of one block and one microbatch on a rank, with n = s b tokens, table 2 there (h, a, t as in
+// block_work.h), 16-bit:
 //
 //   none                         n h (10 + 24/t + 5 a s / (h t))     sequence parallel: n h (34/t + 5 a s / (h t))
 //   selective                    n h (10 + 24/t)                                        n h 34/t

@@ -19,6 +19,12 @@ constexpr double kTokenBytes = 16;        // of a token and its target
 constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
 constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
 
+// Returns the bytes of a chunk of logits: as few chunks as keep each within the limit, of even size.
+double chunk_of_logits(double rows, double row_bytes) {
+  const double most = std::max(1.0, std::floor(kMostLogits / row_bytes));
+  return row_bytes * std::ceil(rows / std::ceil(rows / most));
+}
+
 // Bytes of the tensors above.
 struct Tensors {
   double hidden, qkv, heads, inner, activated;
@@ -47,7 +53,7 @@ struct Tensors {
     if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
     logits = of_row * static_cast<double>(layout.vocab) / t;
     whole_logits = logits <= kMostLogits;
-    logits = std::min(logits, kMostLogits);
+    if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
   }
 
   double attention(Keeps keeps) const {

@@ -70,7 +70,7 @@ double in_turn(const Sums& z) {
   return flushed(z, period);
 }
 
-// What a microbatch needs with nobody in its way, and the others behind it on the busiest rank.
+// Returns the time of one unobstructed microbatch, and of the others behind it on the busiest rank.
 double alone(const Sums& z) { return z.all + 2 * (z.p * z.v - 1) * z.c + (z.m - 1) * z.busiest / z.v; }
 
 double chunked(const Sums& z) {

@@ -1,5 +1,4 @@
-// How long a pipeline takes for a step, and what its ranks hold meanwhile. It knows stages by their times and sizes
-// alone.
+// The time of a pipeline's step and the memory of its ranks, from the times and sizes of its stages.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +36,7 @@ inline constexpr int64_t kMostActions = 400'000;
 // so that a step takes the longest span of a rank (Qi et al. 2023, section 4). Estimates are within a rank's span then.
 enum class StepEnd { Flush, PostValidated };
 
-// Of one stage and microbatch.
+// The bytes held for one stage and microbatch.
 struct HeldBytes {
   double activation = 0;  // from its forward to the input-gradient pass
   double pending = 0;     // from there to the weight-gradient pass, where these are apart

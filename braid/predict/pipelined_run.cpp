@@ -19,8 +19,8 @@ constexpr double kSumError = 1e-9;  // relative, of sums of seconds
 
 double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
 
-// What Megatron-LM's host does around an exchange before its device computes again: the transfers of Qi et al. 2023,
-// table 9, less their bytes over the link.
+// The time that Megatron-LM's host spends around an exchange before its device computes again: the transfers of Qi et
+// al. 2023, table 9, minus their bytes over the link.
 constexpr double kMegatronStallSeconds = 3e-4;
 
 double tensor_bytes(const PlannedRun& run) {
@@ -109,7 +109,7 @@ bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
   SyncSpec sync = synced;
   sync.zero = b.sync.zero;
   sync.zero_group = b.sync.zero_group;
-  // What a search varies first.
+  // The order of comparisons: a search varies the first ones most.
   return memory == b.memory && pipeline == b.pipeline && mesh == b.mesh && train == b.train && sync == b.sync &&
          model == b.model && data == b.data && optimizer == b.optimizer && checkpoint == b.checkpoint &&
          started == b.run;

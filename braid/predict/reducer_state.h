@@ -18,7 +18,8 @@ struct ReducerBytes {
   bool operator==(const ReducerBytes&) const = default;
 };
 
-// Of one gradient that is summed over `ranks`, n; G bytes of what it holds, 4 or 8 for each element:
+// Returns the bytes for one gradient that is all-reduced over `ranks`, n; G bytes of the gradient, 4 or 8 for each
+// element:
 //
 //                              kept                                  summed
 //   bfloat16, float16          the message                           2 for each element

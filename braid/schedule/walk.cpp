@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// What is known of an action that others wait for is where in its program it ran, or
+// The state of an action that others wait for: its index in the program where it ran, or
 constexpr int kElsewhere = -1;  // that it ran on a rank that does not own the stage: a fault, and no place to wait for;
 constexpr int kNever = std::numeric_limits<int>::min();  // that it has not run. Between the two: and who waits for it.
 constexpr int kRuns = 0;                                 // in place of who waits

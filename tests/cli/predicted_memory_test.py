@@ -20,6 +20,7 @@ LAYOUTS = [
     ["mesh.data=2", 'sync.replication="diloco"', "sync.period=2"],
     ["mesh.pipe=2", 'pipeline.partition="2.5,1.5"'],
     ['optimizer.kind="muon"'],
+    ["model.layers=1", "model.vocab=40000"],  # logits in two chunks
     ["mesh.data=2", 'optimizer.kind="sgd"', "optimizer.momentum=0", 'sync.compression="top-k"'],
     [*LLAMA, "mesh.data=2", "sync.zero=3", 'sync.zero_gather="stage"'],
     ["mesh.data=2", 'sync.replication="parameter-server"'],
