@@ -1,10 +1,12 @@
 // The factor on the loss that keeps float16 gradients out of underflow: halved when gradients overflow, doubled after a
-// long run of finite steps. It knows numbers only; whoever steps asks and tells.
+// long run of finite steps.
 //
 // Source: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, with the factor chosen dynamically.
 #pragma once
 
 #include <cstdint>
+
+#include "braid/spec/train_spec.h"
 
 namespace braid {
 
@@ -14,7 +16,7 @@ class LossScaler {
  public:
   static constexpr int kGrowthInterval = 2000;      // finite steps before the scale doubles
   static constexpr double kSmallest = 1.0 / 65536;  // below it the run has diverged
-  static constexpr double kLargest = 16777216.0;    // 2^24: beyond it nothing is gained
+  static constexpr double kLargest = kLargestLossScale;
 
   struct State {
     double scale = 1;

@@ -7,6 +7,7 @@
 
 #include "braid/base/text.h"
 #include "braid/spec/partition.h"
+#include "braid/spec/peer_names.h"
 
 namespace braid {
 namespace {
@@ -75,6 +76,12 @@ std::string text(const WordOrNumbers& rule) {
   return text(OneOf{rule.words}) + ", or numbers with commas between them";
 }
 
+// Returns the word of `words` that a peer's `value` means, else the nearest.
+std::string meant_word(const Field& field, const std::string& value, const Strings& words) {
+  const std::string_view meant = word_of_peer(field.key, value);
+  return meant.empty() ? nearest(value, words) : std::string(meant);
+}
+
 Problem broken(const Field& field, std::string value, std::string nearest) {
   return {field.key, std::move(value), "must be " + rule_text(field.rule), std::move(nearest)};
 }
@@ -100,13 +107,13 @@ std::optional<Problem> broken_string(const Field& field, const std::string& valu
   if (const auto* rule = std::get_if<WordOrNumbers>(&field.rule)) {
     const bool word = std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end();
     if (word || partition_list(value)) return {};
-    const std::string meant = nearest(value, rule->words);
+    const std::string meant = meant_word(field, value, rule->words);
     return broken(field, toml_text(value), toml_text(meant.empty() ? rule->words.front() : meant));
   }
   const auto* rule = std::get_if<OneOf>(&field.rule);
   if (!rule || std::find(rule->words.begin(), rule->words.end(), value) != rule->words.end()) return {};
   if (!rule->prefix.empty() && value.starts_with(rule->prefix) && value.size() > rule->prefix.size()) return {};
-  const std::string word = nearest(value, rule->words);
+  const std::string word = meant_word(field, value, rule->words);
   return broken(field, toml_text(value), word.empty() ? "" : toml_text(word));
 }
 

@@ -53,6 +53,7 @@ constexpr PeerName kNames[] = {
     {"n_kv_heads", "model.kv_heads"},
     {"hidden_size", "model.width"},
     {"n_embd", "model.width"},
+    {"d_model", "model.width"},
     {"model.dim", "model.width"},
     {"head_dim", "model.head_width"},
     {"kv_channels", "model.head_width"},

@@ -21,8 +21,9 @@ std::vector<Field> train_fields() {
       train<&T::dtype>("train.dtype", one_of<DType>(),
                        "Type of weights and activations; bfloat16 and float16 keep float32 master weights, gradients "
                        "and moments."),
-      train<&T::loss_scale>("train.loss_scale", from(1),
-                            "First scale of the loss in float16; it halves on overflow and grows again."),
+      train<&T::loss_scale>("train.loss_scale", RealRange{1, kLargestLossScale, Bound::Closed, Bound::Closed},
+                            "First scale of the loss in float16, rounded to a power of two; it halves on overflow and "
+                            "grows again."),
       train<&T::device>("train.device", one_of<DeviceKind>(), "Where a rank computes; \"cuda\" has one rank."),
       train<&T::cuda_graph>("train.cuda_graph", one_of<GraphUse>(),
                             "On cuda, \"auto\" records a microbatch as a graph and replays it, unless reduction is "

@@ -29,6 +29,9 @@ constexpr auto words(GraphUse) { return std::to_array<std::string_view>({"auto",
 enum class OnSpike { Stop, Skip, Rollback };
 constexpr auto words(OnSpike) { return std::to_array<std::string_view>({"stop", "skip", "rollback"}); }
 
+// 2^24: beyond it a larger scale of the loss gains nothing.
+inline constexpr double kLargestLossScale = 16777216;
+
 struct TrainSpec {
   int steps = 100;
   int batch = 8;       // sequences per step, over all ranks
