@@ -2,6 +2,7 @@
 #include "braid/cli/plan_request.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
@@ -11,11 +12,18 @@
 #include "braid/cluster/cluster_presets.h"
 #include "braid/predict/predict_run.h"
 #include "braid/search/layout_point.h"
+#include "braid/spec/meant_key.h"
 #include "braid/spec/parse.h"
 #include "braid/tokenize/tokenizer.h"
 
 namespace braid {
 namespace {
+
+// Returns the key of a layout that `key` means, by its spelling or as a peer's name.
+std::string meant_layout_key(const std::string& key) {
+  const std::string meant = meant_key(key);
+  return std::ranges::find(layout_keys(), meant) != layout_keys().end() ? meant : nearest(key, layout_keys());
+}
 
 // The words as given.
 struct PlanOptions {
@@ -52,7 +60,7 @@ class PlanReading {
       if (key != pin) request_.pin_words.push_back(pin);
       if (std::ranges::find(layout_keys(), key) != layout_keys().end()) continue;
       problems_.push_back(
-          {"--pin", key, "must be a key that a layout varies: " + joined(layout_keys()), nearest(key, layout_keys())});
+          {"--pin", key, "must be a key that a layout varies: " + joined(layout_keys()), meant_layout_key(key)});
     }
     overrides_ = given_.overrides;
     overrides_.insert(overrides_.end(), request_.pin_words.begin(), request_.pin_words.end());
@@ -111,13 +119,14 @@ std::optional<PlanRequest> plan_request(const Words& words) {
   app.add_option("--top", given.top, "how many layouts are shown")->check(whole_number(1, 1000))->capture_default_str();
   app.add_option("--pin", given.pins, "KEY or KEY=VALUE: a key of the layout that is not varied")
       ->allow_extra_args(false);
-  app.add_option("--as", given.formulas,
-                 "whose arithmetic: braid; megatron as its papers measured it; torchtitan of December 2024, eager, "
-                 "compiled, or with asynchronous tensor parallelism")
-      ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
-      ->capture_default_str();
+  auto* formulas =
+      app.add_option("--as", given.formulas,
+                     "whose arithmetic: braid; megatron as its papers measured it; torchtitan of December 2024, eager, "
+                     "compiled, or with asynchronous tensor parallelism")
+          ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
+          ->capture_default_str();
   auto* json = app.add_flag("--json", given.json, "as one JSON object");
-  compare->excludes(fixed)->excludes(json);
+  compare->excludes(fixed)->excludes(json)->excludes(formulas);
 #ifdef BRAID_TORCH
   app.add_option("--try", given.tried, "run the first so many layouts here for some steps, beside what was predicted")
       ->check(whole_number(1, 1000));

@@ -14,6 +14,7 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/commands.h"
 #include "braid/cli/option_rules.h"
+#include "braid/cli/run_entries.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/run_page.h"
 #include "braid/spec/toml_document.h"
@@ -26,9 +27,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostOfFile = int64_t{1}
                                 << 28;      // bytes of a configuration or a trace, whose tree is ten times as large
 constexpr size_t kMostOfSentence = 20'000;  // bytes; names of files stand in them
-constexpr const char* kRunConfig = "config.toml";
-constexpr const char* kRunMetrics = "metrics.jsonl";
-constexpr const char* kRunTrace = "trace.json";
 
 // Reads what a run's folder holds. What it does not hold, or holds in pieces, becomes a fault of the page.
 class RunReader {
@@ -42,7 +40,7 @@ class RunReader {
     RunPage page;
     page.config_toml = config();
     page.record = record();
-    if (faulty_.contains(kRunConfig) && faulty_.contains(kRunMetrics)) refuse();
+    if (faulty_.contains(kConfigName) && faulty_.contains(kMetricsName)) refuse();
     page.timelines = timelines();
     page.faults = std::move(faults_);
     return page;
@@ -81,9 +79,9 @@ class RunReader {
   }
 
   std::string config() {
-    const std::string toml = contents(kRunConfig).value_or("");
-    if (toml.empty() && !faulty_.contains(kRunConfig)) fault(kRunConfig, place(kRunConfig) + " is empty");
-    for (const Problem& problem : toml_document(toml, place(kRunConfig)).problems) {
+    const std::string toml = contents(kConfigName).value_or("");
+    if (toml.empty() && !faulty_.contains(kConfigName)) fault(kConfigName, place(kConfigName) + " is empty");
+    for (const Problem& problem : toml_document(toml, place(kConfigName)).problems) {
       faults_.push_back(cat(text(problem), "; it is shown as it is"));
     }
     return toml;
@@ -92,22 +90,22 @@ class RunReader {
   RunRecord record() {
     RunRecord record;
     const auto read = [&](const std::string& path) { record = read_run_record(path); };
-    if (!take(kRunMetrics, Absence::Fault, read)) return {};
+    if (!take(kMetricsName, Absence::Fault, read)) return {};
     const int64_t damaged = record.num_damaged_lines;
     if (record.first_steps.empty() && record.steps.empty()) {
-      fault(kRunMetrics, place(kRunMetrics) + " has no line of a run (docs/metrics_format.md)");
+      fault(kMetricsName, place(kMetricsName) + " has no line of a run (docs/metrics_format.md)");
     } else if (damaged > 0) {
-      faults_.push_back(cat(place(kRunMetrics), ": ", counted(damaged, "unreadable line"), " left out"));
+      faults_.push_back(cat(place(kMetricsName), ": ", counted(damaged, "unreadable line"), " left out"));
     }
     return record;
   }
 
   // A run that still goes on, or that was killed, has no timeline; the page does without.
   std::vector<NamedTimeline> timelines() {
-    const std::optional<std::string> trace = contents(kRunTrace, Absence::Fine);
+    const std::optional<std::string> trace = contents(kTraceName, Absence::Fine);
     if (!trace) return {};
     try {
-      return parse_chrome_trace(*trace, place(kRunTrace));
+      return parse_chrome_trace(*trace, place(kTraceName));
     } catch (const ConfigError& error) {
       faults_.push_back(cat(error.what(), "; the timeline is left out"));
       return {};
@@ -133,6 +131,14 @@ std::string name_of(const fs::path& folder) {
   return name == "." || name == ".." ? fs::path(resolved_path(folder)).filename() : name;
 }
 
+// The run's own files are inputs of its page.
+void refuse_file_of_run(const std::string& out, const fs::path& run) {
+  if (path_kind(out) != PathKind::File) return;
+  const fs::path place = resolved_path(out);
+  if (!place.string().starts_with(resolved_path(run) + "/") || place.extension() == ".html") return;
+  throw ConfigError({{"--out", out, "must not replace a file of the run", ""}});
+}
+
 }  // namespace
 
 int report_command(const Words& words) {
@@ -146,11 +152,12 @@ int report_command(const Words& words) {
 
   fs::path folder = fs::path(run).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
+  if (!out.empty()) refuse_file_of_run(out, folder);
   RunPage page = RunReader(folder).page();
   page.name = name_of(folder);
   const std::string text = run_page(page);
   if (out.empty()) {
-    out = folder / "report.html";
+    out = folder / kReportName;
     write_file(out, text);
   } else {
     write_named_file(out, text);

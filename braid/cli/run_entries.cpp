@@ -1,16 +1,33 @@
 // Kinds of entries.
 #include "braid/cli/run_entries.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <tuple>
 
+#include "braid/base/errors.h"
 #include "braid/base/file_system.h"
 #include "braid/base/path_look.h"
+#include "braid/base/text.h"
+#include "braid/ckpt/checkpoint_writer.h"
+#include "braid/ckpt/saved_checkpoints.h"
+#include "braid/spec/fields.h"
+#include "braid/tokenize/document_list.h"
 
 namespace braid {
 namespace {
 
 constexpr const char* kEvents = "tensorboard";
+
+// Returns true if the patterns of data.include take one of the run's own files.
+bool takes_own_files(const std::vector<std::string>& include) {
+  std::vector<std::string> names{kRunLock, kConfigName, kMetricsName};
+  names.insert(names.end(), std::begin(kReplacedFiles), std::end(kReplacedFiles));
+  const auto is_taken = [&](const std::string& name) {
+    return std::ranges::any_of(include, [&](const std::string& pattern) { return matches(name, pattern); });
+  };
+  return include.empty() || std::ranges::any_of(names, is_taken);
+}
 
 }  // namespace
 
@@ -33,12 +50,27 @@ std::vector<std::string> faulty_entries(const std::string& run) {
     if (PosixFileSystem().exists(entry) && (is_link(entry) || path_kind(entry) != kind)) found.push_back(entry + rule);
   }
   std::vector<std::string> files(std::begin(kReplacedFiles), std::end(kReplacedFiles));
-  files.emplace_back("config.toml");
+  files.emplace_back(kConfigName);
   for (const std::string& name : files) {
     const std::string file = folder / name;
     if (!is_link(file) && path_kind(file) == PathKind::Folder) found.push_back(file + " must not be a folder");
   }
+  for (const std::string& name : path_kind(run) == PathKind::Folder ? names_in(run) : std::vector<std::string>()) {
+    const std::string entry = folder / name, fault = checkpoint_step(name) ? why_not_replaceable(entry) : "";
+    if (!fault.empty()) found.push_back(cat(entry, " ", fault));
+  }
   return found;
+}
+
+void refuse_out_in_data(const RunSpec& spec) {
+  const std::string out = resolved_path(spec.train.out) + "/";
+  for (const std::string& path : spec.data.paths) {
+    const bool is_inside = path_kind(path) == PathKind::Folder && out.starts_with(resolved_path(path) + "/");
+    if (!is_inside || !takes_own_files(spec.data.include)) continue;
+    throw ConfigError(
+        {{"train.out", toml_text(spec.train.out),
+          cat("must not lie in a folder of data.paths (", path, "): the run's files would become documents"), ""}});
+  }
 }
 
 }  // namespace braid

@@ -4,19 +4,31 @@
 #include <string>
 #include <vector>
 
+#include "braid/spec/run_spec.h"
+
 namespace braid {
 
 inline constexpr const char* kRunLock = "run.lock";
+inline constexpr const char* kConfigName = "config.toml";
 inline constexpr const char* kMetricsName = "metrics.jsonl";
+inline constexpr const char* kTimelineName = "timeline.svg";
+inline constexpr const char* kTraceName = "trace.json";
+inline constexpr const char* kSampleName = "sample.txt";
+inline constexpr const char* kReportName = "report.html";
 inline constexpr const char* kRunJob = "run.job";
 // Files that are replaced as wholes, and removed when a run overwrites another.
-inline constexpr const char* kReplacedFiles[] = {"timeline.svg", "trace.json", "sample.txt", "report.html", kRunJob};
+inline constexpr const char* kReplacedFiles[] = {kTimelineName, kTraceName, kSampleName, kReportName, kRunJob};
 
 // The event files that runs have written for TensorBoard.
 std::vector<std::string> event_files(const std::string& run);
 
 // Returns a sentence for each entry of the folder `run` that keeps a run from writing its files: a link where metrics
-// or events are appended, a folder under the name of a file. Links under other names are replaced.
+// or events are appended, a folder under the name of a file, something else under the name of a checkpoint. Links under
+// other names are replaced.
 std::vector<std::string> faulty_entries(const std::string& run);
+
+// Throws ConfigError if train.out lies in a folder of data.paths of which data.include takes the run's own files: they
+// would become documents.
+void refuse_out_in_data(const RunSpec& spec);
 
 }  // namespace braid

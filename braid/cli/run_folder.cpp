@@ -155,6 +155,7 @@ std::string RunFolder::why_open_to_others() const { return lock_.why(); }
 
 void RunFolder::admit(const RunSpec& spec) {
   const TrainSpec& train = spec.train;
+  refuse_out_in_data(spec);
   const std::vector<std::string> faults = faulty_entries(path_);
   if (!faults.empty())
     refuse(path_, cat("holds what is in the way of the run's files: ", joined(faults), "; move it away first"));

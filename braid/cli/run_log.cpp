@@ -10,6 +10,7 @@
 #include "braid/base/output_file.h"
 #include "braid/base/text.h"
 #include "braid/cli/environment.h"
+#include "braid/cli/run_entries.h"
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/metrics_cut.h"
 #include "braid/spec/describe.h"
@@ -20,7 +21,7 @@ namespace {
 
 MetricsLine line_of(std::string_view kind) { return std::move(MetricsLine().add("kind", kind)); }
 
-std::string metrics_path(const RunSpec& spec) { return spec.train.out + "/metrics.jsonl"; }
+std::string metrics_path(const RunSpec& spec) { return cat(spec.train.out, "/", kMetricsName); }
 
 MetricsLine object_of(const std::vector<std::pair<std::string, double>>& numbers) {
   MetricsLine line;
@@ -74,9 +75,9 @@ MetricsLine category_peaks(const StepReport& report) {
 
 RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
-  write_file(spec_.train.out + "/config.toml", to_toml(spec_), files);
+  write_file(cat(spec_.train.out, "/", kConfigName), to_toml(spec_), files);
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
-  std::filesystem::remove(spec_.train.out + "/trace.json", ignored);
+  std::filesystem::remove(cat(spec_.train.out, "/", kTraceName), ignored);
   open(start.first_step);
   metrics_->write(start_line(start));
 }

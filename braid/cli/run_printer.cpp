@@ -10,6 +10,7 @@
 #include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
+#include "braid/cli/run_entries.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
@@ -207,7 +208,7 @@ void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ide
   }
   if (end.timeline.ranks.empty() || end.timeline.makespan() == 0) return;
   print_line(cat("bubble of the last step: ", fixed(100 * measured_bubble, 1), " % measured, ",
-                 fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/timeline.svg"));
+                 fixed(100 * ideal_bubble, 1), " % ideal; drawn in ", end.spec.train.out, "/", kTimelineName));
   print_foreseen(end.spec.train.out);
 }
 

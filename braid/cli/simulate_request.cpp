@@ -8,6 +8,7 @@
 #include "braid/base/counted.h"
 #include "braid/base/errors.h"
 #include "braid/base/named_file.h"
+#include "braid/base/path_look.h"
 #include "braid/base/text.h"
 #include "braid/cli/arguments.h"
 #include "braid/cli/option_reader.h"
@@ -175,6 +176,16 @@ class Reading {
     }
     request_.svg = given_.svg;
     request_.trace = given_.trace;
+    refuse_own_input("--svg", given_.svg);
+    refuse_own_input("--trace", given_.trace);
+  }
+
+  void refuse_own_input(const char* key, const std::string& out) {
+    if (out.empty() || path_kind(out) != PathKind::File) return;
+    for (const NamedSchedule& named : names_) {
+      if (!is_file(named) || resolved_path(named.name.substr(5)) != resolved_path(out)) continue;
+      reader_.add({key, out, cat("must not replace the schedule that ", named.key, " names"), ""});
+    }
   }
 
   void make() {

@@ -17,6 +17,7 @@
 #include "braid/cli/ready_launcher.h"
 #include "braid/cli/resume_command.h"
 #include "braid/cli/resumed_checkpoint.h"
+#include "braid/cli/run_entries.h"
 #include "braid/cli/run_folder.h"
 #include "braid/cli/run_placement.h"
 #include "braid/cli/run_printer.h"
@@ -68,8 +69,8 @@ void show_end(const RunEnd& end, RunPrinter& printer) {
   const DeviceMesh mesh(spec.mesh);
   const Timeline all = without_waiting(end, mesh);
   const Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
-  write_file(spec.train.out + "/timeline.svg", timeline_svg({{"measured", measured}, {"ideal", ideal}}));
-  write_file(spec.train.out + "/trace.json", chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
+  write_file(cat(spec.train.out, "/", kTimelineName), timeline_svg({{"measured", measured}, {"ideal", ideal}}));
+  write_file(cat(spec.train.out, "/", kTraceName), chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 
@@ -82,8 +83,8 @@ void show_sample(const RunEnd& end) {
   options.seed = spec.train.seed;
   options.ranks = spec.run.ranks;
   const std::string text = whole_characters(options.prompt + generate(end.checkpoint, options, nullptr));
-  write_file(spec.train.out + "/sample.txt", text + "\n");
-  std::cout << "sample, also in " << shown_on_line(spec.train.out) << "/sample.txt:\n"
+  write_file(cat(spec.train.out, "/", kSampleName), text + "\n");
+  std::cout << "sample, also in " << shown_on_line(spec.train.out) << "/" << kSampleName << ":\n"
             << shown_on_stdout(text) << std::endl;
 }
 
@@ -129,7 +130,7 @@ std::string command_from(const std::string& checkpoint, const Start& start, RunP
   words.insert(words.end(), start.request.overrides.begin(), start.request.overrides.end());
   const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path();
   const bool is_there = path_kind(start.request.path) == PathKind::File;  // a pipe is empty by now
-  return resume_command(program_invocation_name, is_there ? start.request.path : (run / "config.toml").string(), words,
+  return resume_command(program_invocation_name, is_there ? start.request.path : (run / kConfigName).string(), words,
                         checkpoint);
 }
 

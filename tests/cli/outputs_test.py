@@ -48,17 +48,39 @@ class Planted(TinyRun):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.expect_replaced(*[name for name in names if not name.endswith(".tmp")])
 
+    def test_a_drawing_does_not_replace_its_schedule(self):
+        table = self.path / "table.csv"
+        table.write_text(self.braid("simulate", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "2", "--csv").stdout)
+        before = table.read_text()
+        for option in ("--svg", "--trace"):
+            done = self.braid("simulate", "--schedule", "file:table.csv", option, "./table.csv")
+            self.assertEqual((done.returncode, done.stderr), (
+                2, f"{option} = ./table.csv: must not replace the schedule that --schedule names\n"))
+        self.assertEqual(table.read_text(), before)
+
+    def test_a_run_does_not_write_into_its_data(self):
+        before = sorted(os.listdir(self.path / "text"))
+        for out in ("text", "text/run"):
+            told = self.refused(f"train.out={out}")
+            self.assertEqual(told, f'train.out = "{out}": must not lie in a folder of data.paths (text): the run\'s files would '
+                                   "become documents\n")
+        self.assertEqual(sorted(os.listdir(self.path / "text")), before)
+        self.trained("train.out=text/run", 'data.include=["?.txt"]')
+
     def test_nothing_is_appended_through_a_link(self):
         self.plant("run/metrics.jsonl")
         (self.path / "elsewhere").mkdir()
         (self.path / "run/tensorboard").symlink_to(self.path / "elsewhere")
         (self.path / "run/timeline.svg").mkdir()
+        (self.path / "run/step-6").mkdir()
+        (self.path / "run/step-6/notes.txt").write_text("mine")
         before = sorted(os.listdir(self.path / "run"))
         for words in ([], ["train.overwrite=true"], ["train.overwrite=true", "train.resume=latest"]):
             told = self.refused(*words)
             if not words[1:]:
                 for what in ("run/tensorboard must be a folder and no link", "run/timeline.svg must not be a folder",
-                             "run/metrics.jsonl must be a regular file and no link"):
+                             "run/metrics.jsonl must be a regular file and no link",
+                             "run/step-6 is no checkpoint"):
                     self.assertIn(what, told)
             self.assertEqual(sorted(os.listdir(self.path / "run")), before)
         self.assertEqual((self.path / "precious").read_text(), PRECIOUS)
@@ -96,6 +118,16 @@ class Planted(TinyRun):
 
 
 class Written(TrainedRun):
+    def test_a_report_replaces_no_file_of_its_run(self):
+        checkpoint = f"run/{self.checkpoints()[-1]}"
+        for name in ("run/metrics.jsonl", "run/config.toml", f"{checkpoint}/model.safetensors"):
+            before = (self.path / name).read_bytes()
+            done = self.braid("report", "run", "--out", name)
+            self.assertEqual((done.returncode, done.stderr), (2, f"--out = {name}: must not replace a file of the run\n"))
+            self.assertEqual((self.path / name).read_bytes(), before)
+        for name in ("run/page.html", "run/page.html"):
+            self.assertEqual(self.braid("report", "run", "--out", name).returncode, 0)
+
     def test_a_full_disk_leaves_the_old_report(self):
         self.assertEqual(self.braid("report", "run").returncode, 0)
         before = (self.path / "run/report.html").read_bytes()
@@ -150,15 +182,17 @@ class Written(TrainedRun):
         self.assertIn(b"a\\x1b[31mb\tc", self.on_terminal(*words))
         self.assertIn("a\x1b[31mb\tc", self.braid(*words).stdout)
         os.rename(self.path / "run", self.path / "r\x1b[31m")
-        self.assertNotIn("\x1b", self.braid("report", "r\x1b[31m").stdout)
+        done = self.braid("report", "r\x1b[31m")
+        self.assertEqual((done.returncode, done.stdout), (0, "r\\x1b[31m/report.html\n"), done.stderr)
 
     def test_a_run_in_an_odd_folder_shows_no_control_characters(self):
         done = self.trained("train.out='o\\u001b[31m'".replace("'", '"'), 'train.sample_prompt="the"',
                             "train.sample_tokens=2")
-        for line in done.stdout.splitlines():
-            if "sample, also in" in line or "drawn in" in line:
-                self.assertNotIn("\x1b", line)
-                self.assertIn("o\\x1b[31m", line)
+        lines = [line for line in done.stdout.splitlines() if "sample, also in" in line or "drawn in" in line]
+        self.assertEqual(len(lines), 2, done.stdout)
+        for line in lines:
+            self.assertNotIn("\x1b", line)
+            self.assertIn("o\\x1b[31m", line)
 
 
 class Piped(TrainedRun):
