@@ -38,8 +38,9 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
   };
   const auto num_ranks = options.pipe * options.tensor;
   const int threads = options.threads > 0 ? options.threads : threads_to_generate(shape, num_cores() / num_ranks);
-  return values_by_rank(launcher(options.ranks), num_ranks, texts,
-                        {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
+  return values_by_rank(
+      launcher(options.ranks), num_ranks, texts,
+      {.deadline_seconds = kPatientSeconds, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
 std::string generate(const std::string& directory, const GenerateOptions& options,

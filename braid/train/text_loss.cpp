@@ -246,8 +246,9 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
   const int num_ranks = options.pipe * options.tensor;
   const int threads =
       options.threads > 0 ? options.threads : threads_to_generate(load.spec.model, num_cores() / num_ranks);
-  return values_by_rank(launcher(options.ranks), num_ranks, losses,
-                        {.threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
+  return values_by_rank(
+      launcher(options.ranks), num_ranks, losses,
+      {.deadline_seconds = kPatientSeconds, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
 }  // namespace braid
