@@ -1,4 +1,4 @@
-// What the parts of a model ask of one rank for one microbatch: products, passes over memory, exchanges.
+// The work of a model's parts on one rank for one microbatch: matrix products, passes over memory, communication.
 //
 // n tokens of the rank, e bytes of an element, t tensor ranks, h width, q = heads x head width, kv likewise of the
 // keys, f the feed-forward branch's features. Products on the way forward: queries, keys and values h x (q + 2 kv) / t,

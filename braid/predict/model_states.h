@@ -1,4 +1,4 @@
-// What a rank holds of a model whatever it computes: weights, gradients, the optimizer's states.
+// The model states of a rank: weights, gradients, optimizer states.
 #pragma once
 
 #include "braid/predict/reducer_state.h"

@@ -1,4 +1,4 @@
-// Whether replicas train independently between synchronizations: derived from several keys, used by several components.
+// Detects replicas that train independently between synchronizations, from several keys. Several components use it.
 #pragma once
 
 #include "braid/spec/run_spec.h"
