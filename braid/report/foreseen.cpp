@@ -14,23 +14,9 @@ namespace {
 constexpr double kNoBubble = 5e-4;  // what one rank measures of itself
 constexpr size_t kLateSteps = 50;   // late steps whose median stands for the run
 
-// The steps before the last start, which is the one that was predicted: another may have had other ranks.
-double steps_before(const RunRecord& record) {
-  return static_cast<double>(record.first_steps.empty() ? 0 : record.first_steps.back());
-}
-
-// Returns the measurements after this many steps.
-Series measured_after(const RunRecord& record, const std::string& key, double steps) {
-  const auto found = record.steps.find(key);
-  if (found == record.steps.end()) return {};
-  Series series = found->second;
-  std::erase_if(series, [&](const Point& point) { return point.x <= steps; });
-  return series;
-}
-
-// Returns the median of the last steps. The first of them, which has the costs of a start, is left out.
+// Returns the median of the last steps. The first step, which has the costs of a start, is left out.
 double typical(const RunRecord& record, const std::string& key) {
-  return late_median(measured_after(record, key, steps_before(record) + 1), kLateSteps);
+  return late_median(record.since_last_start(key, 1), kLateSteps);
 }
 
 // Replicas that meet now and then send much in a step and nothing in the others.
@@ -61,8 +47,7 @@ class Rows {
   std::vector<ForeseenRow> all() {
     add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
     add_bubble();
-    add("gradients sent in a step", "sync_bytes", mean(measured_after(record_, "sync_bytes", steps_before(record_))),
-        human_bytes);
+    add("gradients sent in a step", "sync_bytes", mean(record_.since_last_start("sync_bytes")), human_bytes);
     add("peak memory", most(record_.predicted_peak), most(record_.peak_memory), human_bytes);
     for (const auto& [category, predicted] : record_.predicted_memory) {
       for (const auto& [name, measured] : record_.memory) {

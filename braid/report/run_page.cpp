@@ -48,12 +48,10 @@ class Page {
     return found == record_.steps.end() ? kNone : found->second;
   }
 
-  // The steps of the last start: an earlier one may have had other ranks.
+  // The steps of the last start; all steps if it has made none, as a finished run that is resumed.
   Series last_start(const std::string& key) const {
-    Series steps = series(key);
-    const double first = record_.first_steps.empty() ? 0 : static_cast<double>(record_.first_steps.back());
-    std::erase_if(steps, [&](const Point& point) { return point.x <= first; });
-    return steps;
+    const Series steps = record_.since_last_start(key);
+    return steps.empty() ? series(key) : steps;
   }
 
   double start(const std::string& key) const {

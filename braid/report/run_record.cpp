@@ -150,6 +150,15 @@ double RunRecord::last(const std::string& key) const {
   return none ? std::numeric_limits<double>::quiet_NaN() : found->second.back().y;
 }
 
+Series RunRecord::since_last_start(const std::string& key, int64_t skipped) const {
+  const auto found = steps.find(key);
+  if (found == steps.end()) return {};
+  Series series = found->second;
+  const auto before = static_cast<double>((first_steps.empty() ? 0 : first_steps.back()) + skipped);
+  std::erase_if(series, [&](const Point& point) { return point.x <= before; });
+  return series;
+}
+
 int64_t RunRecord::num_steps() const {
   double last = first_steps.empty() ? 0 : static_cast<double>(first_steps.back());
   for (const auto& [key, series] : steps) {

@@ -42,6 +42,8 @@ struct RunRecord {
   // The last value of a curve, or NaN.
   double last(const std::string& key) const;
   int64_t num_steps() const;  // the last step of all
+  // The points of a curve behind the first `skipped` steps of the last start: earlier starts may have had other ranks.
+  Series since_last_start(const std::string& key, int64_t skipped = 0) const;
 };
 
 // Reads the lines of metrics.jsonl. If a run restarts after step k, earlier lines of later steps are dropped. Lines

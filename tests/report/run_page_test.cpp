@@ -159,6 +159,15 @@ TEST(RunPage, TheBubbleWithoutWaitingStandsBesideTheOneItIsLessThan) {
   EXPECT_NE(run_page(page).find("last step 66.7 %, without waiting 50.0 %"), std::string::npos);
 }
 
+TEST(RunPage, TilesAreOfTheLastStart) {
+  RunPage page = sample(30);
+  for (Point& point : page.record.steps["bubble_fraction"]) point.y = point.x > 20 ? 0.5 : 0;
+  page.record.first_steps = {0, 20};
+  EXPECT_NE(run_page(page).find("50.0 <small>%"), std::string::npos);
+  page.record.first_steps = {0, 30};  // it has made no step
+  EXPECT_NE(run_page(page).find("0.0 <small>%"), std::string::npos);
+}
+
 TEST(RunPage, NatsPerByteAreShownWhereTokensAreNotBytes) {
   RunPage page = sample(3);
   page.record.validation_per_byte = {{5, 0.5}};
