@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/nn/kernels/rows.h"
-#include "braid/nn/kernels/vector.h"
+#include "braid/nn/kernels/vector_math.h"
 
 namespace braid::kernels::BRAID_ROWS {
 

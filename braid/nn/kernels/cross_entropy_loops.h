@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "braid/nn/kernels/cross_entropy_rows.h"
-#include "braid/nn/kernels/vector.h"
+#include "braid/nn/kernels/vector_math.h"
 
 namespace braid::kernels {
 
