@@ -21,6 +21,10 @@ namespace braid {
 // gets the signal, and the caller when all have ended. Caller: it alone, at once; ranks die with it.
 enum class SignalsTo { Ranks, Caller };
 
+// LaunchOptions::deadline_seconds of commands: ranks that fail or end are known at once, so a deadline would only end a
+// run of which one rank is held up from outside (a paused terminal, a debugger, a slow disk).
+inline constexpr double kNoDeadline = 1e8;
+
 struct LaunchOptions {
   double deadline_seconds = 300;  // of every wait, less time in which a process is stopped; passing it aborts the world
   int threads_per_rank = 0;       // that LibTorch computes with; 0: an equal share of the cores, at least one

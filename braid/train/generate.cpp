@@ -40,7 +40,7 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
   const int threads = options.threads > 0 ? options.threads : threads_to_generate(shape, num_cores() / num_ranks);
   return values_by_rank(
       launcher(options.ranks), num_ranks, texts,
-      {.deadline_seconds = kPatientSeconds, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
+      {.deadline_seconds = kNoDeadline, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];
 }
 
 std::string generate(const std::string& directory, const GenerateOptions& options,

@@ -42,10 +42,6 @@ std::string tokenizer_place(const ModelToLoad& load, const std::string& name);
 // As the run that wrote the checkpoint started its ranks.
 RanksAs saved_ranks(const std::string& directory);
 
-// LaunchOptions::deadline_seconds of commands that load a model: the other ranks wait while rank 0 writes to a paused
-// terminal or pipe. A rank that dies ends the wait.
-inline constexpr double kPatientSeconds = 1e8;
-
 class LoadedModel {
  public:
   // Collective over `world`, which has a rank for each of the mesh. Throws RunError for weights that are not finite or

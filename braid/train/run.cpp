@@ -29,10 +29,6 @@
 namespace braid {
 namespace {
 
-// Ranks that fail or end are known at once, and a schedule is proved before it runs. A deadline would only end a run of
-// which one rank is held up from outside: a paused terminal, a debugger, a slow disk.
-constexpr double kNoDeadline = 1e8;
-
 // When a rank fails, the work of the others is lost: the run resumes from a checkpoint.
 constexpr double kGrace = 1;  // seconds
 
