@@ -29,6 +29,8 @@ constexpr int kLongestStride = std::numeric_limits<int>::max(), kMostWindows = 4
 constexpr size_t kMostOfText = 200;  // bytes of its name that are shown
 constexpr double kBarEverySeconds = 0.2, kLineEverySeconds = 2;
 
+constexpr const char* kPathMeaning = "text files, .jsonl files, folders, prepared data";
+
 enum class LossForm { Table, Json };
 
 struct EvaluateRequest {
@@ -41,8 +43,7 @@ struct EvaluateRequest {
 void add_evaluate_options(CLI::App& app, EvaluateRequest& request) {
   TextLossOptions& options = request.options;
   add_checkpoint(app, request.model);
-  app.add_option("PATH", options.paths, cat("text files, .jsonl files, folders, prepared data; ", kMeshWords))
-      ->required();
+  app.add_option("PATH", options.paths, cat(kPathMeaning, "; ", kMeshWords))->required();
   add_document_options(app, options.include, options.reading.text_field, options.reading.bad_lines);
   app.add_option("--part", request.half,
                  "held-out or train: of prepared data; where none is given, what is held out, if anything is")
@@ -158,8 +159,7 @@ int evaluate_command(const Words& words) {
   add_evaluate_options(app, request);
   if (const auto code = parse_words(app, words)) return *code;
   take_mesh_words(request.options.paths, request.model);
-  if (request.options.paths.empty())
-    throw ConfigError({{"PATH", "", "is needed; text files, .jsonl files, folders, prepared data", ""}});
+  if (request.options.paths.empty()) throw ConfigError({{"PATH", "", cat("is needed; ", kPathMeaning), ""}});
   request.options.pipe = request.model.pipe, request.options.tensor = request.model.tensor;
   request.options.threads = request.model.threads;
   request.options.tokenizer = request.model.tokenizer;

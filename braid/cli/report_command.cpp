@@ -131,7 +131,7 @@ std::string name_of(const fs::path& folder) {
   return name == "." || name == ".." ? fs::path(resolved_path(folder)).filename() : name;
 }
 
-// The run's own files are inputs of its page.
+// Refuses to replace a file of the run, from which its page is made.
 void refuse_file_of_run(const std::string& out, const fs::path& run) {
   if (path_kind(out) != PathKind::File) return;
   const fs::path place = resolved_path(out);

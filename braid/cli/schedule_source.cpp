@@ -45,7 +45,7 @@ class Source {
 
  private:
   std::optional<Schedule> read(const NamedSchedule& named) {
-    const std::string path = named.name.substr(kFile.size());
+    const std::string path = table_path(named);
     try {
       Schedule schedule = from_csv(named_file_content({named.key, named.name, path}), named.name);
       if (numbers_ == Numbers::Wrong) return schedule;
@@ -82,6 +82,8 @@ class Source {
 }  // namespace
 
 bool is_file(const NamedSchedule& named) { return named.name.starts_with(kFile); }
+
+std::string table_path(const NamedSchedule& named) { return named.name.substr(kFile.size()); }
 
 std::vector<std::optional<Schedule>> make_schedules(const std::vector<NamedSchedule>& names,
                                                     const ScheduleRequest& request, Numbers numbers,

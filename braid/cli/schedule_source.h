@@ -18,6 +18,8 @@ struct NamedSchedule {
 
 // True for file:PATH.
 bool is_file(const NamedSchedule& named);
+// Returns PATH. REQUIRES: is_file(named).
+std::string table_path(const NamedSchedule& named);
 
 // The schedules in the order of the names. `request` has 0 for ranks, microbatches and chunks that were not given; a
 // table needs none of them, and must agree with those that were. With several names, chunks are for those schedules

@@ -183,7 +183,8 @@ class Reading {
   void refuse_own_input(const char* key, const std::string& out) {
     if (out.empty() || path_kind(out) != PathKind::File) return;
     for (const NamedSchedule& named : names_) {
-      if (!is_file(named) || resolved_path(named.name.substr(5)) != resolved_path(out)) continue;
+      if (!is_file(named) || path_kind(table_path(named)) != PathKind::File) continue;
+      if (resolved_path(table_path(named)) != resolved_path(out)) continue;
       reader_.add({key, out, cat("must not replace the schedule that ", named.key, " names"), ""});
     }
   }
