@@ -54,7 +54,13 @@ class PlanCommand(unittest.TestCase):
         said = self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--pin", "mesh.data=4", "--pin", "sync.zero_group=3",
                             "--pin", "mesh.data=2")
         self.assertIn("--pin = mesh.data: must be given once", said)
+        self.assertRegex(self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--pin", "mesh.tp"),
+                         "^--pin = mesh.tp: must be a key that a layout varies: .*; nearest valid is mesh.tensor\n$")
         self.assertIn("sync.zero_group = 3", said)
+
+    def test_a_comparison_has_braids_own_formulas(self):
+        self.assertEqual(self.refused("run.toml", "--cluster", "dgx-a100-80gb", "--compare", "--as", "megatron"),
+                         "--compare excludes --as\n")
 
     def test_the_layout_of_the_run_is_foreseen(self):
         layout, = self.layouts("--nodes", "8", "--fixed")

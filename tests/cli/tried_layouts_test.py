@@ -44,6 +44,12 @@ class TriedLayouts(TinyRun):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("mesh.data", done.stderr)
 
+    def test_a_layout_that_does_not_fit_this_host_is_not_run(self):
+        words = ["model.width=8192", "model.heads=64", "model.layers=64", "mesh.tensor=8", "train.batch=8", "train.microbatch=1"]
+        done = self.braid("plan", "run.toml", *words, "--cluster", "h100-96gb-500w", "--nodes", "64", "--fixed", "--try", "1")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("must fit in memory", done.stderr)
+
     def test_who_calibrates_plans_nothing(self):
         done = self.braid("plan", "run.toml", "--calibrate", "host.toml")
         self.assertEqual((done.returncode, done.stderr), (2, "FILE excludes --calibrate\n"))

@@ -49,6 +49,15 @@ TEST(MeantKey, EveryWordOfAPeerIsAnsweredWithAWordOfTheKey) {
   }
 }
 
+// Keys that hold strings and have a list of words know peers' words too.
+TEST(MeantKey, AnswersWordsOfStrings) {
+  for (const auto& [written, meant] : {std::pair("Interleaved1F1B", "interleaved"), {"ZBVZeroBubble", "zb-v"}}) {
+    const auto problem = broken_rule(*find_field("pipeline.schedule"), RunSpec{.pipeline = {.schedule = written}});
+    ASSERT_TRUE(problem) << written;
+    EXPECT_EQ(problem->nearest, cat("\"", meant, "\""));
+  }
+}
+
 // The suggestions as people get them, from files of torchtitan too.
 TEST(MeantKey, Complaints) {
   const std::string form = ": must have the form section.key=value; nearest valid is ";
