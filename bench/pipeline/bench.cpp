@@ -13,8 +13,8 @@
 #include "bench/support/training_steps.h"
 #include "braid/base/clock.h"
 #include "braid/comm/local/run_ranks.h"
-#include "braid/sim/measured_cost.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/measured_cost.h"
+#include "braid/schedule/simulate.h"
 #include "braid/train/step_schedule.h"
 #include "braid/train/trainer.h"
 
@@ -55,10 +55,10 @@ braid::RunSpec spec_of(const Arguments& given) {
 
 // What the steps since the last prediction took.
 struct Measured {
-  braid::MeasuredCost cost;
+  braid::schedule::MeasuredCost cost;
   std::vector<double> passes, outside, bubbles;  // outside: the optimizer, and whatever else a step does
 
-  void add(const braid::Timeline& timeline, double step_seconds) {
+  void add(const braid::schedule::Timeline& timeline, double step_seconds) {
     cost.add(timeline);
     passes.push_back(timeline.makespan());
     outside.push_back(step_seconds - timeline.makespan());
@@ -68,7 +68,7 @@ struct Measured {
 
 void predict(const braid::RunSpec& spec, const Measured& measured) {
   const braid::Schedule schedule = braid::step_schedule(spec);
-  const braid::Timeline timeline = braid::simulate(schedule, measured.cost.cost(schedule.num_stages));
+  const braid::schedule::Timeline timeline = braid::schedule::simulate(schedule, measured.cost.cost(schedule.num_stages));
   std::printf(
       "{\"predicted\": %.6f, \"passes\": %.6f, \"optimizer\": %.6f, \"simulated_bubble\": %.4f, "
       "\"measured_bubble\": %.4f}\n",
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     commands.serve(world.rank(), [&](const std::string& command) {
       if (command == "step") {
         const double seconds = trainer.step().seconds;
-        const braid::Timeline timeline = trainer.timeline();
+        const braid::schedule::Timeline timeline = trainer.timeline();
         if (first) measured.add(timeline, seconds), std::printf("{\"seconds\": %.6f}\n", seconds);
       } else if (first) {
         predict(spec, measured);

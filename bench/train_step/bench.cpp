@@ -106,7 +106,7 @@ void print_bound(const braid::RunSpec& spec) {
 }
 
 // From the first action's begin to the last one's end, on the slowest rank.
-double pass_seconds(const braid::Timeline& timeline) {
+double pass_seconds(const braid::schedule::Timeline& timeline) {
   double longest = 0;
   for (const auto& row : timeline.ranks) {
     if (!row.empty()) longest = std::max(longest, row.back().end - row.front().begin);

@@ -47,7 +47,7 @@ class Source {
   std::optional<Schedule> read(const NamedSchedule& named) {
     const std::string path = table_path(named);
     try {
-      Schedule schedule = from_csv(named_file_content({named.key, named.name, path}), named.name);
+      Schedule schedule = schedule::from_csv(named_file_content({named.key, named.name, path}), named.name);
       if (numbers_ == Numbers::Wrong) return schedule;
       expect("--ranks", request_.ranks, schedule.num_ranks(), path);
       expect("--microbatches", request_.microbatches, schedule.num_microbatches, path);

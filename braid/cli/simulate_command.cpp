@@ -20,7 +20,7 @@
 #include "braid/schedule/grid.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
 namespace braid {
 namespace {
@@ -32,13 +32,13 @@ constexpr int kMostLines = 60;       // of a grid in stretches, where the termin
 constexpr int kMostDrawn = 1 << 28;  // characters of a grid
 
 // A terminal decides its own size and gets colour; anything else gets plain text.
-GridStyle grid_style(const SimulateRequest& request, const Schedule& schedule) {
-  GridStyle style;
+schedule::GridStyle grid_style(const SimulateRequest& request, const Schedule& schedule) {
+  schedule::GridStyle style;
   style.width = kPlainWidth;
   if (stdout_is_terminal()) {
     style.width = terminal_width();
     style.height = std::max(kFewestLines, terminal_height() - kLinesBelow);
-    style.ink = terminal_takes_escapes() && std::getenv("NO_COLOR") == nullptr ? Ink::Ansi : Ink::Plain;
+    style.ink = terminal_takes_escapes() && std::getenv("NO_COLOR") == nullptr ? schedule::Color::Ansi : schedule::Color::Plain;
   }
   if (request.width) style.width = *request.width;
   style.stretches = std::max(1, std::max(style.height, kMostLines) / (schedule.num_ranks() + 1));
@@ -47,18 +47,18 @@ GridStyle grid_style(const SimulateRequest& request, const Schedule& schedule) {
 
 // A table that is no sound schedule, or a schedule that rendezvous sends would stop, is drawn with its faulty cells
 // marked. What a generator made under buffered sends is sound (its tests prove that), and may have millions of actions.
-void refuse_faults(const Schedule& schedule, SendMode sends) {
+void refuse_faults(const Schedule& schedule, schedule::SendMode sends) {
   const bool generated = find_schedule(schedule.name) != nullptr;
-  const std::vector<Fault> faults = generated ? std::vector<Fault>{} : validate(schedule, SendMode::Buffered);
+  const std::vector<schedule::Fault> faults = generated ? std::vector<schedule::Fault>{} : schedule::validate(schedule, schedule::SendMode::Buffered);
   if (!faults.empty()) {
-    std::cerr << printable(print(schedule, faults), SIZE_MAX, LineBreaks::Kept) << "\n";
+    std::cerr << printable(schedule::print(schedule, faults), SIZE_MAX, LineBreaks::Kept) << "\n";
     throw ConfigError({{"--schedule", schedule.name, "is not a sound schedule, as drawn above", ""}});
   }
-  if (sends == SendMode::Buffered) return;
-  const Schedule whole = with_comms(schedule);
-  const std::vector<Fault> stuck = validate(whole, sends);
+  if (sends == schedule::SendMode::Buffered) return;
+  const Schedule whole = schedule::with_comms(schedule);
+  const std::vector<schedule::Fault> stuck = schedule::validate(whole, sends);
   if (stuck.empty()) return;
-  std::cerr << printable(print(whole, stuck), SIZE_MAX, LineBreaks::Kept) << "\n";
+  std::cerr << printable(schedule::print(whole, stuck), SIZE_MAX, LineBreaks::Kept) << "\n";
   throw ConfigError(
       {{"--sends", "rendezvous", cat("stops ", schedule.name, " from ending, as drawn above"), "buffered"}});
 }
@@ -69,20 +69,20 @@ bool draws(const SimulateRequest& request) {
 
 double stage_share(const Schedule& schedule) { return double{1} * schedule.num_ranks() / schedule.num_stages; }
 
-CostModel cost_of(const SimulateRequest& request, const Schedule& schedule) {
-  return request.times_of == TimesOf::Stage ? request.cost : with_share(request.cost, stage_share(schedule));
+schedule::CostModel cost_of(const SimulateRequest& request, const Schedule& schedule) {
+  return request.times_of == TimesOf::Stage ? request.cost : schedule::with_share(request.cost, stage_share(schedule));
 }
 
 Played play(const SimulateRequest& request, Schedule schedule) {
   refuse_faults(schedule, request.sends);
-  const CostModel cost = cost_of(request, schedule);
+  const schedule::CostModel cost = cost_of(request, schedule);
   Played played;
   if (draws(request)) {
-    played.timeline = simulate(schedule, cost, request.sends);
-    played.summary = summary(schedule, played.timeline);
+    played.timeline = schedule::simulate(schedule, cost, request.sends);
+    played.summary = schedule::summary(schedule, played.timeline);
   } else {  // there may be hundreds of millions of spans
-    SpanTotals totals(schedule.num_ranks());
-    simulate(schedule, cost, request.sends, [&](int rank, const Span& span) { totals.add(rank, span); });
+    schedule::SpanTotals totals(schedule.num_ranks());
+    schedule::simulate(schedule, cost, request.sends, [&](int rank, const schedule::Span& span) { totals.add(rank, span); });
     played.summary = totals.summary(schedule);
   }
   if (request.times_of == TimesOf::Rank) played.stage_share = stage_share(schedule);
@@ -94,8 +94,8 @@ Played play(const SimulateRequest& request, Schedule schedule) {
 std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::vector<Played>& all) {
   std::vector<NamedTimeline> timelines;
   for (const auto& played : all) {
-    const bool spelled = request.cost.transfer > 0 && !has_comms(played.schedule);
-    timelines.push_back({heading(played), spelled ? simulate(with_comms(played.schedule),
+    const bool spelled = request.cost.transfer > 0 && !schedule::has_comms(played.schedule);
+    timelines.push_back({heading(played), spelled ? schedule::simulate(schedule::with_comms(played.schedule),
                                                              cost_of(request, played.schedule), request.sends)
                                                   : played.timeline});
   }
@@ -105,8 +105,8 @@ std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::v
 // Refuses drawings that are too large to look at, and perhaps for memory.
 void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
-    const GridStyle style = grid_style(request, played.schedule);
-    const double size = grid_size(played.timeline, style);
+    const schedule::GridStyle style = grid_style(request, played.schedule);
+    const double size = schedule::grid_size(played.timeline, style);
     if (size <= kMostDrawn) continue;
     const bool wide = style.width == 0 || style.width > kPlainWidth;
     throw ConfigError({{wide ? "--width" : "--ranks", cat(wide ? style.width : played.schedule.num_ranks()),
@@ -119,7 +119,7 @@ void refuse_huge_grids(const SimulateRequest& request, const std::vector<Played>
 void show(const SimulateRequest& request, const std::vector<Played>& all) {
   for (const auto& played : all) {
     if (all.size() > 1) std::cout << shown_on_line(heading(played)) << "\n";
-    std::cout << grid(played.timeline, grid_style(request, played.schedule)) << "\n";
+    std::cout << schedule::grid(played.timeline, grid_style(request, played.schedule)) << "\n";
   }
   std::cout << shown_on_stdout(summary_text(all));
 }
@@ -138,7 +138,7 @@ int simulate_command(const Words& words) {
   if (request->output == SimulateOutput::Summary) std::cout << shown_on_stdout(summary_text(all));
   for (const auto& played : all) {
     if (request->output == SimulateOutput::Json) write_json(std::cout, played);
-    if (request->output == SimulateOutput::Csv) std::cout << to_csv(played.schedule);
+    if (request->output == SimulateOutput::Csv) std::cout << schedule::to_csv(played.schedule);
   }
   return 0;
 }

@@ -76,7 +76,7 @@ std::string summary_text(const std::vector<Played>& all) {
 
 void write_json(std::ostream& out, const Played& played) {
   const Schedule& schedule = played.schedule;
-  const Summary& s = played.summary;
+  const schedule::Summary& s = played.summary;
   MetricsLine line;
   line.add("schedule", schedule.name).add("ranks", schedule.num_ranks());
   line.add("chunks", schedule.num_stages / schedule.num_ranks()).add("stages", schedule.num_stages);
@@ -90,7 +90,7 @@ void write_json(std::ostream& out, const Played& played) {
   head.pop_back();
   out << head << ",\"programs\":[";
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    out << (rank > 0 ? ",\"" : "\"") << text(schedule.programs[rank]) << '"';  // words need no escapes
+    out << (rank > 0 ? ",\"" : "\"") << schedule::text(schedule.programs[rank]) << '"';  // words need no escapes
   }
   out << "]}\n";
 }

@@ -8,14 +8,14 @@
 
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
-#include "braid/sim/summary.h"
+#include "braid/schedule/summary.h"
 
 namespace braid {
 
 struct Played {
   Schedule schedule;
-  Timeline timeline;  // empty when nothing draws it
-  Summary summary;
+  schedule::Timeline timeline;  // empty when nothing draws it
+  schedule::Summary summary;
   // In comparisons: which part of a rank's layers a stage holds, and of a rank's times takes; all schedules run the
   // same model.
   std::optional<double> stage_share = {};

@@ -14,7 +14,7 @@
 #include "braid/cli/option_reader.h"
 #include "braid/cli/option_rules.h"
 #include "braid/cli/schedule_source.h"
-#include "braid/sim/stage_times.h"
+#include "braid/schedule/stage_times.h"
 
 namespace braid {
 namespace {
@@ -103,7 +103,7 @@ class Reading {
   }
 
   void time(const char* key, const std::string& text, double& value) {
-    reader_.read(key, text, {"a time", kMostTime}, value);
+    reader_.read(key, text, {"a time", schedule::kMostTime}, value);
   }
 
   void time(const char* key, const std::string& text, std::optional<double>& value) {
@@ -113,7 +113,7 @@ class Reading {
   }
 
   void read_times() {
-    CostModel& cost = request_.cost;
+    schedule::CostModel& cost = request_.cost;
     time("--forward", given_.forward, cost.forward);
     time("--input-grad", given_.input_grad, cost.input_grad);
     time("--weight-grad", given_.weight_grad, cost.weight_grad);
@@ -141,16 +141,16 @@ class Reading {
     for (const auto& [key, text] : alone) {
       if (!text->empty()) reader_.add({key, *text, "cannot be had together with --stage-times", ""});
     }
-    CostModel& cost = request_.cost;
+    schedule::CostModel& cost = request_.cost;
     try {
       const std::string& path = given_.stage_times;
-      cost.stages = parse_stage_times(named_file_content({"--stage-times", path, path}), path);
+      cost.stages = schedule::parse_stage_times(named_file_content({"--stage-times", path, path}), path);
     } catch (const ConfigError& error) {
       for (const auto& problem : error.problems()) reader_.add(problem);
       return;
     }
     cost.forward = cost.input_grad = cost.weight_grad = 0;
-    for (const StageTimes& stage : cost.stages) {
+    for (const schedule::StageTimes& stage : cost.stages) {
       cost.forward += stage.forward / cost.stages.size();
       cost.input_grad += stage.input_grad / cost.stages.size();
       cost.weight_grad += stage.weight_grad / cost.stages.size();
@@ -158,7 +158,7 @@ class Reading {
   }
 
   void read_output() {
-    if (given_.sends == "rendezvous") request_.sends = SendMode::Rendezvous;
+    if (given_.sends == "rendezvous") request_.sends = schedule::SendMode::Rendezvous;
     if (given_.sends != "rendezvous" && given_.sends != "buffered") {
       const std::string close = nearest(given_.sends, {"buffered", "rendezvous"});
       reader_.add({"--sends", given_.sends, "must be buffered or rendezvous", close});

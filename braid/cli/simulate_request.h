@@ -8,7 +8,7 @@
 #include "braid/cli/commands.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/walk.h"
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
 namespace braid {
 
@@ -22,9 +22,9 @@ enum class TimesOf {
 
 struct SimulateRequest {
   std::vector<Schedule> schedules;  // at least one; made, but not proved (validate.h)
-  CostModel cost;
+  schedule::CostModel cost;
   TimesOf times_of = TimesOf::Stage;
-  SendMode sends = SendMode::Buffered;
+  schedule::SendMode sends = schedule::SendMode::Buffered;
   SimulateOutput output = SimulateOutput::Text;
   std::optional<int> width;  // of the grid; 0: no limit
   std::string svg;           // file to draw into; empty: none

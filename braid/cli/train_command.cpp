@@ -27,7 +27,7 @@
 #include "braid/mesh/device_mesh.h"
 #include "braid/report/chrome_trace.h"
 #include "braid/report/timeline_svg.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 #include "braid/spec/describe.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/parse.h"
@@ -40,20 +40,20 @@ namespace braid {
 namespace {
 
 // The rows of the pipeline that contains `rank`.
-Timeline pipeline_of(const Timeline& all, const DeviceMesh& mesh, int rank) {
-  Timeline rows;
+schedule::Timeline pipeline_of(const schedule::Timeline& all, const DeviceMesh& mesh, int rank) {
+  schedule::Timeline rows;
   for (const int peer : mesh.peers(rank, {Axis::Pipe})) rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
   return rows;
 }
 
 // The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
-Timeline without_waiting(const RunEnd& end, const DeviceMesh& mesh) {
-  std::vector<Timeline> replicas;
+schedule::Timeline without_waiting(const RunEnd& end, const DeviceMesh& mesh) {
+  std::vector<schedule::Timeline> replicas;
   for (Coords first; first[Axis::Data] < mesh.size(Axis::Data); ++first[Axis::Data]) {
     replicas.push_back(
-        replay(step_schedule(end.spec, first[Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
+        schedule::replay(step_schedule(end.spec, first[Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
   }
-  Timeline all;
+  schedule::Timeline all;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     const Coords at = mesh.coords(rank);
     all.ranks.push_back(replicas[static_cast<size_t>(at[Axis::Data])].ranks[static_cast<size_t>(at[Axis::Pipe])]);
@@ -67,8 +67,8 @@ void show_end(const RunEnd& end, RunPrinter& printer) {
   const RunSpec& spec = end.spec;
   if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
   const DeviceMesh mesh(spec.mesh);
-  const Timeline all = without_waiting(end, mesh);
-  const Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
+  const schedule::Timeline all = without_waiting(end, mesh);
+  const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
   write_file(cat(spec.train.out, "/", kTimelineName), timeline_svg({{"measured", measured}, {"ideal", ideal}}));
   write_file(cat(spec.train.out, "/", kTraceName), chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());

@@ -32,9 +32,9 @@ std::vector<Problem> faults_of(const Schedule& schedule, int num_ranks) {
     problems.push_back(
         {"schedule", cat(schedule.num_ranks(), " ranks"), "must have a program per rank of the pipe", cat(num_ranks)});
   }
-  const auto faults = validate(schedule, SendMode::Buffered);
+  const auto faults = schedule::validate(schedule, schedule::SendMode::Buffered);
   if (!faults.empty()) {
-    problems.push_back({"schedule", schedule.name, cat("must be able to run:\n", print(schedule, faults)), ""});
+    problems.push_back({"schedule", schedule.name, cat("must be able to run:\n", schedule::print(schedule, faults)), ""});
   }
   return problems;
 }
@@ -94,7 +94,7 @@ class ModulePipeline::State {
       : layers_(std::move(layers)),
         pipe_(pipe),
         options_(std::move(options)),
-        schedule_(with_comms(with_grad_sync(options_.schedule))),
+        schedule_(schedule::with_comms(schedule::with_grad_sync(options_.schedule))),
         plan_(checked_plan(layers_, schedule_, options_, pipe)),
         claim_(layers_, own_plans()),
         stages_(own_stages()),
@@ -147,7 +147,7 @@ class ModulePipeline::State {
     ModuleStep step{{ForwardPurpose::Evaluation}, split, inputs, {}};
     step.shapes = shapes;
     executor_.begin_step(std::move(step));
-    const Schedule schedule = forward_only(schedule_, split.num_microbatches);
+    const Schedule schedule = schedule::forward_only(schedule_, split.num_microbatches);
     ScheduleRuntime(schedule, pipe_, executor_).run_step();
     return has_last_stage() ? joined_rows(executor_.take_results()) : Tensors();
   }
@@ -165,7 +165,7 @@ class ModulePipeline::State {
   void with_whole_parameters(const std::function<void()>& body) { replica_.with_whole_parameters(body); }
 
   const Tensors& parameters() const { return replica_.parameters(); }
-  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<schedule::Span>& spans() const { return spans_; }
   int64_t bytes_sent() const { return replica_.bytes_sent(); }
   double auxiliary_loss() const { return auxiliary_loss_; }
   void retrace() {
@@ -268,7 +268,7 @@ class ModulePipeline::State {
   const bool counted_;
   LayerExecutor executor_;
   ScheduleRuntime runtime_;
-  std::vector<Span> spans_;
+  std::vector<schedule::Span> spans_;
   double auxiliary_loss_ = 0;
   int64_t num_steps_ = options_.first_step;
 };
@@ -291,7 +291,7 @@ void ModulePipeline::with_whole_parameters(const std::function<void()>& body) { 
 double ModulePipeline::auxiliary_loss() const { return state_->auxiliary_loss(); }
 int64_t ModulePipeline::bytes_sent() const { return state_->bytes_sent(); }
 const Tensors& ModulePipeline::parameters() const { return state_->parameters(); }
-const std::vector<Span>& ModulePipeline::spans() const { return state_->spans(); }
+const std::vector<schedule::Span>& ModulePipeline::spans() const { return state_->spans(); }
 void ModulePipeline::retrace() { state_->retrace(); }
 
 }  // namespace braid

@@ -94,7 +94,7 @@ class ModulePipeline : public SavableModel {
   // To data ranks since construction, by the ring algorithm's count, on this rank.
   int64_t bytes_sent() const;
   // When each action of the last step ran on this rank, in seconds of now_seconds().
-  const std::vector<Span>& spans() const;
+  const std::vector<schedule::Span>& spans() const;
   // Forgets the shapes found out, and which tensors need gradients: for after a parameter was frozen or released, or
   // modules changed. On every rank. What compression carries over begins anew when a parameter was released.
   void retrace();

@@ -26,10 +26,10 @@ ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, S
   check(schedule.num_ranks() == pipe.size(), "a schedule has one program per rank of the pipe axis");
 }
 
-std::vector<Span> ScheduleRuntime::run_step() {
+std::vector<schedule::Span> ScheduleRuntime::run_step() {
   const Program& program = schedule_.programs[pipe_.rank()];
   RankActivity* const activity = pipe_.activity();
-  std::vector<Span> spans;
+  std::vector<schedule::Span> spans;
   spans.reserve(program.size());
   posted_until_ = 0;
   receives_.clear();  // a step that failed leaves some

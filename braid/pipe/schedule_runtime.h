@@ -23,7 +23,7 @@ class ScheduleRuntime {
   // of a fused pair are the same time. Throws what the executor throws, CommError, and InternalError where a program
   // reads what it has not received or breaks the form of a fused pair. A program that can never go on ends in
   // CommError on a communicator that notices when all ranks wait.
-  std::vector<Span> run_step();
+  std::vector<schedule::Span> run_step();
 
  private:
   static constexpr size_t kReceivesAhead = 4;

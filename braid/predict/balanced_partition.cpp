@@ -56,14 +56,14 @@ std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, Form
   const Cluster seen = with_cores_of_ranks(cluster, spec);
   const RunLayout layout = layout_of(spec, seen, formulas);
   const std::vector<PartSeconds> kinds = part_seconds(spec, layout, seen, formulas);
-  const StagePlacement placement = traits_of(spec.pipeline)->placement;
+  const schedule::StagePlacement placement = traits_of(spec.pipeline)->placement;
   std::vector<BlockStage> stages;
   std::vector<double> even;
   for (const StageLoad& load : layout.stages) {
     const PartSeconds& seconds = kinds[load.devices];
-    int rank = owner_of_stage(placement, layout.pipe, static_cast<int>(stages.size()));
+    int rank = schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stages.size()));
     // Two ranks share a mirrored stage and its counterpart, half of each.
-    if (placement == StagePlacement::Mirrored) rank = std::min(rank, layout.pipe - 1 - rank);
+    if (placement == schedule::StagePlacement::Mirrored) rank = std::min(rank, layout.pipe - 1 - rank);
     const double ends = (load.embedding ? seconds.embedding : 0) + (load.head ? seconds.head : 0);
     stages.push_back({rank, seconds.block, ends});
     even.push_back(load.blocks);

@@ -86,7 +86,7 @@ double copied_factors(const PlannedRun& run, double input, double output) {
 // Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run) {
   const ScheduleTraits& schedule = *traits_of(run.spec.pipeline);
-  return schedule.splits_backward && schedule.placement == StagePlacement::Linear;
+  return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
 }
 
 double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {

@@ -2,7 +2,7 @@
 // of a cluster share cores or none.
 //
 // R ranks on a host of N cores have up to N / R cores each, as many as they have threads. Where R is more than N, those
-// that compute at a time share the cores alike (sim/shared_cores.h): who idles in a bubble leaves its core to the
+// that compute at a time share the cores alike (schedule/shared_cores.h): who idles in a bubble leaves its core to the
 // others, replicas being at the same action; on a cluster of one kind those that have done all their microbatches leave
 // theirs too. A pipeline on several kinds of hosts is as crowded as the fullest.
 //

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-double seconds_of(const StageTimes& stage) { return stage.forward + stage.input_grad + stage.weight_grad; }
+double seconds_of(const schedule::StageTimes& stage) { return stage.forward + stage.input_grad + stage.weight_grad; }
 
 // Sums that the forms are written in.
 struct Sums {
@@ -33,15 +33,15 @@ struct Sums {
         rank(p) {
     const auto count = static_cast<double>(question.stages.size());
     for (size_t i = 0; i < question.stages.size(); ++i) {
-      const StageTimes& stage = question.stages[i];
+      const schedule::StageTimes& stage = question.stages[i];
       forward += stage.forward / count;
       input_grad += stage.input_grad / count;
       weight_grad += stage.weight_grad / count;
-      rank[owner_of_stage(traits.placement, p, static_cast<int>(i))] += seconds_of(stage);
+      rank[schedule::owner_of_stage(traits.placement, p, static_cast<int>(i))] += seconds_of(stage);
     }
     all = std::accumulate(rank.begin(), rank.end(), 0.0);
     // Both copies of a mirrored stage work on half of the microbatches.
-    if (traits.placement == StagePlacement::Mirrored) {
+    if (traits.placement == schedule::StagePlacement::Mirrored) {
       for (int r = 0; r < p / 2; ++r) rank[r] = rank[p - 1 - r] = (rank[r] + rank[p - 1 - r]) / 2;
     }
     busiest = *std::max_element(rank.begin(), rank.end());
@@ -198,7 +198,7 @@ PipelineOutcome estimated_outcome(const PipelineQuestion& question, const Schedu
   PipelineOutcome outcome{form.seconds(sums), sums.m * sums.busiest, std::vector<double>(sums.p)};
   std::vector<double> working(sums.p);
   for (size_t i = 0; i < question.held.size(); ++i) {
-    const int rank = owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
+    const int rank = schedule::owner_of_stage(traits.placement, sums.p, static_cast<int>(i));
     UnderWay count = form.under_way(sums, rank);
     count.activations = std::min(count.activations, all_of(sums));
     count.pending = std::min(count.pending, all_of(sums) - count.activations);

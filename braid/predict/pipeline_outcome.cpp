@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "braid/predict/pipeline_estimate.h"
-#include "braid/sim/shared_cores.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/shared_cores.h"
+#include "braid/schedule/simulate.h"
 
 namespace braid {
 namespace {
@@ -56,11 +56,11 @@ ScheduleRequest filled(const PipelineQuestion& question) {
 }
 
 PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule& schedule) {
-  CostModel cost;
+  schedule::CostModel cost;
   cost.transfer = question.transfer;
   cost.stages = question.stages;
-  const Timeline timeline =
-      question.cores > 0 ? simulate_sharing(schedule, cost, question.cores) : simulate(schedule, cost);
+  const schedule::Timeline timeline =
+      question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores) : schedule::simulate(schedule, cost);
   PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
   if (question.end == StepEnd::PostValidated) {
     outcome.seconds = 0;
@@ -75,7 +75,7 @@ PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule&
 // As the closed form has it where each rank has a core of its own.
 PipelineOutcome shared(PipelineOutcome outcome, const PipelineQuestion& question) {
   double all = 0;
-  for (const StageTimes& stage : question.stages) all += stage.forward + stage.input_grad + stage.weight_grad;
+  for (const schedule::StageTimes& stage : question.stages) all += stage.forward + stage.input_grad + stage.weight_grad;
   outcome.seconds = std::max(outcome.seconds, question.request.microbatches * all / question.cores);
   outcome.busiest_seconds =
       std::min(outcome.seconds, outcome.busiest_seconds * std::max(1.0, question.request.ranks / question.cores));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "braid/schedule/generators.h"
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
 namespace braid {
 
@@ -26,7 +26,7 @@ namespace braid {
 //                   (p-1) (F + I - W + 2 c)                  zb-h1, zb-1p, interleaved-zb (Qi et al. 2023, table 1)
 //                   (p-1) (F + I - 2 W), at least F + c      zb-h2, zb-2p
 //                   (p/2-1) or (p-1) (F + 2 I - W + 3 c)     dualpipe, dualpipev (DeepSeek-V3, table 2)
-//     and m R + that of their papers at equal times            zb-v, v-half, v-min (tests/sim/closed_forms_test.cpp)
+//     and m R + that of their papers at equal times            zb-v, v-half, v-min (tests/schedule/closed_forms_test.cpp)
 //
 // Ranks that share C cores take m S / C at least, and each is busy p / C times as long.
 enum class PipelineDetail { Estimated, Played };
@@ -46,12 +46,12 @@ struct HeldBytes {
 struct PipelineQuestion {
   std::string schedule;            // a name of schedule/generators.h
   ScheduleRequest request;         // ranks, microbatches, chunks, group; the times are filled in from the stages
-  std::vector<StageTimes> stages;  // one for each
+  std::vector<schedule::StageTimes> stages;  // one for each
   std::vector<HeldBytes> held;     // one for each
   double transfer = 0;
   StepEnd end = StepEnd::Flush;
   const Schedule* table = nullptr;  // to play in place of `schedule`; null: none
-  double cores = 0;                 // that the ranks share (sim/shared_cores.h); 0: each has its own
+  double cores = 0;                 // that the ranks share (schedule/shared_cores.h); 0: each has its own
 };
 
 struct PipelineOutcome {

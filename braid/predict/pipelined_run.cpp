@@ -47,8 +47,8 @@ std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& trait
   const int near = layout.pipe_group.per_node;
   std::vector<double> all(layout.stages.size());
   for (size_t stage = 0; stage + 1 < all.size(); ++stage) {
-    const int from = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
-    const int to = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage) + 1);
+    const int from = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
+    const int to = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage) + 1);
     if (from != to) all[stage] = from / near == to / near ? within : across;
   }
   return all;
@@ -69,7 +69,7 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
   if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
   for (size_t i = 0; i < stages.size(); ++i) {
     const StagePasses& passes = stages[i].passes;
-    // Megatron-LM's ranks compute nothing while they send or receive, as tests/sim/published_steps_test.cpp shows.
+    // Megatron-LM's ranks compute nothing while they send or receive, as tests/schedule/published_steps_test.cpp shows.
     const double waited = megatron ? to_next[i] + (i > 0 ? to_next[i - 1] : 0) : 0;
     question.stages.push_back(
         {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
@@ -80,8 +80,8 @@ PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits
 
 // That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
 int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
-  if (traits.placement == StagePlacement::Mirrored) return 0;
-  return owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
+  if (traits.placement == schedule::StagePlacement::Mirrored) return 0;
+  return schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
 }
 
 // That an asynchronous pipeline keeps: those that microbatches in flight use (Narayanan et al., "PipeDream", 2019;
@@ -89,7 +89,7 @@ int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
 int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int rank) {
   if (!traits.asynchronous()) return 1;
   const bool vertical = run.spec.pipeline.weights == StageWeights::Vertical;
-  const int of_flight = traits.versions == VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
+  const int of_flight = traits.versions == schedule::VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
   return std::min(of_flight, num_updates(run)) + 1;
 }
 

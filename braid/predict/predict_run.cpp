@@ -58,9 +58,9 @@ std::optional<PipelineSpec> pipeline_like(const Schedule& table) {
     const int chunks = table.num_stages / ranks;
     if (traits.splits_backward != splits || traits.asynchronous() != updates) continue;
     if (chunks * ranks != table.num_stages || (traits.chunks != 0 && traits.chunks != chunks)) continue;
-    if ((traits.placement == StagePlacement::Mirrored) != table.mirrored()) continue;
+    if ((traits.placement == schedule::StagePlacement::Mirrored) != table.mirrored()) continue;
     const auto owns = [&](int stage) {
-      return owner_of_stage(traits.placement, ranks, stage) == table.stage_rank[stage];
+      return schedule::owner_of_stage(traits.placement, ranks, stage) == table.stage_rank[stage];
     };
     if (!std::ranges::all_of(std::views::iota(0, table.num_stages), owns)) continue;
     spec.schedule = traits.name;

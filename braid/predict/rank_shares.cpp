@@ -45,7 +45,7 @@ std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters&
 std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
                                    const std::vector<StageFacts>& stages, const PartParameters& parts) {
   const RunLayout& layout = run.layout;
-  const bool mirrored = traits.placement == StagePlacement::Mirrored;
+  const bool mirrored = traits.placement == schedule::StagePlacement::Mirrored;
   std::vector<RankShare> shares(layout.pipe, {.block = parts.blocks(1, 1)});
   const auto add = [&](int rank, size_t stage, double share_of_passes) {
     RankShare& share = shares[rank];
@@ -58,12 +58,12 @@ std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& 
     share.passes.weight_grad += share_of_passes * passes.weight_grad;
   };
   for (size_t stage = 0; stage < stages.size(); ++stage) {
-    const int rank = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
+    const int rank = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
     add(rank, stage, mirrored ? 0.5 : 1);
     if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
   }
-  const int first = owner_of_stage(traits.placement, layout.pipe, 0);
-  const int last = owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
+  const int first = schedule::owner_of_stage(traits.placement, layout.pipe, 0);
+  const int last = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
   if (stages.size() == 1 || (first != last && !mirrored)) return shares;
   for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
   return shares;

@@ -91,7 +91,7 @@ class KindsOfRanks {
       : mesh_(spec.mesh),
         formulas_(formulas),
         inner_(int64_t{mesh_.tensor} * mesh_.context),
-        mirrored_(traits_of(spec.pipeline)->placement == StagePlacement::Mirrored) {
+        mirrored_(traits_of(spec.pipeline)->placement == schedule::StagePlacement::Mirrored) {
     for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
     const int64_t sharing = node_sizes(spec, cluster).most;
     for (const DeviceGroup& group : cluster.devices) {
@@ -137,9 +137,9 @@ class KindsOfRanks {
 };
 
 void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {
-  const StagePlacement placement = traits_of(spec.pipeline)->placement;
+  const schedule::StagePlacement placement = traits_of(spec.pipeline)->placement;
   for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
-    layout.stages[stage].devices = kinds[owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
+    layout.stages[stage].devices = kinds[schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
   }
 }
 
@@ -163,7 +163,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
   layout.expert_gradient_group = group({Axis::Data, Axis::Context});
   const ScheduleTraits* schedule = traits_of(spec.pipeline);
-  if (schedule && schedule->placement == StagePlacement::Mirrored) {
+  if (schedule && schedule->placement == schedule::StagePlacement::Mirrored) {
     layout.copies_in_pipe = 2;
     for (RankGroup* copies : {&layout.gradient_group, &layout.expert_gradient_group}) {
       copies->size *= 2;

@@ -74,9 +74,9 @@ class Process {
     std::vector<double> free_at;
     const auto& spans = named_.timeline.ranks[static_cast<size_t>(rank)];
     for (size_t i = 0; i < spans.size(); ++i) {
-      if (second_of_pair(spans, i)) continue;
+      if (schedule::second_of_pair(spans, i)) continue;
       const bool overtaken = i + 1 < spans.size() && spans[i + 1].begin < spans[i].end;
-      size_t lane = !computes(spans[i].action.op) && overtaken ? 1 : 0;
+      size_t lane = !schedule::computes(spans[i].action.op) && overtaken ? 1 : 0;
       while (lane < free_at.size() && free_at[lane] > spans[i].begin) ++lane;
       while (free_at.size() <= lane) {
         const int number = static_cast<int>(free_at.size());
@@ -84,7 +84,7 @@ class Process {
         free_at.push_back(-std::numeric_limits<double>::infinity());
       }
       free_at[lane] = spans[i].end;
-      const bool pair = i + 1 < spans.size() && second_of_pair(spans, i + 1);
+      const bool pair = i + 1 < spans.size() && schedule::second_of_pair(spans, i + 1);
       event(spans[i], thread(rank, static_cast<int>(lane)), pair ? &spans[i + 1].action : nullptr);
     }
   }
@@ -92,7 +92,7 @@ class Process {
   int thread(int rank, int lane) const { return lane * num_ranks() + rank; }
 
   // One span, or a fused pair as one event that names both.
-  void event(const Span& span, int thread, const Action* partner) {
+  void event(const schedule::Span& span, int thread, const Action* partner) {
     const Action& action = span.action;
     Look seen = look(action.op);
     std::string name = named(action);
@@ -105,7 +105,7 @@ class Process {
     const double begin = nanoseconds(span.begin - origin_), end = nanoseconds(span.end - origin_);
     events_.push_back(cat(R"({"ph":"X","name":")", name, R"(","cat":")", seen.category, R"(","cname":")", seen.colour,
                           R"(","pid":)", id_, R"(,"tid":)", thread, R"(,"ts":)", microseconds(begin), R"(,"dur":)",
-                          microseconds(end - begin), R"(,"args":{"action":")", word_at(actions, 0), R"(","stage":)",
+                          microseconds(end - begin), R"(,"args":{"action":")", schedule::word_at(actions, 0), R"(","stage":)",
                           action.stage, R"(,"microbatch":)", action.micro, "}}"));
   }
 
@@ -138,7 +138,7 @@ class Reading {
     const double begin = event.at("ts").get<double>() / 1e6;
     const double end = begin + event.at("dur").get<double>() / 1e6;
     const std::string word = event.at("args").at("action");
-    for (const Action& action : parse_word(word)) rows[rank].push_back({action, begin, end});
+    for (const Action& action : schedule::parse_word(word)) rows[rank].push_back({action, begin, end});
   }
 
   std::vector<NamedTimeline> timelines() { return std::move(timelines_); }

@@ -60,9 +60,9 @@ Kind kind(Op op) {
 constexpr Kind kPair = {"p", "forward and backward fused"};
 
 // "7", or of a fused pair "7 & 3".
-std::string numbers(const std::vector<Span>& spans, size_t index) {
+std::string numbers(const std::vector<schedule::Span>& spans, size_t index) {
   std::string digits = std::to_string(spans[index].action.micro);
-  if (index + 1 < spans.size() && second_of_pair(spans, index + 1)) {
+  if (index + 1 < spans.size() && schedule::second_of_pair(spans, index + 1)) {
     digits += " & " + std::to_string(spans[index + 1].action.micro);
   }
   return digits;
@@ -88,7 +88,7 @@ class TimelinePicture {
     for (const auto& named : timelines) {
       longest = std::max(longest, named.timeline.makespan());
       for (const auto& spans : named.timeline.ranks) {
-        thin_lines_ |= std::any_of(spans.begin(), spans.end(), [](const Span& s) { return !computes(s.action.op); });
+        thin_lines_ |= std::any_of(spans.begin(), spans.end(), [](const schedule::Span& s) { return !schedule::computes(s.action.op); });
       }
     }
     longest_ = longest > 0 ? longest : 1;
@@ -137,7 +137,7 @@ class TimelinePicture {
   }
 
   double panel(const NamedTimeline& named, double top) {
-    const Timeline& timeline = named.timeline;
+    const schedule::Timeline& timeline = named.timeline;
     const int ranks = static_cast<int>(timeline.ranks.size());
     const double pitch = std::clamp(kRowsHeight / std::max(1, ranks), kLowestRow, kTallestRow);
     const std::string facts = cat("bubble ", fixed(100 * timeline.bubble_fraction(), 1), "%, makespan ",
@@ -180,17 +180,17 @@ class TimelinePicture {
   double box_height(double pitch) const { return pitch * (thin_lines_ ? 0.74 : 0.9); }
 
   // Compute boxes in the upper part of the row, everything else as a thin line at its foot.
-  void row(const std::vector<Span>& spans, double origin, double y, double pitch) {
+  void row(const std::vector<schedule::Span>& spans, double origin, double y, double pitch) {
     const double height = box_height(pitch);
     const double narrowest = pitch < kLabelledRow ? 1 : kNarrowest;
     std::map<std::string, std::string> small;  // boxes too small for a number, as one path for each style
     double drawn_compute = -1;
     double drawn_other = -1;
     for (size_t i = 0; i < spans.size(); ++i) {
-      const Span& span = spans[i];
-      if (second_of_pair(spans, i)) continue;
-      const bool pair = i + 1 < spans.size() && second_of_pair(spans, i + 1);
-      const bool compute = computes(span.action.op);
+      const schedule::Span& span = spans[i];
+      if (schedule::second_of_pair(spans, i)) continue;
+      const bool pair = i + 1 < spans.size() && schedule::second_of_pair(spans, i + 1);
+      const bool compute = schedule::computes(span.action.op);
       double& drawn = compute ? drawn_compute : drawn_other;
       const double begin = x_of(span.begin - origin);
       const double end = x_of(span.end - origin);
@@ -239,7 +239,7 @@ class TimelinePicture {
     };
     for (Op op : {Op::Forward, Op::FullBackward, Op::InputGrad, Op::WeightGrad, Op::Recompute, Op::Update,
                   Op::SendForward, Op::ReduceGrad, Op::Unshard}) {
-      if (seen_.contains(kind(op).style)) entry(kind(op).style, kind(op).name, !computes(op));
+      if (seen_.contains(kind(op).style)) entry(kind(op).style, kind(op).name, !schedule::computes(op));
       if (op == Op::FullBackward && seen_.contains(kPair.style)) entry(kPair.style, kPair.name, false);
     }
     entry("lane", "idle", false);

@@ -10,7 +10,7 @@ namespace braid {
 
 struct NamedTimeline {
   std::string name;
-  Timeline timeline;
+  schedule::Timeline timeline;
 };
 
 enum class TimeUnit { Seconds, Units };

@@ -10,7 +10,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/unit_time.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // Calls use(piece) for what stands between separators; "a,,b" has three pieces.
@@ -209,4 +209,4 @@ std::string to_csv(const Schedule& schedule) {
 
 Schedule from_csv(std::string_view table, std::string name) { return Reader().read(table, std::move(name)); }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -7,7 +7,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // One word (program_text.h) per cell, so a fused pair is one. When all actions are F, B, I or W: one column per slot of
 // unit_time(), idle ones empty; actions that never run follow without gaps. Otherwise the programs as they are. A rank
@@ -21,4 +21,4 @@ std::string to_csv(const Schedule& schedule);
 // too many, and every stage that is on none.
 Schedule from_csv(std::string_view table, std::string name);
 
-}  // namespace braid
+}  // namespace braid::schedule

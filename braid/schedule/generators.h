@@ -21,7 +21,7 @@ namespace braid {
 struct ScheduleTraits {
   std::string_view name;
   std::string_view summary;  // half a line for help texts
-  StagePlacement placement = StagePlacement::Linear;
+  schedule::StagePlacement placement = schedule::StagePlacement::Linear;
   int chunks = 1;                // stages / ranks; 0: ScheduleRequest::chunks, 2 unless given
   bool splits_backward = false;  // it has I and W
   bool fuses = false;            // it has fused pairs of F and B
@@ -29,7 +29,7 @@ struct ScheduleTraits {
   bool takes_times = false;      // it reads the times and sizes of the request
   // The version of its weights that a stage uses under an asynchronous schedule, which has UPDATE actions. None for all
   // others: their steps end with one update.
-  std::optional<VersionRule> versions = std::nullopt;
+  std::optional<schedule::VersionRule> versions = std::nullopt;
 
   bool asynchronous() const { return versions.has_value(); }
 };

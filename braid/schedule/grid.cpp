@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/schedule/unit_time.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // The drawing of one span, or of a fused pair, in columns [begin, end).
@@ -219,15 +219,15 @@ class Grid {
 
   void draw_idle(int64_t columns, std::string& text) const {
     for (int64_t i = 0; i < columns; ++i) {
-      text += style_.ink == Ink::Ansi ? "\x1b[38;5;244m.\x1b[0m" : ".";
+      text += style_.ink == Color::Ansi ? "\x1b[38;5;244m.\x1b[0m" : ".";
       text.append(cell_ - 1, ' ');
     }
   }
 
   void draw_block(const Block& block, int64_t columns, std::string& text) const {
     std::string box = label(block);
-    box.resize(columns * cell_ - 1, columns > 1 && style_.ink == Ink::Plain ? '-' : ' ');
-    text += style_.ink == Ink::Ansi ? cat(colour(block), box, "\x1b[0m ") : box + " ";
+    box.resize(columns * cell_ - 1, columns > 1 && style_.ink == Color::Plain ? '-' : ' ');
+    text += style_.ink == Color::Ansi ? cat(colour(block), box, "\x1b[0m ") : box + " ";
   }
 
   const Timeline& timeline_;
@@ -250,4 +250,4 @@ double grid_size(const Timeline& timeline, const GridStyle& style) { return Grid
 
 std::string grid(const Schedule& schedule, const GridStyle& style) { return grid(unit_time(schedule), style); }
 
-}  // namespace braid
+}  // namespace braid::schedule

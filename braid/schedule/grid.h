@@ -6,9 +6,9 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::schedule {
 
-enum class Ink { Plain, Ansi };  // Ansi: coloured backgrounds by escape sequences of 256 colours
+enum class Color { Plain, Ansi };  // Ansi: coloured backgrounds by escape sequences of 256 colours
 
 struct GridStyle {
   int width = 0;   // most visible characters per line; 0: no limit. The middle of a longer grid gives way to "...".
@@ -18,7 +18,7 @@ struct GridStyle {
   // forward) need, with "..." between them.
   int stretches = 1;
   double slot = 0;  // time of one column; 0: the shortest of F, B, I, W or of a fused pair
-  Ink ink = Ink::Plain;
+  Color ink = Color::Plain;
 };
 
 // Compute spans only. A cell holds operation and microbatch, and the stage too when a rank has several; a span longer
@@ -35,4 +35,4 @@ double grid_size(const Timeline& timeline, const GridStyle& style = {});
 // The schedule on the clock of unit_time().
 std::string grid(const Schedule& schedule, const GridStyle& style = {});
 
-}  // namespace braid
+}  // namespace braid::schedule

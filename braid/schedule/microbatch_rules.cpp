@@ -5,7 +5,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/rules.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // Checks the actions of one (stage, microbatch).
@@ -59,7 +59,7 @@ class MicrobatchChecker {
   }
 
   int at(Op op) const { return positions_.at(op, stage_, micro_); }
-  std::string word(Op op) const { return text(Action{op, stage_, micro_}); }
+  std::string word(Op op) const { return braid::text(Action{op, stage_, micro_}); }
   void fault(int position, std::string text) { faults_.push_back({rank_, position, std::move(text)}); }
 
   void need(Op op) {
@@ -108,4 +108,4 @@ void check_microbatches(const Schedule& schedule, const Positions& positions, st
   }
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/transfers.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 template <class Wanted>
@@ -115,4 +115,4 @@ Schedule forward_only(const Schedule& schedule, int num_microbatches) {
   return with_comms(forwards);
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

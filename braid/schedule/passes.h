@@ -8,7 +8,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Adds the transfers between neighbouring stages on different ranks: a send right after the action that makes the
 // tensor, the receive right before the action that needs it.
@@ -45,4 +45,4 @@ Schedule forward_only(const Schedule& schedule, int num_microbatches);
 // True when the schedule has at least one send or receive.
 bool has_comms(const Schedule& schedule);
 
-}  // namespace braid
+}  // namespace braid::schedule

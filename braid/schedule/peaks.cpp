@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr int kNoLimit = std::numeric_limits<int>::max();
@@ -68,7 +68,7 @@ HeldPeak versions_peak(const Schedule& schedule, const Program& program, int lim
   });
 }
 
-std::vector<int> peaks(const Schedule& schedule, Held held) {
+std::vector<int> peaks(const Schedule& schedule, HeldResource held) {
   std::vector<int> result;
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     result.push_back(held_peak(schedule, rank, held, kNoLimit).most);
@@ -82,25 +82,25 @@ bool has_updates(const Program& program) {
 
 }  // namespace
 
-std::vector<int> peak_activations(const Schedule& schedule) { return peaks(schedule, Held::Activations); }
+std::vector<int> peak_activations(const Schedule& schedule) { return peaks(schedule, HeldResource::Activations); }
 
-std::vector<int> peak_pending_weight_grads(const Schedule& schedule) { return peaks(schedule, Held::WeightGrads); }
+std::vector<int> peak_pending_weight_grads(const Schedule& schedule) { return peaks(schedule, HeldResource::WeightGrads); }
 
 int weight_versions(const Schedule& schedule) {
   int most = 1;
-  for (const int versions : peaks(schedule, Held::WeightVersions)) most = std::max(most, versions);
+  for (const int versions : peaks(schedule, HeldResource::WeightVersions)) most = std::max(most, versions);
   return most;
 }
 
-HeldPeak held_peak(const Schedule& schedule, int rank, Held held, int limit) {
+HeldPeak held_peak(const Schedule& schedule, int rank, HeldResource held, int limit) {
   const Program& program = schedule.programs[rank];
-  if (held == Held::WeightVersions) {
+  if (held == HeldResource::WeightVersions) {
     return has_updates(program) ? versions_peak(schedule, program, limit) : HeldPeak{.most = 1};
   }
-  const Op end = held == Held::Activations ? Op::InputGrad : Op::WeightGrad;  // beside B
+  const Op end = held == HeldResource::Activations ? Op::InputGrad : Op::WeightGrad;  // beside B
   return peak_of(program, limit, [end, count = 0](const Action& action) mutable {
     return count += (action.op == Op::Forward) - (action.op == Op::FullBackward || action.op == end);
   });
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // For each rank, the largest number of pairs whose forward has started and whose input-gradient pass (B or I) has not
 // ended: the activations in flight. While a fused pair runs, both of its microbatches count.
@@ -20,11 +20,11 @@ std::vector<int> peak_pending_weight_grads(const Schedule& schedule);
 int weight_versions(const Schedule& schedule);
 
 // The same counts along one program, and where each first exceeds a limit.
-enum class Held { Activations, WeightGrads, WeightVersions };
+enum class HeldResource { Activations, WeightGrads, WeightVersions };
 struct HeldPeak {
   int most = 0;
   int first_above = -1;  // index of the action that first takes the count above the limit; -1: none does
 };
-HeldPeak held_peak(const Schedule& schedule, int rank, Held held, int limit);
+HeldPeak held_peak(const Schedule& schedule, int rank, HeldResource held, int limit);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::schedule {
 
 int Positions::note(Op op, int stage, int micro, int index) {
   auto& positions = positions_[static_cast<size_t>(op)];
@@ -25,4 +25,4 @@ Op Positions::weight_op(int stage, int micro) const {
   return at(Op::WeightGrad, stage, micro) == kMissing ? Op::FullBackward : Op::WeightGrad;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

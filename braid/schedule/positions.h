@@ -6,7 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 class Positions {
  public:
@@ -34,4 +34,4 @@ class Positions {
   std::array<std::vector<int>, kNumOps> positions_;  // by op, then stage and microbatch
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/validate.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr int kNeighbours = 4;  // cells shown on each side of a faulty one
@@ -52,4 +52,4 @@ std::string print(const Schedule& schedule, const std::vector<Fault>& faults) {
   return picture;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/rules.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // Along one rank's program.
@@ -19,7 +19,7 @@ class ProgramChecker {
     for (size_t i = 0; i < program_.size(); ++i) {
       if (program_[i].fusion == Fusion::None) continue;
       if (!pair_begins(program_, i)) {
-        fault(i, cat(text(program_[i]), ": is marked as fused, but it is no F with a B or an I after it"));
+        fault(i, cat(braid::text(program_[i]), ": is marked as fused, but it is no F with a B or an I after it"));
       } else if (program_[i].micro == program_[i + 1].micro) {
         fault(i, cat(word_at(program_, i), ": fuses two passes of one microbatch"));
       }
@@ -31,13 +31,13 @@ class ProgramChecker {
     for (size_t i = 0; i < program_.size(); ++i) {
       const Action& action = program_[i];
       if (action.op == Op::Unshard) {
-        if (unsharded_[action.stage]) fault(i, cat(text(action), ": its stage is unsharded already"));
+        if (unsharded_[action.stage]) fault(i, cat(braid::text(action), ": its stage is unsharded already"));
         unsharded_[action.stage] = true;
       } else if (action.op == Op::Reshard) {
-        if (!unsharded_[action.stage]) fault(i, cat(text(action), ": its stage is not unsharded"));
+        if (!unsharded_[action.stage]) fault(i, cat(braid::text(action), ": its stage is not unsharded"));
         unsharded_[action.stage] = false;
       } else if (needs_weights(action.op) && !unsharded_[action.stage]) {
-        fault(i, cat(text(action), ": its stage is not unsharded"));
+        fault(i, cat(braid::text(action), ": its stage is not unsharded"));
       }
     }
   }
@@ -60,22 +60,22 @@ class PromiseChecker {
       : schedule_(schedule), rank_(rank), faults_(faults) {}
 
   void check() {
-    const Promise& promise = schedule_.promise;
-    check(Held::Activations, promise.peak_activations, " activations in flight");
-    check(Held::WeightGrads, promise.peak_pending_weight_grads, " pending weight gradients");
-    hold(Held::WeightVersions, promise.weight_versions, " versions of its stage's weights");
+    const ScheduleProperty& promise = schedule_.promise;
+    check(HeldResource::Activations, promise.peak_activations, " activations in flight");
+    check(HeldResource::WeightGrads, promise.peak_pending_weight_grads, " pending weight gradients");
+    hold(HeldResource::WeightVersions, promise.weight_versions, " versions of its stage's weights");
   }
 
  private:
-  void check(Held held, const std::vector<int>& limits, const char* what) {
+  void check(HeldResource held, const std::vector<int>& limits, const char* what) {
     if (!limits.empty()) hold(held, limits[rank_], what);
   }
 
-  void hold(Held held, int limit, const char* what) {
+  void hold(HeldResource held, int limit, const char* what) {
     const int at = held_peak(schedule_, rank_, held, limit).first_above;
     if (at < 0) return;
     const Action& action = schedule_.programs[rank_][at];
-    faults_.push_back({rank_, at, cat(text(action), ": makes ", limit + 1, what, ", the schedule promises ", limit)});
+    faults_.push_back({rank_, at, cat(braid::text(action), ": makes ", limit + 1, what, ", the schedule promises ", limit)});
   }
 
   const Schedule& schedule_;
@@ -101,8 +101,8 @@ bool fits(const std::vector<int>& promised, const Schedule& schedule, std::vecto
 
 void check_programs(const Schedule& schedule, std::vector<Fault>& faults) {
   const bool sharded = has_shards(schedule);
-  const Promise& promise = schedule.promise;
-  const bool promised = promise != Promise{} && fits(promise.peak_activations, schedule, faults) &&
+  const ScheduleProperty& promise = schedule.promise;
+  const bool promised = promise != ScheduleProperty{} && fits(promise.peak_activations, schedule, faults) &&
                         fits(promise.peak_pending_weight_grads, schedule, faults);
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     ProgramChecker checker(schedule, rank, faults);
@@ -112,4 +112,4 @@ void check_programs(const Schedule& schedule, std::vector<Fault>& faults) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
@@ -55,4 +55,4 @@ Program parse_word(std::string_view word) {
   return pair;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

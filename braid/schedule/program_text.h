@@ -6,7 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // The word that begins at program[index]; a pair when a pair begins there.
 std::string word_at(const Program& program, size_t index);
@@ -17,4 +17,4 @@ std::string text(const Program& program);
 // Reads one word: one action, or the two of a pair, the first marked. Throws ConfigError naming what it could not read.
 Program parse_word(std::string_view word);
 
-}  // namespace braid
+}  // namespace braid::schedule

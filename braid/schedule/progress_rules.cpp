@@ -7,7 +7,7 @@
 #include "braid/schedule/rules.h"
 #include "braid/schedule/walk.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 class Progress {
@@ -26,7 +26,7 @@ class Progress {
     const Action missing = awaited(rank);
     if (!exists(missing)) return "nothing can match it";
     const int peer = schedule_.rank_of(missing.stage, missing.micro);
-    const std::string waits = cat("it waits for ", text(missing), peer == rank ? "" : cat(" of rank ", peer));
+    const std::string waits = cat("it waits for ", braid::text(missing), peer == rank ? "" : cat(" of rank ", peer));
     if (position(missing) == Positions::kMissing) return waits + ", which is not there";
     if (peer == rank) return waits + ", which comes later";
     if (finished(peer)) return waits;
@@ -114,4 +114,4 @@ void check_progress(const Schedule& schedule, SendMode mode, const Positions& po
   }
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -7,7 +7,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/validate.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Passes and transfers of every (stage, microbatch): present, in order, matched.
 void check_microbatches(const Schedule& schedule, const Positions& positions, std::vector<Fault>& faults);
@@ -21,4 +21,4 @@ void check_programs(const Schedule& schedule, std::vector<Fault>& faults);
 // A walk; one fault for each rank that does not reach its end, unless there is one at that place already.
 void check_progress(const Schedule& schedule, SendMode mode, const Positions& positions, std::vector<Fault>& faults);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -11,11 +11,11 @@ namespace braid {
 using Program = std::vector<Action>;  // one rank's actions in order
 
 // Limits that a generator promises for its schedule, per rank; validate() checks them. Empty: nothing is promised.
-struct Promise {
+struct ScheduleProperty {
   std::vector<int> peak_activations;           // at most; counted as in peaks.h
   std::vector<int> peak_pending_weight_grads;  // at most
   int weight_versions = 1;                     // at most, of any stage
-  bool operator==(const Promise&) const = default;
+  bool operator==(const ScheduleProperty&) const = default;
 };
 
 struct Schedule {
@@ -28,7 +28,7 @@ struct Schedule {
   // says.
   std::vector<int> mirror_rank = {};  // empty: one direction
   int mirror_from = 0;
-  Promise promise = {};
+  ScheduleProperty promise = {};
 
   int num_ranks() const { return static_cast<int>(programs.size()); }
   bool mirrored() const { return !mirror_rank.empty(); }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace braid {
+namespace braid::schedule {
 
 bool computes(Op op) { return op <= Op::WeightGrad || op == Op::Recompute || op == Op::Update; }
 
@@ -38,7 +38,7 @@ double Timeline::makespan() const {
   return last - first;
 }
 
-double Timeline::busy(int rank) const { return braid::busy(ranks.at(rank)); }
+double Timeline::busy(int rank) const { return braid::schedule::busy(ranks.at(rank)); }
 
 double Timeline::busiest() const {
   double most = 0;
@@ -51,4 +51,4 @@ double Timeline::bubble_fraction() const {
   return whole > 0 ? (whole - busiest()) / whole : 0;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

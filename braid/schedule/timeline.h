@@ -9,7 +9,7 @@
 
 #include "braid/schedule/action.h"
 
-namespace braid {
+namespace braid::schedule {
 
 struct Span {
   Action action;
@@ -36,4 +36,4 @@ bool second_of_pair(const std::vector<Span>& spans, size_t index);
 // The time of all spans that compute, a fused pair counted once.
 double busy(const std::vector<Span>& spans);
 
-}  // namespace braid
+}  // namespace braid::schedule

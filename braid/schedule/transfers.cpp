@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // True when `stage` has a neighbour at `offset` (-1 or +1) that lives on another rank.
@@ -33,4 +33,4 @@ std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Acti
   return std::nullopt;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // The receive that brings an F, B or I its tensor from another rank, if one does.
 std::optional<Action> receive_before(const Schedule& schedule, const Action& action);
@@ -19,4 +19,4 @@ struct StageTransfer {
 // The transfer that takes what an F, B or I makes to another rank, if it goes there.
 std::optional<StageTransfer> transfer_after(const Schedule& schedule, const Action& action);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/walk.h"
 
-namespace braid {
+namespace braid::schedule {
 
 Timeline unit_time(const Schedule& schedule) {
   Timeline timeline;
@@ -24,4 +24,4 @@ Timeline unit_time(const Schedule& schedule) {
   return timeline;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

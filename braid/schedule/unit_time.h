@@ -5,9 +5,9 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // When each action of the schedule runs, in slots from 0; sends are buffered. Actions that can never run are left out.
 Timeline unit_time(const Schedule& schedule);
 
-}  // namespace braid
+}  // namespace braid::schedule

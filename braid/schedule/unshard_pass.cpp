@@ -5,7 +5,7 @@
 #include "braid/base/errors.h"
 #include "braid/schedule/passes.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 bool needs_parameters(Op op) { return op <= Op::WeightGrad || op == Op::Recompute; }
@@ -91,4 +91,4 @@ Schedule with_unshard(const Schedule& schedule, int most_stages) {
   return result;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

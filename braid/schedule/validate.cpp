@@ -8,7 +8,7 @@
 #include "braid/schedule/positions.h"
 #include "braid/schedule/rules.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 class Validator {
@@ -70,21 +70,21 @@ class Validator {
   bool counted(int rank, int index, const Action& action) {
     const bool whole_stage = of_whole_stage(action.op);
     if (action.stage < 0 || action.stage >= schedule_.num_stages) {
-      fault(rank, index, cat(text(action), ": there is no stage ", action.stage));
+      fault(rank, index, cat(braid::text(action), ": there is no stage ", action.stage));
       return false;
     }
     if (!whole_stage && (action.micro < 0 || action.micro >= schedule_.num_microbatches)) {
-      fault(rank, index, cat(text(action), ": there is no microbatch ", action.micro));
+      fault(rank, index, cat(braid::text(action), ": there is no microbatch ", action.micro));
       return false;
     }
     const int micro = whole_stage ? first_micro(action.stage, rank) : action.micro;
     if (schedule_.rank_of(action.stage, micro) != rank) {
-      fault(rank, index, cat(text(action), ": its stage is on rank ", schedule_.rank_of(action.stage, micro)));
+      fault(rank, index, cat(braid::text(action), ": its stage is on rank ", schedule_.rank_of(action.stage, micro)));
       return true;
     }
     if (action.op == Op::Unshard || action.op == Op::Reshard) return true;  // they may come again (program_rules.cpp)
     if (positions_.note(action.op, action.stage, micro, index) != Positions::kMissing) {
-      fault(rank, index, cat(text(action), ": appears a second time"));
+      fault(rank, index, cat(braid::text(action), ": appears a second time"));
     }
     return true;
   }
@@ -105,4 +105,4 @@ class Validator {
 
 std::vector<Fault> validate(const Schedule& schedule, SendMode mode) { return Validator(schedule, mode).faults(); }
 
-}  // namespace braid
+}  // namespace braid::schedule

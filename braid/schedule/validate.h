@@ -7,7 +7,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/walk.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // One thing wrong with a schedule.
 struct Fault {
@@ -37,4 +37,4 @@ std::vector<Fault> validate(const Schedule& schedule, SendMode mode);
 // pair is one cell. Long programs show the cells around the faults only. Empty when there are no faults.
 std::string print(const Schedule& schedule, const std::vector<Fault>& faults);
 
-}  // namespace braid
+}  // namespace braid::schedule

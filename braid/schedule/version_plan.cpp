@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 
 VersionPlan::VersionPlan(const Schedule& schedule, VersionRule rule) {
   version_.assign(schedule.num_stages, std::vector<int>(schedule.num_microbatches, 0));
@@ -43,4 +43,4 @@ int VersionPlan::most_stale() const {
   return most;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 enum class VersionRule {
   Own,             // a stage's newest at its forward: weight stashing (Narayanan et al., "PipeDream" 2019, section 3.3)
@@ -38,4 +38,4 @@ class VersionPlan {
   std::vector<std::vector<int>> version_;  // by stage, microbatch
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 
 #include "braid/schedule/passes.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // The state of an action that others wait for: its index in the program where it ran, or
@@ -268,4 +268,4 @@ std::vector<int> walk(const Schedule& schedule, SendMode mode, const std::functi
   return Walker(schedule, mode, visit).run();
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

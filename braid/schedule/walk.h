@@ -7,7 +7,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Buffered: a receive waits for its send, a send for nothing. Rendezvous: both wait for each other.
 enum class SendMode { Buffered, Rendezvous };
@@ -33,4 +33,4 @@ struct Visit {
 // faulty schedule repeats may take a look at every rank more.
 std::vector<int> walk(const Schedule& schedule, SendMode mode, const std::function<void(const Visit&)>& visit);
 
-}  // namespace braid
+}  // namespace braid::schedule

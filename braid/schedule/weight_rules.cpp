@@ -2,7 +2,7 @@
 #include "braid/base/text.h"
 #include "braid/schedule/rules.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 class WeightChecker {
@@ -28,7 +28,7 @@ class WeightChecker {
 
  private:
   void fault(const StageCopy& copy, int position, const Action& action, const std::string& what) {
-    faults_.push_back({copy.rank, position, cat(text(action), ": ", what)});
+    faults_.push_back({copy.rank, position, cat(braid::text(action), ": ", what)});
   }
 
   Action weight_action(const StageCopy& copy, int micro) const {
@@ -43,7 +43,7 @@ class WeightChecker {
     if (at == Positions::kMissing) return fault(copy, -1, reduce, "missing");
     for (int micro = copy.first_micro; micro < copy.end_micro; ++micro) {
       if (positions_.weight_pass(copy.stage, micro) < at) continue;
-      return fault(copy, at, reduce, cat("comes before ", text(weight_action(copy, micro))));
+      return fault(copy, at, reduce, cat("comes before ", braid::text(weight_action(copy, micro))));
     }
   }
 
@@ -59,7 +59,7 @@ class WeightChecker {
       if (at == Positions::kMissing) {
         fault(copy, -1, update, "missing");
       } else if (at < pass(latest)) {
-        fault(copy, at, update, cat("comes before ", text(weight_action(copy, latest))));
+        fault(copy, at, update, cat("comes before ", braid::text(weight_action(copy, latest))));
       }
     }
   }
@@ -76,4 +76,4 @@ void check_weight_use(const Schedule& schedule, const Positions& positions, std:
   WeightChecker(schedule, positions, faults).check();
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

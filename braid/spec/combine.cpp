@@ -117,13 +117,13 @@ std::string key(Feature feature) { return row(feature).key; }
 Feature pipeline_kind(const ScheduleTraits& traits) {
   if (traits.asynchronous()) return Feature::AsynchronousPipeline;
   switch (traits.placement) {
-    case StagePlacement::Linear:
+    case schedule::StagePlacement::Linear:
       return traits.splits_backward ? Feature::ZeroBubblePipeline : Feature::FlushPipeline;
-    case StagePlacement::Loop:
+    case schedule::StagePlacement::Loop:
       return traits.splits_backward ? Feature::ZeroBubblePipeline : Feature::ChunkedPipeline;
-    case StagePlacement::V:
+    case schedule::StagePlacement::V:
       return Feature::VShapedPipeline;
-    case StagePlacement::Mirrored:
+    case schedule::StagePlacement::Mirrored:
       return Feature::MirroredPipeline;
   }
   throw InternalError("a placement of stages without a kind of pipeline");

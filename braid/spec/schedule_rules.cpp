@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-bool versions_are(const RunSpec& spec, VersionRule rule) {
+bool versions_are(const RunSpec& spec, schedule::VersionRule rule) {
   const ScheduleTraits* traits = traits_of(spec.pipeline);
   return traits && traits->versions == rule;
 }
@@ -23,7 +23,7 @@ std::vector<CrossRule> schedule_rules() {
   return {
       {{"pipeline.weights", "pipeline.schedule"},
        [](const View& at) {
-         return at.spec.pipeline.weights == StageWeights::Own || versions_are(at.spec, VersionRule::Own);
+         return at.spec.pipeline.weights == StageWeights::Own || versions_are(at.spec, schedule::VersionRule::Own);
        },
        [](const View&) { return std::string("must be \"own\" unless pipeline.schedule is \"pipedream\""); }},
       {{"pipeline.chunks", "pipeline.schedule"},
@@ -37,7 +37,7 @@ std::vector<CrossRule> schedule_rules() {
       {{"pipeline.group", "pipeline.schedule", "mesh.pipe", "train.reduction"},
        [](const View& at) {
          const bool summed_by_tree = at.spec.train.reduction == Reduction::Reproducible;
-         return !summed_by_tree || !versions_are(at.spec, VersionRule::DoubleBuffered) ||
+         return !summed_by_tree || !versions_are(at.spec, schedule::VersionRule::DoubleBuffered) ||
                 std::has_single_bit(static_cast<unsigned>(update_group(at.spec)));
        },
        [](const View& at) {

@@ -21,7 +21,7 @@ enum class ExecutorMode { Training, Evaluation };
 
 struct ExecutorOptions {
   ExecutorMode mode = ExecutorMode::Training;
-  VersionPlan versions;   // of the schedule that will run
+  schedule::VersionPlan versions;   // of the schedule that will run
   int64_t sequences = 0;  // evaluation: so many count, from the first of step 0 on
 };
 
@@ -89,7 +89,7 @@ class BlockExecutor final : public StageExecutor {
 
   RankModel& model_;
   const BatchSource& batches_;
-  VersionPlan plan_;
+  schedule::VersionPlan plan_;
   ExecutorMode mode_;
   int64_t sequences_;
   std::unique_ptr<WeightVersions> versions_;  // null under a synchronous plan

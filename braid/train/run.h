@@ -46,7 +46,7 @@ struct RunEnd {
   Evaluation evaluation;  // the last; its losses are NaN when nothing is held out, or the run was interrupted
   double bigram_entropy = 0;
   std::string checkpoint;  // folder of the last one
-  Timeline timeline;       // of the last step, one row per world rank
+  schedule::Timeline timeline;       // of the last step, one row per world rank
   bool interrupted = false;
 };
 // The fields that world rank 0 returns (launch/packed.h). The caller has spec and bigram_entropy.

@@ -104,10 +104,10 @@ bool runs_ahead_already(const Schedule& schedule) {
 Schedule schedule_of(const RunSpec& spec, int count) {
   const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
   const Schedule asked = requested(spec, count);
-  const Schedule schedule = with_comms(with_grad_sync(gathers_stages ? with_unshard(asked) : asked));
+  const Schedule schedule = schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
   if (runs_ahead_already(schedule)) return schedule;
-  return with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));
+  return schedule::with_recompute(schedule, stages_run_ahead(spec, schedule.num_stages));
 }
 
 void refuse_faulty_schedule_of(const RunSpec& spec, int count) {
@@ -116,8 +116,8 @@ void refuse_faulty_schedule_of(const RunSpec& spec, int count) {
   const auto refuse = [&](std::string rule) {
     problems.push_back({"pipeline.schedule", spec.pipeline.schedule, std::move(rule), ""});
   };
-  const std::vector<Fault> faults = validate(schedule, SendMode::Buffered);
-  if (!faults.empty()) refuse(cat("cannot run:\n", print(schedule, faults)));
+  const std::vector<schedule::Fault> faults = schedule::validate(schedule, schedule::SendMode::Buffered);
+  if (!faults.empty()) refuse(cat("cannot run:\n", schedule::print(schedule, faults)));
   for (const std::string& fault : layout_faults(schedule)) refuse("cannot run: " + fault);
   if (problems.empty() && StageLayout(schedule).mirrored() && replicas_run_apart(spec)) {
     refuse(
@@ -141,10 +141,10 @@ Schedule schedule_table(const RunSpec& spec) {
   return requested(spec, num_microbatches(spec, busiest_data_rank(spec)));
 }
 
-VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
-  if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, VersionRule::Vertical};
+schedule::VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
+  if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, schedule::VersionRule::Vertical};
   const ScheduleTraits* traits = traits_of(spec.pipeline);
-  return {schedule, traits ? traits->versions.value_or(VersionRule::Own) : VersionRule::Own};
+  return {schedule, traits ? traits->versions.value_or(schedule::VersionRule::Own) : schedule::VersionRule::Own};
 }
 
 void refuse_faulty_schedule(const RunSpec& spec) {

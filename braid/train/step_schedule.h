@@ -17,7 +17,7 @@ Schedule step_schedule(const RunSpec& spec);
 Schedule schedule_table(const RunSpec& spec);
 
 // Returns the versions of the weights that its stages use.
-VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
+schedule::VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule);
 
 // Throws ConfigError when step_schedule() of some data rank cannot run: with the grid around its faults when validate()
 // finds any, with every fault of its layout, and, for a table with UPDATE actions, with everything that an asynchronous

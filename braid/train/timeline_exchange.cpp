@@ -20,13 +20,13 @@ at::Tensor gathered(const at::Tensor& mine, Communicator& world) {
   return all;
 }
 
-int64_t most_spans(const std::vector<Span>& mine, Communicator& world) {
+int64_t most_spans(const std::vector<schedule::Span>& mine, Communicator& world) {
   auto count = at::full({1}, static_cast<int64_t>(mine.size()), at::kLong);
   world.all_reduce(count, ReduceOp::Max).wait_host();
   return count.item<int64_t>();
 }
 
-at::Tensor encoded(const std::vector<Span>& spans, int64_t capacity) {
+at::Tensor encoded(const std::vector<schedule::Span>& spans, int64_t capacity) {
   auto numbers = at::full({capacity * kSpanNumbers}, -1.0, at::kDouble);
   double* out = numbers.mutable_data_ptr<double>();
   for (const auto& span : spans) {
@@ -40,8 +40,8 @@ at::Tensor encoded(const std::vector<Span>& spans, int64_t capacity) {
   return numbers;
 }
 
-std::vector<Span> decoded(const double* numbers, int64_t capacity) {
-  std::vector<Span> spans;
+std::vector<schedule::Span> decoded(const double* numbers, int64_t capacity) {
+  std::vector<schedule::Span> spans;
   for (int64_t i = 0; i < capacity && numbers[0] >= 0; ++i, numbers += kSpanNumbers) {
     const Action action{static_cast<Op>(numbers[0]), static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
                         static_cast<Fusion>(numbers[3])};
@@ -67,7 +67,7 @@ BusyRow read_row(const double* in) {
   return row;
 }
 
-void start_at_zero(Timeline& timeline) {
+void start_at_zero(schedule::Timeline& timeline) {
   double first = std::numeric_limits<double>::infinity();
   for (const auto& spans : timeline.ranks) {
     if (!spans.empty()) first = std::min(first, spans.front().begin);
@@ -82,13 +82,13 @@ void start_at_zero(Timeline& timeline) {
 
 }  // namespace
 
-BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory) {
+BusyRow busy_row(const std::vector<schedule::Span>& spans, const MemoryUse& memory) {
   BusyRow row;
   row.memory = memory;
   if (spans.empty()) return row;
   row.begin = spans.front().begin;
   row.end = spans.back().end;
-  row.busy = busy(spans);
+  row.busy = schedule::busy(spans);
   return row;
 }
 
@@ -119,10 +119,10 @@ double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>&
   return end > begin ? 1 - busiest / (end - begin) : 0;
 }
 
-Timeline gathered_timeline(const std::vector<Span>& mine, Communicator& world) {
+schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world) {
   const int64_t capacity = most_spans(mine, world);
   const auto all = gathered(encoded(mine, capacity), world);
-  Timeline timeline;
+  schedule::Timeline timeline;
   for (int rank = 0; rank < world.size(); ++rank) {
     timeline.ranks.push_back(decoded(all.const_data_ptr<double>() + rank * capacity * kSpanNumbers, capacity));
   }

@@ -14,7 +14,7 @@ struct BusyRow {
   double begin = 0, end = 0, busy = 0;
   MemoryUse memory;
 };
-BusyRow busy_row(const std::vector<Span>& spans, const MemoryUse& memory);
+BusyRow busy_row(const std::vector<schedule::Span>& spans, const MemoryUse& memory);
 
 // All ranks' rows on their way. Row r is rank r's. Starting returns before the others have arrived and is collective;
 // finishing blocks.
@@ -29,6 +29,6 @@ std::vector<BusyRow> finish_gathering(RowsInFlight& rows);
 double bubble_fraction(const std::vector<BusyRow>& rows, const std::vector<int>& ranks);
 
 // All ranks' spans, in seconds since the first one began. Collective.
-Timeline gathered_timeline(const std::vector<Span>& mine, Communicator& world);
+schedule::Timeline gathered_timeline(const std::vector<schedule::Span>& mine, Communicator& world);
 
 }  // namespace braid

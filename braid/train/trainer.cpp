@@ -38,7 +38,7 @@ struct Trainer::Pass {
 
   BatchSource batches;
   Schedule schedule;
-  VersionPlan versions;
+  schedule::VersionPlan versions;
   BlockExecutor executor;
   ScheduleRuntime runtime;
 };
@@ -72,7 +72,7 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world,
   if (!spec_.train.init.empty() && spec_.sync.zero > 0) replication_->updated();
   training_ = std::make_unique<Pass>(*this, corpus.train, schedule, ExecutorMode::Training);
   if (!corpus.validation.empty()) {
-    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, forward_only(schedule, schedule.num_microbatches),
+    evaluation_ = std::make_unique<Pass>(*this, corpus.validation, schedule::forward_only(schedule, schedule.num_microbatches),
                                          ExecutorMode::Evaluation);
   }
   training_->executor.on_update = [this](int update) { update_within_step(update); };
@@ -144,7 +144,7 @@ void Trainer::run_program() {
 }
 
 void Trainer::begin_gradients(int update) {
-  const VersionPlan& versions = training_->versions;
+  const schedule::VersionPlan& versions = training_->versions;
   const int num_microbatches = versions.asynchronous() ? versions.update_end(update) - versions.update_begin(update)
                                                        : groups_->layout.num_microbatches(groups_->at[Axis::Pipe]);
   model_->sink().begin_step(num_microbatches);
@@ -227,6 +227,6 @@ MemoryUse Trainer::memory() const {
   return device_memory_use(on_device, kept);
 }
 
-Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
+schedule::Timeline Trainer::timeline() const { return gathered_timeline(spans_, groups_->world); }
 
 }  // namespace braid

@@ -55,7 +55,7 @@ class Trainer {
   // things were at the save; evaluate() makes up for it.
   bool owes_evaluation = false;
   // When each action of the last step ran, one row per world rank; the same on all ranks. Seconds since the step began.
-  Timeline timeline() const;
+  schedule::Timeline timeline() const;
 
   // Parameters and the optimizer's states; the number of steps done, the data cursor and what the data are travel in
   // the manifest, the tokenizer's files beside it. Both throw IoError and CommError. save() throws RunError when a
@@ -107,7 +107,7 @@ class Trainer {
   std::unique_ptr<LossScaler> loss_scaler_;  // float16 only
   SpikeWatch spikes_;
   std::unique_ptr<Pass> training_, evaluation_;
-  std::vector<Span> spans_;           // of the last step
+  std::vector<schedule::Span> spans_;           // of the last step
   std::vector<std::string> choices_;  // not told yet
   int64_t num_steps_ = 0, passed_over_ = 0;
 };

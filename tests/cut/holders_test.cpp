@@ -8,8 +8,8 @@ namespace braid::holders_test {
 namespace {
 
 TEST(Holders, FollowTheSchedule) {
-  EXPECT_EQ(holders(one_f_one_b(3, 8)), (std::vector<Holder>{{0, 0, 1, 3}, {1, 1, 1, 2}, {2, 2, 1, 1}}));
-  EXPECT_EQ(holders(gpipe(2, 5)), (std::vector<Holder>{{0, 0, 1, 5}, {1, 1, 1, 5}}));
+  EXPECT_EQ(holders(schedule::one_f_one_b(3, 8)), (std::vector<Holder>{{0, 0, 1, 3}, {1, 1, 1, 2}, {2, 2, 1, 1}}));
+  EXPECT_EQ(holders(schedule::gpipe(2, 5)), (std::vector<Holder>{{0, 0, 1, 5}, {1, 1, 1, 5}}));
 }
 
 // Two stages on one rank; weight passes come late.

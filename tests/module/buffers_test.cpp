@@ -78,7 +78,7 @@ TEST(Buffers, OfAPipelinesDataRanksAreThoseOfRank0WhereReplicasAreAlike) {
       const Net& net = nets[world.rank()];
       const auto pipe = world.split(world.rank(), 0, "pipe");
       ModulePipeline pipeline(net.layers(), *pipe,
-                              {.schedule = one_f_one_b(1, 2),
+                              {.schedule = schedule::one_f_one_b(1, 2),
                                .loss = [](const at::Tensor& y, const at::Tensor&) { return y.square().sum(); },
                                .data = &world,
                                .sync = sync});

@@ -305,7 +305,7 @@ std::vector<Twice> on_two_data_ranks(const SyncSpec& sync, const DataRankStep& e
     Twice& net = nets[world.rank()];
     const auto pipe = world.split(world.rank(), 0, "pipe");
     ModulePipeline pipeline(net->layers(), *pipe,
-                            {.schedule = gpipe(1, 2), .loss = mean_square_of, .data = &world, .sync = sync});
+                            {.schedule = schedule::gpipe(1, 2), .loss = mean_square_of, .data = &world, .sync = sync});
     Tensors trained;
     for (const at::Tensor& parameter : pipeline.parameters()) {
       if (parameter.requires_grad()) trained.push_back(parameter);

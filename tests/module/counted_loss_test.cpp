@@ -81,7 +81,7 @@ Result piped(const LossFunction& loss, LossKind kind = LossKind::Mean) {
     const int replica = world.rank() / 2;
     const auto pipe = world.split(replica, 0, "pipe"), peers = world.split(2 + world.rank() % 2, 0, "data");
     ModulePipeline pipeline(layers[replica], *pipe,
-                            {.schedule = one_f_one_b(2, 3), .loss = loss, .loss_kind = kind, .data = peers.get()});
+                            {.schedule = schedule::one_f_one_b(2, 3), .loss = loss, .loss_kind = kind, .data = peers.get()});
     for (const at::Tensor& rows : {at::arange(kRaggedRows), at::arange(kRaggedRows - 1, -1, -1)}) {
       const at::Tensor own = replica == 0 ? rows.narrow(0, 0, 5) : rows.narrow(0, 5, 3);
       const auto value = pipeline.step({data.tokens.index_select(0, own)}, {data.labels.index_select(0, own)});
@@ -98,7 +98,7 @@ Result piped_alone(const LossFunction& loss) {
   const Ragged data = ragged();
   Result result;
   run_ranks(1, [&](Communicator& pipe) {
-    ModulePipeline pipeline(model.layers(), pipe, {.schedule = gpipe(1, 4), .loss = loss});
+    ModulePipeline pipeline(model.layers(), pipe, {.schedule = schedule::gpipe(1, 4), .loss = loss});
     for (const at::Tensor& rows : {at::arange(kRaggedRows), at::arange(kRaggedRows - 1, -1, -1)}) {
       result.loss = *pipeline.step({data.tokens.index_select(0, rows)}, {data.labels.index_select(0, rows)});
     }

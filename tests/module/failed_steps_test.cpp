@@ -38,7 +38,7 @@ Tensors trained(const SyncSpec& sync, Steps steps) {
     const auto rank = static_cast<size_t>(world.rank());
     const auto pipe = world.split(world.rank(), 0, "pipe");
     ModulePipeline pipeline(layers[rank], *pipe,
-                            {.schedule = one_f_one_b(1, kMicrobatches), .loss = loss_of, .data = &world, .sync = sync});
+                            {.schedule = schedule::one_f_one_b(1, kMicrobatches), .loss = loss_of, .data = &world, .sync = sync});
     torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
     for (size_t step = 0; step < data.size(); ++step) {
       const Batch batch = data[step].half(world.rank());

@@ -83,7 +83,7 @@ TEST(KeyedDropout, UnderDataParallelMasksAreThoseOfAPipelinesDataRanks) {
     const auto pipe = world.split(world.rank(), 0, "pipe");
     const auto sum = [](const at::Tensor& output, const at::Tensor&) { return output.sum(); };
     ModulePipeline pipeline(piped[world.rank()]->layers(), *pipe,
-                            {.schedule = gpipe(1, 1), .loss = sum, .data = &world});
+                            {.schedule = schedule::gpipe(1, 1), .loss = sum, .data = &world});
     DataParallel other(parallel[world.rank()]->layers(), world);
     for (int step = 0; step < 2; ++step) {
       pipeline.step({ones()}, {ones()});

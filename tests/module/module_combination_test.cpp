@@ -27,7 +27,7 @@ using torch::nn::Linear;
 struct Asked {
   SyncSpec sync;
   ServerOptimizer servers;
-  Schedule schedule = one_f_one_b(2, 4);
+  Schedule schedule = schedule::one_f_one_b(2, 4);
   at::ScalarType type = at::kDouble;
   bool ties = false, drops = false, clips = false;
 };
@@ -104,10 +104,10 @@ const std::vector<Switch> kSwitches = {
     {VShapedPipeline, "schedule", [](Asked& asked) { follow(asked, "zb-v"); }, kPipes},
     {MirroredPipeline, "schedule", [](Asked& asked) { follow(asked, "dualpipe"); }, kPipes},
     {AsynchronousPipeline, "schedule", [](Asked& asked) { follow(asked, "pipedream"); }, kPipes},
-    {TablePipeline, "schedule", [](Asked& asked) { asked.schedule = from_csv(to_csv(asked.schedule), "mine"); },
+    {TablePipeline, "schedule", [](Asked& asked) { asked.schedule = schedule::from_csv(schedule::to_csv(asked.schedule), "mine"); },
      kPipes},
     {SegmentRecompute, "schedule",
-     [](Asked& asked) { asked.schedule = with_recompute(with_comms(asked.schedule), {0}); }, kPipes},
+     [](Asked& asked) { asked.schedule = schedule::with_recompute(schedule::with_comms(asked.schedule), {0}); }, kPipes},
     {TiedEmbedding, "module", [](Asked& asked) { asked.ties = true; }, kAll},
     {Dropout, "dropout", [](Asked& asked) { asked.drops = true; }, kAll},
     {NarrowWeights, "type", [](Asked& asked) { asked.type = at::kBFloat16; }, kAll},

@@ -36,7 +36,7 @@ TEST(ModulePipeline, ModulesThatDrawAreRefusedByNameWithTheReplacement) {
   LayerList layers;
   const torch::nn::Sequential block(Linear(2, 2), torch::nn::Dropout(0.25), torch::nn::Dropout(0.0));
   layers.add("block", block).add("fc", Linear(2, 2)).add("drop", torch::nn::Dropout2d(0.5));
-  const std::string said = refusal([&] { construct(layers, gpipe(2, 2)); });
+  const std::string said = refusal([&] { construct(layers, schedule::gpipe(2, 2)); });
   EXPECT_NE(said.find("layers.block = torch::nn::Dropout(p=0.25): draws from the random generator of the process"),
             std::string::npos)
       << said;
@@ -50,7 +50,7 @@ TEST(ModulePipeline, FunctionsThatDrawAreRefusedWhenTheyAreFirstRun) {
   layers.add("fc", Linear(2, 2)).add("noise", [](at::Tensor x) { return torch::dropout(x, 0.5, true); });
   const std::string said = refusal([&] {
     run_ranks(2, [&](Communicator& pipe) {
-      ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(2, 2), .loss = loss_of});
+      ModulePipeline pipeline(layers, pipe, {.schedule = schedule::gpipe(2, 2), .loss = loss_of});
       pipeline.step({at::ones({2, 2})}, {at::ones({2, 2})});
     });
   });
@@ -62,7 +62,7 @@ TEST(ModulePipeline, AWayOfKeepingInStepNeedsRanksToBeInStepWith) {
   layers.add("first", Linear(2, 2)).add("last", Linear(2, 2));
   const std::string said = refusal([&] {
     run_ranks(
-        2, [&](Communicator& pipe) { ModulePipeline(layers, pipe, {.schedule = gpipe(2, 2), .sync = {.zero = 1}}); });
+        2, [&](Communicator& pipe) { ModulePipeline(layers, pipe, {.schedule = schedule::gpipe(2, 2), .sync = {.zero = 1}}); });
   });
   EXPECT_NE(said.find("sync = given: needs the ranks to be kept in step with, Options::data"), std::string::npos)
       << said;
@@ -72,7 +72,7 @@ TEST(ModulePipeline, AScheduleThatCannotRunAndAModuleOfTwoRanksAreToldTogether) 
   Linear shared(2, 2);
   LayerList layers;
   layers.add("a", shared).add("b", shared);
-  Schedule schedule = gpipe(2, 2);
+  Schedule schedule = schedule::gpipe(2, 2);
   schedule.programs[1].pop_back();
   const std::string said = refusal([&] { construct(layers, schedule); });
   EXPECT_NE(said.find("schedule = gpipe: must be able to run"), std::string::npos) << said;
@@ -85,7 +85,7 @@ TEST(ModulePipeline, DataRanksNeedListsOfTheirOwn) {
   const std::string said = refusal([&] {
     run_ranks(2, [&](Communicator& world) {
       const auto pipe = world.split(world.rank(), 0, "pipe");
-      const ModulePipeline pipeline(layers, *pipe, {.schedule = gpipe(1, 1), .data = &world});
+      const ModulePipeline pipeline(layers, *pipe, {.schedule = schedule::gpipe(1, 1), .data = &world});
       world.barrier().wait_host();
     });
   });
@@ -98,7 +98,7 @@ TEST(ModulePipeline, InputsThatCannotBeSplitAreRefused) {
   const auto run = [&](const Tensors& inputs, const Tensors& targets) {
     return refusal([&] {
       run_ranks(2, [&](Communicator& pipe) {
-        ModulePipeline(layers, pipe, {.schedule = gpipe(2, 4), .loss = loss_of}).step(inputs, targets);
+        ModulePipeline(layers, pipe, {.schedule = schedule::gpipe(2, 4), .loss = loss_of}).step(inputs, targets);
       });
     });
   };
@@ -121,7 +121,7 @@ TEST(ModulePipeline, AFailingLayerStopsAllRanksWithItsNameAndMessage) {
   EXPECT_THROW(run_ranks(3,
                          [&](Communicator& pipe) {
                            try {
-                             ModulePipeline pipeline(layers, pipe, {.schedule = one_f_one_b(3, 8), .loss = loss_of});
+                             ModulePipeline pipeline(layers, pipe, {.schedule = schedule::one_f_one_b(3, 8), .loss = loss_of});
                              pipeline.step({at::ones({8, 2})}, {at::ones({8, 2})});
                            } catch (const std::exception& error) {
                              heard[pipe.rank()] = error.what();
@@ -140,7 +140,7 @@ void expect_unchanged(const Error& thrown) {
   LayerList layers;
   layers.add("fc", Linear(2, 2)).add("bad", [&thrown](const at::Tensor&) -> at::Tensor { throw thrown; });
   run_ranks(1, [&](Communicator& pipe) {
-    ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(1, 2), .loss = loss_of});
+    ModulePipeline pipeline(layers, pipe, {.schedule = schedule::gpipe(1, 2), .loss = loss_of});
     try {
       pipeline.step({at::ones({2, 2})}, {at::ones({2, 2})});
       ADD_FAILURE() << "nothing was thrown";
@@ -164,7 +164,7 @@ TEST(ModulePipeline, ALayerThatFailedOnceWhileShapesWereFoundMayGoOn) {
     return x;
   });
   run_ranks(1, [&](Communicator& pipe) {
-    ModulePipeline pipeline(layers, pipe, {.schedule = one_f_one_b(1, 2), .loss = loss_of});
+    ModulePipeline pipeline(layers, pipe, {.schedule = schedule::one_f_one_b(1, 2), .loss = loss_of});
     const auto step = [&] { return pipeline.step({at::ones({2, 2})}, {at::ones({2, 2})}); };
     EXPECT_THROW(step(), RunError);
     fails = false;
@@ -179,7 +179,7 @@ TEST(ModulePipeline, WhatTheCallerGivesIsNotWritten) {
   const auto loss = [](const at::Tensor& output, at::Tensor target) { return loss_of(output, target.neg_()); };
   const at::Tensor x = at::full({4, 3}, -1.0), y = at::ones({4, 2});
   run_ranks(1, [&](Communicator& pipe) {
-    ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(1, 2), .loss = loss});
+    ModulePipeline pipeline(layers, pipe, {.schedule = schedule::gpipe(1, 2), .loss = loss});
     pipeline.step({x}, {y});
     EXPECT_TRUE(x.eq(-1).all().item<bool>()) << "a step";
     EXPECT_TRUE(y.eq(1).all().item<bool>()) << "its targets";
@@ -197,7 +197,7 @@ TEST(ModulePipeline, AParameterReleasedLaterNeedsRetrace) {
   const auto released = [&](bool told) {
     for (auto& parameter : first->parameters()) parameter.requires_grad_(false).mutable_grad().reset();
     run_ranks(2, [&](Communicator& pipe) {
-      ModulePipeline pipeline(layers, pipe, {.schedule = gpipe(2, 2), .loss = loss_of});
+      ModulePipeline pipeline(layers, pipe, {.schedule = schedule::gpipe(2, 2), .loss = loss_of});
       pipeline.step(x, y);
       if (pipe.rank() == 0) {
         for (auto& parameter : first->parameters()) parameter.requires_grad_(true);

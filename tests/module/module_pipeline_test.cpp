@@ -194,18 +194,18 @@ TEST(ModulePipeline, EverySynchronousScheduleTrainsLikeOneRank) {
 }
 
 TEST(ModulePipeline, ASplitBackwardRunsWholeAtItsFirstHalf) {
-  expect_same(train_piped(split_backward(one_f_one_b(3, 4)), 12), train_serially(12));
+  expect_same(train_piped(split_backward(schedule::one_f_one_b(3, 4)), 12), train_serially(12));
 }
 
 TEST(ModulePipeline, UnevenMicrobatchesWeighByTheirRows) {
-  expect_same(train_piped(one_f_one_b(2, 4), 10), train_serially(10));
+  expect_same(train_piped(schedule::one_f_one_b(2, 4), 10), train_serially(10));
 }
 
 TEST(ModulePipeline, AnyCutGivesTheSame) {
   const Training expected = train_serially(8);
-  expect_same(train_piped(gpipe(3, 4), 8, {1, 1, 6}), expected);
-  expect_same(train_piped(gpipe(3, 4), 8, {5, 1, 2}), expected);
-  expect_same(train_piped(gpipe(8, 2), 8), expected);  // the skip passes three stages
+  expect_same(train_piped(schedule::gpipe(3, 4), 8, {1, 1, 6}), expected);
+  expect_same(train_piped(schedule::gpipe(3, 4), 8, {5, 1, 2}), expected);
+  expect_same(train_piped(schedule::gpipe(8, 2), 8), expected);  // the skip passes three stages
 }
 
 // Data ranks with other weights and other numbers of rows, gradients of two steps accumulated.
@@ -220,7 +220,7 @@ TEST(ModulePipeline, DataRanksShareTheMinibatch) {
     const auto pipe = world.split(replica, 0, "pipe");
     const auto peers = world.split(2 + world.rank() % 2, 0, "data");
     ModulePipeline pipeline(layers[replica], *pipe,
-                            {.schedule = one_f_one_b(2, 3), .loss = loss_of, .data = peers.get()});
+                            {.schedule = schedule::one_f_one_b(2, 3), .loss = loss_of, .data = peers.get()});
     const int64_t begin = replica == 0 ? 0 : 13, rows = replica == 0 ? 13 : 7;
     for (int step = 0; step < 2; ++step) {
       const auto loss = pipeline.step({data[step].x.narrow(0, begin, rows)}, {data[step].y.narrow(0, begin, rows)});
@@ -269,7 +269,7 @@ TEST(ModulePipeline, ForwardGivesTheOutputsInOrder) {
     const at::Tensor x = batches(rows)[0].x;
     const at::Tensor expected = model.serial(x).detach();
     run_ranks(3, [&](Communicator& pipe) {
-      ModulePipeline pipeline(layers, pipe, {.schedule = one_f_one_b(3, 4)});
+      ModulePipeline pipeline(layers, pipe, {.schedule = schedule::one_f_one_b(3, 4)});
       const Tensors outputs = pipeline.forward({x});
       ASSERT_EQ(outputs.size(), pipe.rank() == 2 ? 1u : 0u);
       if (!outputs.empty()) {

@@ -234,13 +234,13 @@ TEST_F(RefusedCheckpoints, WhereRanksToSaveWithAreMissing) {
   const Lists lists = nets({"1f1b", 1, 2}, 1);
   run_ranks(2, [&](Communicator& world) {
     const auto pipe = world.split(world.rank(), 0, "pipe");
-    ModulePipeline::Options options{.schedule = one_f_one_b(1, 2), .loss = loss_of, .data = &world};
+    ModulePipeline::Options options{.schedule = schedule::one_f_one_b(1, 2), .loss = loss_of, .data = &world};
     ModulePipeline pipeline(lists[world.rank()], *pipe, options);
     EXPECT_THROW(pipeline.export_weights(path("weights")), ConfigError);
   });
   run_ranks(2, [&](Communicator& world) {
     const auto pipe = world.split(world.rank(), 0, "pipe");
-    ModulePipeline::Options options{.schedule = one_f_one_b(1, 2), .data = &world, .world = pipe.get()};
+    ModulePipeline::Options options{.schedule = schedule::one_f_one_b(1, 2), .data = &world, .world = pipe.get()};
     EXPECT_THROW(ModulePipeline(lists[world.rank()], *pipe, options), ConfigError);
   });
 }
@@ -252,7 +252,7 @@ TEST_F(RefusedCheckpoints, OfAStepWhoseUpdateIsToCome) {
     const auto pipe = world.split(world.rank(), 0, "pipe");
     ModulePipeline pipeline(
         lists[world.rank()], *pipe,
-        {.schedule = one_f_one_b(1, 2), .loss = loss_of, .data = &world, .sync = {.zero = 1}, .world = &world});
+        {.schedule = schedule::one_f_one_b(1, 2), .loss = loss_of, .data = &world, .sync = {.zero = 1}, .world = &world});
     pipeline.step({rows.x}, {rows.y});
     EXPECT_THROW(pipeline.export_weights(path("weights")), InternalError);
     pipeline.update([] {});
@@ -270,7 +270,7 @@ TEST_F(RefusedCheckpoints, OfTensorsThatFilesCannotHold) {
   list.add("a", torch::nn::Sequential(torch::nn::Linear(7, 7))).add("a.0", torch::nn::Linear(7, 7));
   list.add("b/c", torch::nn::Linear(7, 3)).add("flagged", std::make_shared<FlaggedImpl>());
   run_ranks(2, [&](Communicator& world) {
-    ModulePipeline pipeline(list, world, {.schedule = one_f_one_b(2, 2)});
+    ModulePipeline pipeline(list, world, {.schedule = schedule::one_f_one_b(2, 2)});
     torch::optim::SGD optimizer(pipeline.parameters(), 0.1);
     try {
       pipeline.save(path("saved"), optimizer);

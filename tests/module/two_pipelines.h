@@ -105,7 +105,7 @@ inline void on_two_pipelines(Pair& pair, const SyncSpec& sync, const Schedule& s
   });
 }
 
-inline Schedule one_stage_each() { return one_f_one_b(2, 3); }
+inline Schedule one_stage_each() { return schedule::one_f_one_b(2, 3); }
 inline Schedule two_stages_each() { return make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2}); }
 
 // Of two slices the first, then of three.

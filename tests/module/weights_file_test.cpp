@@ -119,7 +119,7 @@ TEST_F(WeightsFiles, HaveTheMeanOfReplicasApart) {
     const int replica = world.rank() / 2;
     const auto pipe = world.split(replica, 0, "pipe"), data = world.split(world.rank() % 2, 0, "data");
     ModulePipeline pipeline(lists[replica], *pipe,
-                            {.schedule = one_f_one_b(2, 2),
+                            {.schedule = schedule::one_f_one_b(2, 2),
                              .loss = loss_of,
                              .data = data.get(),
                              .sync = {.replication = ReplicationKind::LocalSgd, .period = 9},

@@ -81,7 +81,7 @@ Schedule with_every_op(const Schedule& schedule) {
 }
 
 Schedule with_promise(Schedule schedule) {
-  schedule.promise = {peak_activations(schedule), peak_pending_weight_grads(schedule), weight_versions(schedule)};
+  schedule.promise = {schedule::peak_activations(schedule), schedule::peak_pending_weight_grads(schedule), schedule::weight_versions(schedule)};
   return schedule;
 }
 
@@ -96,13 +96,13 @@ std::vector<Named> schedules() {
   std::vector<Named> all;
   for (const auto& named : valid_requests({{2, 2}, {2, 4}, {3, 4}, {4, 8}})) {
     const Schedule plain = named.schedule();
-    const auto lowered = [](const Schedule& compute) { return with_comms(with_grad_sync(compute)); };
+    const auto lowered = [](const Schedule& compute) { return schedule::with_comms(schedule::with_grad_sync(compute)); };
     all.push_back({named.text(), lowered(plain)});
     all.push_back({named.text() + ", split", with_promise(lowered(split_backward(plain)))});
     all.push_back({named.text() + ", with every op", with_promise(with_every_op(lowered(plain)))});
   }
   for (const Op backward : {Op::FullBackward, Op::InputGrad}) {
-    all.push_back({"bidirectional", with_promise(with_every_op(with_grad_sync(bidirectional(backward))))});
+    all.push_back({"bidirectional", with_promise(with_every_op(schedule::with_grad_sync(bidirectional(backward))))});
   }
   return all;
 }
@@ -112,11 +112,11 @@ struct Tally {
 };
 
 void compare(const Schedule& schedule, Tally& tally) {
-  const auto faults = validate(schedule, SendMode::Buffered);
+  const auto faults = schedule::validate(schedule, schedule::SendMode::Buffered);
   const std::string why = outcome(schedule);
   EXPECT_EQ(faults.empty(), why.empty()) << "runtime: " << why << "\n"
                                          << "validator:\n"
-                                         << print(schedule, faults);
+                                         << schedule::print(schedule, faults);
   ++(faults.empty() ? tally.sound : tally.faulty);
 }
 

@@ -222,7 +222,7 @@ class NullStages final : public StageExecutor {
     require(limits.empty() || count <= limits[rank_], "makes more than the schedule promises");
   }
   void hold_versions(int stage) {
-    if (schedule_.promise == Promise{}) return;
+    if (schedule_.promise == ScheduleProperty{}) return;
     std::set<int> kept = {versions_[stage].newest};
     for (const auto& [micro, version] : versions_[stage].reads) kept.insert(version);
     require(static_cast<int>(kept.size()) <= schedule_.promise.weight_versions, "makes too many versions of weights");

@@ -5,16 +5,16 @@
 #include "braid/pipe/schedule_runtime.h"
 #include "braid/schedule/passes.h"
 #include "braid/schedule/program_text.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 #include "tests/pipe/null_stages.h"
 #include "tests/support/schedule_requests.h"
 
 namespace braid::order_agreement_test {
 namespace {
 
-std::vector<Action> actions_of(const std::vector<Span>& spans) {
+std::vector<Action> actions_of(const std::vector<schedule::Span>& spans) {
   std::vector<Action> actions;
-  for (const Span& span : spans) actions.push_back(span.action);
+  for (const schedule::Span& span : spans) actions.push_back(span.action);
   return actions;
 }
 
@@ -29,14 +29,14 @@ std::vector<Action> run_by_stages(const std::vector<Action>& actions) {
 }
 
 void expect_the_simulators_order(const Schedule& schedule) {
-  const Timeline simulated = simulate(schedule, CostModel{});
+  const schedule::Timeline simulated = schedule::simulate(schedule, schedule::CostModel{});
   run_ranks(schedule.num_ranks(), [&](Communicator& pipe) {
     NullStages stages(schedule, pipe.rank());
     const auto spans = ScheduleRuntime(schedule, pipe, stages).run_step();
     stages.finish();
     const std::vector<Action> expected = actions_of(simulated.ranks[pipe.rank()]);
-    EXPECT_EQ(text(actions_of(spans)), text(expected));
-    EXPECT_EQ(text(stages.ran), text(run_by_stages(expected)));
+    EXPECT_EQ(schedule::text(actions_of(spans)), schedule::text(expected));
+    EXPECT_EQ(schedule::text(stages.ran), schedule::text(run_by_stages(expected)));
   });
 }
 
@@ -47,7 +47,7 @@ TEST(OrderAgreement, EveryScheduleRunsInTheSimulatorsOrder) {
   }
   for (const auto& named : valid_requests(requests)) {
     SCOPED_TRACE(named.text());
-    expect_the_simulators_order(with_comms(with_grad_sync(named.schedule())));
+    expect_the_simulators_order(schedule::with_comms(schedule::with_grad_sync(named.schedule())));
   }
 }
 

@@ -25,13 +25,13 @@ enum class Backward { Full, Split };
 
 Schedule complete(const std::string& name, int ranks, int microbatches, Backward backward) {
   const Schedule compute = make_schedule(name, {ranks, microbatches});
-  return with_comms(with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
+  return schedule::with_comms(schedule::with_grad_sync(backward == Backward::Split ? split_backward(compute) : compute));
 }
 
 Program compute_only(const Program& program) {
   Program kept;
   for (const auto& action : program) {
-    if (computes(action.op) || action.op == Op::ReduceGrad) kept.push_back(action);
+    if (schedule::computes(action.op) || action.op == Op::ReduceGrad) kept.push_back(action);
   }
   return kept;
 }
@@ -60,7 +60,7 @@ void expect_values_and_order(const Schedule& schedule, int64_t elements) {
       const Program& program = schedule.programs[pipe.rank()];
       ASSERT_EQ(spans.size(), program.size());
       for (size_t i = 0; i < spans.size(); ++i) EXPECT_EQ(spans[i].action, program[i]);
-      EXPECT_EQ(text(fake.ran), text(compute_only(without_fusion(program))));
+      EXPECT_EQ(schedule::text(fake.ran), schedule::text(compute_only(without_fusion(program))));
       for (const auto& [place, value] : fake.first_gradient) {
         EXPECT_EQ(value, FakeStages::expected_gradient(stages, place.first, place.second));
       }

@@ -19,7 +19,7 @@ PipelineQuestion question(std::string_view name, int p, int m, double last, doub
   asked.request.microbatches = m;
   const int chunks = chunks_of(*find_schedule(name), asked.request);
   asked.stages.assign(p * chunks, {1.0 / chunks, 1.0 / chunks, 0.6 / chunks});
-  StageTimes& end = asked.stages.back();
+  schedule::StageTimes& end = asked.stages.back();
   end = {last * end.forward, last * end.input_grad, last * end.weight_grad};
   asked.held.assign(p * chunks, {1.0 / chunks, 0.5 / chunks});
   asked.transfer = transfer;

@@ -71,10 +71,10 @@ TEST(ChromeTrace, AFusedPairIsOneEvent) {
   EXPECT_NE(trace.find(R"("name":"forward 1 + backward 0")"), trace.npos);
   EXPECT_NE(trace.find(R"("action":"(0F1;7B0)OVERLAP_F_B")"), trace.npos);
   EXPECT_EQ(trace.find("transfers"), trace.npos);
-  const std::vector<Span> read = parse_chrome_trace(trace, "trace.json")[0].timeline.ranks[0];
+  const std::vector<schedule::Span> read = parse_chrome_trace(trace, "trace.json")[0].timeline.ranks[0];
   ASSERT_EQ(read.size(), 4u);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(read[i].action, fused.timeline.ranks[0][i].action);
-  EXPECT_EQ(busy(read), 4);
+  EXPECT_EQ(schedule::busy(read), 4);
 }
 
 TEST(ChromeTrace, RoundingMakesNoOverlap) {
@@ -94,7 +94,7 @@ TEST(ChromeTrace, RoundingMakesNoOverlap) {
 // Nanoseconds of a simulated step may be more than an integer holds.
 TEST(ChromeTrace, LongTimesAreTimes) {
   const NamedTimeline ages{"t", {{{{{Op::Forward, 0, 0}, 0, 1e15}, {{Op::FullBackward, 0, 0}, 1e15, 3e15}}}}};
-  const std::vector<Span> read = parse_chrome_trace(chrome_trace({ages}), "trace.json")[0].timeline.ranks[0];
+  const std::vector<schedule::Span> read = parse_chrome_trace(chrome_trace({ages}), "trace.json")[0].timeline.ranks[0];
   EXPECT_EQ(read[1].begin, 1e15);
   EXPECT_EQ(read[1].end, 3e15);
 }

@@ -34,7 +34,7 @@ RunPage sample(int num_steps) {
   record.validation = {{5, 2.25}};
   record.memory = {{"parameters", {1 << 20, 2 << 20}}, {"activations", {3 << 20, 1 << 20}}};
   record.peak_memory = {4 << 20, 3 << 20};
-  const Timeline timeline{{{{{Op::Forward, 0, 0}, 0, 0.01}}, {{{Op::Forward, 1, 0}, 0.01, 0.02}}}};
+  const schedule::Timeline timeline{{{{{Op::Forward, 0, 0}, 0, 0.01}}, {{{Op::Forward, 1, 0}, 0.01, 0.02}}}};
   page.timelines = {{"measured", timeline}, {"ideal", timeline}};
   return page;
 }

@@ -11,11 +11,11 @@
 namespace braid::timeline_svg_test {
 namespace {
 
-Timeline two_ranks(double origin, double unit) {
+schedule::Timeline two_ranks(double origin, double unit) {
   const auto at = [&](Op op, int stage, double begin, double end) {
-    return Span{{op, stage, 0}, origin + unit * begin, origin + unit * end};
+    return schedule::Span{{op, stage, 0}, origin + unit * begin, origin + unit * end};
   };
-  Timeline timeline;
+  schedule::Timeline timeline;
   timeline.ranks = {{at(Op::Forward, 0, 0, 1), at(Op::RecvBackward, 0, 1, 4), at(Op::FullBackward, 0, 4, 6)},
                     {at(Op::RecvForward, 1, 0, 1), at(Op::Forward, 1, 1, 2), at(Op::FullBackward, 1, 2, 4)}};
   return timeline;
@@ -50,7 +50,7 @@ TEST(TimelineSvg, TitlesLegendAndNumbers) {
 }
 
 TEST(TimelineSvg, AFusedPairIsOneBox) {
-  Timeline timeline;
+  schedule::Timeline timeline;
   timeline.ranks = {{{{Op::Forward, 0, 7, Fusion::WithNext}, 0, 3},
                      {{Op::FullBackward, 0, 3}, 0, 3},
                      {{Op::Recompute, 0, 4}, 3, 4},
@@ -85,7 +85,7 @@ TEST(TimelineSvg, UnitsFollowTheLength) {
 }
 
 TEST(TimelineSvg, SizeIsBoundedByThePicture) {
-  Timeline timeline;
+  schedule::Timeline timeline;
   timeline.ranks.resize(2);
   for (auto& spans : timeline.ranks) {
     for (int i = 0; i < 100000; ++i) spans.push_back({{Op::Forward, 0, i}, 1.0 * i, i + 0.5});
@@ -95,7 +95,7 @@ TEST(TimelineSvg, SizeIsBoundedByThePicture) {
 
 TEST(TimelineSvg, NothingIsAPictureToo) {
   EXPECT_TRUE(timeline_svg({}).ends_with("</svg>\n"));
-  EXPECT_NE(timeline_svg({{"empty", Timeline{}}}).find("bubble 0.0%"), std::string::npos);
+  EXPECT_NE(timeline_svg({{"empty", schedule::Timeline{}}}).find("bubble 0.0%"), std::string::npos);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::action_test {
+namespace braid::schedule::action_test {
 namespace {
 
 std::string fault_of(std::string_view word) {
@@ -18,15 +18,15 @@ std::string fault_of(std::string_view word) {
 }
 
 TEST(Action, TextIsPyTorchs) {
-  EXPECT_EQ(text({Op::Forward, 0, 3}), "0F3");
-  EXPECT_EQ(text({Op::FullBackward, 12, 0}), "12B0");
-  EXPECT_EQ(text({Op::InputGrad, 1, 2}), "1I2");
-  EXPECT_EQ(text({Op::WeightGrad, 1, 2}), "1W2");
-  EXPECT_EQ(text({Op::SendForward, 0, 10}), "0SEND_F10");
-  EXPECT_EQ(text({Op::RecvBackward, 7, 1}), "7RECV_B1");
-  EXPECT_EQ(text({Op::ReduceGrad, 3, -1}), "3REDUCE_GRAD");
-  EXPECT_EQ(text({Op::Unshard, 3, -1}), "3UNSHARD");
-  EXPECT_EQ(text({Op::Update, 3, 5}), "3UPDATE5");
+  EXPECT_EQ(braid::text({Op::Forward, 0, 3}), "0F3");
+  EXPECT_EQ(braid::text({Op::FullBackward, 12, 0}), "12B0");
+  EXPECT_EQ(braid::text({Op::InputGrad, 1, 2}), "1I2");
+  EXPECT_EQ(braid::text({Op::WeightGrad, 1, 2}), "1W2");
+  EXPECT_EQ(braid::text({Op::SendForward, 0, 10}), "0SEND_F10");
+  EXPECT_EQ(braid::text({Op::RecvBackward, 7, 1}), "7RECV_B1");
+  EXPECT_EQ(braid::text({Op::ReduceGrad, 3, -1}), "3REDUCE_GRAD");
+  EXPECT_EQ(braid::text({Op::Unshard, 3, -1}), "3UNSHARD");
+  EXPECT_EQ(braid::text({Op::Update, 3, 5}), "3UPDATE5");
 }
 
 TEST(Action, ReadsWhatItWrites) {
@@ -35,7 +35,7 @@ TEST(Action, ReadsWhatItWrites) {
     for (int stage : {0, 1, 10, 4095}) {
       for (int micro : {0, 9, 123456}) {
         const Action action{op, stage, of_whole_stage(op) ? -1 : micro};
-        EXPECT_EQ(parse_action(text(action)), action) << text(action);
+        EXPECT_EQ(parse_action(braid::text(action)), action) << braid::text(action);
       }
     }
   }
@@ -51,4 +51,4 @@ TEST(Action, FaultsNameTheWord) {
 }
 
 }  // namespace
-}  // namespace braid::action_test
+}  // namespace braid::schedule::action_test

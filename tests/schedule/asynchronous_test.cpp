@@ -9,7 +9,7 @@
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/program_text.h"
 
-namespace braid::asynchronous_test {
+namespace braid::schedule::asynchronous_test {
 namespace {
 
 using Problems = std::vector<Problem>;
@@ -64,4 +64,4 @@ TEST(Asynchronous, ConditionsNameTheNearest) {
 }
 
 }  // namespace
-}  // namespace braid::asynchronous_test
+}  // namespace braid::schedule::asynchronous_test

@@ -11,7 +11,7 @@
 #include "tests/support/schedule_requests.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::csv_test {
+namespace braid::schedule::csv_test {
 namespace {
 
 // Source: PyTorch, test/distributed/pipelining/artifacts/zb1p_2rank_2stagep_compute.csv (interleaved zero bubble).
@@ -135,4 +135,4 @@ TEST(Csv, EveryBadCellIsNamed) {
 }
 
 }  // namespace
-}  // namespace braid::csv_test
+}  // namespace braid::schedule::csv_test

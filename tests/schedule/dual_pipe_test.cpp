@@ -10,7 +10,7 @@
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/program_text.h"
 
-namespace braid::dual_pipe_test {
+namespace braid::schedule::dual_pipe_test {
 namespace {
 
 using Counts = std::vector<int>;
@@ -98,4 +98,4 @@ TEST(DualPipe, ConditionsNameTheNearest) {
 }
 
 }  // namespace
-}  // namespace braid::dual_pipe_test
+}  // namespace braid::schedule::dual_pipe_test

@@ -8,7 +8,7 @@
 #include "braid/schedule/grid.h"
 #include "braid/schedule/peaks.h"
 
-namespace braid::flush_test {
+namespace braid::schedule::flush_test {
 namespace {
 
 TEST(Flush, NaivePicture) {
@@ -61,4 +61,4 @@ TEST(Flush, ThePromiseIsExact) {
 }
 
 }  // namespace
-}  // namespace braid::flush_test
+}  // namespace braid::schedule::flush_test

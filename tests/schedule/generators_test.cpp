@@ -15,7 +15,7 @@
 #include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid::generators_test {
+namespace braid::schedule::generators_test {
 namespace {
 
 std::string faults_of(const Schedule& schedule) { return print(schedule, validate(schedule, SendMode::Buffered)); }
@@ -44,7 +44,7 @@ TEST(Generators, EverySizeIsValidAndHoldsItsPromise) {
     const Schedule schedule = named.schedule();
     EXPECT_EQ(schedule.name, named.name);
     EXPECT_EQ(faults_of(schedule), "") << named.text();
-    const Promise& promise = schedule.promise;
+    const ScheduleProperty& promise = schedule.promise;
     const std::vector<int> activations = peak_activations(schedule);
     const std::vector<int> pending = peak_pending_weight_grads(schedule);
     ASSERT_EQ(promise.peak_activations.size(), activations.size()) << named.text();
@@ -119,4 +119,4 @@ TEST(Generators, ATableFitsItsRequest) {
 }
 
 }  // namespace
-}  // namespace braid::generators_test
+}  // namespace braid::schedule::generators_test

@@ -12,7 +12,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/unit_time.h"
 
-namespace braid::grid_test {
+namespace braid::schedule::grid_test {
 namespace {
 
 TEST(Grid, LongSpansAreDrawnOut) {
@@ -38,7 +38,7 @@ TEST(Grid, StagesAreNamedWhenARankHasSeveral) {
 
 TEST(Grid, ColourIsEscapesAroundTheSameCells) {
   const std::string plain = grid(one_f_one_b(2, 2));
-  std::string coloured = grid(one_f_one_b(2, 2), {.ink = Ink::Ansi});
+  std::string coloured = grid(one_f_one_b(2, 2), {.ink = Color::Ansi});
   EXPECT_NE(coloured.find("\x1b[38;5;231;48;5;26mF0\x1b[0m"), std::string::npos);
   for (size_t at; (at = coloured.find('\x1b')) != std::string::npos;) {
     coloured.erase(at, coloured.find('m', at) + 1 - at);
@@ -84,7 +84,7 @@ TEST(Grid, AFusedPairIsOneCell) {
                      {{Op::FullBackward, 0, 0}, 1, 4},
                      {{Op::FullBackward, 0, 1}, 4, 6}}};
   EXPECT_EQ(grid(timeline), "rank 0  F0 F1&B0--- B1---\n");
-  EXPECT_NE(grid(timeline, {.ink = Ink::Ansi}).find("\x1b[38;5;231;48;5;97mF1&B0   \x1b[0m"), std::string::npos);
+  EXPECT_NE(grid(timeline, {.ink = Color::Ansi}).find("\x1b[38;5;231;48;5;97mF1&B0   \x1b[0m"), std::string::npos);
   EXPECT_EQ(grid(from_csv("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1\n", "stages")), "rank 0  0F0     1F0     0F1&1B0 1F1\n");
 }
 
@@ -132,4 +132,4 @@ TEST(Grid, EmptyIsEmpty) {
 }
 
 }  // namespace
-}  // namespace braid::grid_test
+}  // namespace braid::schedule::grid_test

@@ -10,7 +10,7 @@
 #include "braid/schedule/peaks.h"
 #include "braid/schedule/validate.h"
 
-namespace braid::interleaved_test {
+namespace braid::schedule::interleaved_test {
 namespace {
 
 const ScheduleRequest kSmall = {.ranks = 2, .microbatches = 4};
@@ -103,4 +103,4 @@ TEST(Interleaved, ConditionsNameTheNearest) {
 }
 
 }  // namespace
-}  // namespace braid::interleaved_test
+}  // namespace braid::schedule::interleaved_test

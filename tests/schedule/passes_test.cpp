@@ -15,7 +15,7 @@
 #include "tests/support/schedule_requests.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::passes_test {
+namespace braid::schedule::passes_test {
 namespace {
 
 std::string row(const Program& program) { return text(program); }
@@ -177,4 +177,4 @@ TEST(Passes, TogetherTheyStayValid) {
 }
 
 }  // namespace
-}  // namespace braid::passes_test
+}  // namespace braid::schedule::passes_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/schedule/validate.h"
 
-namespace braid::peaks_test {
+namespace braid::schedule::peaks_test {
 namespace {
 
 using Counts = std::vector<int>;
@@ -52,7 +52,7 @@ TEST(Peaks, WeightVersionsOfPipeDreamAreItsPipelineDepth) {
     EXPECT_EQ(print(schedule, validate(schedule, SendMode::Buffered)), "");
     EXPECT_EQ(weight_versions(schedule), p);
     for (int rank = 0; rank < p; ++rank) {
-      EXPECT_EQ(held_peak(schedule, rank, Held::WeightVersions, 100).most, p - rank);
+      EXPECT_EQ(held_peak(schedule, rank, HeldResource::WeightVersions, 100).most, p - rank);
     }
     EXPECT_EQ(weight_versions(one_f_one_b(p, 12)), 1);
   }
@@ -70,9 +70,9 @@ TEST(Peaks, WeightVersionsByHand) {
 
 TEST(Peaks, TheFirstActionAboveALimitIsFound) {
   const Schedule schedule = from_csv("0F0,0F1,0B0,0F2,0F3,0B1,0B2,0B3", "four");
-  EXPECT_EQ(held_peak(schedule, 0, Held::Activations, 1).first_above, 1);
-  EXPECT_EQ(held_peak(schedule, 0, Held::Activations, 2).first_above, 4);
-  EXPECT_EQ(held_peak(schedule, 0, Held::Activations, 3).first_above, -1);
+  EXPECT_EQ(held_peak(schedule, 0, HeldResource::Activations, 1).first_above, 1);
+  EXPECT_EQ(held_peak(schedule, 0, HeldResource::Activations, 2).first_above, 4);
+  EXPECT_EQ(held_peak(schedule, 0, HeldResource::Activations, 3).first_above, -1);
 }
 
 TEST(Peaks, TheValidatorHoldsASchedulesPromise) {
@@ -100,4 +100,4 @@ TEST(Peaks, TheValidatorHoldsPromisedWeightVersions) {
 }
 
 }  // namespace
-}  // namespace braid::peaks_test
+}  // namespace braid::schedule::peaks_test

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::program_text_test {
+namespace braid::schedule::program_text_test {
 namespace {
 
 const Program kProgram = {{Op::Forward, 0, 6},      {Op::Forward, 0, 7, Fusion::WithNext},
@@ -48,4 +48,4 @@ TEST(ProgramText, FaultsNameTheWord) {
 }
 
 }  // namespace
-}  // namespace braid::program_text_test
+}  // namespace braid::schedule::program_text_test

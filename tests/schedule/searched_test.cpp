@@ -12,7 +12,7 @@
 #include "braid/schedule/peaks.h"
 #include "tests/support/order_checksum.h"
 
-namespace braid::searched_test {
+namespace braid::schedule::searched_test {
 namespace {
 
 using Counts = std::vector<int>;
@@ -165,4 +165,4 @@ TEST(Searched, ConditionsOfTimesAndSizes) {
 }
 
 }  // namespace
-}  // namespace braid::searched_test
+}  // namespace braid::schedule::searched_test

@@ -10,7 +10,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/validate.h"
 
-namespace braid::validate_rules_test {
+namespace braid::schedule::validate_rules_test {
 namespace {
 
 std::string faults_of(const Schedule& schedule, SendMode mode = SendMode::Buffered) {
@@ -124,18 +124,18 @@ TEST(ValidateRules, EveryMutationOfEveryScheduleIsFoundAtItsCell) {
           Action action = schedule.programs[rank][i];
           Schedule less = schedule;
           less.programs[rank].erase(less.programs[rank].begin() + i);
-          expect_fault(less, {rank, -1, text(action) + ": missing"});
+          expect_fault(less, {rank, -1, braid::text(action) + ": missing"});
           action.fusion = Fusion::None;
           Schedule more = schedule;
           more.programs[rank].push_back(action);
-          expect_fault(more, {rank, size, text(action) + ": appears a second time"});
+          expect_fault(more, {rank, size, braid::text(action) + ": appears a second time"});
           if (schedule.mirrored() && of_whole_stage(action.op)) continue;  // both ranks have it
           Schedule stray = schedule;
           stray.programs[1 - rank].insert(stray.programs[1 - rank].begin(), action);
-          expect_fault(stray, {1 - rank, 0, cat(text(action), ": its stage is on rank ", rank)});
+          expect_fault(stray, {1 - rank, 0, cat(braid::text(action), ": its stage is on rank ", rank)});
           Schedule beyond = schedule;
           beyond.programs[rank][i].stage = schedule.num_stages;
-          const std::string word = text(beyond.programs[rank][i]);
+          const std::string word = braid::text(beyond.programs[rank][i]);
           expect_fault(beyond, {rank, i, cat(word, ": there is no stage ", schedule.num_stages)});
         }
       }
@@ -158,7 +158,7 @@ TEST(ValidateRules, EverySwapOfAPassAndItsTransferIsFoundAtItsCell) {
         std::swap(wrong.programs[rank][i], wrong.programs[rank][i + 1]);
         if (b.op == Op::WeightGrad && a.op != Op::InputGrad) continue;
         if (a.op == Op::SendForward || a.op == Op::SendBackward) continue;  // a send holds back nothing on its rank
-        expect_fault(wrong, {rank, static_cast<int>(i), cat(text(b), ": comes before ", text(a))});
+        expect_fault(wrong, {rank, static_cast<int>(i), cat(braid::text(b), ": comes before ", braid::text(a))});
         ++swapped;
       }
     }
@@ -214,4 +214,4 @@ TEST(ValidateRules, PassesRunWhileTheirStageIsUnsharded) {
 }
 
 }  // namespace
-}  // namespace braid::validate_rules_test
+}  // namespace braid::schedule::validate_rules_test

@@ -10,7 +10,7 @@
 #include "braid/schedule/passes.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::validate_test {
+namespace braid::schedule::validate_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -156,14 +156,14 @@ TEST(Validate, EveryRemovalAndEveryDoublingIsNoticed) {
       for (size_t i = 0; i < schedule.programs[rank].size(); ++i) {
         Schedule less = schedule;
         less.programs[rank].erase(less.programs[rank].begin() + i);
-        EXPECT_FALSE(validate(less, SendMode::Buffered).empty()) << text(schedule.programs[rank][i]);
+        EXPECT_FALSE(validate(less, SendMode::Buffered).empty()) << braid::text(schedule.programs[rank][i]);
         Schedule more = schedule;
         more.programs[rank].push_back(schedule.programs[rank][i]);
-        EXPECT_FALSE(validate(more, SendMode::Buffered).empty()) << text(schedule.programs[rank][i]);
+        EXPECT_FALSE(validate(more, SendMode::Buffered).empty()) << braid::text(schedule.programs[rank][i]);
       }
     }
   }
 }
 
 }  // namespace
-}  // namespace braid::validate_test
+}  // namespace braid::schedule::validate_test

@@ -6,7 +6,7 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 
-namespace braid::version_plan_test {
+namespace braid::schedule::version_plan_test {
 namespace {
 
 using Ints = std::vector<int>;
@@ -71,4 +71,4 @@ TEST(VersionPlan, ASynchronousStepHasOneUpdateAtItsEnd) {
 }
 
 }  // namespace
-}  // namespace braid::version_plan_test
+}  // namespace braid::schedule::version_plan_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/unit_time.h"
 
-namespace braid::walk_test {
+namespace braid::schedule::walk_test {
 namespace {
 
 struct Walked {
@@ -33,7 +33,7 @@ TEST(Walk, APairRunsWhenBothMay) {
   EXPECT_EQ(fused.stops, (std::vector<int>{4, 4}));
   std::vector<std::string> order;
   for (const Visit& visit : fused.visits) {
-    order.push_back(text(from_csv(kFused, "fused").programs[visit.rank][visit.index]));
+    order.push_back(braid::text(from_csv(kFused, "fused").programs[visit.rank][visit.index]));
   }
   // 0F1 alone could run at once; with 0B0 it waits for 1B0, and both come in one piece.
   EXPECT_EQ(order, (std::vector<std::string>{"0F0", "1F0", "1B0", "0F1", "0B0", "1F1", "1B1", "0B1"}));
@@ -133,4 +133,4 @@ TEST(Walk, RepeatedTransfersMeet) {
 }
 
 }  // namespace
-}  // namespace braid::walk_test
+}  // namespace braid::schedule::walk_test

@@ -9,7 +9,7 @@
 #include "braid/schedule/grid.h"
 #include "braid/schedule/peaks.h"
 
-namespace braid::zero_bubble_test {
+namespace braid::schedule::zero_bubble_test {
 namespace {
 
 using Counts = std::vector<int>;
@@ -72,4 +72,4 @@ TEST(ZeroBubble, TheVHoldsTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace braid::zero_bubble_test
+}  // namespace braid::schedule::zero_bubble_test

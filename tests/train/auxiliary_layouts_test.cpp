@@ -206,7 +206,7 @@ TEST(AuxiliaryReports, AreNotRecorded) {
     RankModel model(spec, groups, kRouted);
     const BatchSource batches(spec, corpus.train, groups, 1);
     BlockExecutor executor(spec, model, batches,
-                           {ExecutorMode::Training, VersionPlan(gpipe(1, kMicrobatches), VersionRule::Own)});
+                           {ExecutorMode::Training, schedule::VersionPlan(schedule::gpipe(1, kMicrobatches), schedule::VersionRule::Own)});
     EXPECT_THROW(executor.record_with(nullptr), InternalError);
   });
 }

@@ -191,7 +191,7 @@ TEST(Combinations, EveryCellIsAsTheTableSays) {
 class TableCombinations : public ScratchFolder {};
 
 TEST_F(TableCombinations, ATableOfActionsCombinesAsItsScheduleDoes) {
-  write(path("table.csv"), to_csv(make_schedule("zb-v", {2, 8})));
+  write(path("table.csv"), schedule::to_csv(make_schedule("zb-v", {2, 8})));
   for (const Switch& other : kSwitches) {
     RunSpec spec = plain_spec();
     other.on(spec);

@@ -91,11 +91,11 @@ void copy_pieces(const at::Tensor& local, const Placement& placement, at::Tensor
 
 }  // namespace
 
-void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what) {
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what) {
   const ParamStore& store = trainer.model().params();
   for (const Parameter& param : store.params()) {
     at::Tensor& whole = global[param.name];
-    if (what == Held::Weights && !store.shards_parameters()) {
+    if (what == schedule::HeldResource::Weights && !store.shards_parameters()) {
       copy_pieces(param.data.detach(), param.placement, whole);
       continue;
     }
@@ -103,7 +103,7 @@ void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held w
       const int64_t begin = std::max<int64_t>(range.begin - param.offset, 0);
       const int64_t end = std::min(range.end - param.offset, param.num_elements());
       if (begin >= end) continue;
-      const at::Tensor& held = what == Held::Weights ? range.data : what == Held::Masters ? range.master : range.grad;
+      const at::Tensor& held = what == schedule::HeldResource::Weights ? range.data : what == schedule::HeldResource::Masters ? range.master : range.grad;
       for (const Fragment& part : fragments(param.placement, begin, end)) {
         const int64_t at = param.offset + part.begin - range.begin;
         const at::Tensor local = held.detach().narrow(0, at, num_elements(part.placement.local_shape));
@@ -123,7 +123,7 @@ LayoutResult train_layout(const RunSpec& spec, const ModelMaker& maker) {
     for (int step = 0; step < spec.train.steps; ++step) {
       const StepReport report = trainer.step();
       const std::scoped_lock hold(lock);
-      if (step == 0) collect(trainer, result.first_gradients, Held::Gradients);
+      if (step == 0) collect(trainer, result.first_gradients, schedule::HeldResource::Gradients);
       if (!first_rank) continue;
       result.losses.push_back(report.loss);
       result.grad_norms.push_back(report.grad_norm);
@@ -132,7 +132,7 @@ LayoutResult train_layout(const RunSpec& spec, const ModelMaker& maker) {
       result.auxiliary_counts.push_back(report.auxiliary_counts);
     }
     const std::scoped_lock hold(lock);
-    collect(trainer, result.params, Held::Weights);
+    collect(trainer, result.params, schedule::HeldResource::Weights);
   });
   return result;
 }

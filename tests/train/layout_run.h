@@ -48,8 +48,8 @@ void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::func
 
 // Copies what this rank has of every parameter to `global`: the weights that its layers compute with (where they are
 // shared out, those it owns), or of what it owns the masters or the gradients. One rank at a time.
-enum class Held { Weights, Masters, Gradients };
-void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, Held what);
+enum class HeldResource { Weights, Masters, Gradients };
+void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedule::HeldResource what);
 
 // The largest |a - b| relative to the largest |b|, over all tensors; names must be equal.
 double largest_difference(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b);

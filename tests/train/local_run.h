@@ -46,7 +46,7 @@ inline LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at
       trainer->load(folder);
     }
     const std::scoped_lock hold(lock);
-    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, Held::Weights);
+    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, schedule::HeldResource::Weights);
   });
   return result;
 }

@@ -51,7 +51,7 @@ TEST(TimelineExchange, RowsArriveWithEveryCategory) {
       use.peak_bytes[c] = (int64_t{1} << 45) + 100 * world.rank() + c;
     }
     use.peak_total_bytes = 7 + world.rank();
-    const Span span{{Op::Forward, 0, 0}, 1.0 + world.rank(), 3.0};
+    const schedule::Span span{{Op::Forward, 0, 0}, 1.0 + world.rank(), 3.0};
     RowsInFlight in_flight = start_gathering(busy_row({span}, use), world);
     const auto rows = finish_gathering(in_flight);
     ASSERT_EQ(rows.size(), 3u);

@@ -86,7 +86,7 @@ TEST(ScheduleTransparencyOfChunks, AnyNumberOfChunksTrainsTheSameModel) {
 class ScheduleTransparencyOfFiles : public ScratchFolder {};
 
 TEST_F(ScheduleTransparencyOfFiles, ATableOfActionsTrainsTheSameModel) {
-  write(path("table.csv"), to_csv(make_schedule("zb-v", {2, kMicrobatches})));
+  write(path("table.csv"), schedule::to_csv(make_schedule("zb-v", {2, kMicrobatches})));
   expect_the_serial_training(spec_for({"file:" + path("table.csv"), {.pipe = 2}}));
 }
 

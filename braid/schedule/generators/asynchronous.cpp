@@ -8,7 +8,7 @@
 #include "braid/schedule/generators/flush.h"
 #include "braid/schedule/generators/nearest_number.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 int update_group(const ScheduleRequest& request) { return request.group > 0 ? request.group : request.ranks; }
@@ -57,4 +57,4 @@ Schedule pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -9,7 +9,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/schedule_request.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // 1F1B with an update after every backward. A microbatch keeps the weights of its forward until its backward (weight
 // stashing), so rank r has at most min(m, p-r) versions. Drained at the end. Any m >= 1.
@@ -34,4 +34,4 @@ std::vector<Problem> pipedream_2bw_problems(const ScheduleRequest& request);
 // Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training" (2021), section 3.1.
 Schedule pipedream_2bw(const ScheduleRequest& request);
 
-}  // namespace braid
+}  // namespace braid::schedule

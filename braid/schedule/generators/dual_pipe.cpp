@@ -7,7 +7,7 @@
 #include "braid/schedule/generators/program_writer.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr int kNear = 0;  // chunks of a rank: of the flow that reaches it first ...
@@ -144,4 +144,4 @@ Schedule dual_pipe_v(int ranks, int microbatches) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

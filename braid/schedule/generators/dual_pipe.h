@@ -8,7 +8,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/schedule_request.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // An even number of ranks p, an even number of microbatches m, m >= 2p.
 std::vector<Problem> dual_pipe_problems(const ScheduleRequest& request);
@@ -38,4 +38,4 @@ std::vector<Problem> dual_pipe_v_problems(const ScheduleRequest& request);
 // Source: the same repository, dualpipe/dualpipev.py; PyTorch's ScheduleDualPipeV.
 Schedule dual_pipe_v(int ranks, int microbatches);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // `warmup` forwards, then forwards and backwards in turn, then what is left of the backwards.
@@ -49,4 +49,4 @@ Schedule one_f_one_b(int ranks, int microbatches) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Plain model parallelism: a microbatch passes all stages and comes back before the next one starts, so one rank works
 // at a time.
@@ -37,4 +37,4 @@ Schedule gpipe(int ranks, int microbatches);
 // forward_backward_pipelining_without_interleaving.
 Schedule one_f_one_b(int ranks, int microbatches);
 
-}  // namespace braid
+}  // namespace braid::schedule

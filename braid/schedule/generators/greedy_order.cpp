@@ -5,9 +5,9 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 
-GreedyOrder::GreedyOrder(const ScheduleRequest& request, int limit, Greed greed)
+GreedyOrder::GreedyOrder(const ScheduleRequest& request, int limit, GreedyRule greed)
     : times_(request), limit_(limit * request.activation), greed_(greed), ranks_(request.ranks) {
   for (auto& rank : ranks_) rank.ops.reserve(3 * static_cast<size_t>(request.microbatches));
   warm_up();
@@ -144,4 +144,4 @@ void GreedyOrder::run_round() {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

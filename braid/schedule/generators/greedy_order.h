@@ -7,10 +7,10 @@
 #include "braid/schedule/action.h"
 #include "braid/schedule/schedule_request.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Three ways to be greedy; which is best depends on the times, so all are tried.
-struct Greed {
+struct GreedyRule {
   bool waits_for_first;  // warm up with those forwards only that end before the first gradient comes
   bool skips_forwards;   // leave a forward out of a round when the next rank has enough of them to do
   bool fills_gaps;       // put a weight pass in a gap that is shorter, whatever the delay
@@ -20,7 +20,7 @@ class GreedyOrder {
  public:
   // No rank ever holds more than `limit` activations take, its pending weight gradients included (times and sizes are
   // those of the request).
-  GreedyOrder(const ScheduleRequest& request, int limit, Greed greed);
+  GreedyOrder(const ScheduleRequest& request, int limit, GreedyRule greed);
 
   double cost() const;  // the longest time from a rank's first start to its last end
   // The ops of a rank in order; each kind takes its microbatches ascending.
@@ -48,9 +48,9 @@ class GreedyOrder {
 
   const ScheduleRequest times_;
   const double limit_;
-  const Greed greed_;
+  const GreedyRule greed_;
   std::vector<Rank> ranks_;
   double most_idle_ = 0;  // of any rank so far
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -8,7 +8,7 @@
 #include "braid/schedule/generators/nearest_number.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 int chunks_of(const ScheduleRequest& request) { return request.chunks > 0 ? request.chunks : 2; }
@@ -137,4 +137,4 @@ Schedule looped_bfs(const ScheduleRequest& request) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

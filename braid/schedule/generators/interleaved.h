@@ -9,7 +9,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/schedule_request.h"
 
-namespace braid {
+namespace braid::schedule {
 
 struct ChunkPass {
   int micro = 0;
@@ -54,4 +54,4 @@ Schedule interleaved_zero_bubble(const ScheduleRequest& request);
 // ScheduleLoopedBFS.
 Schedule looped_bfs(const ScheduleRequest& request);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::schedule {
 
 std::string nearest_number(int value, NumberRange range, const std::function<bool(int)>& valid) {
   const auto [low, high] = range;
@@ -16,4 +16,4 @@ std::string nearest_number(int value, NumberRange range, const std::function<boo
   return "";
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace braid {
+namespace braid::schedule {
 
 struct NumberRange {
   int low, high;  // both inside
@@ -13,4 +13,4 @@ struct NumberRange {
 // The number in `range` nearest to `value` for which `valid` holds, the larger of two; "" when there is none.
 std::string nearest_number(int value, NumberRange range, const std::function<bool(int)>& valid);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 
 void ProgramWriter::put(Op op, const Chunk& chunk, int count, Fusion fusion) {
   program_.push_back({op, chunk.stage, chunk.first_micro + count, fusion});
@@ -36,4 +36,4 @@ void ProgramWriter::fused(int forward_chunk, int backward_chunk) {
   full_backward(backward_chunk);
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 class ProgramWriter {
  public:
@@ -39,4 +39,4 @@ class ProgramWriter {
   size_t oldest_ = 0;         // in waiting_
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -7,7 +7,7 @@
 #include "braid/schedule/generators/slot_grid.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 std::array<int, 4> half_pattern(int p, int r) {
@@ -77,4 +77,4 @@ Schedule v_min(int ranks, int microbatches) {
   return searched({"v-min", StagePlacement::V, ranks, microbatches, 2, 3}, min_pattern, 2 * ((ranks + 4) / 3));
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

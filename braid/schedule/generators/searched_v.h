@@ -5,7 +5,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // No rank holds more than 2 floor((p+2)/2) pairs; 1F1B's first rank holds 2p of this size.
 //
@@ -21,4 +21,4 @@ Schedule v_half(int ranks, int microbatches);
 //
 Schedule v_min(int ranks, int microbatches);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -10,7 +10,7 @@
 #include "braid/schedule/generators/program_writer.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // The first of the shortest.
@@ -76,4 +76,4 @@ Schedule zb_1p(const ScheduleRequest& request) { return searched("zb-1p", reques
 
 Schedule zb_2p(const ScheduleRequest& request) { return searched("zb-2p", request, 2 * request.ranks); }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -8,7 +8,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/schedule_request.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Times are finite and at least 0, activation is above 0, pending is from 0 to activation.
 std::vector<Problem> searched_zero_bubble_problems(const ScheduleRequest& request);
@@ -31,4 +31,4 @@ Schedule zb_1p(const ScheduleRequest& request);
 //
 Schedule zb_2p(const ScheduleRequest& request);
 
-}  // namespace braid
+}  // namespace braid::schedule

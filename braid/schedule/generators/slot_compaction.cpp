@@ -3,7 +3,7 @@
 
 #include "braid/schedule/generators/slot_grid.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 bool is_forward(int pass) { return pass == kForwardDown || pass == kForwardUp; }
@@ -66,4 +66,4 @@ class Compactor {
 
 void compact(SlotGrid& grid) { Compactor(grid).run(); }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr int kPeriod = 6;  // passes of a microbatch on a rank
@@ -99,4 +99,4 @@ void SlotGrid::squeeze() {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-namespace braid {
+namespace braid::schedule {
 
 // The passes of a microbatch on a rank in the order in which it needs them: forward of the first chunk and of the
 // second, input gradient of the second and of the first; and the weight pass of either.
@@ -56,4 +56,4 @@ class SlotGrid {
 // has no W.
 void compact(SlotGrid& grid);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -3,7 +3,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 
 int owner_of_stage(StagePlacement placement, int num_ranks, int stage) {
   const bool turned = placement == StagePlacement::V && stage >= num_ranks;
@@ -30,4 +30,4 @@ Schedule laid_out(const Layout& layout) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 enum class StagePlacement : uint8_t {
   Linear,    // stage r on rank r
@@ -34,4 +34,4 @@ struct Layout {
 // The schedule with its owners and with empty programs.
 Schedule laid_out(const Layout& layout);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,7 +6,7 @@
 #include "braid/schedule/generators/program_writer.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 void forward_and_backward(ProgramWriter& writer) {
@@ -66,4 +66,4 @@ Schedule zb_v(int ranks, int microbatches) {
   return schedule;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

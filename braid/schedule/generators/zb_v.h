@@ -3,7 +3,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Rank r owns stages r and 2p-1-r. With F = I = W no rank idles between its first and its last action, and every rank
 // holds at most 2p pairs: what 1F1B's first rank holds, as a stage is half as large. Any m >= 1.
@@ -15,4 +15,4 @@ namespace braid {
 // ScheduleZBVZeroBubble.
 Schedule zb_v(int ranks, int microbatches);
 
-}  // namespace braid
+}  // namespace braid::schedule

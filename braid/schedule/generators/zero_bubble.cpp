@@ -6,7 +6,7 @@
 #include "braid/schedule/generators/program_writer.h"
 #include "braid/schedule/generators/stage_placement.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // Rank r is `factor` (p-1-r) forwards ahead and `factor` r weight passes behind.
@@ -35,4 +35,4 @@ Schedule zb_h1(int ranks, int microbatches) { return handcrafted("zb-h1", ranks,
 
 Schedule zb_h2(int ranks, int microbatches) { return handcrafted("zb-h2", ranks, microbatches, 2); }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -5,7 +5,7 @@
 
 #include "braid/schedule/schedule.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // 1F1B's warm-up of min(m, p-1-r) forwards; on rank r weight passes run r microbatches behind. Bubble (p-1)(F+I-W)
 // where m >= p and W <= I; rank r holds min(m, p-r) activations and min(m, p) pending weight gradients.
@@ -25,4 +25,4 @@ Schedule zb_h1(int ranks, int microbatches);
 //
 Schedule zb_h2(int ranks, int microbatches);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -1,5 +1,5 @@
 // Costs of fused pairs, of single stages, of recompute and update; the file of stage times.
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/grid.h"
-#include "braid/sim/simulate.h"
-#include "braid/sim/stage_times.h"
-#include "braid/sim/summary.h"
+#include "braid/schedule/simulate.h"
+#include "braid/schedule/stage_times.h"
+#include "braid/schedule/summary.h"
 
-namespace braid::cost_model_test {
+namespace braid::schedule::cost_model_test {
 namespace {
 
 // 1F1B on two ranks, the steady state of rank 0 fused.
@@ -132,4 +132,4 @@ TEST(StageTimes, EveryFaultIsNamedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace braid::cost_model_test
+}  // namespace braid::schedule::cost_model_test

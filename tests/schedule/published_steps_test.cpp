@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "braid/schedule/generators.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
-namespace braid::published_steps_test {
+namespace braid::schedule::published_steps_test {
 namespace {
 
 // Times in milliseconds; sizes as in published_rates_test.cpp; samples a second and device.
@@ -85,4 +85,4 @@ TEST(PublishedSteps, WithRanksThatWaitForTransfers) {
 }
 
 }  // namespace
-}  // namespace braid::published_steps_test
+}  // namespace braid::schedule::published_steps_test

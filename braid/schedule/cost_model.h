@@ -6,7 +6,7 @@
 
 #include "braid/schedule/action.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // The largest time of one action: sums over the longest schedules stay exact enough to be compared.
 inline constexpr double kMostTime = 1e15;
@@ -41,4 +41,4 @@ struct CostModel {
 // transfers take as long as before. `cost` has no times of single stages (check).
 CostModel with_share(CostModel cost, double share);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,9 +6,9 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/schedule/walk.h"
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // The times of every action, in units of the cost model from 0. Every rank runs its program in order, each action as
 // soon as the rank is free and what it needs is there.
@@ -36,4 +36,4 @@ void simulate(const Schedule& schedule, const CostModel& cost, SendMode mode, co
 // a span for each action (check). Buffered sends.
 Timeline replay(const Schedule& schedule, const Timeline& measured);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,11 +6,11 @@
 
 #include "braid/base/text.h"
 #include "braid/schedule/generators.h"
-#include "braid/sim/simulate.h"
-#include "braid/sim/summary.h"
+#include "braid/schedule/simulate.h"
+#include "braid/schedule/summary.h"
 #include "tests/support/sampled.h"
 
-namespace braid::closed_forms_test {
+namespace braid::schedule::closed_forms_test {
 namespace {
 
 Summary played(std::string_view name, const ScheduleRequest& request, const CostModel& cost = {}) {
@@ -144,4 +144,4 @@ TEST(ClosedForms, AsynchronousOnesTakeAsLongAsOneFOneB) {
 }
 
 }  // namespace
-}  // namespace braid::closed_forms_test
+}  // namespace braid::schedule::closed_forms_test

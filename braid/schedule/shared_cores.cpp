@@ -1,5 +1,5 @@
 // From one end of an action to the next: between them nobody's speed changes.
-#include "braid/sim/shared_cores.h"
+#include "braid/schedule/shared_cores.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/walk.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 class SharedClock {
@@ -97,4 +97,4 @@ Timeline simulate_sharing(const Schedule& schedule, const CostModel& cost, doubl
   return SharedClock(schedule, cost, cores).run();
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "braid/schedule/timeline.h"
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
-namespace braid {
+namespace braid::schedule {
 
 class MeasuredCost {
  public:
@@ -28,4 +28,4 @@ class MeasuredCost {
   std::vector<double> receives_;
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

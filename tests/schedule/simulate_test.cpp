@@ -1,5 +1,5 @@
 // The simulator against published makespans and against itself.
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
 #include <gtest/gtest.h>
 
@@ -13,13 +13,13 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/unit_time.h"
 #include "braid/schedule/validate.h"
-#include "braid/sim/measured_cost.h"
+#include "braid/schedule/measured_cost.h"
 #include "tests/support/dice.h"
 #include "tests/support/sampled.h"
 #include "tests/support/schedule_requests.h"
 #include "tests/support/split_backward.h"
 
-namespace braid::simulate_test {
+namespace braid::schedule::simulate_test {
 namespace {
 
 TEST(Simulate, FullBackwardTakesTwoUnits) {
@@ -165,4 +165,4 @@ TEST(Simulate, LargeSchedules) {
 }
 
 }  // namespace
-}  // namespace braid::simulate_test
+}  // namespace braid::schedule::simulate_test

@@ -1,5 +1,5 @@
 // The virtual clock over walk(): no event queue, since in-order ranks make times independent of the order of the walk.
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,7 +10,7 @@
 #include "braid/schedule/passes.h"
 #include "braid/schedule/validate.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 // `taken` says of a visit what an action that computes takes; of the second of a fused pair, the pair.
@@ -157,4 +157,4 @@ Timeline replay(const Schedule& schedule, const Timeline& measured) {
   return timeline;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

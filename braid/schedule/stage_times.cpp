@@ -1,5 +1,5 @@
 // Reading stage times, line by line.
-#include "braid/sim/stage_times.h"
+#include "braid/schedule/stage_times.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::schedule {
 namespace {
 
 constexpr size_t kFewest = 3;
@@ -61,4 +61,4 @@ std::vector<StageTimes> parse_stage_times(std::string_view text, const std::stri
   return stages;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -1,5 +1,5 @@
 // Published makespans, closed forms and printed bubble rates.
-#include "braid/sim/summary.h"
+#include "braid/schedule/summary.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include "braid/schedule/csv.h"
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
-namespace braid::summary_test {
+namespace braid::schedule::summary_test {
 namespace {
 
 Summary summary_of(const Schedule& schedule, const CostModel& cost = {}) {
@@ -109,4 +109,4 @@ TEST(Summary, EmptyIsZero) {
 }
 
 }  // namespace
-}  // namespace braid::summary_test
+}  // namespace braid::schedule::summary_test

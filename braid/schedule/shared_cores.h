@@ -3,9 +3,9 @@
 
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // The times of every action where the ranks have `cores` between them, which may be a fraction: while k of them
 // compute, each does so at min(1, cores / k) of its speed (processor sharing). An action begins when its rank is free
@@ -14,4 +14,4 @@ namespace braid {
 // Time is linear in actions times ranks, memory in actions.
 Timeline simulate_sharing(const Schedule& schedule, const CostModel& cost, double cores);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // One line per stage, stage 0 first: the times of a forward, an input-gradient and a weight-gradient pass, and where
 // wanted of a recompute and of an update, all from 0 to kMostTime, in any one unit and separated by blanks. What
@@ -21,4 +21,4 @@ namespace braid {
 // Throws ConfigError naming every line that does not fit; `origin` names the text.
 std::vector<StageTimes> parse_stage_times(std::string_view text, const std::string& origin);
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -1,11 +1,11 @@
 // Spans sorted by what ran.
-#include "braid/sim/measured_cost.h"
+#include "braid/schedule/measured_cost.h"
 
 #include <algorithm>
 
 #include "braid/base/median.h"
 
-namespace braid {
+namespace braid::schedule {
 
 void MeasuredCost::add(const Timeline& timeline) {
   for (const auto& row : timeline.ranks) {
@@ -42,4 +42,4 @@ CostModel MeasuredCost::cost(int num_stages) const {
   return model;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "braid/schedule/generators.h"
-#include "braid/sim/simulate.h"
-#include "braid/sim/summary.h"
+#include "braid/schedule/simulate.h"
+#include "braid/schedule/summary.h"
 
-namespace braid::published_rates_test {
+namespace braid::schedule::published_rates_test {
 namespace {
 
 // Times in milliseconds as printed; sizes per layer and token, 34h + 5as before and 32h after the input-gradient pass
@@ -96,4 +96,4 @@ TEST(PublishedRates, CostsOfTheSearchedOrders) {
 }
 
 }  // namespace
-}  // namespace braid::published_rates_test
+}  // namespace braid::schedule::published_rates_test

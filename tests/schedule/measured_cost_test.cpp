@@ -1,13 +1,13 @@
 // A cost model out of a simulated timeline is the model that made it.
-#include "braid/sim/measured_cost.h"
+#include "braid/schedule/measured_cost.h"
 
 #include <gtest/gtest.h>
 
 #include "braid/schedule/generators.h"
 #include "braid/schedule/passes.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
-namespace braid::measured_cost_test {
+namespace braid::schedule::measured_cost_test {
 namespace {
 
 CostModel uneven_costs() {
@@ -55,4 +55,4 @@ TEST(MeasuredCost, TakesMediansOfWhatRanAlone) {
 }
 
 }  // namespace
-}  // namespace braid::measured_cost_test
+}  // namespace braid::schedule::measured_cost_test

@@ -6,7 +6,7 @@
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::schedule {
 
 // Times are in the timeline's unit. Busy time is of the actions that compute (timeline.h), a fused pair counted once;
 // the span of a rank goes from the start of its first such action to the end of its last.
@@ -46,4 +46,4 @@ class SpanTotals {
   bool empty_ = true;
 };
 
-}  // namespace braid
+}  // namespace braid::schedule

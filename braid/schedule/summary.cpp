@@ -1,11 +1,11 @@
 // Sums and maxima over spans.
-#include "braid/sim/summary.h"
+#include "braid/schedule/summary.h"
 
 #include <algorithm>
 
 #include "braid/schedule/peaks.h"
 
-namespace braid {
+namespace braid::schedule {
 
 void SpanTotals::add(int rank, const Span& span) {
   first_begin_ = empty_ ? span.begin : std::min(first_begin_, span.begin);
@@ -49,4 +49,4 @@ Summary summary(const Schedule& schedule, const Timeline& timeline) {
   return totals.summary(schedule);
 }
 
-}  // namespace braid
+}  // namespace braid::schedule

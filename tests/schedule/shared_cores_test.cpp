@@ -1,14 +1,14 @@
 // Ranks on fewer cores than they are.
-#include "braid/sim/shared_cores.h"
+#include "braid/schedule/shared_cores.h"
 
 #include <gtest/gtest.h>
 
 #include "braid/schedule/generators.h"
 #include "braid/schedule/grid.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 #include "tests/support/schedule_requests.h"
 
-namespace braid::shared_cores_test {
+namespace braid::schedule::shared_cores_test {
 namespace {
 
 TEST(SharedCores, WhoIdlesLeavesItsCoreToTheOthers) {
@@ -39,4 +39,4 @@ TEST(SharedCores, OneCoreDoesAllTheWork) {
 }
 
 }  // namespace
-}  // namespace braid::shared_cores_test
+}  // namespace braid::schedule::shared_cores_test

@@ -13,9 +13,9 @@
 #include "braid/schedule/program_text.h"
 #include "braid/schedule/unit_time.h"
 #include "braid/schedule/validate.h"
-#include "braid/sim/simulate.h"
+#include "braid/schedule/simulate.h"
 
-namespace braid::random_schedules_test {
+namespace braid::schedule::random_schedules_test {
 namespace {
 
 using Random = std::mt19937;
@@ -185,7 +185,7 @@ TEST(RandomSchedules, TheSimulatorAgreesWithANaiveOne) {
       for (const auto& spans : timeline.ranks) {
         for (const auto& span : spans) {
           if (!computes(span.action.op)) continue;
-          EXPECT_EQ(span.end, ends.at(span.action)) << text(span.action);
+          EXPECT_EQ(span.end, ends.at(span.action)) << braid::text(span.action);
           fused += span.action.fusion == Fusion::WithNext;
         }
       }
@@ -268,4 +268,4 @@ TEST(RandomSchedules, TablesKeepAllOfThem) {
 }
 
 }  // namespace
-}  // namespace braid::random_schedules_test
+}  // namespace braid::schedule::random_schedules_test

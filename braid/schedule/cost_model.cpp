@@ -1,9 +1,9 @@
 // Looking times up.
-#include "braid/sim/cost_model.h"
+#include "braid/schedule/cost_model.h"
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::schedule {
 
 double CostModel::compute(const Action& action) const {
   const StageTimes times = stages.empty() ? StageTimes{forward, input_grad, weight_grad, recompute, update}
@@ -39,4 +39,4 @@ CostModel with_share(CostModel cost, double share) {
   return cost;
 }
 
-}  // namespace braid
+}  // namespace braid::schedule
