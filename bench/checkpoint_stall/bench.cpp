@@ -32,7 +32,7 @@ struct Round {
 braid::RunSpec gpt2_124m(int ranks) {
   braid::RunSpec spec;
   std::vector<braid::Problem> none;
-  spec.model = braid::described_model({.preset = "gpt2-124m"}, none);
+  spec.model = braid::spec::described_model({.preset = "gpt2-124m"}, none);
   spec.model.context = 64;
   spec.mesh.data = ranks;
   spec.sync.zero = ranks > 1 ? 1 : 0;

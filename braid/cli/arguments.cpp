@@ -98,8 +98,8 @@ Problem unknown_option(const CLI::App& app, const std::string& word, const std::
   }
   const std::string name = word.substr(0, word.find('=')), rule = "is not an option of " + app.get_name();
   const bool takes_keys = app.get_option_no_throw(kOverrides) != nullptr;
-  const std::string meant = takes_keys ? meant_override(name, value_behind(word, list)) : "";
-  if (meant.empty()) return {name, "", rule, nearest_word(name, known)};
+  const std::string meant = takes_keys ? spec::meant_override(name, value_behind(word, list)) : "";
+  if (meant.empty()) return {name, "", rule, spec::nearest_word(name, known)};
   return {name, "", rule + ", which takes keys of the configuration without dashes", meant};
 }
 

@@ -69,7 +69,7 @@ int scaling_command(const Words& words) {
   if (const auto code = parse_words(app, words)) return *code;
 
   const ScalingRequest wanted = request(ranks, steps);
-  RunSpec spec = read_run(path, overrides, host_limits());
+  RunSpec spec = spec::read_run(path, overrides, host_limits());
   spec.train.init.clear();  // any weights take the same time
   const MeasuredScaling measured = measure_scaling(spec, wanted);
   const Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};

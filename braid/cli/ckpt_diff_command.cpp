@@ -39,7 +39,7 @@ Lines different_facts(const CheckpointReader& first, const CheckpointReader& sec
     return lines;
   }
   const RunSpec ours = saved_spec(a, first.folder()), theirs = saved_spec(b, second.folder());
-  for (const Field& field : fields()) add_line(lines, field.key, value_text(field, ours), value_text(field, theirs));
+  for (const spec::Field& field : spec::fields()) add_line(lines, field.key, spec::value_text(field, ours), spec::value_text(field, theirs));
   return lines;
 }
 

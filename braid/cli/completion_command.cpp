@@ -10,13 +10,13 @@
 namespace braid {
 namespace {
 
-std::vector<std::string> values_of(const Field& field) {
-  if (std::holds_alternative<Member<bool>>(field.slot)) return {"true", "false"};
-  if (const auto* words = std::get_if<OneOf>(&field.rule)) return words->words;
-  if (const auto* words = std::get_if<WordOrNumbers>(&field.rule)) return words->words;
+std::vector<std::string> values_of(const spec::Field& field) {
+  if (std::holds_alternative<spec::Member<bool>>(field.slot)) return {"true", "false"};
+  if (const auto* words = std::get_if<spec::OneOf>(&field.rule)) return words->words;
+  if (const auto* words = std::get_if<spec::WordOrNumbers>(&field.rule)) return words->words;
   std::vector<std::string> names;
   if (field.key == "model.preset") {
-    for (const Preset& preset : presets()) names.push_back(preset.name);
+    for (const spec::Preset& preset : spec::presets()) names.push_back(preset.name);
   }
   return names;
 }
@@ -30,7 +30,7 @@ int completion_command(const Words& words) {
   app.add_option("SHELL", shell, "bash, zsh or fish")->required()->check(one_of(completed_shells()));
   if (const auto code = parse_words(app, words)) return *code;
   std::vector<CompletedKey> keys;
-  for (const Field& field : fields()) keys.push_back({field.key, field.meaning, values_of(field)});
+  for (const spec::Field& field : spec::fields()) keys.push_back({field.key, field.meaning, values_of(field)});
   std::cout << shell_completion(shell, page_of(braid_commands(), braid_commands().name), keys);
   return 0;
 }

@@ -14,7 +14,7 @@ int config_command(const Words& words) {
   app.add_flag("--starter", starter, "a run to begin with, in place of the keys: braid config --starter > run.toml")
       ->excludes(as_page);
   if (const auto code = parse_words(app, words)) return *code;
-  std::cout << (starter ? starter_toml() : markdown ? config_markdown() : config_text());
+  std::cout << (starter ? spec::starter_toml() : markdown ? spec::config_markdown() : spec::config_text());
   return 0;
 }
 

@@ -30,7 +30,7 @@ bool asks_for_help(const std::string& word) { return word == "--help" || word ==
       groups[inner.name] = command.name + " ";
     }
   }
-  const std::string meant = nearest_word(word, known);
+  const std::string meant = spec::nearest_word(word, known);
   throw ConfigError({{word, "", cat("is no command of ", name, ", which has ", joined(names)), groups[meant] + meant}});
 }
 

@@ -72,7 +72,7 @@ CLI::Validator not_empty() {
 CLI::Validator no_override() {
   return rule([](std::string& word) -> std::string {
     const size_t equals = word.find('=');
-    const bool is_key = equals != word.npos && !known_as(word.substr(0, equals)).empty();
+    const bool is_key = equals != word.npos && !spec::known_as(word.substr(0, equals)).empty();
     if (!is_key || path_kind(word) != PathKind::Nothing) return "";
     return "is an override, and the run's file, such as run.toml, must stand before it; braid config --starter prints "
            "one";

@@ -49,7 +49,7 @@ constexpr PlanColumn kPlanColumns[] = {
     {"tensor", [](const PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
     {"zero", [](const PlannedLayout& l) { return zero_text(l.spec.sync); }},
     {"schedule", [](const PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
-    {"chunks", [](const PlannedLayout& l) { return cat(chunks_per_rank(l.spec.pipeline)); }},
+    {"chunks", [](const PlannedLayout& l) { return cat(spec::chunks_per_rank(l.spec.pipeline)); }},
     {"microbatch", [](const PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
     {"recompute", [](const PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
     {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
@@ -193,7 +193,7 @@ void add_surroundings(const PlannedLayout& layout, Json& json) {
     json["save"] = {{"every_seconds", save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
   }
   json["why"] = layout.why;
-  if (!has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
+  if (!spec::has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
   if (layout.measured) {
     const auto& [step_seconds, bubble, peak] = *layout.measured;
     json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
@@ -213,7 +213,7 @@ Json layout_json(const PlannedLayout& layout) {
   json["zero"] = spec.sync.zero;
   json["zero_group"] = spec.sync.zero_group;
   json["schedule"] = spec.pipeline.schedule;
-  json["chunks"] = chunks_per_rank(spec.pipeline);
+  json["chunks"] = spec::chunks_per_rank(spec.pipeline);
   json["microbatch"] = spec.train.microbatch;
   json["recompute"] = spec.memory.recompute;
   json["partition"] = spec.pipeline.partition;

@@ -21,7 +21,7 @@ namespace {
 
 // Returns the key of a layout that `key` means, by its spelling or as a peer's name.
 std::string meant_layout_key(const std::string& key) {
-  const std::string meant = meant_key(key);
+  const std::string meant = spec::meant_key(key);
   return std::ranges::find(layout_keys(), meant) != layout_keys().end() ? meant : nearest(key, layout_keys());
 }
 
@@ -76,9 +76,9 @@ class PlanReading {
 
   void read_the_run() {
     if (given_.file.empty()) throw ConfigError({{"FILE", "", "must be given: the run as TOML", ""}});
-    ParseOptions options(any_hosts(Purpose::Plan));
+    spec::ParseOptions options(spec::any_hosts(spec::Purpose::Plan));
     if (request_.what == PlanFor::Best) options.open = searched_keys();
-    request_.run = read_run(given_.file, overrides_, options);
+    request_.run = spec::read_run(given_.file, overrides_, options);
     const bool bytes = request_.run.data.tokenizer == "bytes";
     if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = make_tokenizer("bytes")->vocab();
   }

@@ -81,7 +81,7 @@ class RunReader {
   std::string config() {
     const std::string toml = contents(kConfigName).value_or("");
     if (toml.empty() && !faulty_.contains(kConfigName)) fault(kConfigName, place(kConfigName) + " is empty");
-    for (const Problem& problem : toml_document(toml, place(kConfigName)).problems) {
+    for (const Problem& problem : spec::toml_document(toml, place(kConfigName)).problems) {
       faults_.push_back(cat(text(problem), "; it is shown as it is"));
     }
     return toml;

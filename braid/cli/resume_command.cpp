@@ -66,7 +66,7 @@ std::string resume_command(const std::string& program, const std::string& file,
     const std::string key = key_of(word);
     if (key != "train.resume" && key != "train.overwrite") words.push_back(word);
   }
-  words.push_back("train.resume=" + (is_plain(checkpoint) ? checkpoint : toml_text(checkpoint)));
+  words.push_back("train.resume=" + (is_plain(checkpoint) ? checkpoint : spec::toml_text(checkpoint)));
   return for_the_shell(words);
 }
 

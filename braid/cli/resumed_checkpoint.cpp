@@ -74,16 +74,16 @@ std::string default_tokenizer(const RunSpec& run) {
 std::string resumed_checkpoint(const TrainSpec& train,
                                const std::function<void(const std::string& fault)>& on_passed_over) {
   if (train.resume.empty()) return "";
-  return named_checkpoint({"train.resume", toml_text(train.resume), resumed_path(train)}, on_passed_over);
+  return named_checkpoint({"train.resume", spec::toml_text(train.resume), resumed_path(train)}, on_passed_over);
 }
 
 void refuse_latest_of_nothing(const TrainSpec& train) {
   if (train.resume != kLatest || path_kind(train.out) == PathKind::Folder) return;
   throw ConfigError(
-      {{"train.resume", toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
+      {{"train.resume", spec::toml_text(train.resume), cat("must find a run in ", train.out, ", which is no folder"), ""}});
 }
 
-void set_defaults_of_weights(ParseOptions& options) {
+void set_defaults_of_weights(spec::ParseOptions& options) {
   options.model_of_checkpoint = model_of_weights;
   options.tokenizer_of_weights = default_tokenizer;
 }

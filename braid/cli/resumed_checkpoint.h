@@ -19,6 +19,6 @@ void refuse_latest_of_nothing(const TrainSpec& train);
 
 // Sets the functions that give the model and the tokenizer of the weights: those of the checkpoint that train.resume
 // names, else those that train.init names. A resumed run never opens train.init. Only manifests are read.
-void set_defaults_of_weights(ParseOptions& options);
+void set_defaults_of_weights(spec::ParseOptions& options);
 
 }  // namespace braid

@@ -52,7 +52,7 @@ struct HostMemoryUse {
 
 // Nothing where the run cannot be predicted: a schedule that is a file, for example.
 std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
-  if (is_measured(spec.pipeline)) spec.pipeline.partition = "even";
+  if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
   const Cluster cluster = cluster_of_any_speed(spec);
   if (!prediction_problems(spec, cluster).empty()) return std::nullopt;
   Prediction prediction;
@@ -89,7 +89,7 @@ std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double byt
     const int before = value;
     if (before < 2) return;
     value /= 2;
-    if (!problems(half, host_limits(1)).empty()) return;
+    if (!spec::problems(half, host_limits(1)).empty()) return;
     const std::optional<HostMemoryUse> use = predicted_use(half, room);
     if (use && use->bytes() < bytes) found.push_back({key, before, bytes - use->bytes()});
   };
@@ -171,7 +171,7 @@ void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Prob
   auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
   for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;
-  found.push_back({"train.out", toml_text(room.folder),
+  found.push_back({"train.out", spec::toml_text(room.folder),
                    cat("must have room for ", counted(count, "checkpoint"), " of ", human_bytes(each), ": ",
                        human_bytes(free), " are free, ", human_bytes(needed - free), " are missing"),
                    ""});

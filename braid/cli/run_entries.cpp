@@ -68,7 +68,7 @@ void refuse_out_in_data(const RunSpec& spec) {
     const bool is_inside = path_kind(path) == PathKind::Folder && out.starts_with(resolved_path(path) + "/");
     if (!is_inside || !takes_own_files(spec.data.include)) continue;
     throw ConfigError(
-        {{"train.out", toml_text(spec.train.out),
+        {{"train.out", spec::toml_text(spec.train.out),
           cat("must not lie in a folder of data.paths (", path, "): the run's files would become documents"), ""}});
   }
 }

@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& rule) {
-  throw ConfigError({{"train.out", toml_text(path), rule, ""}});
+  throw ConfigError({{"train.out", spec::toml_text(path), rule, ""}});
 }
 
 // `path` and its parents that do not exist, innermost first.
@@ -185,7 +185,7 @@ void RunFolder::refuse_own_inputs(const RunSpec& spec) const {
     if (std::ranges::none_of(leavings(), holds_it)) continue;
     problems.push_back(
         {"train.overwrite", "true",
-         cat("would remove what ", key, " = ", toml_text(input), " names; move it away or name another train.out"),
+         cat("would remove what ", key, " = ", spec::toml_text(input), " names; move it away or name another train.out"),
          "false"});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));

@@ -38,7 +38,7 @@ MetricsLine start_line(const RunStart& start) {
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
   line.add("ranks", DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
-  line.add("model_flops_per_token", model_flops_per_token(start.spec.model));
+  line.add("model_flops_per_token", spec::model_flops_per_token(start.spec.model));
   return line.add("environment", environment);
 }
 
@@ -75,7 +75,7 @@ MetricsLine category_peaks(const StepReport& report) {
 
 RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
   PosixFileSystem files;
-  write_file(cat(spec_.train.out, "/", kConfigName), to_toml(spec_), files);
+  write_file(cat(spec_.train.out, "/", kConfigName), spec::to_toml(spec_), files);
   std::error_code ignored;  // a trace of an earlier run in this folder would be taken for this one's
   std::filesystem::remove(cat(spec_.train.out, "/", kTraceName), ignored);
   open(start.first_step);

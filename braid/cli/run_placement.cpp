@@ -33,17 +33,17 @@ std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& host_of_rank
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   JobWork work;
   const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
-  if (spec.run.placement == kPlacedInBlocks) {
+  if (spec.run.placement == spec::kPlacedInBlocks) {
     const int ranks_of_each = num_ranks / place.num_nodes;
     for (int rank = 0; rank < num_ranks; ++rank) work.node_of_rank.push_back(rank / ranks_of_each);
   } else {
-    work.node_of_rank = listed_hosts(spec.run.placement, num_ranks, place.num_nodes);
+    work.node_of_rank = spec::listed_hosts(spec.run.placement, num_ranks, place.num_nodes);
   }
   work.ranks_here = static_cast<int>(std::ranges::count(work.node_of_rank, place.node));
   RunSpec equal = spec;
   equal.train.resume = "";  // node 0 says what the run goes on from
   equal.train.overwrite = false;
-  work.settings = settings(equal);
+  work.settings = spec::settings(equal);
   work.settings.insert(work.settings.begin(), "command = train");
   work.heartbeat_seconds = spec.run.heartbeat_seconds;
   work.progress_seconds = spec.run.progress_seconds;

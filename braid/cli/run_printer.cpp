@@ -52,9 +52,9 @@ std::string data_line(const RunStart& start) {
 
 // "8 microbatches", or "12 + 4 microbatches" of data ranks with unequal shares.
 std::string microbatches_text(const RunSpec& spec) {
-  if (has_equal_shares(spec.mesh)) return counted(num_microbatches(spec, 0), "microbatch");
+  if (spec::has_equal_shares(spec.mesh)) return counted(spec::num_microbatches(spec, 0), "microbatch");
   std::vector<std::string> counts;
-  for (int rank = 0; rank < spec.mesh.data; ++rank) counts.push_back(cat(num_microbatches(spec, rank)));
+  for (int rank = 0; rank < spec.mesh.data; ++rank) counts.push_back(cat(spec::num_microbatches(spec, rank)));
   return joined(counts, " + ") + " microbatches";
 }
 
@@ -131,7 +131,7 @@ void RunPrinter::on_start(const RunStart& start) {
   print_line(data_line(start));
   print_line(mesh_line(start));
   if (start.measured_partition) print_line(cut_line(start, *start.measured_partition));
-  for (const std::string& text : notes(start.spec)) note(text);
+  for (const std::string& text : spec::notes(start.spec)) note(text);
   if (start.first_step > 0) print_line(cat("resumed at step ", start.first_step, " from ", start.spec.train.resume));
 }
 

@@ -139,10 +139,10 @@ RunSpec agreed_spec(RunSpec spec, Job& job) {
   }
   if (blind.empty() && barred.empty()) return spec;
   if (blind.empty()) {
-    throw ConfigError({{"train.out", toml_text(spec.train.out),
+    throw ConfigError({{"train.out", spec::toml_text(spec.train.out),
                         cat("must be a folder that all hosts can write: ", joined(barred, "; ")), ""}});
   }
-  throw ConfigError({{"train.out", toml_text(spec.train.out),
+  throw ConfigError({{"train.out", spec::toml_text(spec.train.out),
                       cat("must be a folder that all hosts share: ", joined(blind), " ",
                           blind.size() == 1 ? "does" : "do", " not see the one of ", job.rounds().nodes()[0].host),
                       ""}});

@@ -214,7 +214,7 @@ int take_part(RunSpec spec, StopSignals& signals, Job& job) {
 }
 
 void refuse_on_hosts(const RunSpec& spec) {
-  if (!is_measured(spec.pipeline)) return;
+  if (!spec::is_measured(spec.pipeline)) return;
   throw ConfigError(
       {{"pipeline.partition", "\"measured\"",
         "must be \"even\" or a list on several hosts; a run on one host prints what it measures", "\"even\""}});
@@ -253,18 +253,18 @@ int train_command(const Words& words) {
   add_run_file(app, request.path)->required();
   add_job_options(app, start.options);
   add_overrides(app, request.overrides);
-  app.footer(config_text());
+  app.footer(spec::config_text());
   if (const auto code = parse_words(app, words)) return *code;
 
   std::vector<Problem> problems;
   start.place.num_nodes = std::max(start.options.nodes, 1);  // to judge the run by, should the rest be wrong
   collect_problems(problems, [&] { start.place = job_place(start.options); });
-  HostLimits limits = host_limits(start.place.num_nodes);
+  spec::HostLimits limits = host_limits(start.place.num_nodes);
   if (start.place.one_rank_each) limits.ranks_started = start.place.num_nodes;
-  ParseOptions options(limits);
+  spec::ParseOptions options(limits);
   set_defaults_of_weights(options);
   RunSpec spec;
-  collect_problems(problems, [&] { spec = read_run(request.path, request.overrides, options); });
+  collect_problems(problems, [&] { spec = spec::read_run(request.path, request.overrides, options); });
   throw_problems(std::move(problems));
   if (!start.place.note.empty()) std::cerr << "braid: " << shown_on_line(start.place.note) << std::endl;
   refuse_faulty_schedule(spec);  // before anything is written

@@ -31,7 +31,7 @@ void try_layouts(std::vector<PlannedLayout>& layouts, int count) {
   const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
   std::vector<Problem> found;
   for (auto layout = layouts.begin(); layout != end; ++layout) {
-    for (Problem& problem : problems(tried_spec(layout->spec), host_limits())) {
+    for (Problem& problem : spec::problems(tried_spec(layout->spec), host_limits())) {
       const auto is_same = [&](const Problem& other) { return text(other) == text(problem); };
       if (std::ranges::none_of(found, is_same)) found.push_back(std::move(problem));
     }

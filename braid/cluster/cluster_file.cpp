@@ -32,13 +32,13 @@ std::string nearest_type(const std::string& name) {
 
 std::string types_text() {
   std::vector<std::string> quoted;
-  for (const auto name : words(DType())) quoted.push_back(toml_text(std::string(name)));
+  for (const auto name : words(DType())) quoted.push_back(spec::toml_text(std::string(name)));
   return joined(quoted);
 }
 
 class Reading {
  public:
-  Reading(const TomlTable& root, const std::string& origin, std::vector<Problem>& problems)
+  Reading(const spec::TomlTable& root, const std::string& origin, std::vector<Problem>& problems)
       : root_(root, "", origin, problems), origin_(origin), problems_(problems) {}
 
   Cluster cluster() {
@@ -57,7 +57,7 @@ class Reading {
   }
 
  private:
-  TableReader reader(const TomlTable& table, const std::string& path) { return {table, path, origin_, problems_}; }
+  TableReader reader(const spec::TomlTable& table, const std::string& path) { return {table, path, origin_, problems_}; }
 
   int most_per_node() const {
     int most = 0;
@@ -77,13 +77,13 @@ class Reading {
   }
 
   void read_devices() {
-    const TomlList* list = root_.list("devices", Given::Needed);
+    const spec::TomlList* list = root_.list("devices", Given::Needed);
     if (!list) return;
     if (list->empty() || list->size() > kMostKinds) {
       return root_.refuse("devices", cat("must hold 1 to ", kMostKinds, " kinds of devices"));
     }
     for (size_t number = 0; number < list->size(); ++number) {
-      const auto* table = (*list)[number].as<TomlTable>();
+      const auto* table = (*list)[number].as<spec::TomlTable>();
       if (!table) return root_.refuse("devices", "must be tables, written [[devices]]");
       cluster_.devices.push_back(device(*table, cat("devices[", number, "]"), list->size() == 1));
     }
@@ -97,7 +97,7 @@ class Reading {
     }
   }
 
-  DeviceGroup device(const TomlTable& table, const std::string& path, bool alone) {
+  DeviceGroup device(const spec::TomlTable& table, const std::string& path, bool alone) {
     TableReader keys = reader(table, path);
     DeviceGroup group;
     keys.read("name", group.name);
@@ -110,7 +110,7 @@ class Reading {
     keys.read("shared_cores", group.shared_cores);
     keys.read("bfloat16_products", group.bfloat16_products);
     keys.read("skew", {.lower = NumberRule::End::Closed, .given = Given::Optional}, 1, group.skew);
-    if (const TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
+    if (const spec::TomlTable* peaks = keys.table("peak_tflops", Given::Needed)) {
       read_peaks(reader(*peaks, keys.path_of("peak_tflops")), *peaks, group);
     }
     read_shares(keys, group);
@@ -121,7 +121,7 @@ class Reading {
   }
 
   void read_reserve(TableReader& of_device, DeviceGroup& group) {
-    const TomlTable* table = of_device.table("reserve_gib", Given::Optional);
+    const spec::TomlTable* table = of_device.table("reserve_gib", Given::Optional);
     if (!table) return;
     TableReader keys = reader(*table, of_device.path_of("reserve_gib"));
     const NumberRule rule{.lower = NumberRule::End::Closed, .given = Given::Optional};
@@ -132,7 +132,7 @@ class Reading {
     }
   }
 
-  void read_peaks(TableReader keys, const TomlTable& table, DeviceGroup& group) {
+  void read_peaks(TableReader keys, const spec::TomlTable& table, DeviceGroup& group) {
     if (table.empty()) keys.refuse("", cat("must hold the peak of one type at least, of ", types_text()));
     for (const auto name : words(DType())) {
       double flops = 0;
@@ -152,9 +152,9 @@ class Reading {
   void read_rows(TableReader& of_device, const RowsOf& list, std::vector<Row>& read, const ReadRow& read_row,
                  const Order& order) {
     const auto& [key, size, rule, once] = list;
-    const TomlList* rows = of_device.list(key, Given::Optional);
+    const spec::TomlList* rows = of_device.list(key, Given::Optional);
     for (size_t number = 0; rows && number < rows->size(); ++number) {
-      const auto* table = (*rows)[number].as<TomlTable>();
+      const auto* table = (*rows)[number].as<spec::TomlTable>();
       if (!table) return of_device.refuse(key, rule);
       TableReader keys = reader(*table, of_device.path_of(cat(key, "[", number, "]")));
       Row row;
@@ -171,7 +171,7 @@ class Reading {
     keys.read("type", name);
     const auto known = value_of<DType>(name);
     const std::string meant = nearest_type(name);
-    if (!known) keys.refuse("type", "must be one of " + types_text(), meant.empty() ? "" : toml_text(meant));
+    if (!known) keys.refuse("type", "must be one of " + types_text(), meant.empty() ? "" : spec::toml_text(meant));
     type = known.value_or(type);
     return known.has_value();
   }
@@ -215,7 +215,7 @@ class Reading {
 
   // `several` of which need the link; null: there are none.
   void read_link(const char* name, const char* rate, const char* several, Link& link) {
-    const TomlTable* table = root_.table(name, Given::Optional);
+    const spec::TomlTable* table = root_.table(name, Given::Optional);
     if (!table && several) root_.refuse(name, cat("must be given where there are several ", several));
     if (!table) return;
     TableReader keys = reader(*table, name);
@@ -242,7 +242,7 @@ class Reading {
   }
 
   void read_host() {
-    const TomlTable* table = root_.table("host", Given::Optional);
+    const spec::TomlTable* table = root_.table("host", Given::Optional);
     if (!table) return;
     TableReader keys = reader(*table, "host");
     keys.read("memory_gib", {}, kGib, cluster_.host.bytes);
@@ -251,7 +251,7 @@ class Reading {
   }
 
   void read_disk() {
-    const TomlTable* table = root_.table("disk", Given::Optional);
+    const spec::TomlTable* table = root_.table("disk", Given::Optional);
     if (!table) return;
     TableReader keys = reader(*table, "disk");
     keys.read("read_gbps", {}, kGiga, cluster_.disk.read_bytes_per_second);
@@ -262,7 +262,7 @@ class Reading {
   }
 
   void read_failures() {
-    const TomlTable* table = root_.table("failures", Given::Optional);
+    const spec::TomlTable* table = root_.table("failures", Given::Optional);
     if (!table) return;
     TableReader keys = reader(*table, "failures");
     keys.read("mtbf_hours_per_device", {}, kHour, cluster_.failures.mtbf_seconds_per_device);
@@ -280,7 +280,7 @@ class Reading {
 }  // namespace
 
 Cluster parse_cluster(const std::string& text, const std::string& origin) {
-  TomlDocument document = toml_document(text, origin);
+  spec::TomlDocument document = spec::toml_document(text, origin);
   Cluster cluster;
   if (document.problems.empty()) cluster = Reading(document.root, origin, document.problems).cluster();
   if (!document.problems.empty()) throw ConfigError(std::move(document.problems));

@@ -9,7 +9,7 @@ namespace {
 
 std::string in_unit(double value, double unit) { return exact(value / unit); }
 
-std::string type_text(DType type) { return toml_text(std::string(word(type))); }
+std::string type_text(DType type) { return spec::toml_text(std::string(word(type))); }
 
 std::string list_text(const char* key, const std::string& rows) {
   return rows.empty() ? "" : cat(key, " = [\n", rows, "]\n");
@@ -26,7 +26,7 @@ std::string device_text(const DeviceGroup& group) {
   std::vector<std::string> peaks;
   for (const PeakRate& peak : group.peaks) peaks.push_back(cat(word(peak.type), " = ", in_unit(peak.flops, kTera)));
   std::string text =
-      cat("\n[[devices]]\nname = ", toml_text(group.name), "\nper_node = ", group.per_node, "\nnodes = ", group.nodes,
+      cat("\n[[devices]]\nname = ", spec::toml_text(group.name), "\nper_node = ", group.per_node, "\nnodes = ", group.nodes,
           "\nmemory_gib = ", in_unit(group.memory_bytes, kGib),
           "\nmemory_gbps = ", in_unit(group.memory_bytes_per_second, kGiga), "\npeak_tflops = { ", joined(peaks), " }",
           reserve_text(group.reserve), "\nshared_cores = ", group.shared_cores ? "true" : "false",
@@ -66,8 +66,8 @@ std::string all_reduces_text(const std::vector<AllReduceTime>& all) {
 }  // namespace
 
 std::string cluster_text(const Cluster& cluster) {
-  std::string text = cat("name = ", toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(),
-                         "\nrates = ", toml_text(std::string(word(cluster.rates))), "\n");
+  std::string text = cat("name = ", spec::toml_text(cluster.name), "\nnodes = ", cluster.num_nodes(),
+                         "\nrates = ", spec::toml_text(std::string(word(cluster.rates))), "\n");
   text += all_reduces_text(cluster.all_reduces);
   for (const DeviceGroup& group : cluster.devices) text += device_text(group);
   text += link_text("node", "link_gbps", cluster.node) + link_text("network", "gbps", cluster.network);

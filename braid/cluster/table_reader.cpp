@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-std::optional<double> number(const TomlValue& value) {
+std::optional<double> number(const spec::TomlValue& value) {
   if (const auto* real = value.as<double>()) return *real;
   if (const auto* whole = value.as<int64_t>()) return static_cast<double>(*whole);
   return {};
@@ -29,18 +29,18 @@ bool is_in(const NumberRule& rule, double value) {
 }
 
 std::string nearest_in(const NumberRule& rule, double value) {
-  if (value > rule.most) return toml_text(rule.most);
-  if (value < rule.least && rule.lower == NumberRule::End::Closed) return toml_text(rule.least);
+  if (value > rule.most) return spec::toml_text(rule.most);
+  if (value < rule.least && rule.lower == NumberRule::End::Closed) return spec::toml_text(rule.least);
   return "";
 }
 
 }  // namespace
 
-TableReader::TableReader(const TomlTable& table, std::string path, const std::string& origin,
+TableReader::TableReader(const spec::TomlTable& table, std::string path, const std::string& origin,
                          std::vector<Problem>& problems)
     : table_(table), path_(std::move(path)), origin_(origin), problems_(problems) {}
 
-const TomlValue* TableReader::look(const std::string& key) const {
+const spec::TomlValue* TableReader::look(const std::string& key) const {
   const auto found = std::ranges::find(table_, key, [](const auto& entry) { return entry.first; });
   return found == table_.end() ? nullptr : &found->second;
 }
@@ -49,21 +49,21 @@ std::string TableReader::path_of(const std::string& key) const {
   return path_.empty() || key.empty() ? path_ + key : cat(path_, ".", key);
 }
 
-const TomlValue* TableReader::find(const char* key, Given given) {
+const spec::TomlValue* TableReader::find(const char* key, Given given) {
   known_.emplace_back(key);
-  const TomlValue* value = look(key);
+  const spec::TomlValue* value = look(key);
   if (!value && given == Given::Needed) refuse(key, "must be given");
   return value;
 }
 
 void TableReader::refuse(const std::string& key, const std::string& rule, const std::string& nearest) {
-  const TomlValue* value = look(key);
+  const spec::TomlValue* value = look(key);
   const std::string place = value && value->line > 0 ? cat(origin_, ":", value->line) : origin_;
   problems_.push_back({path_of(key), value ? value->written : "", rule, nearest, place});
 }
 
 void TableReader::read(const char* key, const NumberRule& rule, double unit, double& to) {
-  const TomlValue* value = find(key, rule.given);
+  const spec::TomlValue* value = find(key, rule.given);
   if (!value) return;
   const std::optional<double> written = number(*value);
   if (written && is_in(rule, *written)) {
@@ -74,7 +74,7 @@ void TableReader::read(const char* key, const NumberRule& rule, double unit, dou
 }
 
 void TableReader::read(const char* key, int& to, Given given) {
-  const TomlValue* value = find(key, given);
+  const spec::TomlValue* value = find(key, given);
   if (!value) return;
   const auto* whole = value->as<int64_t>();
   const int64_t nearest = whole ? std::clamp<int64_t>(*whole, 1, kMostCounted) : 0;
@@ -85,7 +85,7 @@ void TableReader::read(const char* key, int& to, Given given) {
 }
 
 void TableReader::read(const char* key, std::string& to) {
-  const TomlValue* value = find(key, Given::Optional);
+  const spec::TomlValue* value = find(key, Given::Optional);
   if (!value) return;
   if (const auto* words = value->as<std::string>()) {
     to = *words;
@@ -95,7 +95,7 @@ void TableReader::read(const char* key, std::string& to) {
 }
 
 void TableReader::read(const char* key, bool& to) {
-  const TomlValue* value = find(key, Given::Optional);
+  const spec::TomlValue* value = find(key, Given::Optional);
   if (!value) return;
   if (const auto* truth = value->as<bool>()) {
     to = *truth;
@@ -104,18 +104,18 @@ void TableReader::read(const char* key, bool& to) {
   }
 }
 
-const TomlTable* TableReader::table(const char* key, Given given) {
-  const TomlValue* value = find(key, given);
+const spec::TomlTable* TableReader::table(const char* key, Given given) {
+  const spec::TomlValue* value = find(key, given);
   if (!value) return nullptr;
-  const auto* found = value->as<TomlTable>();
+  const auto* found = value->as<spec::TomlTable>();
   if (!found) refuse(key, "must be a table");
   return found;
 }
 
-const TomlList* TableReader::list(const char* key, Given given) {
-  const TomlValue* value = find(key, given);
+const spec::TomlList* TableReader::list(const char* key, Given given) {
+  const spec::TomlValue* value = find(key, given);
   if (!value) return nullptr;
-  const auto* found = value->as<TomlList>();
+  const auto* found = value->as<spec::TomlList>();
   if (!found) refuse(key, "must be a list");
   return found;
 }

@@ -25,7 +25,7 @@ inline constexpr int kMostCounted = 1 << 20;
 class TableReader {
  public:
   // `path` names the table in messages, "devices[0]"; empty: the whole file. Both outlive this.
-  TableReader(const TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
+  TableReader(const spec::TomlTable& table, std::string path, const std::string& origin, std::vector<Problem>& problems);
 
   // Into `to`, multiplied by `unit`; left as it is where the key is missing or wrong.
   void read(const char* key, const NumberRule& rule, double unit, double& to);
@@ -34,8 +34,8 @@ class TableReader {
   void read(const char* key, std::string& to);
   void read(const char* key, bool& to);
   // Null where it is missing or, with a problem, no such thing.
-  const TomlTable* table(const char* key, Given given);
-  const TomlList* list(const char* key, Given given);
+  const spec::TomlTable* table(const char* key, Given given);
+  const spec::TomlList* list(const char* key, Given given);
 
   // At a key of the table, or at the table itself where `key` is empty.
   void refuse(const std::string& key, const std::string& rule, const std::string& nearest = "");
@@ -44,10 +44,10 @@ class TableReader {
   void refuse_unknown_keys(std::string (*meant)(const std::string& key) = nullptr);
 
  private:
-  const TomlValue* find(const char* key, Given given);
-  const TomlValue* look(const std::string& key) const;
+  const spec::TomlValue* find(const char* key, Given given);
+  const spec::TomlValue* look(const std::string& key) const;
 
-  const TomlTable& table_;
+  const spec::TomlTable& table_;
   const std::string path_;
   const std::string& origin_;
   std::vector<Problem>& problems_;

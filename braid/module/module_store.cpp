@@ -53,7 +53,7 @@ std::vector<Problem> problems(const Found& found) {
     };
     if (type != at::kFloat && type != at::kDouble) {
       refuse(cat("must be float32 or float64 to be trained by data ranks, since ",
-                 combination(Feature::NarrowWeights, Feature::UserModules).why));
+                 spec::combination(spec::Feature::NarrowWeights, spec::Feature::UserModules).why));
     }
     if (type != first) refuse(cat("must have the type of ", found.front().second.name, ", ", c10::toString(first)));
     if (!tensor.is_cpu()) refuse("must be on the CPU");

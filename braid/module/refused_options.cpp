@@ -22,41 +22,41 @@ class AskedRun {
   void add(const SyncSpec& sync, const Communicator& replicas) {
     run_.mesh.data = replicas.size();
     run_.sync = sync;
-    judge(sync_fields());
+    judge(spec::sync_fields());
     const int group = sync.zero_group;
     if (group < 0 || (group > 0 && replicas.size() % group != 0)) {
       found_.push_back(
           {"sync.zero_group", cat(group), cat("must be 0 or divide the ", replicas.size(), " ranks"), "0"});
     }
     if (replicas.rank_kind() == RankKind::Process) run_.run.ranks = RanksAs::Processes;
-    own_.push_back(Feature::UserModules);
+    own_.push_back(spec::Feature::UserModules);
   }
   void add(const OptimizerSpec& servers) {
     run_.optimizer = servers;
-    std::vector<Field> of_optimizer;
-    for (const Field& field : fields()) {
-      if (section_of(field) == "optimizer") of_optimizer.push_back(field);
+    std::vector<spec::Field> of_optimizer;
+    for (const spec::Field& field : spec::fields()) {
+      if (spec::section_of(field) == "optimizer") of_optimizer.push_back(field);
     }
     judge(of_optimizer);
   }
   void add(const Schedule& schedule) {
-    own_ = features_of(schedule);
-    own_.push_back(Feature::UserPipeline);
+    own_ = spec::features_of(schedule);
+    own_.push_back(spec::Feature::UserPipeline);
     name_ = schedule.name;
   }
 
   std::vector<Problem> refused() && {
-    std::vector<Feature> on = features(run_);
+    std::vector<spec::Feature> on = spec::features(run_);
     on.insert(on.end(), own_.begin(), own_.end());
     run_.pipeline.schedule = name_;  // not before: what a schedule is, its actions say
-    for (Problem& problem : refused_pairs(on, run_, faulty_)) found_.push_back(std::move(problem));
+    for (Problem& problem : spec::refused_pairs(on, run_, faulty_)) found_.push_back(std::move(problem));
     return std::move(found_);
   }
 
  private:
-  void judge(const std::vector<Field>& fields) {
-    for (const Field& field : fields) {
-      auto problem = broken_rule(field, run_);
+  void judge(const std::vector<spec::Field>& fields) {
+    for (const spec::Field& field : fields) {
+      auto problem = spec::broken_rule(field, run_);
       if (!problem) continue;
       faulty_.insert(field.key);
       found_.push_back(std::move(*problem));
@@ -64,7 +64,7 @@ class AskedRun {
   }
 
   RunSpec run_;
-  std::vector<Feature> own_;  // that no run has
+  std::vector<spec::Feature> own_;  // that no run has
   std::string name_;          // of the schedule
   std::set<std::string> faulty_;
   std::vector<Problem> found_;

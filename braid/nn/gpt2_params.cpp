@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 BlockSpec gpt2_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
-  const int64_t c = spec.width, ffn = ffn_width(spec);
+  const int64_t c = spec.width, ffn = spec::ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
   list.begin(BlockPart::Attention);

@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
-  const int64_t d = head_width(spec), q = spec.heads * d, kv = num_kv_heads(spec) * d, ffn = ffn_width(spec);
+  const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d, ffn = spec::ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
   list.begin(BlockPart::Attention);
@@ -31,8 +31,8 @@ BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::stri
 ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
-  check(spec.heads % num_kv_heads(spec) == 0, "heads form groups");
-  check(num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
+  check(spec.heads % spec::num_kv_heads(spec) == 0, "heads form groups");
+  check(spec::num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
   const Share share{tensor_rank, tensor_size, Axis::Tensor};
   BlockSpec embedding{"embedding", {}}, head{"head", {}};
   ParamList at_start(spec, share, embedding), at_end(spec, share, head);

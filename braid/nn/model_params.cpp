@@ -31,7 +31,7 @@ void ParamList::add_norm(const std::string& name, Bias bias) {
 }
 
 void ParamList::add_head_norm(const std::string& name) {
-  add_vector(name + ".weight", replicated({head_width(spec_)}), Init::Kind::Ones);
+  add_vector(name + ".weight", replicated({spec::head_width(spec_)}), Init::Kind::Ones);
 }
 
 void ParamList::add_column(const std::string& name, const Index& segments, Bias bias) {
@@ -49,7 +49,7 @@ void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
 }
 
 void ParamList::add_token_table(const std::string& name, int use, int uses) {
-  add_matrix(name, split_dim({spec_.vocab, spec_.width}, 0, padded_vocab(spec_, share_.parts), share_), spec_.init_std);
+  add_matrix(name, split_dim({spec_.vocab, spec_.width}, 0, spec::padded_vocab(spec_, share_.parts), share_), spec_.init_std);
   block_.params.back().use = use;
   block_.params.back().uses = uses;
 }

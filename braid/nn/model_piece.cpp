@@ -7,7 +7,7 @@
 namespace braid {
 
 std::vector<ModelPiece> pieces_of(int begin, int end, int layers) {
-  const int last = num_units(layers) - 1;
+  const int last = spec::num_units(layers) - 1;
   check(0 <= begin && begin <= end && end <= last + 1, "units of the model");
   std::vector<ModelPiece> pieces;
   for (int unit = begin; unit < end; ++unit) {

@@ -41,14 +41,14 @@ BlockBytes block_bytes(const RunSpec& spec, const RunLayout& layout) {
 
 }  // namespace
 
-double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute) {
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const spec::Recompute& recompute) {
   const BlockBytes bytes = block_bytes(spec, layout);
   switch (recompute.keeps) {
-    case Recompute::Keeps::Everything:
+    case spec::Recompute::Keeps::Everything:
       return bytes.linear + bytes.scores;
-    case Recompute::Keeps::Selected:
+    case spec::Recompute::Keeps::Selected:
       return bytes.linear;
-    case Recompute::Keeps::SegmentInputs:
+    case spec::Recompute::Keeps::SegmentInputs:
       return bytes.input / recompute.blocks;
   }
   return 0;
@@ -70,9 +70,9 @@ double end_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& 
 double working_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const BlockBytes bytes = block_bytes(spec, layout);
   double most = load.blocks > 0 ? std::max(2 * bytes.one_score, bytes.activation) + 2 * bytes.input : 0;
-  if (load.recompute.keeps == Recompute::Keeps::SegmentInputs && load.blocks > 0) {
+  if (load.recompute.keeps == spec::Recompute::Keeps::SegmentInputs && load.blocks > 0) {
     most += std::min<double>(load.recompute.blocks, load.blocks) * (bytes.linear + bytes.scores);
-  } else if (load.recompute.keeps == Recompute::Keeps::Selected && load.blocks > 0) {
+  } else if (load.recompute.keeps == spec::Recompute::Keeps::Selected && load.blocks > 0) {
     most += bytes.scores;
   }
   const double t = layout.tensor;

@@ -21,7 +21,7 @@ namespace braid {
 // queries, keys and values (6), the attention's output (2), before and after the activation (16). Experts make these 16
 // k times as large, where a token goes to k of E, and add 4 k n h of the rows that come and go back and 4 n E of the
 // choice.
-double saved_bytes(const RunSpec& spec, const RunLayout& layout, const Recompute& recompute);
+double saved_bytes(const RunSpec& spec, const RunLayout& layout, const spec::Recompute& recompute);
 
 // Returns the part of the saved bytes that only the weight-gradient pass needs: 32 n h of 34 n h + 5 a s n (Qi et al.
 // 2023, table 1).

@@ -19,7 +19,7 @@ struct PartSeconds {
 // On each kind of devices.
 std::vector<PartSeconds> part_seconds(const RunSpec& spec, RunLayout layout, const Cluster& cluster,
                                       FormulaSet formulas) {
-  const Recompute recompute = layout.stages[0].recompute;
+  const spec::Recompute recompute = layout.stages[0].recompute;
   layout.stages.clear();
   for (size_t kind = 0; kind < cluster.devices.size(); ++kind) {
     layout.stages.push_back({.blocks = 1, .recompute = recompute, .devices = kind});
@@ -56,7 +56,7 @@ std::string balanced_partition(const RunSpec& spec, const Cluster& cluster, Form
   const Cluster seen = with_cores_of_ranks(cluster, spec);
   const RunLayout layout = layout_of(spec, seen, formulas);
   const std::vector<PartSeconds> kinds = part_seconds(spec, layout, seen, formulas);
-  const schedule::StagePlacement placement = traits_of(spec.pipeline)->placement;
+  const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
   std::vector<BlockStage> stages;
   std::vector<double> even;
   for (const StageLoad& load : layout.stages) {

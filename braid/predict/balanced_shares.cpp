@@ -51,7 +51,7 @@ std::string balanced_shares(const std::vector<double>& seconds, std::string_view
       step.microbatches = count * unit;
       return schedule_problems(schedule, step).empty();
     };
-    if (std::ranges::all_of(units, is_taken)) return shares_text(units);
+    if (std::ranges::all_of(units, is_taken)) return spec::shares_text(units);
   }
   return kEqualShares;
 }

@@ -15,13 +15,13 @@ struct BlockSizes {
 
   explicit BlockSizes(const ModelSpec& model)
       : h(model.width),
-        q(static_cast<double>(model.heads) * head_width(model)),
-        kv(static_cast<double>(num_kv_heads(model)) * head_width(model)),
-        f(ffn_width(model)),
-        gated(traits_of(model.family).feed_forward == FeedForward::Gated),
-        rotary(traits_of(model.family).positions == PositionKind::Rotary),
+        q(static_cast<double>(model.heads) * spec::head_width(model)),
+        kv(static_cast<double>(spec::num_kv_heads(model)) * spec::head_width(model)),
+        f(spec::ffn_width(model)),
+        gated(spec::traits_of(model.family).feed_forward == spec::FeedForward::Gated),
+        rotary(spec::traits_of(model.family).positions == spec::PositionKind::Rotary),
         experts(model.experts),
-        k(branches_per_token(model)) {}
+        k(spec::branches_per_token(model)) {}
 };
 
 }  // namespace braid

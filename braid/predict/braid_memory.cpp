@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-using Keeps = Recompute::Keeps;
+using Keeps = spec::Recompute::Keeps;
 
 constexpr double kSingle = 4;
 constexpr double kTokenBytes = 16;        // of a token and its target
@@ -85,7 +85,7 @@ double copied_factors(const PlannedRun& run, double input, double output) {
 
 // Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
 bool waits_in_a_line(const PlannedRun& run) {
-  const ScheduleTraits& schedule = *traits_of(run.spec.pipeline);
+  const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
   return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
 }
 
@@ -168,8 +168,8 @@ double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
 
 double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
   const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
-  if (traits_of(spec.model.family).positions != PositionKind::Rotary) return batch + kSmallBytes;
-  return batch + kSmallBytes + load.blocks * spec.model.context * head_width(spec.model) * kSingle;
+  if (spec::traits_of(spec.model.family).positions != spec::PositionKind::Rotary) return batch + kSmallBytes;
+  return batch + kSmallBytes + load.blocks * spec.model.context * spec::head_width(spec.model) * kSingle;
 }
 
 double passed_bytes(const PlannedRun& run) {

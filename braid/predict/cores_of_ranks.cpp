@@ -10,9 +10,9 @@ namespace braid {
 
 Cluster with_cores_of_ranks(Cluster cluster, const RunSpec& spec) {
   if (!cluster.devices.front().shared_cores) return cluster;
-  const int hosts = cluster.num_nodes(), ranks = most_ranks_of_host(num_ranks(spec.mesh), hosts);
+  const int hosts = cluster.num_nodes(), ranks = spec::most_ranks_of_host(num_ranks(spec.mesh), hosts);
   for (DeviceGroup& group : cluster.devices) {
-    const auto cores = std::min(std::max(group.per_node / ranks, 1), threads_per_rank(spec, group.per_node * hosts));
+    const auto cores = std::min(std::max(group.per_node / ranks, 1), spec::threads_per_rank(spec, group.per_node * hosts));
     for (PeakRate& peak : group.peaks) peak.flops *= cores;
     group.memory_bytes_per_second *= cores;
     for (StreamRate& row : group.streams) row.bytes_per_second *= cores;
@@ -28,7 +28,7 @@ double ranks_per_core(const PlannedRun& run) {
   const std::vector<DeviceGroup>& kinds = run.cluster.devices;
   if (!kinds.front().shared_cores) return 0;
   const auto cores = [&](const StageLoad& stage) { return kinds[stage.devices].per_node; };
-  return static_cast<double>(most_ranks_of_host(run.layout.num_ranks(), run.cluster.num_nodes())) /
+  return static_cast<double>(spec::most_ranks_of_host(run.layout.num_ranks(), run.cluster.num_nodes())) /
          cores(std::ranges::min(run.layout.stages, {}, cores));
 }
 

@@ -99,7 +99,7 @@ std::vector<CopiedParameters> copied_of(const PlannedRun& run, const RankShare& 
 }  // namespace
 
 int num_updates(const PlannedRun& run) {
-  const ScheduleTraits& schedule = *traits_of(run.spec.pipeline);
+  const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
   if (!schedule.asynchronous()) return 1;
   if (*schedule.versions != schedule::VersionRule::DoubleBuffered) return run.layout.microbatches;
   const int group = run.spec.pipeline.group > 0 ? run.spec.pipeline.group : run.layout.pipe;

@@ -21,7 +21,7 @@ constexpr auto words(FormulaSet) {
 // Returns true if attention's scores are in memory: in GPT models under Megatron-LM, as in its papers. Its Llama models
 // have fused attention (--use-flash-attn).
 inline bool stores_scores(FormulaSet formulas, const ModelSpec& model) {
-  return formulas == FormulaSet::Megatron && traits_of(model.family).positions != PositionKind::Rotary;
+  return formulas == FormulaSet::Megatron && spec::traits_of(model.family).positions != spec::PositionKind::Rotary;
 }
 
 constexpr bool is_torchtitan(FormulaSet formulas) { return formulas >= FormulaSet::Torchtitan; }

@@ -18,7 +18,7 @@ RunSpec on_one_rank(RunSpec run) {
   run.pipeline = {};
   run.sync = {};
   run.run.placement = RunSpec().run.placement;
-  if (recompute_entries(run.memory).size() > 1) run.memory.recompute = RunSpec().memory.recompute;
+  if (spec::recompute_entries(run.memory).size() > 1) run.memory.recompute = RunSpec().memory.recompute;
   return run;
 }
 
@@ -28,7 +28,7 @@ StageParameters all_parameters(const RunSpec& run, const Cluster& cluster) {
 }
 
 bool is_possible(const RunSpec& spec, const Cluster& cluster) {
-  return !has_problems(spec, any_hosts(Purpose::Plan)) && prediction_problems(spec, cluster).empty() &&
+  return !spec::has_problems(spec, spec::any_hosts(spec::Purpose::Plan)) && prediction_problems(spec, cluster).empty() &&
          mesh_problems(spec, cluster).empty();
 }
 
@@ -82,7 +82,7 @@ std::vector<ParallelismRow> parallelism_table(const RunSpec& run, const Cluster&
                         1.0 * run.train.batch / run.train.microbatch,
                         element * run.train.batch * run.model.context * run.model.width,
                         1.0 * run.model.layers,
-                        1.0 * branches_per_token(run.model)};
+                        1.0 * spec::branches_per_token(run.model)};
   std::vector<ParallelismRow> rows;
   for (const auto& [name, copied, split, when, growth, spread, sent] : kWays) {
     RunSpec spec = on_one_rank(run);

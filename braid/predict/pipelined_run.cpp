@@ -120,7 +120,7 @@ PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const Pr
       cluster_(with_cores_of_ranks(cluster, spec)),
       formulas_(options.formulas),
       rates_(rates_of(spec_, cluster_)),
-      traits_(*traits_of(spec_.pipeline)),
+      traits_(*spec::traits_of(spec_.pipeline)),
       step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
       bound_seconds_(step_flops_ / best_rate_of_all(spec, cluster)),
       used_(devices_in_use(spec, cluster)) {

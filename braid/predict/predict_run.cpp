@@ -26,10 +26,10 @@ std::string nearest_type(DType lacking, const std::vector<PeakRate>& peaks) {
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, FormulaSet formulas) {
-  const double flops = model_flops_per_token(model);
+  const double flops = spec::model_flops_per_token(model);
   if (formulas != FormulaSet::Megatron) return flops;
-  const double queries = static_cast<double>(model.heads) * head_width(model);
-  return flops + 12.0 * model.layers * queries * (model.context - mean_tokens_seen(model));
+  const double queries = static_cast<double>(model.heads) * spec::head_width(model);
+  return flops + 12.0 * model.layers * queries * (model.context - spec::mean_tokens_seen(model));
 }
 
 StepRange step_range(const Cluster& cluster, FormulaSet formulas) {
@@ -72,7 +72,7 @@ std::optional<PipelineSpec> pipeline_like(const Schedule& table) {
 
 std::vector<Problem> prediction_problems(const RunSpec& spec, const Cluster& cluster) {
   std::vector<Problem> found;
-  if (!traits_of(spec.pipeline)) {
+  if (!spec::traits_of(spec.pipeline)) {
     found.push_back({"pipeline.schedule", spec.pipeline.schedule, "must be a schedule with a name to be planned", ""});
   }
   for (const DeviceGroup& group : cluster.devices) {

@@ -34,21 +34,21 @@ RankGroup group_of(const DeviceMesh& mesh, AxisSet axes, int node_size, FormulaS
   return group;
 }
 
-std::vector<Recompute> policies_of(const MemorySpec& spec) {
-  std::vector<Recompute> policies;
-  for (const std::string& entry : recompute_entries(spec)) policies.push_back(recompute_policy(entry).value());
+std::vector<spec::Recompute> policies_of(const MemorySpec& spec) {
+  std::vector<spec::Recompute> policies;
+  for (const std::string& entry : spec::recompute_entries(spec)) policies.push_back(spec::recompute_policy(entry).value());
   return policies;
 }
 
 std::vector<StageLoad> stage_loads(const RunSpec& spec, int num_stages) {
-  if (is_measured(spec.pipeline)) {
+  if (spec::is_measured(spec.pipeline)) {
     RunSpec cut = spec;
     cut.pipeline.partition = "even";
     return stage_loads(cut, num_stages);
   }
-  const std::vector<int> first_unit = stage_units(spec, num_stages);
-  const int head = num_units(spec.model.layers) - 1;
-  const std::vector<Recompute> policies = policies_of(spec.memory);
+  const std::vector<int> first_unit = spec::stage_units(spec, num_stages);
+  const int head = spec::num_units(spec.model.layers) - 1;
+  const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   std::vector<StageLoad> loads(num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
     StageLoad& load = loads[stage];
@@ -72,7 +72,7 @@ struct NodeSizes {
 NodeSizes node_sizes(const RunSpec& spec, const Cluster& cluster) {
   const int64_t ranks = num_ranks(spec.mesh);
   const DeviceGroup& first = cluster.devices.front();
-  const int near = first.shared_cores ? most_ranks_of_host(ranks, cluster.num_nodes()) : first.per_node;
+  const int near = first.shared_cores ? spec::most_ranks_of_host(ranks, cluster.num_nodes()) : first.per_node;
   NodeSizes sizes{near, near};
   if (first.shared_cores) return sizes;
   int64_t before = 0;
@@ -91,7 +91,7 @@ class KindsOfRanks {
       : mesh_(spec.mesh),
         formulas_(formulas),
         inner_(int64_t{mesh_.tensor} * mesh_.context),
-        mirrored_(traits_of(spec.pipeline)->placement == schedule::StagePlacement::Mirrored) {
+        mirrored_(spec::traits_of(spec.pipeline)->placement == schedule::StagePlacement::Mirrored) {
     for (const DeviceRates& one : rates_of(spec, cluster)) rates_.push_back(one.best_rate());
     const int64_t sharing = node_sizes(spec, cluster).most;
     for (const DeviceGroup& group : cluster.devices) {
@@ -137,7 +137,7 @@ class KindsOfRanks {
 };
 
 void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLayout& layout) {
-  const schedule::StagePlacement placement = traits_of(spec.pipeline)->placement;
+  const schedule::StagePlacement placement = spec::traits_of(spec.pipeline)->placement;
   for (size_t stage = 0; stage < layout.stages.size(); ++stage) {
     layout.stages[stage].devices = kinds[schedule::owner_of_stage(placement, layout.pipe, static_cast<int>(stage))];
   }
@@ -147,10 +147,10 @@ void put_stages_on(const std::vector<size_t>& kinds, const RunSpec& spec, RunLay
 RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const MeshSpec& mesh = spec.mesh;
   RunLayout layout{mesh.pipe, mesh.data, mesh.context, mesh.expert, mesh.tensor};
-  layout.chunks = std::max(chunks_per_rank(spec.pipeline), 1);
-  layout.microbatches = num_microbatches(spec, busiest_data_rank(spec));
+  layout.chunks = std::max(spec::chunks_per_rank(spec.pipeline), 1);
+  layout.microbatches = spec::num_microbatches(spec, spec::busiest_data_rank(spec));
   layout.tokens = static_cast<double>(spec.train.microbatch) * spec.model.context / mesh.context;
-  layout.vocab = padded_vocab(spec.model, mesh.tensor);
+  layout.vocab = spec::padded_vocab(spec.model, mesh.tensor);
   const auto [node_size, most] = node_sizes(spec, cluster);
   layout.most_of_node = std::min(layout.num_ranks(), most);
   const DeviceMesh sizes(mesh);
@@ -162,7 +162,7 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.pipe_group = group({Axis::Pipe});
   layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
   layout.expert_gradient_group = group({Axis::Data, Axis::Context});
-  const ScheduleTraits* schedule = traits_of(spec.pipeline);
+  const ScheduleTraits* schedule = spec::traits_of(spec.pipeline);
   if (schedule && schedule->placement == schedule::StagePlacement::Mirrored) {
     layout.copies_in_pipe = 2;
     for (RankGroup* copies : {&layout.gradient_group, &layout.expert_gradient_group}) {
@@ -193,9 +193,9 @@ RunLayout layout_of(const RunSpec& spec, const Cluster& cluster, FormulaSet form
 
 ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   const RunLayout of_all = layout_of(spec, cluster, formulas);
-  if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && has_equal_shares(spec.mesh))) return {{of_all}, {}};
+  if (spec.mesh.data == 1 || (cluster.devices.size() == 1 && spec::has_equal_shares(spec.mesh))) return {{of_all}, {}};
   const KindsOfRanks devices(spec, cluster, formulas);
-  const std::vector<int> first = first_microbatches(spec);
+  const std::vector<int> first = spec::first_microbatches(spec);
   std::map<std::pair<int, std::vector<size_t>>, size_t> known;
   ReplicaLayouts replicas;
   for (int rank = 0; rank < spec.mesh.data; ++rank) {
@@ -213,12 +213,12 @@ ReplicaLayouts replica_layouts(const RunSpec& spec, const Cluster& cluster, Form
 
 RunLayout layout_on_one_stage(const RunSpec& spec, const Cluster& cluster, FormulaSet formulas) {
   RunLayout layout = ranks_of(spec, cluster, formulas);
-  const std::vector<Recompute> policies = policies_of(spec.memory);
+  const std::vector<spec::Recompute> policies = policies_of(spec.memory);
   const bool alike = std::ranges::count(policies, policies[0]) == std::ssize(policies);
   layout.stages = {{.blocks = static_cast<double>(spec.model.layers),
                     .embedding = true,
                     .head = true,
-                    .recompute = alike ? policies[0] : Recompute{}}};
+                    .recompute = alike ? policies[0] : spec::Recompute{}}};
   return layout;
 }
 

@@ -21,7 +21,7 @@ struct StageLoad {
   int more_feeds = 0;  // feed-forward halves than attention halves: 1 or -1 where a cut goes through a block
   bool embedding = false;
   bool head = false;
-  Recompute recompute;
+  spec::Recompute recompute;
   size_t devices = 0;  // the kind of the cluster that it runs on; of its copies' several the slowest
 
   // Returns the sum over all blocks, given the value of a half of each sort.

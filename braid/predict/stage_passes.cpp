@@ -101,11 +101,11 @@ std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layo
     if (load.embedding) add(stages[i], 1, parts.embedding);
     if (load.head) add(stages[i], 1, parts.head);
     const auto keeps = load.recompute.keeps;
-    if (keeps == Recompute::Keeps::Selected) {
+    if (keeps == spec::Recompute::Keeps::Selected) {
       stages[i].input_grad += attentions * parts.selected_attention;
       stages[i].input_grad += feeds * parts.selected_feed;
     }
-    if (keeps == Recompute::Keeps::SegmentInputs) {
+    if (keeps == spec::Recompute::Keeps::SegmentInputs) {
       stages[i].input_grad += attentions * parts.full_attention;
       stages[i].input_grad += feeds * parts.full_feed;
     }

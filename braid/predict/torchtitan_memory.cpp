@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-using Kept = Recompute::Keeps;
+using Kept = spec::Recompute::Keeps;
 
 constexpr double kOfFloat = 4;  // bytes
 

@@ -7,10 +7,10 @@
 
 namespace braid {
 
-std::vector<Segment> plan_segments(const Recompute& policy, const StageBlocks& blocks) {
+std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks) {
   const int before_head = blocks.embedding + blocks.middle, all = before_head + blocks.head;
   check(all > 0, "a stage has a block");
-  if (policy.keeps != Recompute::Keeps::SegmentInputs) return {{0, all, Segment::Kept::Graph}};
+  if (policy.keeps != spec::Recompute::Keeps::SegmentInputs) return {{0, all, Segment::Kept::Graph}};
   check(policy.blocks >= 1, "a segment has a block");
   std::vector<Segment> segments;
   for (int begin = 0; begin < before_head;) {
@@ -34,8 +34,8 @@ std::vector<Segment> block_by_block(const std::vector<Segment>& plan) {
   return all;
 }
 
-Keep kept_by_layers(const Recompute& policy) {
-  return policy.keeps == Recompute::Keeps::Selected ? Keep::Selected : Keep::Everything;
+Keep kept_by_layers(const spec::Recompute& policy) {
+  return policy.keeps == spec::Recompute::Keeps::Selected ? Keep::Selected : Keep::Everything;
 }
 
 }  // namespace braid

@@ -29,12 +29,12 @@ struct StageBlocks {
 };
 
 // In order, without gaps, none empty.
-std::vector<Segment> plan_segments(const Recompute& policy, const StageBlocks& blocks);
+std::vector<Segment> plan_segments(const spec::Recompute& policy, const StageBlocks& blocks);
 
 // The same with a segment of its own for every block whose graph is kept: backward goes block by block then.
 std::vector<Segment> block_by_block(const std::vector<Segment>& plan);
 
 // Returns the tensors that layers keep in those graphs.
-Keep kept_by_layers(const Recompute& policy);
+Keep kept_by_layers(const spec::Recompute& policy);
 
 }  // namespace braid

@@ -9,9 +9,9 @@
 namespace braid {
 namespace {
 
-std::string row(const std::string& section, const std::string& leaf, const TomlValue& value) {
-  const Field* field = find_field(section + "." + leaf);
-  const std::string usual = field == nullptr ? "" : value_text(*field, RunSpec());
+std::string row(const std::string& section, const std::string& leaf, const spec::TomlValue& value) {
+  const spec::Field* field = spec::find_field(section + "." + leaf);
+  const std::string usual = field == nullptr ? "" : spec::value_text(*field, RunSpec());
   const bool changed = field != nullptr && usual != value.written;
   std::string hint;
   if (field != nullptr)
@@ -23,11 +23,11 @@ std::string row(const std::string& section, const std::string& leaf, const TomlV
 }  // namespace
 
 std::string config_tables(const std::string& toml) {
-  const TomlDocument document = toml_document(toml, "config.toml");
+  const spec::TomlDocument document = spec::toml_document(toml, "config.toml");
   if (!document.problems.empty()) return cat("<pre>", escaped(toml), "</pre>\n");
   std::string all = "<div class=\"tables\">\n";
   for (const auto& [section, content] : document.root) {
-    const TomlTable* table = content.as<TomlTable>();
+    const spec::TomlTable* table = content.as<spec::TomlTable>();
     if (table == nullptr) continue;
     all += cat("<table><caption>", escaped(section), "</caption>\n");
     for (const auto& [leaf, value] : *table) all += row(section, leaf, value);

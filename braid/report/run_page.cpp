@@ -28,7 +28,7 @@ constexpr size_t kMostRows = 64;    // ranks of a timeline
 class Page {
  public:
   explicit Page(const RunPage& page)
-      : page_(page), record_(page.record), config_(toml_document(page.config_toml, "config.toml")) {}
+      : page_(page), record_(page.record), config_(spec::toml_document(page.config_toml, "config.toml")) {}
 
   std::string text() const {
     std::string all = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
@@ -62,7 +62,7 @@ class Page {
   // A value of the configuration as written; empty when it is not there.
   std::string config(const std::string& section, const std::string& leaf) const {
     for (const auto& [name, content] : config_.root) {
-      const TomlTable* table = content.as<TomlTable>();
+      const spec::TomlTable* table = content.as<spec::TomlTable>();
       if (name != section || table == nullptr) continue;
       for (const auto& [key, value] : *table) {
         if (key == leaf) return value.as<std::string>() ? *value.as<std::string>() : value.written;
@@ -286,7 +286,7 @@ class Page {
 
   const RunPage& page_;
   const RunRecord& record_;
-  const TomlDocument config_;
+  const spec::TomlDocument config_;
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ const std::vector<std::string>& layout_keys() {
 std::vector<std::string> overrides(const RunSpec& run, const RunSpec& spec) {
   std::vector<std::string> all;
   for (const std::string& key : layout_keys()) {
-    const Field& field = *find_field(key);
-    if (const std::string value = value_text(field, spec); value != value_text(field, run)) {
+    const spec::Field& field = *spec::find_field(key);
+    if (const std::string value = spec::value_text(field, spec); value != spec::value_text(field, run)) {
       all.push_back(cat(key, "=", value));
     }
   }

@@ -32,16 +32,16 @@ class Space {
       : request_(request),
         run_(request.run),
         given_(given(request.run)),
-        cuts_(partition_list(request.run.pipeline.partition).value_or(std::vector<double>{}).size()),
-        policies_(recompute_entries(request.run.memory).size()) {
-    if (pinned("mesh.batch_shares")) shares_ = batch_shares(run_.mesh);
+        cuts_(spec::partition_list(request.run.pipeline.partition).value_or(std::vector<double>{}).size()),
+        policies_(spec::recompute_entries(request.run.memory).size()) {
+    if (pinned("mesh.batch_shares")) shares_ = spec::batch_shares(run_.mesh);
   }
 
   std::vector<LayoutPoint> all() {
     const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
     if (devices * run_.mesh.context * run_.mesh.expert != request_.num_devices) return {};
     for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
-      if (run_.model.heads % tensor != 0 || num_kv_heads(run_.model) % tensor != 0) continue;
+      if (run_.model.heads % tensor != 0 || spec::num_kv_heads(run_.model) % tensor != 0) continue;
       for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
         const int64_t data = devices / tensor / pipe;
         if (devices % (int64_t{tensor} * pipe) != 0) continue;
@@ -135,13 +135,13 @@ class Space {
                           .chunks = layout.chunks,
                           .group = run_.pipeline.group};
     const auto is_taken = [&] { return schedule_problems(layout.schedule->name, asked).empty(); };
-    if (layout.shares != ShareChoice::AsGiven || has_equal_shares(run_.mesh)) return is_taken();
+    if (layout.shares != ShareChoice::AsGiven || spec::has_equal_shares(run_.mesh)) return is_taken();
     RunSpec run = run_;
     set_layout(run, layout);
-    const auto shares = batch_shares(run.mesh);
-    if (!shares || run.train.batch % batch_unit(run) != 0) return false;
+    const auto shares = spec::batch_shares(run.mesh);
+    if (!shares || run.train.batch % spec::batch_unit(run) != 0) return false;
     return std::ranges::all_of(*shares, [&](int share) {
-      asked.microbatches = static_cast<int>(run.train.batch / batch_unit(run)) * share;
+      asked.microbatches = static_cast<int>(run.train.batch / spec::batch_unit(run)) * share;
       return is_taken();
     });
   }

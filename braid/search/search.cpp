@@ -41,7 +41,7 @@ std::string policies_text(const std::vector<RecomputeChoice>& policies) {
 }
 
 void choose_recompute(RunSpec& spec, Prediction& prediction, Foresight& foresight) {
-  std::vector policies(static_cast<size_t>(num_stages(spec)), RecomputeChoice::None);
+  std::vector policies(static_cast<size_t>(spec::num_stages(spec)), RecomputeChoice::None);
   while (!prediction.fits()) {
     auto next = next_policies(policies, prediction);
     if (next == policies) return;
@@ -112,9 +112,9 @@ std::vector<WorkGroup> groups_by_bound(const SearchRequest& request, const std::
 
 }  // namespace
 
-std::vector<Problem> problems_to_train(RunSpec spec) { return problems(about_to_run(std::move(spec)), any_hosts()); }
+std::vector<Problem> problems_to_train(RunSpec spec) { return spec::problems(about_to_run(std::move(spec)), spec::any_hosts()); }
 
-bool is_legal(RunSpec spec) { return !has_problems(about_to_run(std::move(spec)), any_hosts()); }
+bool is_legal(RunSpec spec) { return !spec::has_problems(about_to_run(std::move(spec)), spec::any_hosts()); }
 
 std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const LayoutPoint& layout,
                                             Foresight& foresight) {
@@ -122,7 +122,7 @@ std::optional<PlannedLayout> planned_layout(const SearchRequest& request, const 
   set_layout(planned.spec, layout);
   if (layout.cut == CutChoice::Balanced) {
     planned.spec.pipeline.partition = foresight.balanced_partition(planned.spec);
-    if (is_even(planned.spec.pipeline)) return {};
+    if (spec::is_even(planned.spec.pipeline)) return {};
   }
   if (layout.shares == ShareChoice::Balanced) {
     planned.spec.mesh.batch_shares = foresight.balanced_shares(planned.spec);

@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 using Given = std::optional<AssignFault>;
@@ -208,4 +208,4 @@ std::optional<AssignFault> assign(const Field& field, const TomlValue& value, Ru
   return std::visit([&](auto slot) { return give_slot(field, slot, value, spec); }, field.slot);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

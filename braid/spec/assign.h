@@ -8,7 +8,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/toml_document.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Why a value could not be given, and the value that was probably meant ("" when there is no telling).
 struct AssignFault {
@@ -19,4 +19,4 @@ struct AssignFault {
 // Sets the field in `spec`, or leaves it and says why. An integer that its field cannot store is a fault here.
 std::optional<AssignFault> assign(const Field& field, const TomlValue& value, RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/partition.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr double kMostShare = 1e6;  // as a batch has sequences
@@ -67,4 +67,4 @@ int busiest_data_rank(const RunSpec& spec) {
   return shares ? static_cast<int>(std::ranges::max_element(*shares) - shares->begin()) : 0;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -13,7 +13,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Returns true if data ranks have equal parts of the batch without a list.
 bool has_equal_shares(const MeshSpec& mesh);
@@ -37,4 +37,4 @@ int num_microbatches(const RunSpec& spec, int data_rank);
 // The first data rank that has as many microbatches as any.
 int busiest_data_rank(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 using enum ChangeOnResume;
@@ -65,4 +65,4 @@ ChangeOnResume change_on_resume(const Field& field) {
   return section ? section->change : Free;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

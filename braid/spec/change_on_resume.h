@@ -3,7 +3,7 @@
 
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::spec {
 
 enum class ChangeOnResume {
   Free,     // what is trained stays the same, or what the key names is compared by its content
@@ -14,4 +14,4 @@ enum class ChangeOnResume {
 // Every key of a section is as the section, but for those that have a row of their own.
 ChangeOnResume change_on_resume(const Field& field);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -5,7 +5,7 @@
 #include "braid/spec/change_on_resume.h"
 #include "braid/spec/cross_rules.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // The first entry that names no key which may be allowed; empty when there is none.
@@ -51,4 +51,4 @@ std::vector<CrossRule> checkpoint_rules() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -8,7 +8,7 @@
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 struct FeatureRow {
@@ -253,4 +253,4 @@ std::vector<std::string> notes(const RunSpec& spec) {
   return sentences;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -9,7 +9,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 enum class Feature {
   FlushPipeline,         // one stage per rank, full backwards: gpipe, 1f1b
@@ -85,4 +85,4 @@ std::vector<Feature> features(const RunSpec& spec);
 // Returns one sentence for each combination of the run that changes semantics.
 std::vector<std::string> notes(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -9,7 +9,7 @@
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr int kByteTokens = 257;  // 256 bytes and end-of-text
@@ -257,4 +257,4 @@ const std::vector<CrossRule>& cross_rules() {
   return kRules;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -9,7 +9,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/problems.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The input of a rule. Every field that it reads keeps its own rule.
 struct View {
@@ -44,4 +44,4 @@ std::vector<CrossRule> checkpoint_rules();
 // And about summing gradients over replicas.
 std::vector<CrossRule> reduction_rules();
 
-}  // namespace braid
+}  // namespace braid::spec

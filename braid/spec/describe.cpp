@@ -9,7 +9,7 @@
 #include "braid/spec/model_shape.h"
 #include "braid/spec/preset.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 std::vector<Field> fields_of(const Section& section) {
@@ -115,4 +115,4 @@ std::string config_markdown() {
   return all + presets_markdown() + combinations_markdown();
 }
 
-}  // namespace braid
+}  // namespace braid::spec

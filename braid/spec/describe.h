@@ -6,7 +6,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Every key with its value, by section. parse_run() of it gives an equal RunSpec when problems(spec) is empty.
 std::string to_toml(const RunSpec& spec);
@@ -17,4 +17,4 @@ std::string config_text();
 // docs/configuration.md, byte for byte.
 std::string config_markdown();
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -11,7 +11,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/word.h"
 
-namespace braid::field_builders {
+namespace braid::spec::field_builders {
 
 inline constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 inline constexpr int64_t kMaxToml = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
@@ -76,4 +76,4 @@ inline constexpr auto checkpoint = &field<&RunSpec::checkpoint, Value>;
 template <auto Value>
 inline constexpr auto run = &field<&RunSpec::run, Value>;
 
-}  // namespace braid::field_builders
+}  // namespace braid::spec::field_builders

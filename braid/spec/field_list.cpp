@@ -3,7 +3,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/pipeline_stages.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 using namespace field_builders;
@@ -264,4 +264,4 @@ const std::vector<Section>& sections() {
   return kSections;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -9,7 +9,7 @@
 #include "braid/spec/partition.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 template <class... Cases>
@@ -220,4 +220,4 @@ std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec) {
       field.slot);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -13,7 +13,7 @@
 #include "braid/spec/optimizer_spec.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
@@ -108,4 +108,4 @@ std::optional<Problem> broken_rule(const Field& field, const RunSpec& spec);
 // The rule broken by an integer that may not even fit the field.
 std::optional<Problem> broken_rule(const Field& field, int64_t value);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -11,7 +11,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/hf_keys.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 using Json = nlohmann::json;
@@ -238,4 +238,4 @@ ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems
   return parse_hf_config(text, path, problems);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

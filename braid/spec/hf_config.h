@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The model in `json_text`. Adds every problem, its key "origin: json_key", or "origin:3" for text that is no JSON:
 // sizes that are missing or no integers, and settings that ask for a computation we do not have.
@@ -19,4 +19,4 @@ ModelSpec parse_hf_config(const std::string& json_text, const std::string& origi
 // The same for a file. One that cannot be read is a problem of model.config.
 ModelSpec read_hf_config(const std::string& path, std::vector<Problem>& problems);
 
-}  // namespace braid
+}  // namespace braid::spec

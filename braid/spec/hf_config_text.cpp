@@ -6,7 +6,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -105,4 +105,4 @@ std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details
   return json.dump(2) + "\n";
 }
 
-}  // namespace braid
+}  // namespace braid::spec

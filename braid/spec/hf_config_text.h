@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/model_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The values of config.json beside the model's.
 struct HfConfigDetails {
@@ -21,4 +21,4 @@ struct HfConfigDetails {
 // (qkv_bias), qwen3 (qk_norm). Adds a problem where no type has all of it. `spec.vocab` is resolved.
 std::string hf_config_text(const ModelSpec& spec, const HfConfigDetails& details, std::vector<Problem>& problems);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::spec {
 
 // An object of the file. A key that is null counts as missing.
 class HfKeys {
@@ -101,4 +101,4 @@ class HfKeys {
   std::vector<Problem>& problems_;
 };
 
-}  // namespace braid
+}  // namespace braid::spec

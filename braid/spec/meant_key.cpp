@@ -11,7 +11,7 @@
 #include "braid/spec/override_value.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 std::string leaf_of_key(const std::string& key) { return key.substr(key.rfind('.') + 1); }
@@ -93,4 +93,4 @@ std::string meant_override(const std::string& name, const std::string& value) {
   return cat(key, "=", !text.empty() && fits_field(*field, text) ? text : default_text(*field));
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::spec {
 
 // The key that `name` is another name of, or that key with a value ("train.dtype=float16"). Dashes in front do not
 // count. Empty: none.
@@ -17,4 +17,4 @@ std::string meant_key(const std::string& name);
 // units than the key's, the key alone. Empty: `name` is no key's.
 std::string meant_override(const std::string& name, const std::string& value);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -6,7 +6,7 @@
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool known_words(const View& at) {
@@ -39,4 +39,4 @@ std::vector<CrossRule> memory_rules() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // A weight takes part in one multiply-add per token in forward, and in two in backward (for the input and for itself).
@@ -39,4 +39,4 @@ double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, d
   return tokens_per_second * model_flops_per_token(spec) / peak_flops;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Floating-point operations (a multiply-add is two) of forward and backward for one token of a full sequence:
 //
@@ -21,4 +21,4 @@ double model_flops_per_token(const ModelSpec& spec);
 // `peak_flops` (of all ranks together, per second) is unknown (not > 0).
 double model_flop_utilisation(const ModelSpec& spec, double tokens_per_second, double peak_flops);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -5,7 +5,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool scaled(const View& at) { return at.spec.model.rope_scaling == RopeScaling::Llama3; }
@@ -62,4 +62,4 @@ std::vector<CrossRule> model_rules() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

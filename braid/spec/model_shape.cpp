@@ -1,7 +1,7 @@
 // Families, and defaults that depend on them.
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 
 FamilyTraits traits_of(ModelFamily family) {
   static constexpr FamilyTraits kFamilies[] = {
@@ -35,4 +35,4 @@ int64_t padded_vocab(const ModelSpec& spec, int tensor_size) {
   return (spec.vocab + multiple - 1) / multiple * multiple;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

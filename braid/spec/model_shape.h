@@ -6,7 +6,7 @@
 
 #include "braid/spec/model_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The properties of a family's blocks, by its row in model_shape.cpp.
 enum class FeedForward { Plain, Gated };     // two matrices, in and out; or three, gate, up and down
@@ -37,4 +37,4 @@ inline int num_units(int layers) { return 2 * layers + 2; }
 // vocab, which is resolved (> 0), rounded up to a multiple of vocab_multiple * tensor_size.
 int64_t padded_vocab(const ModelSpec& spec, int tensor_size);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // `text` as a TOML value; nothing when it is none, or is more than one.
@@ -43,4 +43,4 @@ std::optional<TomlValue> override_value(const Field& field, const std::string& t
   return value ? value : toml_value(toml_text(text));
 }
 
-}  // namespace braid
+}  // namespace braid::spec

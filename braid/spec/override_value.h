@@ -7,7 +7,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/toml_document.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Without the blanks and tabs at both ends.
 std::string trimmed(const std::string& text);
@@ -15,4 +15,4 @@ std::string trimmed(const std::string& text);
 // `text` as a value for `field`, whose type need not fit. Nothing where it is no TOML value.
 std::optional<TomlValue> override_value(const Field& field, const std::string& text);
 
-}  // namespace braid
+}  // namespace braid::spec

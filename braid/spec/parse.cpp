@@ -15,7 +15,7 @@
 #include "braid/spec/peer_names.h"
 #include "braid/spec/preset.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr int64_t kMostTomlBytes = int64_t{16} << 20;  // a configuration is a few kilobytes
@@ -267,4 +267,4 @@ RunSpec read_run(const std::string& path, const std::vector<std::string>& overri
   return parse_run(text, path, overrides, options);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

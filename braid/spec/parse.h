@@ -10,7 +10,7 @@
 #include "braid/spec/problems.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // Inputs of validation beside the configuration's text.
 struct ParseOptions {
@@ -48,4 +48,4 @@ RunSpec parse_run(const std::string& toml_text, const std::string& origin, const
 // The same for a file. One that cannot be read is a problem like the others.
 RunSpec read_run(const std::string& path, const std::vector<std::string>& overrides, const ParseOptions& options = {});
 
-}  // namespace braid
+}  // namespace braid::spec

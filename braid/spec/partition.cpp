@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/model_shape.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 std::string list_text(const std::vector<double>& blocks) {
@@ -72,4 +72,4 @@ std::string partition_text(const std::vector<int>& first_unit) {
   return list_text(blocks);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -7,7 +7,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 inline bool is_even(const PipelineSpec& pipeline) { return pipeline.partition == "even"; }
 inline bool is_measured(const PipelineSpec& pipeline) { return pipeline.partition == "measured"; }
@@ -30,4 +30,4 @@ std::vector<int> stage_units(const RunSpec& spec, int num_stages);
 // The list that stage_units() makes `first_unit` of.
 std::string partition_text(const std::vector<int>& first_unit);
 
-}  // namespace braid
+}  // namespace braid::spec

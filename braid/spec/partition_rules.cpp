@@ -11,7 +11,7 @@
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool even(const View& at) { return is_even(at.spec.pipeline); }
@@ -117,4 +117,4 @@ std::vector<CrossRule> partition_rules() {
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

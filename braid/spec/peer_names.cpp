@@ -6,7 +6,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr PeerName kNames[] = {
@@ -238,4 +238,4 @@ std::string as_peers_write(std::string_view name) {
   return written;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::spec {
 
 // `name` is in lower case, with underscores for dashes and no dashes in front: "micro_batch_size". With a dot it is one
 // section's key, else a key of any section.
@@ -36,4 +36,4 @@ std::string as_peers_write(std::string_view name);
 // The word of `key` that a peer's `word` means; empty: none.
 std::string_view word_of_peer(std::string_view key, std::string_view word);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -5,7 +5,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr size_t kFewestLetters = 4;  // of a beginning that stands for the whole word
@@ -103,4 +103,4 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   return begun.size() == 1 && word.size() >= kFewestLetters ? begun[0] : nearest(word, known);
 }
 
-}  // namespace braid
+}  // namespace braid::spec

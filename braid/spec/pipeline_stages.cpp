@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr std::string_view kFile = "file:";
@@ -23,4 +23,4 @@ int chunks_per_rank(const PipelineSpec& spec) {
 
 int num_stages(const RunSpec& spec) { return spec.mesh.pipe * chunks_per_rank(spec.pipeline); }
 
-}  // namespace braid
+}  // namespace braid::spec

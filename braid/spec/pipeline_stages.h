@@ -7,7 +7,7 @@
 #include "braid/schedule/generators.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The traits of pipeline.schedule; null for file:PATH and for names nobody knows.
 const ScheduleTraits* traits_of(const PipelineSpec& spec);
@@ -20,4 +20,4 @@ int chunks_per_rank(const PipelineSpec& spec);
 // mesh.pipe x chunks_per_rank().
 int num_stages(const RunSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/rank_hosts.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool in_blocks(const View& at) { return at.spec.run.placement == kPlacedInBlocks; }
@@ -38,4 +38,4 @@ std::vector<CrossRule> placement_rules() {
            share_text}};
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -6,7 +6,7 @@
 #include "braid/spec/hf_config.h"
 #include "braid/spec/peer_names.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // Sizes every family has.
@@ -102,4 +102,4 @@ ModelSpec described_model(const ModelSpec& asked, std::vector<Problem>& problems
   return {};
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -8,7 +8,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 struct Preset {
   std::string name;
@@ -22,4 +22,4 @@ const std::vector<Preset>& presets();
 // empty in it. Adds a problem when both are given, when the preset is unknown, and all that is wrong with the file.
 ModelSpec described_model(const ModelSpec& asked, std::vector<Problem>& problems);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -16,7 +16,7 @@
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/recompute.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // The rules that can be judged: none of their keys is unreadable or breaks a rule of its own.
@@ -186,4 +186,4 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

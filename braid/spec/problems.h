@@ -11,7 +11,7 @@
 #include "braid/spec/combine.h"
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // The limits of this machine.
 struct HostLimits {
@@ -46,4 +46,4 @@ std::vector<Problem> problems(const RunSpec& spec, const HostLimits& limits, std
 std::vector<Problem> refused_pairs(const std::vector<Feature>& on, const RunSpec& spec,
                                    const std::set<std::string>& faulty = {}, Purpose purpose = Purpose::Train);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-namespace braid {
+namespace braid::spec {
 
 std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int num_hosts) {
   std::vector<int> hosts;
@@ -21,4 +21,4 @@ std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int n
   return fits ? hosts : std::vector<int>();
 }
 
-}  // namespace braid
+}  // namespace braid::spec

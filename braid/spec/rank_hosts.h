@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::spec {
 
 inline constexpr const char* kPlacedInBlocks = "blocks";
 
@@ -18,4 +18,4 @@ inline int most_ranks_of_host(int64_t num_ranks, int num_hosts) {
 // first, of which each of `num_hosts` is named.
 std::vector<int> listed_hosts(const std::string& placement, int num_ranks, int num_hosts);
 
-}  // namespace braid
+}  // namespace braid::spec

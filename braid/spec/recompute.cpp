@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 constexpr std::string_view kEvery = "every:";
@@ -80,4 +80,4 @@ Recompute stage_recompute(const MemorySpec& spec, int stage) {
   return *policy;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

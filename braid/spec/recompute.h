@@ -16,7 +16,7 @@
 
 #include "braid/spec/memory_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 struct Recompute {
   enum class Keeps { Everything, Selected, SegmentInputs };
@@ -37,4 +37,4 @@ std::string nearest_recompute(const MemorySpec& spec, int num_stages);
 // Returns the policy of one stage. REQUIRES: `spec` has no problems.
 Recompute stage_recompute(const MemorySpec& spec, int stage);
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -2,7 +2,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/cross_rules.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool feeds_errors_back(const SyncSpec& sync) {
@@ -46,4 +46,4 @@ std::vector<CrossRule> reduction_rules() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

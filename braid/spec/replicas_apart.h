@@ -3,7 +3,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // A replica's steps wait for no other replica's, and servers see pushes in any order: a step's numbers are the
 // replica's own.
@@ -11,4 +11,4 @@ inline bool replicas_run_apart(const RunSpec& spec) {
   return spec.sync.replication == ReplicationKind::ParameterServer && spec.sync.consistency != Consistency::Bsp;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -6,7 +6,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/pipeline_stages.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool versions_are(const RunSpec& spec, schedule::VersionRule rule) {
@@ -47,4 +47,4 @@ std::vector<CrossRule> schedule_rules() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 
 #include "braid/spec/run_spec.h"
 
-namespace braid {
+namespace braid::spec {
 
 // 1 where nothing is sharded.
 inline int shard_data(const RunSpec& spec) {
@@ -11,4 +11,4 @@ inline int shard_data(const RunSpec& spec) {
   return spec.sync.zero_group == 0 ? spec.mesh.data : spec.sync.zero_group;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

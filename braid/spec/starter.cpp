@@ -1,7 +1,7 @@
 // The text. Its keys are checked by a test, those behind "# " too.
 #include "braid/spec/starter.h"
 
-namespace braid {
+namespace braid::spec {
 
 std::string starter_toml() {
   return R"(# A run of braid. Put text into the folder "text", then: braid train run.toml
@@ -54,4 +54,4 @@ tensor = 1  # ranks that split each matrix
 )";
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::spec {
 
 // A small run as TOML with comments, on the text in the folder "text". It trains as it is.
 std::string starter_toml();
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -3,7 +3,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/pipeline_stages.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool has_servers(const RunSpec& spec) { return spec.sync.replication == ReplicationKind::ParameterServer; }
@@ -56,4 +56,4 @@ std::vector<CrossRule> supervision_rules() {
   return rules;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -2,7 +2,7 @@
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::spec {
 
 std::vector<Field> sync_fields() {
   using namespace field_builders;
@@ -57,4 +57,4 @@ std::vector<Field> sync_fields() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

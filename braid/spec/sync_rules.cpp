@@ -6,7 +6,7 @@
 #include "braid/spec/cross_rules.h"
 #include "braid/spec/replicas_apart.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 bool is_on(Feature feature, const RunSpec& spec) {
@@ -64,4 +64,4 @@ std::vector<CrossRule> sync_rules() {
   return rules;
 }
 
-}  // namespace braid
+}  // namespace braid::spec

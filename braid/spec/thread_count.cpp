@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 // The least FLOPs per thread of a product of model.width x model.width, forward: with fewer a thread takes longer to
@@ -26,4 +26,4 @@ int threads_per_rank(const RunSpec& spec, int cores) {
 
 int threads_to_generate(const ModelSpec& model, int cores) { return threads_with_work(model, model.context, cores); }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -34,7 +34,7 @@
 #include "braid/base/text.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::spec {
 namespace {
 
 TomlValue value(const toml::node& node);
@@ -123,4 +123,4 @@ TomlDocument toml_document(const std::string& text, const std::string& origin) {
       {{cat(origin, ":", place.line, ":", place.column), "", "is not TOML: " + std::string(error.description()), ""}}};
 }
 
-}  // namespace braid
+}  // namespace braid::spec

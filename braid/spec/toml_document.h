@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::spec {
 
 struct TomlValue;
 using TomlList = std::vector<TomlValue>;
@@ -36,4 +36,4 @@ struct TomlDocument {
 
 TomlDocument toml_document(const std::string& text, const std::string& origin);
 
-}  // namespace braid
+}  // namespace braid::spec

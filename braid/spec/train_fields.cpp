@@ -2,7 +2,7 @@
 #include "braid/spec/field_builders.h"
 #include "braid/spec/fields.h"
 
-namespace braid {
+namespace braid::spec {
 
 std::vector<Field> train_fields() {
   using namespace field_builders;
@@ -80,4 +80,4 @@ std::vector<Field> train_fields() {
   };
 }
 
-}  // namespace braid
+}  // namespace braid::spec

@@ -48,10 +48,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (path_kind(name) != PathKind::Nothing) return bpe_tokenizer(read_bpe(name));
   const bool is_bytes = nearest(name, {"bytes"}) == "bytes";
   throw ConfigError(
-      {{"data.tokenizer", toml_text(name),
+      {{"data.tokenizer", spec::toml_text(name),
         "must be \"bytes\", a tokenizer.json, or a folder with it or with vocab.json and merges.txt; there is "
         "no such file",
-        is_bytes ? toml_text(std::string("bytes")) : ""}});
+        is_bytes ? spec::toml_text(std::string("bytes")) : ""}});
 }
 
 }  // namespace braid

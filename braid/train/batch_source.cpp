@@ -20,8 +20,8 @@ BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGrou
       microbatch_(spec.train.microbatch),
       context_(spec.model.context),
       by_document_(spec.data.attention == AttentionMask::Document),
-      first_micro_(first_microbatches(spec)[groups.data->rank()]),
-      num_microbatches_(braid::num_microbatches(spec, groups.data->rank())),
+      first_micro_(spec::first_microbatches(spec)[groups.data->rank()]),
+      num_microbatches_(braid::spec::num_microbatches(spec, groups.data->rank())),
       num_global_(batch_ / microbatch_) {}
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {

@@ -37,7 +37,7 @@ Generation generate_all(const std::string& directory, const std::vector<std::str
     return TextBatch(computes, *tokenizer, options).run(prompts, world.rank() == 0 ? listener : GenerationListener{});
   };
   const auto num_ranks = options.pipe * options.tensor;
-  const int threads = options.threads > 0 ? options.threads : threads_to_generate(shape, num_cores() / num_ranks);
+  const int threads = options.threads > 0 ? options.threads : spec::threads_to_generate(shape, num_cores() / num_ranks);
   return values_by_rank(
       launcher(options.ranks), num_ranks, texts,
       {.deadline_seconds = kNoDeadline, .threads_per_rank = threads, .signals = SignalsTo::Caller})[0];

@@ -53,7 +53,7 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
     const int vocab = spec.model.vocab;
     if (used.name != kBytes || vocab == 0 || vocab == byte_tokenizer()->vocab()) return {};
     const bool prepared = used.key == "data.paths";
-    return {{used.key, prepared ? toml_text(spec.data.paths) : toml_text(used.name),
+    return {{used.key, prepared ? spec::toml_text(spec.data.paths) : spec::toml_text(used.name),
              cat("must be ", prepared ? "prepared with " : "", "the tokenizer of the weights of ", init,
                  ", whose vocabulary of ", counted(vocab, "token"), " is not that of \"bytes\"; ", init,
                  " has no tokenizer.json, nor vocab.json with merges.txt: put them there, or name a tokenizer by ",
@@ -63,13 +63,13 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
   if (used.identity == tokenizer_identity(of_weights)) return {};
   const std::string place = of_weights == init ? init : cat(init, " (", of_weights, ")");
   if (used.key == "data.tokenizer") {
-    return {{used.key, toml_text(used.name),
+    return {{used.key, spec::toml_text(used.name),
              cat("must be the tokenizer of the weights of ", place,
                  ": leave data.tokenizer out, or begin without train.init"),
-             toml_text(of_weights)}};
+             spec::toml_text(of_weights)}};
   }
-  return {{used.key, toml_text(spec.data.paths),
-           cat("must be prepared with the tokenizer of the weights of ", place, ", not with ", toml_text(used.name),
+  return {{used.key, spec::toml_text(spec.data.paths),
+           cat("must be prepared with the tokenizer of the weights of ", place, ", not with ", spec::toml_text(used.name),
                ": prepare the data with --tokenizer ", of_weights),
            ""}};
 }

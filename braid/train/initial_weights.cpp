@@ -30,7 +30,7 @@ std::string checkpoint_at(const std::string& path) {
   if (!choice.directory.empty()) return choice.directory;
   const std::string faults = choice.passed_over.empty() ? "" : ": " + joined(choice.passed_over, "; ");
   throw ConfigError(
-      {{"train.init", toml_text(path),
+      {{"train.init", spec::toml_text(path),
         cat("must be a Hugging Face directory (config.json and *.safetensors), a checkpoint or the folder "
             "of a run",
             faults),
@@ -40,19 +40,19 @@ std::string checkpoint_at(const std::string& path) {
 RunSpec spec_of_checkpoint(const std::string& directory) {
   const CheckpointInfo info = read_checkpoint_info(directory);
   if (!info.config_toml.empty()) return saved_spec(info, directory);
-  throw ConfigError({{"train.init", toml_text(directory), "has no configuration that says its model", ""}});
+  throw ConfigError({{"train.init", spec::toml_text(directory), "has no configuration that says its model", ""}});
 }
 
-bool is_open(const Field& field, const ModelSpec& model) {
-  if (field.key == "model.context") return traits_of(model.family).positions == PositionKind::Rotary;
+bool is_open(const spec::Field& field, const ModelSpec& model) {
+  if (field.key == "model.context") return spec::traits_of(model.family).positions == spec::PositionKind::Rotary;
   return std::find(std::begin(kOpenModelKeys), std::end(kOpenModelKeys), field.key) != std::end(kOpenModelKeys);
 }
 
 // 0 stands for what follows from other keys: figures are compared as they come out.
 ModelSpec spelled_out(ModelSpec model) {
-  model.kv_heads = num_kv_heads(model);
-  model.head_width = head_width(model);
-  model.ffn = ffn_width(model);
+  model.kv_heads = spec::num_kv_heads(model);
+  model.head_width = spec::head_width(model);
+  model.ffn = spec::ffn_width(model);
   return model;
 }
 
@@ -61,12 +61,12 @@ std::vector<Problem> differences(const RunSpec& spec, const ModelSpec& model, co
   is.model = spelled_out(spec.model);
   was.model = spelled_out(model);
   std::vector<Problem> found;
-  for (const Field& field : fields()) {
-    if (section_of(field) != "model" || is_open(field, spec.model)) continue;
-    const std::string have = value_text(field, is), need = value_text(field, was);
+  for (const spec::Field& field : spec::fields()) {
+    if (spec::section_of(field) != "model" || is_open(field, spec.model)) continue;
+    const std::string have = spec::value_text(field, is), need = spec::value_text(field, was);
     if (have == need) continue;
     found.push_back(
-        {field.key, value_text(field, spec), cat("must be as in ", place, ", whose weights train.init takes"), need});
+        {field.key, spec::value_text(field, spec), cat("must be as in ", place, ", whose weights train.init takes"), need});
   }
   return found;
 }

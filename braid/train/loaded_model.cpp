@@ -39,9 +39,9 @@ RunSpec spec_to_compute(const CheckpointInfo& info, const std::string& directory
 void refuse_impossible_mesh(const RunSpec& spec) {
   RunSpec alone = spec;
   alone.mesh = {};
-  const std::vector<Problem> known = problems(alone);
+  const std::vector<Problem> known = spec::problems(alone);
   std::vector<Problem> found;
-  for (const Problem& problem : problems(spec)) {
+  for (const Problem& problem : spec::problems(spec)) {
     const auto is_same = [&](const Problem& other) { return other.key == problem.key && other.rule == problem.rule; };
     if (std::ranges::none_of(known, is_same)) found.push_back(problem);
   }
@@ -89,7 +89,7 @@ std::string tokenizer_place(const ModelToLoad& load, const std::string& name) {
   if (!load.tokenizer.empty()) return load.tokenizer;
   throw ConfigError({{"data.tokenizer", "",
                       cat("must be given: ", load.directory, " was saved without its tokenizer, which was at ",
-                          toml_text(load.spec.data.tokenizer), " (a path that a checkpoint names is not opened)"),
+                          spec::toml_text(load.spec.data.tokenizer), " (a path that a checkpoint names is not opened)"),
                       ""}});
 }
 
@@ -162,7 +162,7 @@ at::Tensor LoadedModel::with_whole_vocab(const at::Tensor& y, const Microbatch& 
 at::Tensor LoadedModel::result_buffer(const Microbatch& microbatch) const {
   const at::ScalarType type = scalar_type(spec_.train.dtype);
   if (microbatch.targets_bt.defined()) return at::empty({}, type == at::kDouble ? at::kDouble : at::kFloat);
-  const int64_t vocab = padded_vocab(spec_.model, groups_.tensor->size());
+  const int64_t vocab = spec::padded_vocab(spec_.model, groups_.tensor->size());
   if (microbatch.cache) return at::empty({std::ssize(microbatch.cache->stretches()), 1, vocab}, type);
   return at::empty({microbatch.tokens_bt.size(0), microbatch.tokens_bt.size(1), vocab}, type);
 }

@@ -31,7 +31,7 @@ Setting setting(RunSpec spec, int data, int batch, int threads) {
 void refuse_problems(const std::vector<Setting>& settings) {
   std::vector<Problem> found;
   for (const Setting& setting : settings) {
-    for (Problem& problem : problems(setting.spec, host_limits())) {
+    for (Problem& problem : spec::problems(setting.spec, host_limits())) {
       const bool known =
           std::any_of(found.begin(), found.end(), [&](const Problem& p) { return text(p) == text(problem); });
       if (!known) found.push_back(std::move(problem));
@@ -55,7 +55,7 @@ MeasuredScaling measure_scaling(const RunSpec& given, const ScalingRequest& requ
   RunSpec spec = data.resolved(given);
   spec.train.steps = std::max(spec.train.steps, request.steps + 1);
   spec.mesh.data = request.ranks.back();
-  const int threads = threads_per_rank(spec, num_cores());
+  const int threads = spec::threads_per_rank(spec, num_cores());
   std::vector<Setting> settings;
   for (const int ranks : request.ranks) settings.push_back(setting(spec, ranks, spec.train.batch, threads));
   for (const int ranks : request.ranks) {

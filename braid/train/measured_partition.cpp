@@ -18,7 +18,7 @@ std::string saved_partition(const RunSpec& spec, int num_stages) {
   const CheckpointInfo info = read_checkpoint_info(spec.train.resume);
   if (info.config_toml.empty()) return "";
   const RunSpec saved = saved_spec(info, spec.train.resume);
-  const auto blocks = partition_list(saved.pipeline.partition);
+  const auto blocks = spec::partition_list(saved.pipeline.partition);
   const bool fits = blocks && static_cast<int>(blocks->size()) == num_stages;
   return fits && saved.model.layers == spec.model.layers ? saved.pipeline.partition : "";
 }
@@ -35,12 +35,12 @@ Partition best_partition(const RunSpec& spec, std::vector<Unit> units) {
 }
 
 std::optional<Partition> resolve_partition(RunSpec& spec, int threads) {
-  if (!is_measured(spec.pipeline)) return {};
+  if (!spec::is_measured(spec.pipeline)) return {};
   const int num_stages = step_schedule(spec).num_stages;
   spec.pipeline.partition = saved_partition(spec, num_stages);
   if (!spec.pipeline.partition.empty()) return {};
   const Partition measured = best_partition(spec, profiled_units(spec, threads));
-  spec.pipeline.partition = partition_text(measured.first_unit);
+  spec.pipeline.partition = spec::partition_text(measured.first_unit);
   return measured;
 }
 

@@ -19,7 +19,7 @@ ModelSample::ModelSample(const RunSpec& spec, const ModelParams& params, Communi
       store_(params, Reduction::Fast, options_, spec.train.seed),
       sink_(accumulating_sink(store_)),
       queue_(*sink_),
-      recompute_(stage_recompute(spec.memory, 0)),
+      recompute_(spec::stage_recompute(spec.memory, 0)),
       rank_{tensor, queue_, kept_by_layers(recompute_)} {
   const int64_t b = spec.train.microbatch, t = spec.model.context;
   microbatch_.tokens_bt = at::arange(b * t, at::kLong).mul(7919).remainder(spec.model.vocab).view({b, t});

@@ -52,7 +52,7 @@ class ModelSample {
   ParamStore store_;
   std::unique_ptr<GradSink> sink_;
   WeightGradQueue queue_;
-  Recompute recompute_;
+  spec::Recompute recompute_;
   RankContext rank_;
   Microbatch microbatch_;
   at::Tensor x_btc_;

@@ -59,7 +59,7 @@ Foreseen foreseen_with(const Cluster& rates, const RunSpec& spec) {
   RunSpec planned = spec;
   PredictOptions options;
   Schedule table;
-  if (!schedule_file(spec.pipeline).empty()) {
+  if (!spec::schedule_file(spec.pipeline).empty()) {
     table = schedule_table(spec);
     options.table = &table;
     const std::optional<PipelineSpec> like = pipeline_like(table);
@@ -149,10 +149,10 @@ void RankLoop::doing(const std::string& what) const {
 
 void RankLoop::hear(StepReport report) {
   if (RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
-  if (replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
+  if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
-  raise_peak(tokens_of_rank * model_flops_per_token(start_.spec.model));
-  report.utilisation = model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
+  raise_peak(tokens_of_rank * spec::model_flops_per_token(start_.spec.model));
+  report.utilisation = spec::model_flop_utilisation(start_.spec.model, tokens_of_rank, peak_.per_rank);
   tell([&] { shared_.observer.on_step(report); });
 }
 
@@ -174,7 +174,7 @@ Wish RankLoop::wish() {
 
 // Replicas that run apart meet now and then, to ask.
 Wish RankLoop::agreed_wish() {
-  if (replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
+  if (spec::replicas_run_apart(start_.spec) && trainer_.num_steps() % kStepsApart != 0) return Wish::GoOn;
   return agreed(wish());
 }
 
@@ -240,7 +240,7 @@ void RankLoop::foresee() {
 
 bool RankLoop::worth_measuring_peak() const {
   const double tokens = static_cast<double>(int64_t{train_.batch} * start_.spec.model.context) / world_.size();
-  return model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
+  return spec::model_flops_per_token(start_.spec.model) * tokens >= kFewestFlopsWorthMeasuring;
 }
 
 bool RankLoop::worth_foreseeing() const {

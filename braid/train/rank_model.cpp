@@ -11,7 +11,7 @@ namespace braid {
 namespace {
 
 std::vector<ModelPiece> pieces_of_stage(const RunSpec& spec, int stage, int num_stages) {
-  const std::vector<int> units = stage_units(spec, num_stages);
+  const std::vector<int> units = spec::stage_units(spec, num_stages);
   return pieces_of(units[stage], units[stage + 1], spec.model.layers);
 }
 
@@ -124,7 +124,7 @@ void RankModel::set_hooks(const BlockHooks& hooks) {
 void RankModel::build(const RunSpec& spec, int index) {
   Stage& stage = stages_[index];
   stage.weight_grads = std::make_unique<WeightGradQueue>(*sink_);
-  const Recompute policy = stage_recompute(spec.memory, index);
+  const spec::Recompute policy = spec::stage_recompute(spec.memory, index);
   const RankContext rank{*groups_.tensor, *stage.weight_grads, kept_by_layers(policy)};
   for (const ModelPiece& piece : pieces_of_stage(spec, index, groups_.layout.num_stages())) {
     stage.blocks.push_back(maker_.block(spec.model, piece, *store_, rank));

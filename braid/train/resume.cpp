@@ -44,7 +44,7 @@ void add_problem_of_data(const Resumed& run, const CheckpointInfo& info, std::ve
   if (info.data.empty() || run.origin.sources.empty()) return;
   const std::string what = difference(marks_like(info.data, run.origin), info.data);
   if (what.empty()) return;
-  found.push_back({"data.paths", value_text(*find_field("data.paths"), run.spec),
+  found.push_back({"data.paths", spec::value_text(*spec::find_field("data.paths"), run.spec),
                    cat("must hold the data of ", directory, ", ", what), ""});
 }
 
@@ -53,21 +53,21 @@ void add_problem_of_tokenizer(const Resumed& run, const CheckpointInfo& info, st
   const std::string& name = run.spec.data.tokenizer;
   const bool known = info.tokenizer_hash != 0 && run.origin.tokenizer != 0;
   if (known ? info.tokenizer_hash == run.origin.tokenizer : same_tokenizer(name, info.tokenizer)) return;
-  found.push_back({"data.tokenizer", toml_text(name), cat("must be the tokenizer of ", directory),
-                   name == info.tokenizer ? "" : toml_text(info.tokenizer)});
+  found.push_back({"data.tokenizer", spec::toml_text(name), cat("must be the tokenizer of ", directory),
+                   name == info.tokenizer ? "" : spec::toml_text(info.tokenizer)});
 }
 
 // Another optimizer has other states; so has descent without momentum.
 void add_problem_of_optimizer(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                               const std::string& directory) {
   const OptimizerSpec &is = spec.optimizer, &was = saved.optimizer;
-  const auto kind = [](const RunSpec& of) { return value_text(*find_field("optimizer.kind"), of); };
+  const auto kind = [](const RunSpec& of) { return spec::value_text(*spec::find_field("optimizer.kind"), of); };
   if (is.kind != was.kind) {
     found.push_back({"optimizer.kind", kind(spec), cat("must be the optimizer of ", directory), kind(saved)});
   } else if (is.kind == OptimizerKind::Sgd && (is.momentum > 0) != (was.momentum > 0)) {
-    found.push_back({"optimizer.momentum", toml_text(is.momentum),
+    found.push_back({"optimizer.momentum", spec::toml_text(is.momentum),
                      cat("must be ", was.momentum > 0 ? "more than 0" : "0", " as in ", directory),
-                     toml_text(was.momentum)});
+                     spec::toml_text(was.momentum)});
   }
 }
 
@@ -82,10 +82,10 @@ WithoutFormerKeys without_former_keys(const std::string& config_toml) {
   std::istringstream lines(config_toml);
   WithoutFormerKeys kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto beginning = [](const FormerKey& known) { return cat(known.key.substr(known.key.find('.') + 1), " = "); };
-    const auto former = std::find_if(std::begin(kFormerKeys), std::end(kFormerKeys),
-                                     [&](const FormerKey& known) { return line.starts_with(beginning(known)); });
-    const bool found = former != std::end(kFormerKeys);
+    const auto beginning = [](const spec::FormerKey& known) { return cat(known.key.substr(known.key.find('.') + 1), " = "); };
+    const auto former = std::find_if(std::begin(spec::kFormerKeys), std::end(spec::kFormerKeys),
+                                     [&](const spec::FormerKey& known) { return line.starts_with(beginning(known)); });
+    const bool found = former != std::end(spec::kFormerKeys);
     if (found) kept.values[former->key] = line.substr(beginning(*former).size());
     kept.config_toml += found ? "\n" : line + "\n";
   }
@@ -97,7 +97,7 @@ WithoutFormerKeys without_former_keys(const std::string& config_toml) {
 void take_former_optimizer(const std::string& kind, RunSpec& spec) {
   if (spec.sync.replication != ReplicationKind::ParameterServer) return;
   for (const OptimizerKind former : {OptimizerKind::Sgd, OptimizerKind::Adagrad}) {
-    if (kind != toml_text(std::string(word(former)))) continue;
+    if (kind != spec::toml_text(std::string(word(former)))) continue;
     spec.optimizer.kind = former;
     spec.optimizer.momentum = 0;
     spec.optimizer.weight_decay = 0;
@@ -110,8 +110,8 @@ RunSpec saved_spec(const CheckpointInfo& info, const std::string& directory) {
   const WithoutFormerKeys saved = without_former_keys(info.config_toml);
   // The files that the run began with may be gone. A saved configuration has the whole model; files that any other
   // configuration names are not opened.
-  RunSpec spec = parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
-                           {"train.init=", "model.config="}, any_hosts());
+  RunSpec spec = spec::parse_run(saved.config_toml, cat("config in ", directory, "/manifest.json"),
+                           {"train.init=", "model.config="}, spec::any_hosts());
   const auto former = saved.values.find("sync.server_optimizer");
   if (former != saved.values.end()) take_former_optimizer(former->second, spec);
   return spec;
@@ -141,13 +141,13 @@ void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, s
   const auto apart = info.counters.find(kReplicasApart);
   if (apart == info.counters.end()) return;
   const auto refuse = [&](const char* key, const std::string& was) {
-    found.push_back({key, value_text(*find_field(key), spec),
+    found.push_back({key, spec::value_text(*spec::find_field(key), spec),
                      cat("must be as in ", directory, ", whose replicas are between two synchronisations"), was});
   };
   const ReplicationKind way = spec.sync.replication;
   const ReplicationKind was = info.config_toml.empty() ? way : saved_spec(info, directory).sync.replication;
   const bool apart_too = way == ReplicationKind::LocalSgd || way == ReplicationKind::DiLoCo;
-  if (way != was || !apart_too) refuse("sync.replication", toml_text(std::string(word(was))));
+  if (way != was || !apart_too) refuse("sync.replication", spec::toml_text(std::string(word(was))));
   if (spec.mesh.data != apart->second) refuse("mesh.data", cat(apart->second));
 }
 
@@ -182,8 +182,8 @@ void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::
   if (!carries_over(was) || !same_way || may_change(spec, "sync.compression")) return;
   if (saved.step <= was.compression_start) return;
   for (const char* key : kRanksOfResiduals) {
-    const Field& field = *find_field(key);
-    const std::string before = value_text(field, saved.spec), now = value_text(field, spec);
+    const spec::Field& field = *spec::find_field(key);
+    const std::string before = spec::value_text(field, saved.spec), now = spec::value_text(field, spec);
     if (before == now) continue;
     found.push_back({key, now,
                      cat("must be as in ", directory,
@@ -197,7 +197,7 @@ void add_problems_of_residuals(const RunSpec& spec, const SavedRun& saved, std::
 // A line for each key, and one that says how to allow them all.
 void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vector<Problem>& found,
                              const std::string& directory) {
-  Strings keys;
+  spec::Strings keys;
   for (const auto& [key, is, was] : training_changes(spec, saved)) {
     const auto is_of_key = [&, &key = key](const Problem& problem) { return problem.key == key; };
     if (may_change(spec, key) || std::any_of(found.begin(), found.end(), is_of_key)) continue;
@@ -205,7 +205,7 @@ void add_problems_of_changes(const RunSpec& spec, const RunSpec& saved, std::vec
     keys.push_back(key);
   }
   if (keys.empty()) return;
-  found.push_back({"train.allow_change", toml_text(spec.train.allow_change),
+  found.push_back({"train.allow_change", spec::toml_text(spec.train.allow_change),
                    cat("would have to name what is to change: train.allow_change = ", allowing(spec, keys)), ""});
 }
 
@@ -220,16 +220,16 @@ std::vector<Problem> resume_problems(const Resumed& run, const CheckpointInfo& i
   const RunSpec& spec = run.spec;
   std::vector<Problem> found;
   const auto refuse = [&](const std::string& key, const std::string& was) {
-    found.push_back({key, value_text(*find_field(key), spec), cat("must be as in ", directory), was});
+    found.push_back({key, spec::value_text(*spec::find_field(key), spec), cat("must be as in ", directory), was});
   };
   if (!info.config_toml.empty()) {
     const RunSpec saved = saved_spec(info, directory);
-    for (const Field& field : fields()) {
-      const std::string was = value_text(field, saved);
-      const bool fixed = change_on_resume(field) == ChangeOnResume::Never && field.key != "optimizer.kind";
-      if (fixed && value_text(field, spec) != was) refuse(field.key, was);
+    for (const spec::Field& field : spec::fields()) {
+      const std::string was = spec::value_text(field, saved);
+      const bool fixed = spec::change_on_resume(field) == spec::ChangeOnResume::Never && field.key != "optimizer.kind";
+      if (fixed && spec::value_text(field, spec) != was) refuse(field.key, was);
     }
-    if (!same_saved_type(spec, saved)) refuse("train.dtype", value_text(*find_field("train.dtype"), saved));
+    if (!same_saved_type(spec, saved)) refuse("train.dtype", spec::value_text(*spec::find_field("train.dtype"), saved));
     add_problem_of_optimizer(spec, saved, found, directory);
     add_problems_of_residuals(spec, {info.step, saved}, found, directory);
     add_problems_of_changes(spec, saved, found, directory);
@@ -253,10 +253,10 @@ namespace {
 std::string reducer_state_problem(const RunSpec& spec, const CheckpointInfo& info, const std::string& directory) {
   if (info.config_toml.empty()) return cat(directory, " has no configuration");
   const RunSpec saved = saved_spec(info, directory);
-  Strings keys{"sync.compression", "sync.compression_rank"};
+  spec::Strings keys{"sync.compression", "sync.compression_rank"};
   keys.insert(keys.end(), std::begin(kRanksOfResiduals), std::end(kRanksOfResiduals));
   for (const std::string& key : keys) {
-    const std::string was = value_text(*find_field(key), saved), is = value_text(*find_field(key), spec);
+    const std::string was = spec::value_text(*spec::find_field(key), saved), is = spec::value_text(*spec::find_field(key), spec);
     if (was != is) return cat(key, " was ", was, " in ", directory, " and is ", is);
   }
   return "";

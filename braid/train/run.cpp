@@ -38,14 +38,14 @@ void add_empty_groups(const RunSpec& spec, std::vector<Problem>& found) {
   for (const ParameterGroup& group : spec.optimizer.groups) {
     const auto is_in = [&](const std::string& name) { return matches(group, name); };
     if (std::any_of(names.begin(), names.end(), is_in)) continue;
-    found.push_back({"optimizer.groups", toml_text(group.match),
+    found.push_back({"optimizer.groups", spec::toml_text(group.match),
                      cat("must match names of parameters, such as ", names.front(), " or ", names.back()), ""});
   }
 }
 
 // Everything that can be known to be wrong before a rank starts.
-void refuse_problems(const RunSpec& spec, const HostLimits& limits) {
-  auto found = problems(spec, limits);
+void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
+  auto found = spec::problems(spec, limits);
   if (found.empty()) add_empty_groups(spec, found);
   if (found.empty()) found = initial_weights_problems(spec);
   if (!found.empty()) throw ConfigError(std::move(found));
@@ -56,12 +56,12 @@ RunStart run_start(const RunSpec& spec, const Corpus& corpus, int num_hosts) {
   RunStart start;
   start.spec = spec;
   start.num_params = count_params(spec.model);
-  start.padded_vocab = padded_vocab(spec.model, spec.mesh.tensor);
+  start.padded_vocab = spec::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
   start.train_tokens = num_tokens(corpus.train);
   start.validation_tokens = num_tokens(corpus.validation);
   start.bigram_entropy = bigram_entropy(corpus, spec.model.vocab);
-  start.threads = threads_per_rank(spec, num_cores() * num_hosts);
+  start.threads = spec::threads_per_rank(spec, num_cores() * num_hosts);
   return start;
 }
 
@@ -127,7 +127,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
 }  // namespace
 
 // Memory is accounted to 1024 ranks.
-HostLimits host_limits(int num_hosts) {
+spec::HostLimits host_limits(int num_hosts) {
   return {std::min(std::max(1, 1024 / num_hosts), std::max(16, 4 * num_cores())), num_hosts};
 }
 
@@ -144,7 +144,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   open_device(spec);
   const Corpus corpus = data.corpus(spec);
   install_memory_accounting();
-  const auto measured = resolve_partition(spec, threads_per_rank(spec, num_cores()));
+  const auto measured = resolve_partition(spec, spec::threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus, num_hosts(controls.host_of_rank));
   start.measured_partition = measured;
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());

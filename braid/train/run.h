@@ -93,7 +93,7 @@ class RunObserver {
 };
 
 // Returns the limits of this machine: 16 ranks, or four per core if that is more, on each of `num_hosts` hosts.
-HostLimits host_limits(int num_hosts = 1);
+spec::HostLimits host_limits(int num_hosts = 1);
 
 // The caller's control over a run, and the launcher of its ranks. Functions are called on every rank; where ranks are
 // processes, they read memory shared with the caller.
@@ -109,7 +109,7 @@ struct RunControls {
   // Called with the resolved spec before anything is allocated; what it throws refuses the run.
   std::function<void(const RunSpec&)> admit = [](const RunSpec&) {};
   const Launcher* launcher = nullptr;  // null: as run.ranks says
-  HostLimits limits = host_limits();   // that the run was read with
+  spec::HostLimits limits = host_limits();   // that the run was read with
   std::vector<int> host_of_rank;       // by rank of the world; empty: all are on this one
 };
 

@@ -51,10 +51,10 @@ void RunCheckpoints::make_room() {
   const double given = spec_.checkpoint.host_gib, needed = std::ldexp(most.item<double>(), -30);
   if (given > 0 && given < needed) {
     const double enough = std::ceil(needed * 1e6) / 1e6;
-    throw ConfigError({{"checkpoint.host_gib", toml_text(given),
+    throw ConfigError({{"checkpoint.host_gib", spec::toml_text(given),
                         cat("must be at least the ", human_bytes(std::ldexp(needed, 30)),
                             " that a rank's part of a checkpoint takes, or 0"),
-                        toml_text(enough)}});
+                        spec::toml_text(enough)}});
   }
   const MemoryScope scope(MemoryCategory::Snapshots);
   behind_ = std::make_unique<SaveBehind>(std::move(plan), world_, files_);
@@ -63,7 +63,7 @@ void RunCheckpoints::make_room() {
 void RunCheckpoints::save() {
   finish();
   const int64_t step = trainer_.num_steps();
-  const std::string directory = checkpoint_folder(spec_.train.out, step), config = to_toml(spec_);
+  const std::string directory = checkpoint_folder(spec_.train.out, step), config = spec::to_toml(spec_);
   if (behind_) {
     trainer_.save(config, [&](const CheckpointContent& content) { behind_->start(directory, content); });
   } else {

@@ -22,9 +22,9 @@ TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const
 void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const PreparedFolder& folder) {
   const TokenizerMark& prepared = folder.manifest.tokenizer;
   if (mark_of(*make_tokenizer(place), prepared.name, place) == prepared) return;
-  throw ConfigError({{"data.tokenizer", toml_text(spec.tokenizer),
+  throw ConfigError({{"data.tokenizer", spec::toml_text(spec.tokenizer),
                       cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"),
-                      toml_text(tokenizer_name(folder))}});
+                      spec::toml_text(tokenizer_name(folder))}});
 }
 
 constexpr const char* kFraction = "data.validation_fraction";

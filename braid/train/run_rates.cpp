@@ -41,8 +41,8 @@ struct CoreShare {
 
 CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
   const int cores = num_cores();
-  const int ranks = most_ranks_of_host(num_ranks(spec.mesh), num_hosts);
-  return {cores, std::min(std::max(cores / ranks, 1), threads_per_rank(spec, cores * num_hosts))};
+  const int ranks = spec::most_ranks_of_host(num_ranks(spec.mesh), num_hosts);
+  return {cores, std::min(std::max(cores / ranks, 1), spec::threads_per_rank(spec, cores * num_hosts))};
 }
 
 // Adds the rates of one of the devices that a rank computes on.

@@ -45,7 +45,7 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec, int count) {
     problem.rule = cat("makes ", counted(count, "microbatch"), " per rank, which ", problem.rule);
     if (problem.nearest.empty()) return problem;
     const int64_t batch = int64_t{std::stoi(problem.nearest)} * spec.train.batch;
-    problem.nearest = batch % (count * batch_unit(spec)) == 0 ? cat(batch / count) : "";
+    problem.nearest = batch % (count * spec::batch_unit(spec)) == 0 ? cat(batch / count) : "";
   }
   return problem;
 }
@@ -53,12 +53,12 @@ Problem in_keys_of_spec(Problem problem, const RunSpec& spec, int count) {
 Schedule requested(const RunSpec& spec, int count) {
   const ScheduleRequest request{spec.mesh.pipe, count, spec.pipeline.chunks, spec.pipeline.group};
   const std::string& schedule = spec.pipeline.schedule;
-  const std::string path = schedule_file(spec.pipeline);
+  const std::string path = spec::schedule_file(spec.pipeline);
   try {
     if (path.empty()) return make_schedule(schedule, request);
     if (path_kind(path) == PathKind::Other) {
       throw ConfigError(
-          {{"pipeline.schedule", toml_text(schedule), "must name a regular file: every rank reads it", ""}});
+          {{"pipeline.schedule", spec::toml_text(schedule), "must name a regular file: every rank reads it", ""}});
     }
     return schedule_from_table(named_file_content({"pipeline.schedule", schedule, path}), schedule, request);
   } catch (const ConfigError& error) {
@@ -70,26 +70,26 @@ Schedule requested(const RunSpec& spec, int count) {
 
 // A table does not tell by its name what it is, so the table of combinations is asked once it is read.
 std::vector<Problem> refused_pairs_of_table(const RunSpec& spec, const Schedule& schedule) {
-  std::vector<Feature> on = features(spec);
-  for (const Feature feature : features_of(schedule)) on.push_back(feature);
-  return refused_pairs(on, spec);
+  std::vector<spec::Feature> on = spec::features(spec);
+  for (const spec::Feature feature : spec::features_of(schedule)) on.push_back(feature);
+  return spec::refused_pairs(on, spec);
 }
 
 // Only the file of a schedule may know how many stages there are.
 void refuse_other_count(const RunSpec& spec, int num_stages) {
-  const size_t entries = recompute_entries(spec.memory).size();
+  const size_t entries = spec::recompute_entries(spec.memory).size();
   if (entries == 1 || static_cast<int>(entries) == num_stages) return;
-  throw ConfigError({{"memory.recompute", toml_text(spec.memory.recompute),
+  throw ConfigError({{"memory.recompute", spec::toml_text(spec.memory.recompute),
                       cat("must have one entry for all stages or one for each of ", num_stages),
-                      toml_text(nearest_recompute(spec.memory, num_stages))}});
+                      spec::toml_text(spec::nearest_recompute(spec.memory, num_stages))}});
 }
 
 // While the gradient travels a stage may run its last blocks again. To the last stage none travels.
 std::vector<int> stages_run_ahead(const RunSpec& spec, int num_stages) {
   std::vector<int> stages;
   for (int stage = 0; stage + 1 < num_stages; ++stage) {
-    const Recompute policy = stage_recompute(spec.memory, stage);
-    if (policy.keeps == Recompute::Keeps::SegmentInputs) stages.push_back(stage);
+    const spec::Recompute policy = spec::stage_recompute(spec.memory, stage);
+    if (policy.keeps == spec::Recompute::Keeps::SegmentInputs) stages.push_back(stage);
   }
   return stages;
 }
@@ -102,7 +102,7 @@ bool runs_ahead_already(const Schedule& schedule) {
 
 // Returns the schedule of a data rank with `count` microbatches.
 Schedule schedule_of(const RunSpec& spec, int count) {
-  const bool gathers_stages = shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
+  const bool gathers_stages = spec::shard_data(spec) > 1 && spec.sync.zero == 3 && spec.sync.zero_gather == GatherUnit::Stage;
   const Schedule asked = requested(spec, count);
   const Schedule schedule = schedule::with_comms(schedule::with_grad_sync(gathers_stages ? schedule::with_unshard(asked) : asked));
   refuse_other_count(spec, schedule.num_stages);
@@ -119,11 +119,11 @@ void refuse_faulty_schedule_of(const RunSpec& spec, int count) {
   const std::vector<schedule::Fault> faults = schedule::validate(schedule, schedule::SendMode::Buffered);
   if (!faults.empty()) refuse(cat("cannot run:\n", schedule::print(schedule, faults)));
   for (const std::string& fault : layout_faults(schedule)) refuse("cannot run: " + fault);
-  if (problems.empty() && StageLayout(schedule).mirrored() && replicas_run_apart(spec)) {
+  if (problems.empty() && StageLayout(schedule).mirrored() && spec::replicas_run_apart(spec)) {
     refuse(
         cat("has each stage on two ranks, so it cannot run with sync.consistency = \"", spec.sync.consistency, "\""));
   }
-  if (!schedule_file(spec.pipeline).empty()) {
+  if (!spec::schedule_file(spec.pipeline).empty()) {
     for (Problem& problem : refused_pairs_of_table(spec, schedule)) problems.push_back(std::move(problem));
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
@@ -132,23 +132,23 @@ void refuse_faulty_schedule_of(const RunSpec& spec, int count) {
 }  // namespace
 
 Schedule step_schedule(const RunSpec& spec, int data_rank) {
-  return schedule_of(spec, num_microbatches(spec, data_rank));
+  return schedule_of(spec, spec::num_microbatches(spec, data_rank));
 }
 
-Schedule step_schedule(const RunSpec& spec) { return step_schedule(spec, busiest_data_rank(spec)); }
+Schedule step_schedule(const RunSpec& spec) { return step_schedule(spec, spec::busiest_data_rank(spec)); }
 
 Schedule schedule_table(const RunSpec& spec) {
-  return requested(spec, num_microbatches(spec, busiest_data_rank(spec)));
+  return requested(spec, spec::num_microbatches(spec, spec::busiest_data_rank(spec)));
 }
 
 schedule::VersionPlan version_plan(const RunSpec& spec, const Schedule& schedule) {
   if (spec.pipeline.weights == StageWeights::Vertical) return {schedule, schedule::VersionRule::Vertical};
-  const ScheduleTraits* traits = traits_of(spec.pipeline);
+  const ScheduleTraits* traits = spec::traits_of(spec.pipeline);
   return {schedule, traits ? traits->versions.value_or(schedule::VersionRule::Own) : schedule::VersionRule::Own};
 }
 
 void refuse_faulty_schedule(const RunSpec& spec) {
-  const std::vector<int> first = first_microbatches(spec);
+  const std::vector<int> first = spec::first_microbatches(spec);
   std::set<int> counts;
   for (size_t rank = 0; rank + 1 < first.size(); ++rank) counts.insert(first[rank + 1] - first[rank]);
   for (const int count : counts) refuse_faulty_schedule_of(spec, count);

@@ -66,14 +66,14 @@ TimedAttention::TimedAttention(const RunSpec& spec, at::Device device) {
   const ModelSpec& model = spec.model;
   const int64_t b = spec.train.microbatch, s = model.context, t = spec.mesh.tensor;
   call_.heads = model.heads / t;
-  call_.kv_heads = std::max<int64_t>(num_kv_heads(model) / t, 1);
+  call_.kv_heads = std::max<int64_t>(spec::num_kv_heads(model) / t, 1);
   call_.window = model.window;
-  const int64_t features = (call_.heads + 2 * call_.kv_heads) * head_width(model);
-  const int64_t width = call_.heads * head_width(model);
+  const int64_t features = (call_.heads + 2 * call_.kv_heads) * spec::head_width(model);
+  const int64_t width = call_.heads * spec::head_width(model);
   const at::ScalarType dtype = scalar_type(spec.train.dtype);
   qkv_ = unaccounted({b, s, features}, dtype, device).fill_(0.1).requires_grad_();
   dy_ = unaccounted({b, s, width}, dtype, device).fill_(0.1);
-  flops_ = 4.0 * static_cast<double>(b * s) * mean_tokens_seen(model) * static_cast<double>(width);
+  flops_ = 4.0 * static_cast<double>(b * s) * spec::mean_tokens_seen(model) * static_cast<double>(width);
 }
 
 void TimedAttention::round() {
@@ -94,9 +94,9 @@ double TimedAttention::backward_rate() const { return 2.5 * flops_ / median(back
 double TimedAttention::seconds() const { return median(forward_) + median(backward_); }
 
 TimedElements::TimedElements(const RunSpec& spec, at::Device device)
-    : gated_(traits_of(spec.model.family).feed_forward == FeedForward::Gated) {
+    : gated_(spec::traits_of(spec.model.family).feed_forward == spec::FeedForward::Gated) {
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
-  const int64_t f = ffn_width(spec.model) / spec.mesh.tensor;
+  const int64_t f = spec::ffn_width(spec.model) / spec.mesh.tensor;
   const auto filled = [&](at::IntArrayRef sizes, double value) {
     return unaccounted(sizes, scalar_type(spec.train.dtype), device).fill_(value);
   };

@@ -48,7 +48,7 @@ struct Trainer::Pass {
 bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
   return spec.train.device == DeviceKind::Cuda && spec.train.cuda_graph == GraphUse::Auto &&
          spec.train.reduction == Reduction::Fast && spec.data.attention == AttentionMask::Causal &&
-         stage_recompute(spec.memory, 0) == Recompute{} && schedule.num_stages == 1 &&
+         spec::stage_recompute(spec.memory, 0) == spec::Recompute{} && schedule.num_stages == 1 &&
          !version_plan(spec, schedule).asynchronous();
 }
 
@@ -59,10 +59,10 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world,
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[Axis::Data]);
-  groups_ = std::make_unique<RankGroups>(mesh, StageLayout(schedule), world, shard_data(spec_));
+  groups_ = std::make_unique<RankGroups>(mesh, StageLayout(schedule), world, spec::shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
-  if (replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
+  if (spec::replicas_run_apart(spec_)) groups_->step_report = groups_->model.get();
   replication_ = run_replication(spec_, *model_);
   replication_->on_choice = [this](const std::string& choice) { choices_.push_back(choice); };
   const MemoryScope scope(MemoryCategory::Optimizer);
@@ -99,7 +99,7 @@ StepParts Trainer::step_parts() {
           spec_.train.on_spike,
           spec_.optimizer.clip_norm,
           within ? UpdateTime::WithinTheStep : UpdateTime::AtTheEnd,
-          first_microbatches(spec_)};
+          spec::first_microbatches(spec_)};
 }
 
 StepReport Trainer::step() {

@@ -45,7 +45,7 @@ TriedSteps try_steps(const RunSpec& spec, const Corpus& corpus, int steps) {
   install_memory_accounting();
   return values_by_rank(launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
                         [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },
-                        {.threads_per_rank = threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
+                        {.threads_per_rank = spec::threads_per_rank(spec, num_cores()), .signals = SignalsTo::Caller})[0];
 }
 
 }  // namespace braid

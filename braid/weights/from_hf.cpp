@@ -33,7 +33,7 @@ RunSpec spec_of(const HfDirectory& source) {
   spec.data.paths = {source.folder()};
   spec.data.tokenizer = source.folder();
   if (source.is_wide()) spec.train.dtype = DType::Float64;
-  auto found = problems(spec, {std::numeric_limits<int>::max()});
+  auto found = spec::problems(spec, {std::numeric_limits<int>::max()});
   if (!found.empty()) throw ConfigError(std::move(found));
   return spec;
 }
@@ -134,7 +134,7 @@ std::vector<std::string> checkpoint_from_hf(const FromHf& request, FileSystem& f
   const RunSpec spec = spec_of(source);
   const FoundTokenizer tokenizer = tokenizer_in(request.directory, spec.model.vocab);
   CheckpointInfo info;
-  info.config_toml = to_toml(spec);
+  info.config_toml = spec::to_toml(spec);
   info.tokenizer = spec.data.tokenizer;
   info.tokenizer_hash = tokenizer.hash;
   save_streamed({.to = request.checkpoint,

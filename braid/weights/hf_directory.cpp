@@ -22,7 +22,7 @@ std::vector<Problem> broken_rules(const ModelSpec& model, const std::string& pat
   spec.model = model;
   spec.data.tokenizer = path;  // any that is not "bytes", whose number of tokens is known
   std::vector<Problem> broken;
-  for (Problem& problem : problems(spec, any_hosts(Purpose::Plan))) {
+  for (Problem& problem : spec::problems(spec, spec::any_hosts(spec::Purpose::Plan))) {
     if (!problem.key.starts_with("model.")) continue;
     problem.key = cat(path, ": ", problem.key);
     broken.push_back(std::move(problem));
@@ -41,7 +41,7 @@ std::vector<HfTensor> tensors_of(const ModelSpec& model, const TensorFiles& file
 ModelSpec model_in(const std::string& folder) {
   std::vector<Problem> problems;
   const std::string path = folder + "/config.json";
-  const ModelSpec model = read_hf_config(path, problems);
+  const ModelSpec model = spec::read_hf_config(path, problems);
   for (Problem& problem : problems) {
     if (problem.key == "model.config") problem = {path, "", "must be a model's configuration that can be read", ""};
   }

@@ -65,7 +65,7 @@ const HfTable& table_of(const ModelSpec& spec) {
 std::vector<int64_t> rows_of_parts(const ModelSpec& spec, size_t parts, int64_t all) {
   if (parts == 1) return {all};
   if (parts == 2) return {all / 2, all / 2};
-  const int64_t kv = int64_t{num_kv_heads(spec)} * head_width(spec);
+  const int64_t kv = int64_t{spec::num_kv_heads(spec)} * spec::head_width(spec);
   return {all - 2 * kv, kv, kv};
 }
 

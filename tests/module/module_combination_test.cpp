@@ -77,7 +77,7 @@ void train_pipeline(const Asked& asked, int num_replicas) {
 
 struct Driver {
   const char* name;
-  std::vector<Feature> features;
+  std::vector<spec::Feature> features;
   void (*train)(const Asked& asked);
 };
 const std::vector<Driver> kDrivers = {
@@ -89,7 +89,7 @@ using Drivers = std::vector<size_t>;
 const Drivers kParallel{0}, kReplicas{0, 2}, kPipes{1, 2}, kAll{0, 1, 2};
 
 struct Switch {
-  Feature feature;
+  spec::Feature feature;
   const char* option;  // two features of one option are not on together
   void (*on)(Asked& asked);
   Drivers drivers;
@@ -124,25 +124,25 @@ const std::vector<Switch> kSwitches = {
 };
 
 // There is no option for them: modules say themselves what of this they are.
-const std::vector<Feature> kNotOffered = {DocumentAttention, LossScaling,  SelectiveRecompute,
+const std::vector<spec::Feature> kNotOffered = {DocumentAttention, LossScaling,  SelectiveRecompute,
                                           Experts,           Offload,      UnequalShares,
                                           Context,           Expert,       Tensor,
                                           SequenceParallel,  Reproducible, Nodes,
                                           RatesByName,       ProcessRanks};
 
 // The reasons of all rows that refuse something among `on`.
-std::vector<std::string> reasons(const std::vector<Feature>& on) {
+std::vector<std::string> reasons(const std::vector<spec::Feature>& on) {
   std::vector<std::string> all;
   for (size_t i = 0; i < on.size(); ++i) {
     for (size_t j = 0; j <= i; ++j) {
-      const Combination pair = combination(on[i], on[j]);
-      if (refused(pair.verdict)) all.push_back(pair.why);
+      const spec::Combination pair = spec::combination(on[i], on[j]);
+      if (spec::refused(pair.verdict)) all.push_back(pair.why);
     }
   }
   return all;
 }
 
-void expect_verdict(const Driver& driver, std::vector<Feature> on, const Asked& asked) {
+void expect_verdict(const Driver& driver, std::vector<spec::Feature> on, const Asked& asked) {
   on.insert(on.end(), driver.features.begin(), driver.features.end());
   const auto expected = reasons(on);
   std::string said;
@@ -164,7 +164,7 @@ TEST(ModuleCombinations, EveryCellIsAsTheTableSays) {
       if (a.feature > b.feature || (!alone && std::string_view(a.option) == b.option)) continue;
       for (const size_t d : a.drivers) {
         if (std::ranges::find(b.drivers, d) == b.drivers.end()) continue;
-        SCOPED_TRACE(cat(text(a.feature), " and ", text(b.feature), " in ", kDrivers[d].name));
+        SCOPED_TRACE(cat(spec::text(a.feature), " and ", spec::text(b.feature), " in ", kDrivers[d].name));
         Asked asked;
         a.on(asked);
         if (!alone) b.on(asked);
@@ -177,18 +177,18 @@ TEST(ModuleCombinations, EveryCellIsAsTheTableSays) {
 }
 
 TEST(ModuleCombinations, EveryFeatureIsSwitchedOrNotOffered) {
-  const auto switched = [](Feature feature) {
+  const auto switched = [](spec::Feature feature) {
     return std::ranges::any_of(kSwitches, [&](const Switch& known) { return known.feature == feature; });
   };
-  const auto of_modules = [](Feature feature) { return feature == UserModules || feature == UserPipeline; };
-  for (int i = 0; i < kNumFeatures; ++i) {
-    const auto feature = static_cast<Feature>(i);
+  const auto of_modules = [](spec::Feature feature) { return feature == UserModules || feature == UserPipeline; };
+  for (int i = 0; i < spec::kNumFeatures; ++i) {
+    const auto feature = static_cast<spec::Feature>(i);
     const bool elsewhere = of_modules(feature) || std::ranges::find(kNotOffered, feature) != kNotOffered.end();
-    EXPECT_NE(switched(feature), elsewhere) << text(feature);
+    EXPECT_NE(switched(feature), elsewhere) << spec::text(feature);
   }
-  for (const Combination& row : combinations()) {
-    EXPECT_TRUE(!of_modules(row.b) || switched(row.a)) << text(row.a) << ": a row that no program can meet";
-    EXPECT_FALSE(of_modules(row.a)) << text(row.b) << ": the first feature has the key that is at fault";
+  for (const spec::Combination& row : spec::combinations()) {
+    EXPECT_TRUE(!of_modules(row.b) || switched(row.a)) << spec::text(row.a) << ": a row that no program can meet";
+    EXPECT_FALSE(of_modules(row.a)) << spec::text(row.b) << ": the first feature has the key that is at fault";
   }
 }
 

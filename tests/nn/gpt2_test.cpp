@@ -108,9 +108,9 @@ TEST(Gpt2Params, PadsTheVocabulary) {
   ModelSpec spec = tiny_gpt2();
   spec.vocab = 50257;
   spec.vocab_multiple = 64;
-  EXPECT_EQ(padded_vocab(spec, 1), 50304);
-  EXPECT_EQ(padded_vocab(spec, 3), 50304);
-  EXPECT_EQ(padded_vocab(spec, 4), 50432);
+  EXPECT_EQ(spec::padded_vocab(spec, 1), 50304);
+  EXPECT_EQ(spec::padded_vocab(spec, 3), 50304);
+  EXPECT_EQ(spec::padded_vocab(spec, 4), 50432);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ inline ModelSpec tiny_qwen3() {
 struct RunModel {
   RunModel(const ModelRun& run, Communicator& tensor)
       : world(model_params(run.spec, tensor.rank(), tensor.size()), tensor, run.dtype) {
-    const int units = num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
+    const int units = spec::num_units(run.spec.layers), step = run.cut == Cut::HalfBlocks ? 1 : units;
     for (int unit = 0; unit < units; unit += step) {
       for (const ModelPiece& piece : pieces_of(unit, unit + step, run.spec.layers)) {
         blocks.push_back(model_block(run.spec, piece, world.store, world.context));
@@ -116,7 +116,7 @@ inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
       const at::Tensor logits = model.forward(m);
       EXPECT_FALSE(logits.requires_grad());
       const Index shape{run.batch, run.spec.context, run.spec.vocab};
-      const int64_t padded = padded_vocab(run.spec, run.ranks);
+      const int64_t padded = spec::padded_vocab(run.spec, run.ranks);
       const Placement placement = split_dim(shape, 2, padded, {r, run.ranks, Axis::Tensor});
       // Padding is -inf here; the placement's promise of zeros is for parameters.
       results.put("logits", r, placement, logits.masked_fill(logits.isneginf(), 0));

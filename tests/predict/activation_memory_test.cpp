@@ -21,7 +21,7 @@ TEST(ActivationMemory, OfKorthikantisTable2) {
     run.mesh.tensor = t;
     run.mesh.sequence_parallel = sequence;
     const RunLayout layout = layout_of(run, {.devices = {{.per_node = 8}}}, FormulaSet::Megatron);
-    return saved_bytes(run, layout, *recompute_policy(recompute));
+    return saved_bytes(run, layout, *spec::recompute_policy(recompute));
   };
   EXPECT_EQ(saved(1, false, "none"), s * b * h * (34 + 5 * a * s / h));
   for (const double t : {2.0, 8.0}) {

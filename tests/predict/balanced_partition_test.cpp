@@ -37,7 +37,7 @@ TEST(BalancedPartition, HasFewerBlocksBesideTheHead) {
     ASSERT_NE(partition, "even") << schedule;
     EXPECT_LT(seconds(run, cluster, partition), 0.95 * seconds(run, cluster, "even")) << schedule << " " << partition;
   }
-  const auto blocks = partition_list(balanced_partition(gpt2("1f1b"), cluster, FormulaSet::Braid)).value();
+  const auto blocks = spec::partition_list(balanced_partition(gpt2("1f1b"), cluster, FormulaSet::Braid)).value();
   EXPECT_LT(blocks.back(), blocks[1] - 2);
 }
 
@@ -56,7 +56,7 @@ TEST(BalancedPartition, IsInProportionToDevices) {
   RunSpec run = gpt2("1f1b");
   run.mesh = {.pipe = 16};
   run.model.layers = 48;
-  const auto blocks = partition_list(balanced_partition(run, cluster, FormulaSet::Braid)).value();
+  const auto blocks = spec::partition_list(balanced_partition(run, cluster, FormulaSet::Braid)).value();
   EXPECT_GE(*std::ranges::min_element(blocks.begin() + 1, blocks.begin() + 8), 4);
   EXPECT_LE(*std::ranges::max_element(blocks.begin() + 8, blocks.end()), 2.5);
 }

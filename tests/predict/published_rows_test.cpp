@@ -59,7 +59,7 @@ TEST(PublishedRows, MayBePlanned) {
   for (const auto& rows : {ptdp_rows(), korthikanti_rows(), zero_bubble_rows(), h100_rows()}) {
     for (const PublishedRow& row : rows) {
       fitted += row.fitted;
-      const auto found = problems(row.run, {.max_ranks = row.devices, .purpose = Purpose::Plan});
+      const auto found = spec::problems(row.run, {.max_ranks = row.devices, .purpose = spec::Purpose::Plan});
       EXPECT_TRUE(found.empty()) << row.name << ": " << text(found.front());
       EXPECT_EQ(num_ranks(row.run.mesh), row.devices) << row.name;
     }

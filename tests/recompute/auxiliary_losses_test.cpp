@@ -70,7 +70,7 @@ class Stage {
 
   // Two forwards and then two backwards, as a pipeline has them.
   Results step(const Way& way) {
-    const Segments segments(blocks_, plan_segments(*recompute_policy(way.policy), {0, kNumBlocks, 0}), queue_);
+    const Segments segments(blocks_, plan_segments(*spec::recompute_policy(way.policy), {0, kNumBlocks, 0}), queue_);
     sink_->begin_step(kNumMicros);
     Results results;
     std::vector<Passage> passages;
@@ -165,7 +165,7 @@ TEST(AuxiliaryLosses, AreInEveryGradientAsInOneGraphOfTheWholeObjective) {
 
 TEST(AuxiliaryLosses, AreNotAskedForInEvaluation) {
   Stage stage;
-  const Segments segments(stage.blocks(), plan_segments(*recompute_policy("full"), {0, kNumBlocks, 0}), stage.queue());
+  const Segments segments(stage.blocks(), plan_segments(*spec::recompute_policy("full"), {0, kNumBlocks, 0}), stage.queue());
   Passage passage;
   const c10::AutoGradMode no_grad(false);
   segments.forward(formula_of("x", 0), passage);

@@ -51,7 +51,7 @@ Bytes run_stage(const StageOfBlocks& of, Communicator& tensor) {
   ParamStore store(model_params(run.model, 0, 1), Reduction::Fast, at::kFloat, 1);
   const auto sink = accumulating_sink(store);
   WeightGradQueue queue(*sink);
-  const Recompute policy = *recompute_policy(of.recompute);
+  const spec::Recompute policy = *spec::recompute_policy(of.recompute);
   const RankContext rank{tensor, queue, kept_by_layers(policy)};
   Segments::Blocks blocks;
   for (int i = 0; i <= of.layers; ++i) blocks.push_back(model_block(run.model, {i}, store, rank));

@@ -34,7 +34,7 @@ class SegmentsTest : public testing::Test {
     for (const char name : {'a', 'b', 'c', 'd'}) blocks_.push_back(std::make_unique<Doubling>(name, log_));
   }
   Segments segments(const char* policy, const StageBlocks& counts) {
-    return {blocks_, plan_segments(*recompute_policy(policy), counts), queue_};
+    return {blocks_, plan_segments(*spec::recompute_policy(policy), counts), queue_};
   }
   // What ran since the last call.
   std::string ran() { return std::exchange(log_, {}); }

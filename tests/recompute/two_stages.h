@@ -125,7 +125,7 @@ class TwoStages {
 
   void build(int index, Range range, const StageBlocks& counts, const Shared& shared) {
     Stage& stage = stages_[index];
-    const Recompute policy = stage_recompute(shared.memory, index);
+    const spec::Recompute policy = spec::stage_recompute(shared.memory, index);
     stage.queue = std::make_unique<WeightGradQueue>(*sink_);
     const RankContext rank{shared.tensor, *stage.queue, kept_by_layers(policy)};
     for (int i = range.begin; i < range.end; ++i) stage.blocks.push_back(model_block(run_.model, {i}, store_, rank));

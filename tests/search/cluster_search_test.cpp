@@ -194,7 +194,7 @@ TEST(ClusterSearch, ProposesStagesInProportionToTheirDevices) {
   const PlannedLayout& best = plan.layouts.at(0);
   EXPECT_EQ(best.spec.mesh.pipe, 2);
   EXPECT_EQ(best.layout.cut, CutChoice::Balanced);
-  EXPECT_GT(partition_list(best.spec.pipeline.partition)->front(), 18);
+  EXPECT_GT(spec::partition_list(best.spec.pipeline.partition)->front(), 18);
   EXPECT_NE(best.why.find("cut balanced rather than even, which would take "), std::string::npos) << best.why;
 }
 

@@ -1,7 +1,7 @@
 // What a careful engineer would say to a wrong file: one value at a time, and many at once.
 #include "tests/spec/complaint.h"
 
-namespace braid::bad_input_test {
+namespace braid::spec::bad_input_test {
 namespace {
 
 TEST(BadInput, TomlThatIsNoToml) {
@@ -185,8 +185,8 @@ train.batch = 8: must be divisible by train.microbatch x mesh.data (4 x 3 = 12);
   });
   const auto found = problems_of({"[model\n", {"train.steps=0", "train.stepz=3"}, ""});
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(text(found[1]), "train.steps = 0: must be at least 1; nearest valid is 1");
-  EXPECT_EQ(text(found[2]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
+  EXPECT_EQ(braid::text(found[1]), "train.steps = 0: must be at least 1; nearest valid is 1");
+  EXPECT_EQ(braid::text(found[2]), "train.stepz = 3: is not a known key; nearest valid is train.steps");
 }
 
 TEST(BadInput, AFileThatIsNotThere) {
@@ -202,4 +202,4 @@ TEST(BadInput, AFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace braid::bad_input_test
+}  // namespace braid::spec::bad_input_test

@@ -1,7 +1,7 @@
 // Values that are right one by one and wrong together.
 #include "tests/spec/complaint.h"
 
-namespace braid::bad_run_test {
+namespace braid::spec::bad_run_test {
 namespace {
 
 TEST(BadRun, Shapes) {
@@ -294,4 +294,4 @@ TEST(BadRun, MoreRanksThanTheHostCarries) {
 }
 
 }  // namespace
-}  // namespace braid::bad_run_test
+}  // namespace braid::spec::bad_run_test

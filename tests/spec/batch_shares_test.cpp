@@ -7,7 +7,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::batch_shares_test {
+namespace braid::spec::batch_shares_test {
 namespace {
 
 RunSpec run(int batch, int data, const std::string& shares) {
@@ -50,4 +50,4 @@ TEST(BatchShares, AreWholeNumbersOfEveryDataRank) {
 }
 
 }  // namespace
-}  // namespace braid::batch_shares_test
+}  // namespace braid::spec::batch_shares_test

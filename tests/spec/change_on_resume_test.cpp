@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/spec/parse.h"
 
-namespace braid::change_on_resume_test {
+namespace braid::spec::change_on_resume_test {
 namespace {
 
 using enum ChangeOnResume;
@@ -51,4 +51,4 @@ TEST(ChangeOnResume, KeepingTheBestNeedsSomethingToRemoveAndALossToJudgeBy) {
 }
 
 }  // namespace
-}  // namespace braid::change_on_resume_test
+}  // namespace braid::spec::change_on_resume_test

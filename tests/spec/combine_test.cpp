@@ -7,7 +7,7 @@
 #include <map>
 #include <string_view>
 
-namespace braid::combine_test {
+namespace braid::spec::combine_test {
 namespace {
 
 TEST(PipelineKind, OfEverySchedule) {
@@ -53,4 +53,4 @@ TEST(PipelineKind, OfAScheduleThatNobodyKnows) {
 }
 
 }  // namespace
-}  // namespace braid::combine_test
+}  // namespace braid::spec::combine_test

@@ -22,9 +22,9 @@ inline std::string run_text(const Case& given) {
   return (given.toml.find("[data]") == std::string::npos ? "data.paths = [\"corpus.txt\"]\n" : "") + given.toml;
 }
 
-inline std::vector<Problem> problems_of(const Case& given, const HostLimits& limits = {}) {
+inline std::vector<Problem> problems_of(const Case& given, const spec::HostLimits& limits = {}) {
   try {
-    parse_run(run_text(given), "run.toml", given.words, limits);
+    spec::parse_run(run_text(given), "run.toml", given.words, limits);
     return {};
   } catch (const ConfigError& error) {
     return error.problems();
@@ -33,11 +33,11 @@ inline std::vector<Problem> problems_of(const Case& given, const HostLimits& lim
 
 // Every nearest value of a field, given as an override, repairs its key. Keys with several problems are left to the
 // tests that apply one repair after another.
-inline void expect_repairs(const Case& given, const HostLimits& limits = {}) {
+inline void expect_repairs(const Case& given, const spec::HostLimits& limits = {}) {
   const auto found = problems_of(given, limits);
   for (const auto& problem : found) {
     const auto same_key = [&](const Problem& other) { return other.key == problem.key; };
-    if (problem.nearest.empty() || !find_field(problem.key)) continue;
+    if (problem.nearest.empty() || !spec::find_field(problem.key)) continue;
     if (std::count_if(found.begin(), found.end(), same_key) > 1) continue;
     Case repaired = given;
     repaired.words.push_back(problem.key + "=" + problem.nearest);
@@ -46,7 +46,7 @@ inline void expect_repairs(const Case& given, const HostLimits& limits = {}) {
   }
 }
 
-inline void expect_complaints(const std::vector<Case>& cases, const HostLimits& limits = {}) {
+inline void expect_complaints(const std::vector<Case>& cases, const spec::HostLimits& limits = {}) {
   for (const auto& given : cases) {
     std::string said = "accepted";
     auto found = problems_of(given, limits);

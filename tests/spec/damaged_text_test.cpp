@@ -5,7 +5,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/parse.h"
 
-namespace braid::damaged_text_test {
+namespace braid::spec::damaged_text_test {
 namespace {
 
 enum class Answer { Run, Problems };
@@ -73,4 +73,4 @@ TEST(DamagedText, BytesWithoutSense) {
 }
 
 }  // namespace
-}  // namespace braid::damaged_text_test
+}  // namespace braid::spec::damaged_text_test

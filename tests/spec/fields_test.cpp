@@ -10,7 +10,7 @@
 #include "braid/spec/describe.h"
 #include "braid/spec/parse.h"
 
-namespace braid::fields_test {
+namespace braid::spec::fields_test {
 namespace {
 
 int num_fields(const std::string& section) {
@@ -181,4 +181,4 @@ TEST(Documentation, IsWhatTheCommandPrints) {
 }
 
 }  // namespace
-}  // namespace braid::fields_test
+}  // namespace braid::spec::fields_test

@@ -10,7 +10,7 @@
 #include "braid/spec/preset.h"
 #include "tests/spec/hf_configs.h"
 
-namespace braid::hf_config_test {
+namespace braid::spec::hf_config_test {
 namespace {
 
 using namespace hf_configs;
@@ -224,4 +224,4 @@ TEST(HfConfig, KeysThatTheClassDoesNotReadAreNotLookedAt) {
 }
 
 }  // namespace
-}  // namespace braid::hf_config_test
+}  // namespace braid::spec::hf_config_test

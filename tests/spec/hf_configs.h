@@ -31,14 +31,14 @@ inline const char* const kLlama1b = R"({
 
 inline ModelSpec legal(const std::string& json) {
   std::vector<Problem> found;
-  const ModelSpec model = parse_hf_config(json, "config.json", found);
+  const ModelSpec model = spec::parse_hf_config(json, "config.json", found);
   EXPECT_TRUE(found.empty()) << ConfigError(found).what();
   return model;
 }
 
 inline std::string complaint(const std::string& json) {
   std::vector<Problem> found;
-  parse_hf_config(json, "c", found);
+  spec::parse_hf_config(json, "c", found);
   return found.empty() ? "accepted" : ConfigError(found).what();
 }
 

@@ -9,7 +9,7 @@
 #include "braid/spec/problems.h"
 #include "braid/spec/rank_hosts.h"
 
-namespace braid::launch_rules_test {
+namespace braid::spec::launch_rules_test {
 namespace {
 
 std::vector<std::string> complaints(const std::function<void(RunSpec& spec)>& change) {
@@ -20,7 +20,7 @@ std::vector<std::string> complaints(const std::function<void(RunSpec& spec)>& ch
   change(spec);
   spec.train.batch *= spec.mesh.data;
   std::vector<std::string> texts;
-  for (const Problem& problem : problems(spec, {.max_ranks = 100})) texts.push_back(text(problem));
+  for (const Problem& problem : problems(spec, {.max_ranks = 100})) texts.push_back(braid::text(problem));
   spec.run.ranks = RanksAs::Threads;
   EXPECT_TRUE(problems(spec, {.max_ranks = 100}).empty());
   return texts;
@@ -56,7 +56,7 @@ std::vector<std::string> on_hosts(const std::string& placement, int data, const 
   spec.mesh.data = data;
   spec.run.placement = placement;
   std::vector<std::string> texts;
-  for (const Problem& problem : problems(spec, limits)) texts.push_back(text(problem));
+  for (const Problem& problem : problems(spec, limits)) texts.push_back(braid::text(problem));
   return texts;
 }
 
@@ -99,4 +99,4 @@ TEST(ProcessRankRules, ServersAndDevicesWantThreads) {
 }
 
 }  // namespace
-}  // namespace braid::launch_rules_test
+}  // namespace braid::spec::launch_rules_test

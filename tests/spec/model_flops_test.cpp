@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace braid::model_flops_test {
+namespace braid::spec::model_flops_test {
 namespace {
 
 ModelSpec gpt2_124m() {
@@ -97,4 +97,4 @@ TEST(ModelFlops, UtilisationIsWorkOverPeak) {
 }
 
 }  // namespace
-}  // namespace braid::model_flops_test
+}  // namespace braid::spec::model_flops_test

@@ -1,7 +1,7 @@
 // Overrides: what they accept, which of several wins, and what is said to wrong ones.
 #include "tests/spec/complaint.h"
 
-namespace braid::override_test {
+namespace braid::spec::override_test {
 namespace {
 
 RunSpec run(const std::vector<std::string>& words, const std::string& toml = "") {
@@ -69,4 +69,4 @@ TEST(Override, Complaints) {
 }
 
 }  // namespace
-}  // namespace braid::override_test
+}  // namespace braid::spec::override_test

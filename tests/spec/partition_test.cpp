@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::partition_test {
+namespace braid::spec::partition_test {
 namespace {
 
 using Blocks = std::vector<double>;
@@ -67,4 +67,4 @@ TEST(StageUnits, ReadBackAsTheirText) {
 }
 
 }  // namespace
-}  // namespace braid::partition_test
+}  // namespace braid::spec::partition_test

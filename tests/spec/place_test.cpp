@@ -7,7 +7,7 @@
 #include "tests/spec/complaint.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::place_test {
+namespace braid::spec::place_test {
 namespace {
 
 const char* const kText = R"([data]
@@ -84,4 +84,4 @@ TEST(Place, AKeyOfTooManyPartsIsRefusedBeforeItIsRead) {
 }
 
 }  // namespace
-}  // namespace braid::place_test
+}  // namespace braid::spec::place_test

@@ -7,7 +7,7 @@
 #include "braid/spec/model_shape.h"
 #include "tests/spec/complaint.h"
 
-namespace braid::preset_test {
+namespace braid::spec::preset_test {
 namespace {
 
 ModelSpec model_of(const std::string& toml, const std::vector<std::string>& words = {}) {
@@ -148,4 +148,4 @@ TEST(Family, FeedForwardWidthFollowsTheFamily) {
 }
 
 }  // namespace
-}  // namespace braid::preset_test
+}  // namespace braid::spec::preset_test

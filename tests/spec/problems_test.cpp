@@ -13,7 +13,7 @@
 #include "braid/spec/partition.h"
 #include "tests/support/dice.h"
 
-namespace braid::problems_test {
+namespace braid::spec::problems_test {
 namespace {
 
 // A stream of small choices.
@@ -52,8 +52,8 @@ RunSpec random_run(uint64_t seed) {
 RunSpec repaired(const RunSpec& spec, const Problem& problem) {
   RunSpec after = spec;
   const auto document = toml_document("value = " + problem.nearest, "nearest");
-  EXPECT_TRUE(document.problems.empty()) << text(problem);
-  EXPECT_FALSE(assign(*find_field(problem.key), document.root.at(0).second, after)) << text(problem);
+  EXPECT_TRUE(document.problems.empty()) << braid::text(problem);
+  EXPECT_FALSE(assign(*find_field(problem.key), document.root.at(0).second, after)) << braid::text(problem);
   return after;
 }
 
@@ -72,7 +72,7 @@ TEST(Nearest, RepairsItsProblem) {
       if (problem.nearest.empty()) continue;
       ++num_problems;
       for (const auto& left : problems(repaired(spec, problem), {32})) {
-        EXPECT_NE(kind(left), kind(problem)) << text(problem) << "\nleaves\n" << text(left);
+        EXPECT_NE(kind(left), kind(problem)) << braid::text(problem) << "\nleaves\n" << braid::text(left);
       }
     }
   }
@@ -86,11 +86,11 @@ TEST(Nearest, FollowedToTheEndIsALegalRun) {
     EXPECT_EQ(has_problems(spec, {32}), !left.empty()) << seed;
     for (int repairs = 0; !left.empty() && repairs < 40; ++repairs) {
       const auto next = std::find_if(left.begin(), left.end(), [](const Problem& p) { return !p.nearest.empty(); });
-      ASSERT_NE(next, left.end()) << text(left[0]);
+      ASSERT_NE(next, left.end()) << braid::text(left[0]);
       spec = repaired(spec, *next);
       left = problems(spec, {32});
     }
-    EXPECT_TRUE(left.empty()) << "seed " << seed << ": " << (left.empty() ? "" : text(left[0]));
+    EXPECT_TRUE(left.empty()) << "seed " << seed << ": " << (left.empty() ? "" : braid::text(left[0]));
     EXPECT_FALSE(has_problems(spec, {32})) << seed;
   }
 }
@@ -102,7 +102,7 @@ TEST(Legal, KeepsWhatOtherRoomsRelyOn) {
     spec.mesh.context = spec.mesh.expert = 1;
     int repairs = 0;
     for (auto left = problems(spec); !left.empty(); left = problems(spec)) {
-      ASSERT_LT(++repairs, 60) << "seed " << seed << ": " << text(left[0]);
+      ASSERT_LT(++repairs, 60) << "seed " << seed << ": " << braid::text(left[0]);
       spec = repaired(spec, left[0]);
     }
     ++num_legal;
@@ -164,7 +164,7 @@ TEST(Problems, SurviveAnything) {
   spec.train.seed = UINT64_MAX;
   const auto all = problems(spec);
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Problem& problem) {
-    return text(problem) ==
+    return braid::text(problem) ==
            "train.seed = 18446744073709551615: must be at most 9223372036854775807; nearest valid is "
            "9223372036854775807";
   }));
@@ -211,4 +211,4 @@ TEST(Combinations, SayEachThingOnce) {
 }
 
 }  // namespace
-}  // namespace braid::problems_test
+}  // namespace braid::spec::problems_test

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::recompute_test {
+namespace braid::spec::recompute_test {
 namespace {
 
 using enum Recompute::Keeps;
@@ -37,4 +37,4 @@ TEST(Recompute, SeveralAreOnePerStage) {
 }
 
 }  // namespace
-}  // namespace braid::recompute_test
+}  // namespace braid::spec::recompute_test

@@ -3,7 +3,7 @@
 
 #include "tests/spec/complaint.h"
 
-namespace braid::reduction_rules_test {
+namespace braid::spec::reduction_rules_test {
 namespace {
 
 bool accepts(const std::string& mesh, const std::string& sync, const std::string& train = "batch = 48") {
@@ -36,4 +36,4 @@ TEST(ReductionRules, ResidualsWantAScaleThatStaysAndWholeParameters) {
 }
 
 }  // namespace
-}  // namespace braid::reduction_rules_test
+}  // namespace braid::spec::reduction_rules_test

@@ -3,7 +3,7 @@
 
 #include "tests/spec/complaint.h"
 
-namespace braid::server_rules_test {
+namespace braid::spec::server_rules_test {
 namespace {
 
 constexpr const char* kServed = "sync.replication=parameter-server";
@@ -45,4 +45,4 @@ TEST(ServerRules, ReplicasApartHaveNoParameterTwice) {
 }
 
 }  // namespace
-}  // namespace braid::server_rules_test
+}  // namespace braid::spec::server_rules_test

@@ -8,7 +8,7 @@
 
 #include "braid/spec/parse.h"
 
-namespace braid::starter_test {
+namespace braid::spec::starter_test {
 namespace {
 
 TEST(Starter, IsARunAsItIs) {
@@ -32,4 +32,4 @@ TEST(Starter, HasKeysBehindItsCommentsToo) {
 }
 
 }  // namespace
-}  // namespace braid::starter_test
+}  // namespace braid::spec::starter_test

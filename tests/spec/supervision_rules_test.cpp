@@ -3,7 +3,7 @@
 
 #include "tests/spec/complaint.h"
 
-namespace braid::supervision_rules_test {
+namespace braid::spec::supervision_rules_test {
 namespace {
 
 TEST(SupervisionRules, AllRanksKnowTheLossBeforeTheUpdate) {
@@ -30,4 +30,4 @@ TEST(SupervisionRules, AllRanksKnowTheLossBeforeTheUpdate) {
 }
 
 }  // namespace
-}  // namespace braid::supervision_rules_test
+}  // namespace braid::spec::supervision_rules_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::thread_count_test {
+namespace braid::spec::thread_count_test {
 namespace {
 
 RunSpec sized(int width, int context, int microbatch) {
@@ -48,4 +48,4 @@ TEST(ThreadCount, is_one_in_reproducible_mode_and_otherwise_what_is_asked_for) {
 }
 
 }  // namespace
-}  // namespace braid::thread_count_test
+}  // namespace braid::spec::thread_count_test

@@ -29,7 +29,7 @@ inline void save_fresh_weights(const RunSpec& spec, const std::string& directory
     for (const Parameter& param : model.params().params()) {
       tensors.push_back({param.name, param.placement, param.master});
     }
-    save_checkpoint(directory, {tensors, {1, to_toml(spec), "bytes", 0}}, world);
+    save_checkpoint(directory, {tensors, {1, spec::to_toml(spec), "bytes", 0}}, world);
   });
 }
 

@@ -50,7 +50,7 @@ RunSpec spec_for(const Case& c) {
 int stage_of(const std::string& param, const RunSpec& spec) {
   if (!param.starts_with("blocks.")) return param.starts_with("w") ? 0 : spec.mesh.pipe - 1;
   const int unit = 1 + 2 * std::stoi(param.substr(7));
-  const auto first_unit = stage_units(spec, spec.mesh.pipe);
+  const auto first_unit = spec::stage_units(spec, spec.mesh.pipe);
   int stage = 0;
   while (first_unit[stage + 1] <= unit) ++stage;
   return stage;

@@ -104,7 +104,7 @@ void reproducible_on_tensor_ranks() {
 }
 
 struct Change {
-  Feature a, b;
+  spec::Feature a, b;
   void (*look)();
 };
 const std::vector<Change> kChanges = {
@@ -119,14 +119,14 @@ const std::vector<Change> kChanges = {
 
 TEST(ChangedSemantics, IsWhatTheTableSays) {
   for (const Change& change : kChanges) {
-    SCOPED_TRACE(text(change.a) + " and " + text(change.b));
-    EXPECT_EQ(combination(change.a, change.b).verdict, Verdict::ChangesSemantics);
+    SCOPED_TRACE(spec::text(change.a) + " and " + spec::text(change.b));
+    EXPECT_EQ(spec::combination(change.a, change.b).verdict, spec::Verdict::ChangesSemantics);
     change.look();
   }
 }
 
 TEST(ChangedSemantics, IsTestedRowByRow) {
-  const auto rows = std::ranges::count(combinations(), Verdict::ChangesSemantics, &Combination::verdict);
+  const auto rows = std::ranges::count(spec::combinations(), spec::Verdict::ChangesSemantics, &spec::Combination::verdict);
   EXPECT_EQ(static_cast<size_t>(rows), kChanges.size());
 }
 

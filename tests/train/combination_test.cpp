@@ -32,7 +32,7 @@ RunSpec plain_spec() {
 }
 
 struct Switch {
-  Feature feature;
+  spec::Feature feature;
   void (*on)(RunSpec& spec);
 };
 
@@ -78,8 +78,8 @@ const Switch kSwitches[] = {
     {RatesByName, [](RunSpec& spec) { spec.optimizer.groups = {{.match = "*.weight", .lr_scale = 0.5}}; }},
 };
 
-bool is_on(const RunSpec& spec, Feature feature) {
-  const auto on = features(spec);
+bool is_on(const RunSpec& spec, spec::Feature feature) {
+  const auto on = spec::features(spec);
   return std::find(on.begin(), on.end(), feature) != on.end();
 }
 
@@ -138,25 +138,25 @@ void expect_first_loss(const RunSpec& spec) {
   EXPECT_NEAR(got.losses[0], want, rounding_of(spec.train.dtype).losses * want);
 }
 
-void expect_verdict(const RunSpec& spec, const Combination& pair) {
+void expect_verdict(const RunSpec& spec, const spec::Combination& pair) {
   RunSpec judged = spec;
   judged.model.vocab = 0;  // of the made-up corpus, which no tokenizer knows
-  const auto found = problems(judged, {.max_ranks = 8});
+  const auto found = spec::problems(judged, {.max_ranks = 8});
   const auto says = [&](const std::string& text) { return text.find(pair.why) != text.npos; };
-  if (refused(pair.verdict)) {
+  if (spec::refused(pair.verdict)) {
     EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Problem& problem) { return says(problem.rule); }));
     return;
   }
   for (const Problem& problem : found) ADD_FAILURE() << text(problem);
   if (!found.empty()) return;
-  if (pair.verdict == Verdict::ChangesSemantics) {
-    const auto said = notes(spec);
+  if (pair.verdict == spec::Verdict::ChangesSemantics) {
+    const auto said = spec::notes(spec);
     EXPECT_TRUE(std::any_of(said.begin(), said.end(), says));
     expect_first_loss(spec);
     return;
   }
-  const bool same_function = std::none_of(combinations().begin(), combinations().end(), [&](const Combination& other) {
-    return other.verdict == Verdict::ChangesSemantics && is_on(spec, other.a) && is_on(spec, other.b) &&
+  const bool same_function = std::none_of(spec::combinations().begin(), spec::combinations().end(), [&](const spec::Combination& other) {
+    return other.verdict == spec::Verdict::ChangesSemantics && is_on(spec, other.a) && is_on(spec, other.b) &&
            (other.a == AsynchronousPipeline || other.a == LocalUpdates || other.a == Compression);
   });
   if (same_function) {
@@ -176,12 +176,12 @@ TEST(Combinations, EveryCellIsAsTheTableSays) {
       a.on(spec);
       b.on(spec);
       if (!is_on(spec, a.feature) || !is_on(spec, b.feature)) continue;  // two pipelines, two types
-      SCOPED_TRACE(cat(text(a.feature), " and ", text(b.feature)));
-      Combination pair = combination(a.feature, b.feature);
-      for (const Feature alone : {a.feature, b.feature}) {
-        if (refused(combination(alone, alone).verdict)) pair = combination(alone, alone);
+      SCOPED_TRACE(cat(spec::text(a.feature), " and ", spec::text(b.feature)));
+      spec::Combination pair = spec::combination(a.feature, b.feature);
+      for (const spec::Feature alone : {a.feature, b.feature}) {
+        if (spec::refused(spec::combination(alone, alone).verdict)) pair = spec::combination(alone, alone);
       }
-      if (pair.verdict != Verdict::Supported || full_run() || num_cells % 5 == 0) expect_verdict(spec, pair);
+      if (pair.verdict != spec::Verdict::Supported || full_run() || num_cells % 5 == 0) expect_verdict(spec, pair);
       ++num_cells;
     }
   }
@@ -196,21 +196,21 @@ TEST_F(TableCombinations, ATableOfActionsCombinesAsItsScheduleDoes) {
     RunSpec spec = plain_spec();
     other.on(spec);
     pipeline(spec, ("file:" + path("table.csv")).c_str());
-    if (!is_on(spec, other.feature) || refused(combination(other.feature, other.feature).verdict)) continue;
-    SCOPED_TRACE(text(other.feature));
-    expect_verdict(spec, combination(TablePipeline, other.feature));
+    if (!is_on(spec, other.feature) || spec::refused(spec::combination(other.feature, other.feature).verdict)) continue;
+    SCOPED_TRACE(spec::text(other.feature));
+    expect_verdict(spec, spec::combination(TablePipeline, other.feature));
   }
 }
 
 // Those that no configuration switches on, and ranks that are processes (this one runs threads), are tested where they
 // live.
 TEST(Combinations, EveryFeatureOfAConfigurationIsSwitchedHere) {
-  for (int i = 0; i < kNumFeatures; ++i) {
-    const auto feature = static_cast<Feature>(i);
+  for (int i = 0; i < spec::kNumFeatures; ++i) {
+    const auto feature = static_cast<spec::Feature>(i);
     const bool switched = std::any_of(std::begin(kSwitches), std::end(kSwitches),
                                       [&](const Switch& known) { return known.feature == feature; });
-    const bool elsewhere = feature == TablePipeline || feature == ProcessRanks || key(feature).empty();
-    EXPECT_NE(switched, elsewhere) << text(feature);
+    const bool elsewhere = feature == TablePipeline || feature == ProcessRanks || spec::key(feature).empty();
+    EXPECT_NE(switched, elsewhere) << spec::text(feature);
   }
 }
 

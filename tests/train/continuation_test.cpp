@@ -27,7 +27,7 @@ class FirstFormat : public ScratchFolder {
     spec_.model.vocab = 700;
     spec_.train.dtype = DType::Float32;
     spec_.data = {.paths = {"text"}, .tokenizer = tokenizer_};
-    std::string config = to_toml(spec_);
+    std::string config = spec::to_toml(spec_);
     config.insert(config.find("[train]\n") + 8, "eval_batches = 4\n");  // which there was then, as there was
     config.insert(config.find("[pipeline]\n") + 11, "validation = \"before\"\n");
     config.insert(config.find("[sync]\n") + 7, "server_optimizer = \"adamw\"\n");
@@ -74,7 +74,7 @@ TEST_F(FirstFormat, OpensNoFileThatItsConfigurationNames) {
 TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
   const Continuation run = continuation_of(resumed(3));
   EXPECT_EQ(run.tokenizer_place, "");
-  EXPECT_EQ(run.choices, Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
+  EXPECT_EQ(run.choices, spec::Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
   Corpus corpus = tiny_corpus();
   corpus.origin.sources = {{"text", 1, 2, 3}};
   run_ranks(1, [&](Communicator& world) {
@@ -83,7 +83,7 @@ TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
     Trainer trainer(run.spec, corpus, world);
     trainer.load(step_);
     EXPECT_EQ(trainer.take_choices(),
-              Strings{cat("the data as they are: ", step_, " does not say what it was trained on")});
+              spec::Strings{cat("the data as they are: ", step_, " does not say what it was trained on")});
     EXPECT_EQ(trainer.step().step, 2);
   });
 }

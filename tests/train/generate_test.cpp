@@ -39,7 +39,7 @@ class Generate : public ScratchFolder {
       }
       RunSpec told = spec_;
       if (claim_) claim_(told.model);
-      const CheckpointInfo info{1, to_toml(told), "bytes", 0};
+      const CheckpointInfo info{1, spec::to_toml(told), "bytes", 0};
       save_checkpoint(path("step-1"), {tensors, info}, world);
     });
     return path("step-1");

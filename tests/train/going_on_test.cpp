@@ -81,7 +81,7 @@ class GoingOn : public ScratchFolder {
         result.losses.push_back(report.loss);
         result.samples.push_back(report.sample_hash);
       }
-      if (!to.empty()) trainer.save(to, to_toml(spec));
+      if (!to.empty()) trainer.save(to, spec::to_toml(spec));
       const std::scoped_lock hold(lock);
       collect(trainer, result.masters, schedule::HeldResource::Masters);
     });

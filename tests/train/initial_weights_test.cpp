@@ -132,7 +132,7 @@ TEST(InitialWeights, ArePastOnceARunIsSaved) {
   spec.data.paths = {"text"};
   spec.data.tokenizer = "words";
   CheckpointInfo info;
-  info.config_toml = to_toml(spec);
+  info.config_toml = spec::to_toml(spec);
   info.config_toml.replace(info.config_toml.find("window = 0\n"), 11, "");
   spec.train.init.clear();
   EXPECT_EQ(saved_spec(info, "checkpoint"), spec);

@@ -41,7 +41,7 @@ inline LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at
       const double loss = trainer->step().loss;
       if (world.rank() == 0) result.losses.push_back(loss);
       if (trainer->num_steps() != save_at) continue;
-      trainer->save(folder, to_toml(spec));
+      trainer->save(folder, spec::to_toml(spec));
       trainer = std::make_unique<Trainer>(spec, corpus, world);
       trainer->load(folder);
     }

@@ -38,7 +38,7 @@ TEST_F(LocalSgdResume, InsideAPeriodAndAtItsEndNothingIsLost) {
 double next_loss(const RunSpec& before, int steps, RunSpec after, const std::string& folder) {
   on_every_rank(before, [&](Trainer& trainer) {
     while (trainer.num_steps() < steps) trainer.step();
-    trainer.save(folder, to_toml(before));
+    trainer.save(folder, spec::to_toml(before));
   });
   double loss = 0;
   after.train.allow_change = {"sync.replication", "sync.period"};

@@ -98,7 +98,7 @@ TEST_F(MeasuredPartition, KeepsLessWhereActivationsAreMadeAgain) {
 
 TEST_F(MeasuredPartition, FollowsCostsSpeedsScheduleAndLimit) {
   RunSpec spec = measured_spec(2);
-  const auto cut = [&] { return partition_text(best_partition(spec, plain_units(8)).first_unit); };
+  const auto cut = [&] { return spec::partition_text(best_partition(spec, plain_units(8)).first_unit); };
   EXPECT_EQ(cut(), "4.5,3.5");  // 9.5 and 10
   spec.pipeline.speeds = {1, 3};
   EXPECT_EQ(cut(), "2,6");  // 4.5, and 15 / 3
@@ -115,16 +115,16 @@ TEST_F(MeasuredPartition, IsResolvedOnceAndSavedForTheRunThatGoesOn) {
   RunSpec spec = measured_spec(3);
   const auto measured = resolve_partition(spec, 1);
   ASSERT_TRUE(measured);
-  EXPECT_EQ(stage_units(spec, 3), measured->first_unit);
+  EXPECT_EQ(spec::stage_units(spec, 3), measured->first_unit);
   EXPECT_FALSE(resolve_partition(spec, 1)) << "a list is left alone";
-  EXPECT_EQ(stage_units(spec, 3), measured->first_unit);
+  EXPECT_EQ(spec::stage_units(spec, 3), measured->first_unit);
 
   spec.pipeline.partition = "0,0.5,7.5";  // what nobody would measure
   spec.data.paths = {"corpus.txt"};
   spec.data.tokenizer = "made-up";
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.step();
-    trainer.save(folder_ + "/step-1", to_toml(spec));
+    trainer.save(folder_ + "/step-1", spec::to_toml(spec));
   });
   RunSpec again = measured_spec(3);
   again.train.resume = folder_ + "/step-1";

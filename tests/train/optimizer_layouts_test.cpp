@@ -83,7 +83,7 @@ class OptimizerResume : public ScratchFolder {
     on_every_rank(spec, [&](Trainer& trainer) {
       if (!from.empty()) trainer.load(from);
       while (trainer.num_steps() < 2) trainer.step();
-      if (!to.empty()) trainer.save(to, to_toml(spec));
+      if (!to.empty()) trainer.save(to, spec::to_toml(spec));
       trainer.step();
       const std::scoped_lock hold(lock);
       collect(trainer, params, schedule::HeldResource::Masters);

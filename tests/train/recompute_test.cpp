@@ -36,7 +36,7 @@ std::string every_second(int num_stages) {
 
 void expect_bits_of_none(RunSpec spec) {
   const LayoutResult want = train_layout(spec);
-  const std::vector<std::string> policies = {every_second(num_stages(spec)), "full", "every:2", "selective"};
+  const std::vector<std::string> policies = {every_second(spec::num_stages(spec)), "full", "every:2", "selective"};
   for (const std::string& policy : sampled(policies, 3)) {
     SCOPED_TRACE(cat(spec.pipeline.schedule, ", ", policy, ", ", spec.train.dtype, ", ", spec.train.reduction));
     spec.memory.recompute = policy;

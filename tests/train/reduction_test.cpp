@@ -46,7 +46,7 @@ TEST_F(CompressedRun, ASavedRunGoesOnBitForBitWithWhatItOwes) {
     const std::string folder = path(compression);
     const auto want = params_after(spec, [&](Trainer& trainer) {
       trainer.step();
-      trainer.save(folder, to_toml(spec));
+      trainer.save(folder, spec::to_toml(spec));
       trainer.step();
     });
     EXPECT_TRUE(same_bits(params_after(spec,
@@ -63,7 +63,7 @@ TEST_F(CompressedRun, OnOtherRanksWhatWasOwedBeginsAtZeroWhereThatIsAllowedAndTh
   const RunSpec spec = compressed_spec("top-k");
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.step();
-    trainer.save(path("saved"), to_toml(spec));
+    trainer.save(path("saved"), spec::to_toml(spec));
   });
   RunSpec other = spec;
   other.mesh.data = 4;

@@ -42,7 +42,7 @@ std::string heard(const RunSpec& spec, const std::function<void(const RankParts&
   run_ranks(static_cast<int>(all.size()), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, shard_data(spec));
+    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
     RankModel model(spec, groups);
     const auto replication = run_replication(spec, model);
     const auto optimizer = make_optimizer(spec.optimizer, model.params(), {groups.shards.get(), groups.tensor.get()});

@@ -205,7 +205,7 @@ TEST_F(SpikesOfARunThatGoesOn, AreThoseOfTheRunThatDidNotEnd) {
     while (trainer.num_steps() < 28) {
       const StepReport report = trainer.step();
       if (trainer.groups().world.rank() == 0 && report.step > 25) add(report, whole);
-      if (trainer.num_steps() == 25) trainer.save(path("step-25"), to_toml(spec));
+      if (trainer.num_steps() == 25) trainer.save(path("step-25"), spec::to_toml(spec));
     }
   });
   ASSERT_NE(whole.spikes[0], "");
@@ -235,7 +235,7 @@ TEST_F(SpikesOfARunThatGoesOn, ItsDataCursorTravels) {
     trainer.step();
     trainer.go_on_at(4);
     passed.push_back(trainer.step().sample_hash);
-    trainer.save(path("step-2"), to_toml(spec));
+    trainer.save(path("step-2"), spec::to_toml(spec));
   });
   on_every_rank(spec, [&](Trainer& trainer) {
     trainer.load(path("step-2"));

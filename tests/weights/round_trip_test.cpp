@@ -30,7 +30,7 @@ class RoundTrip : public ScratchFolder, public testing::WithParamInterface<std::
   std::string made_directory(const std::string& checkpoint, at::ScalarType type, int64_t most_file_bytes) const {
     ToHf request;
     request.checkpoint = checkpoint;
-    request.model = parse_run(read_checkpoint_info(checkpoint).config_toml, "config", {}).model;
+    request.model = spec::parse_run(read_checkpoint_info(checkpoint).config_toml, "config", {}).model;
     request.written = type;
     request.most_file_bytes = most_file_bytes;
     request.directory = path("directory");
@@ -59,7 +59,7 @@ TEST_P(RoundTrip, EveryTensorComesBackBitForBit) {
   EXPECT_EQ(info.step, 0);
   verify_checkpoint(checkpoint);
   const ModelSpec model = HfDirectory(folder).model();
-  EXPECT_EQ(parse_run(info.config_toml, "config", {}).model, model);
+  EXPECT_EQ(spec::parse_run(info.config_toml, "config", {}).model, model);
   const std::string back = made_directory(checkpoint, at::kFloat, 30'000);
   EXPECT_NE(path_kind(back + "/model.safetensors.index.json"), PathKind::Nothing);
   expect_same_tensors(back, folder, at::kFloat);
@@ -96,7 +96,7 @@ TEST_F(WideRoundTrip, OneTensorIsInMemory) {
   write(path("source/config.json"), config);
   std::vector<Problem> problems;
   std::vector<TensorInfo> infos;
-  for (const HfTensor& each : hf_tensors(parse_hf_config(config, "config.json", problems)))
+  for (const HfTensor& each : hf_tensors(spec::parse_hf_config(config, "config.json", problems)))
     infos.push_back({each.name, ElementType::F64, each.shape});
   const std::vector<TensorEntry> entries = laid_out(infos);
   const int64_t bytes = entries.back().end;
@@ -118,8 +118,8 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
   ModelSpec llama = HfDirectory(hf_family_folder("llama")).model();
   const auto comes_back = [](const ModelSpec& model) {
     std::vector<Problem> problems;
-    const std::string text = hf_config_text(model, {}, problems);
-    const ModelSpec back = parse_hf_config(text, "config.json", problems);
+    const std::string text = spec::hf_config_text(model, {}, problems);
+    const ModelSpec back = spec::parse_hf_config(text, "config.json", problems);
     EXPECT_TRUE(problems.empty()) << ConfigError(problems).what();
     EXPECT_EQ(back, model) << text;
   };
@@ -137,7 +137,7 @@ TEST(HfConfigText, HasWhatEveryModelIs) {
   comes_back(llama);
   llama.qkv_bias = true;
   std::vector<Problem> problems;
-  hf_config_text(llama, {}, problems);
+  spec::hf_config_text(llama, {}, problems);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(
       text(problems[0]),

@@ -63,7 +63,7 @@ MetricsLine facts_of(const RunSpec& spec) {
   MetricsLine line;
   line.add("parameters", count_params(spec.model));
   line.add("tokens_per_step", int64_t{spec.train.batch} * spec.model.context);
-  return line.add("flops_per_token", model_flops_per_token(spec.model));
+  return line.add("flops_per_token", spec::model_flops_per_token(spec.model));
 }
 
 // A step is over when the update is, which the trainer does not wait for.
@@ -92,7 +92,7 @@ int products() {
 }
 
 int steps(const std::string& file, const std::vector<std::string>& overrides) {
-  const RunSpec spec = read_run(file, overrides, host_limits());
+  const RunSpec spec = spec::read_run(file, overrides, host_limits());
   open_device(spec);
   const Corpus corpus = text_like_corpus(spec);
   install_memory_accounting();
