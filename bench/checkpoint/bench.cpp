@@ -33,7 +33,7 @@ constexpr int kPlannedRanks[] = {8, 64, 256, 1024};
 
 struct Shaped {
   std::string name;
-  Index shape;
+  mesh::Index shape;
 };
 
 std::vector<Shaped> gpt2(int layers) {
@@ -54,14 +54,14 @@ std::vector<Shaped> gpt2(int layers) {
   return all;
 }
 
-Placement share_of(const Index& shape, int rank, int ranks) {
-  return split_dim(shape, 0, (shape[0] + ranks - 1) / ranks * ranks, {rank, ranks, Axis::Data});
+mesh::Placement share_of(const mesh::Index& shape, int rank, int ranks) {
+  return mesh::split_dim(shape, 0, (shape[0] + ranks - 1) / ranks * ranks, {rank, ranks, mesh::Axis::Data});
 }
 
 std::vector<PlacedTensor> held(const std::vector<Shaped>& model, int rank, int ranks) {
   std::vector<PlacedTensor> tensors;
   for (const auto& [name, shape] : model) {
-    const Placement placement = share_of(shape, rank, ranks);
+    const mesh::Placement placement = share_of(shape, rank, ranks);
     tensors.push_back({name, placement, at::empty(placement.local_shape).normal_()});
   }
   return tensors;
@@ -100,7 +100,7 @@ double median(std::vector<double> values) {
 class Disk {
  public:
   Disk(std::string folder, const std::vector<Shaped>& model) : folder_(std::move(folder)), model_(model) {
-    for (const auto& [name, shape] : model) bytes_ += num_elements(shape) * 4;
+    for (const auto& [name, shape] : model) bytes_ += mesh::num_elements(shape) * 4;
     run_command(cat("head -c ", bytes_, " /dev/urandom > ", source()));
   }
   ~Disk() { std::filesystem::remove(source()); }
@@ -157,9 +157,9 @@ double planning_seconds(int ranks, int replicas) {
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<ListedTensor> listing;
     for (const auto& [name, shape] : gpt2(24)) {
-      const Placement placement = share_of(shape, rank / replicas, ranks / replicas);
+      const mesh::Placement placement = share_of(shape, rank / replicas, ranks / replicas);
       listing.push_back({{name, ElementType::F32, shape}, {}});
-      for (const Piece& piece : placement.pieces) listing.back().boxes.push_back(piece.global);
+      for (const mesh::Piece& piece : placement.pieces) listing.back().boxes.push_back(piece.global);
     }
     listings.push_back(packed(listing));
   }

@@ -25,7 +25,7 @@ BlockReads::BlockReads(CheckpointFiles& files, const Manifest& manifest, const s
     num_parts_ += (said.bytes + part_bytes(said) - 1) / part_bytes(said);
   }
   for (const PlacedTensor& tensor : tensors) {  // of one without elements nothing is read, and its file is looked at
-    if (num_elements(tensor.placement.global_shape) > 0) continue;
+    if (mesh::num_elements(tensor.placement.global_shape) > 0) continue;
     for (const ManifestBox& box : manifest.tensors.at(tensor.name).boxes) files.open(box.file);
   }
   for (const BoxCopy& copy : plan_reshard(manifest, tensors)) {

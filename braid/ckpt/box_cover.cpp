@@ -7,12 +7,12 @@
 namespace braid {
 namespace {
 
-using Boxes = std::span<const Box*>;
+using Boxes = std::span<const mesh::Box*>;
 
 bool pairs_are_disjoint(Boxes boxes) {
   for (size_t i = 0; i < boxes.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (!intersection(*boxes[i], *boxes[j]).empty()) return false;
+      if (!mesh::intersection(*boxes[i], *boxes[j]).empty()) return false;
     }
   }
   return true;
@@ -20,7 +20,7 @@ bool pairs_are_disjoint(Boxes boxes) {
 
 // The parts into which planes across dim `d` cut them; sorts them.
 std::vector<Boxes> cut(Boxes boxes, size_t d) {
-  std::sort(boxes.begin(), boxes.end(), [d](const Box* a, const Box* b) { return a->begin[d] < b->begin[d]; });
+  std::sort(boxes.begin(), boxes.end(), [d](const mesh::Box* a, const mesh::Box* b) { return a->begin[d] < b->begin[d]; });
   std::vector<Boxes> parts;
   size_t first = 0;
   int64_t end = boxes[0]->end[d];
@@ -45,7 +45,7 @@ bool disjoint(Boxes boxes) {
   return pairs_are_disjoint(boxes);
 }
 
-bool is_inside(const Box& box, const Index& shape) {
+bool is_inside(const mesh::Box& box, const mesh::Index& shape) {
   if (box.begin.size() != shape.size() || box.end.size() != shape.size()) return false;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (box.begin[d] < 0 || box.begin[d] > box.end[d] || box.end[d] > shape[d]) return false;
@@ -55,17 +55,17 @@ bool is_inside(const Box& box, const Index& shape) {
 
 }  // namespace
 
-bool are_disjoint(std::vector<const Box*> boxes) { return disjoint(boxes); }
+bool are_disjoint(std::vector<const mesh::Box*> boxes) { return disjoint(boxes); }
 
-bool cover_once(const std::vector<const Box*>& boxes, const Index& shape) {
+bool cover_once(const std::vector<const mesh::Box*>& boxes, const mesh::Index& shape) {
   int64_t covered = 0;
-  std::vector<const Box*> filled;
-  for (const Box* box : boxes) {
+  std::vector<const mesh::Box*> filled;
+  for (const mesh::Box* box : boxes) {
     if (!is_inside(*box, shape)) return false;
     covered += box->num_elements();
     if (!box->empty()) filled.push_back(box);
   }
-  return covered == num_elements(shape) && are_disjoint(std::move(filled));
+  return covered == mesh::num_elements(shape) && are_disjoint(std::move(filled));
 }
 
 }  // namespace braid

@@ -12,7 +12,7 @@ namespace braid {
 BoxRuns::BoxRuns(const BoxCopy& copy, const Stored& stored, const at::Tensor& local)
     : begin_(stored.begin), run_(stored.element_bytes) {
   const at::Tensor part = part_of(local, copy.piece);
-  const Index extent = extents(copy.from->box), wanted = extents(copy.piece.global);
+  const mesh::Index extent = extents(copy.from->box), wanted = extents(copy.piece.global);
   memory_ = static_cast<std::byte*>(part.data_ptr());
   int64_t step = run_;  // in the file
   for (size_t d = wanted.size(); d-- > 0; step *= extent[d]) {

@@ -17,7 +17,7 @@ namespace braid {
 // One rank's part of one tensor, or one of several parts under the same name.
 struct PlacedTensor {
   std::string name;  // "wte.weight"; an optimizer's states have a "/": "adamw.first_moment/wte.weight"
-  Placement placement;
+  mesh::Placement placement;
   at::Tensor local;  // placement.local_shape, contiguous
 };
 

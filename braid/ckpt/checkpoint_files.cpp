@@ -98,7 +98,7 @@ void CheckpointFiles::compare_header(const std::string& name, const StoredFile& 
     }
     const TensorInfo& info = entry->second.info;
     const ElementType type = manifest_.tensors.at(*said.tensor).type;
-    const Index shape = extents(said.box->box);
+    const mesh::Index shape = extents(said.box->box);
     if (info.type != type || info.shape != shape) {
       throw IoError(
           path, 8,
@@ -109,7 +109,7 @@ void CheckpointFiles::compare_header(const std::string& name, const StoredFile& 
 
 int64_t CheckpointFiles::begin_of(const std::string& tensor, const ManifestBox& box) {
   const StoredFile& stored = open(box.file);
-  const Index& shape = manifest_.tensors.at(tensor).shape;
+  const mesh::Index& shape = manifest_.tensors.at(tensor).shape;
   return stored.header.data_begin + stored.entries.at(stored_name(tensor, shape, box.box)).begin;
 }
 

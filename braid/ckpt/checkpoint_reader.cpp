@@ -48,11 +48,11 @@ void CheckpointReader::verify_large_blocks(int part, int parts) {
   }
 }
 
-at::Tensor CheckpointReader::read(const std::string& tensor, const Box& box) {
+at::Tensor CheckpointReader::read(const std::string& tensor, const mesh::Box& box) {
   const ManifestTensor& listed = manifest_.tensors.at(tensor);
-  const Index shape = extents(box);
+  const mesh::Index shape = extents(box);
   const at::Tensor values = at::empty(shape, at::TensorOptions(scalar_type(listed.type)));
-  reads_of({{tensor, {listed.shape, shape, {{box, Index(shape.size(), 0)}}, {}}, values}}).fill();
+  reads_of({{tensor, {listed.shape, shape, {{box, mesh::Index(shape.size(), 0)}}, {}}, values}}).fill();
   return values;
 }
 

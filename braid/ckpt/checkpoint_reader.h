@@ -35,7 +35,7 @@ class CheckpointReader {
   // time.
   BlockReads reads_of(const std::vector<PlacedTensor>& tensors) { return {files_, manifest_, tensors}; }
   // A box of a tensor, contiguous on the host.
-  at::Tensor read(const std::string& tensor, const Box& box);
+  at::Tensor read(const std::string& tensor, const mesh::Box& box);
 
  private:
   const CheckpointReading reading_;

@@ -39,7 +39,7 @@ void add_values(TensorDifference& found, const at::Tensor& a, const at::Tensor& 
 TensorDifference compared_values(const std::string& name, const ManifestTensor& tensor, CheckpointReader& first,
                                  CheckpointReader& second) {
   TensorDifference found{name};
-  Box box{Index(tensor.shape.size(), 0), tensor.shape};
+  mesh::Box box{mesh::Index(tensor.shape.size(), 0), tensor.shape};
   if (box.empty()) return found;
   const int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
   const int64_t row_bytes = box.num_elements() / rows * bytes_per_element(tensor.type);

@@ -16,7 +16,7 @@ void put(std::string& text, int64_t number) {
   text.append(bytes, sizeof number);
 }
 
-void put(std::string& text, const Index& index) {
+void put(std::string& text, const mesh::Index& index) {
   for (const int64_t number : index) put(text, number);
 }
 
@@ -36,8 +36,8 @@ class ListingReader {
     std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
     return value;
   }
-  Index index(size_t dims) {
-    Index index;
+  mesh::Index index(size_t dims) {
+    mesh::Index index;
     for (size_t d = 0; d < dims; ++d) index.push_back(number());
     return index;
   }
@@ -54,7 +54,7 @@ std::vector<ListedTensor> listed(const std::vector<PlacedTensor>& tensors) {
     check(local.sizes().equals(placement.local_shape) && local.is_contiguous(),
           cat("tensor ", name, " is contiguous and has its placement's local shape"));
     ListedTensor item{{name, element_type(local.scalar_type()), placement.global_shape}, {}};
-    for (const Piece& piece : placement.pieces) {
+    for (const mesh::Piece& piece : placement.pieces) {
       if (!piece.global.empty()) item.boxes.push_back(piece.global);
     }
     listing.push_back(std::move(item));
@@ -71,7 +71,7 @@ std::string packed(const std::vector<ListedTensor>& listing) {
     put(text, static_cast<int64_t>(info.shape.size()));
     put(text, info.shape);
     put(text, static_cast<int64_t>(boxes.size()));
-    for (const Box& box : boxes) {
+    for (const mesh::Box& box : boxes) {
       put(text, box.begin);
       put(text, box.end);
     }
@@ -88,7 +88,7 @@ std::vector<ListedTensor> unpacked_listing(std::string_view text) {
     const auto dims = static_cast<size_t>(reader.number());
     item.info.shape = reader.index(dims);
     for (int64_t left = reader.number(); left > 0; --left) {
-      Box box{reader.index(dims), {}};
+      mesh::Box box{reader.index(dims), {}};
       box.end = reader.index(dims);
       item.boxes.push_back(std::move(box));
     }

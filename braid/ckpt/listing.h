@@ -12,7 +12,7 @@ namespace braid {
 
 struct ListedTensor {
   TensorInfo info;         // of the whole tensor
-  std::vector<Box> boxes;  // empty ones left out
+  std::vector<mesh::Box> boxes;  // empty ones left out
   bool operator==(const ListedTensor&) const = default;
 };
 

@@ -79,21 +79,21 @@ ManifestFile file_from(const OrderedJson& json, const std::string& path) {
 
 // Up to version 3 a tensor lies whole in one file.
 ManifestTensor tensor_from(const OrderedJson& json, const std::string& path) {
-  ManifestTensor tensor{type_of(json.at("dtype").get<std::string>(), path), json.at("shape").get<Index>(), {}};
-  const auto add = [&](const OrderedJson& box, Box place) {
+  ManifestTensor tensor{type_of(json.at("dtype").get<std::string>(), path), json.at("shape").get<mesh::Index>(), {}};
+  const auto add = [&](const OrderedJson& box, mesh::Box place) {
     tensor.boxes.push_back({box.at("file").get<std::string>(), std::move(place), digest_in(box, path)});
   };
   if (!json.contains("boxes")) {
-    add(json, {Index(tensor.shape.size(), 0), tensor.shape});
+    add(json, {mesh::Index(tensor.shape.size(), 0), tensor.shape});
     return tensor;
   }
-  for (const auto& box : json.at("boxes")) add(box, {box.at("begin").get<Index>(), box.at("end").get<Index>()});
+  for (const auto& box : json.at("boxes")) add(box, {box.at("begin").get<mesh::Index>(), box.at("end").get<mesh::Index>()});
   return tensor;
 }
 
 void require_covered(const ManifestParts& parts, const std::string& path) {
   for (const auto& [name, tensor] : parts.tensors) {
-    std::vector<const Box*> boxes;
+    std::vector<const mesh::Box*> boxes;
     for (const ManifestBox& box : tensor.boxes) boxes.push_back(&box.box);
     require(!boxes.empty() && cover_once(boxes, tensor.shape), path,
             cat("the boxes of tensor ", name, " must cover each of its elements once"));
@@ -207,13 +207,13 @@ ManifestParts unpacked_parts(std::string_view text) {
 
 bool is_weight(const std::string& tensor) { return tensor.find('/') == tensor.npos; }
 
-Index extents(const Box& box) {
-  Index shape;
+mesh::Index extents(const mesh::Box& box) {
+  mesh::Index shape;
   for (size_t d = 0; d < box.begin.size(); ++d) shape.push_back(box.end[d] - box.begin[d]);
   return shape;
 }
 
-std::string stored_name(const std::string& tensor, const Index& shape, const Box& box) {
+std::string stored_name(const std::string& tensor, const mesh::Index& shape, const mesh::Box& box) {
   if (extents(box) == shape) return tensor;
   std::vector<std::string> ranges;
   for (size_t d = 0; d < shape.size(); ++d) ranges.push_back(cat(box.begin[d], ":", box.end[d]));

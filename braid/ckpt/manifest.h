@@ -26,7 +26,7 @@ struct ManifestFile {
 
 struct ManifestBox {
   std::string file;
-  Box box;           // of the tensor
+  mesh::Box box;           // of the tensor
   NamedDigest hash;  // of its bytes
   bool operator==(const ManifestBox&) const = default;
 };
@@ -63,8 +63,8 @@ bool is_weight(const std::string& tensor);
 
 // Returns the name of a tensor's box in its file: the tensor's own if the box is all of it, else
 // "wte.weight[0:128,0:384]".
-std::string stored_name(const std::string& tensor, const Index& shape, const Box& box);
-Index extents(const Box& box);
+std::string stored_name(const std::string& tensor, const mesh::Index& shape, const mesh::Box& box);
+mesh::Index extents(const mesh::Box& box);
 
 // The whole file; its last member is the digest of the bytes before it (sealed_json.h).
 std::string manifest_text(const Manifest& manifest);

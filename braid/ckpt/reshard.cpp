@@ -7,9 +7,9 @@ std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<Pl
   std::vector<BoxCopy> copies;
   for (size_t target = 0; target < tensors.size(); ++target) {
     const auto& boxes = manifest.tensors.at(tensors[target].name).boxes;
-    for (const Piece& wanted : tensors[target].placement.pieces) {
+    for (const mesh::Piece& wanted : tensors[target].placement.pieces) {
       for (const ManifestBox& from : boxes) {
-        Piece piece{intersection(wanted.global, from.box), wanted.local_begin};
+        mesh::Piece piece{mesh::intersection(wanted.global, from.box), wanted.local_begin};
         if (piece.global.empty()) continue;
         for (size_t d = 0; d < piece.local_begin.size(); ++d) {
           piece.local_begin[d] += piece.global.begin[d] - wanted.global.begin[d];
@@ -22,7 +22,7 @@ std::vector<BoxCopy> plan_reshard(const Manifest& manifest, const std::vector<Pl
 }
 
 StoredRows rows_read(const BoxCopy& copy, ElementType type) {
-  const Box& box = copy.from->box;
+  const mesh::Box& box = copy.from->box;
   const int64_t bytes = box.num_elements() * bytes_per_element(type);
   if (box.begin.empty()) return {0, 1, bytes};
   const int64_t first = box.begin[0];

@@ -37,7 +37,7 @@ void rewrite_checkpoint(const RewriteRequest& request, FileSystem& files) {
   CheckpointReader reader(request.from);
   reader.verify();
   const BoxRows rows = [&](const PlannedBox& planned, int64_t begin, int64_t end) {
-    Box box = planned.box;
+    mesh::Box box = planned.box;
     if (!box.begin.empty()) {
       box.end[0] = box.begin[0] + end;
       box.begin[0] += begin;

@@ -25,7 +25,7 @@ constexpr int64_t kBytesOfTheRest = 65536;  // the configuration and the like
 
 struct HeldBox {
   size_t tensor;
-  Box box;
+  mesh::Box box;
   std::vector<size_t> groups;  // of those who hold it
 };
 
@@ -35,9 +35,9 @@ struct HeldTensor {
   std::vector<size_t> boxes;  // of the inventory's, until neighbours are joined
 };
 
-uint64_t hash_of(size_t tensor, const Box& box) {
+uint64_t hash_of(size_t tensor, const mesh::Box& box) {
   uint64_t hash = tensor;
-  for (const Index* index : {&box.begin, &box.end}) {
+  for (const mesh::Index* index : {&box.begin, &box.end}) {
     for (const int64_t number : *index) {
       hash = (hash ^ static_cast<uint64_t>(number)) * 0x9E3779B97F4A7C15;
       hash ^= hash >> 32;
@@ -46,14 +46,14 @@ uint64_t hash_of(size_t tensor, const Box& box) {
   return hash;
 }
 
-int64_t bytes_of_box(const TensorInfo& info, const Box& box) {
+int64_t bytes_of_box(const TensorInfo& info, const mesh::Box& box) {
   return box.num_elements() * bytes_per_element(info.type);
 }
 
 // Returns true if `b` begins where `a` ends along dim 0 and is equally wide.
-bool follows(const Box& a, const Box& b) {
+bool follows(const mesh::Box& a, const mesh::Box& b) {
   if (a.begin.empty() || a.end[0] != b.begin[0]) return false;
-  const auto others = [](const Index& x, const Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
+  const auto others = [](const mesh::Index& x, const mesh::Index& y) { return std::equal(x.begin() + 1, x.end(), y.begin() + 1); };
   return others(a.begin, b.begin) && others(a.end, b.end);
 }
 
@@ -85,10 +85,10 @@ class Inventory {
       if (tensors[place->second].info != info) {
         check(false, cat("tensor ", info.name, " has one shape and type on all ranks; rank ", rank, " differs"));
       }
-      for (Box& box : held) add_box(place->second, std::move(box), group);
+      for (mesh::Box& box : held) add_box(place->second, std::move(box), group);
     }
   }
-  void add_box(size_t tensor, Box box, size_t group) {
+  void add_box(size_t tensor, mesh::Box box, size_t group) {
     const uint64_t hash = hash_of(tensor, box);
     for (auto [at, end] = by_place_.equal_range(hash); at != end; ++at) {
       HeldBox& known = boxes[at->second];
@@ -101,7 +101,7 @@ class Inventory {
     boxes.push_back({tensor, std::move(box), {group}});
   }
   void check_covered(const HeldTensor& tensor) const {
-    std::vector<const Box*> held;
+    std::vector<const mesh::Box*> held;
     for (const size_t box : tensor.boxes) held.push_back(&boxes[box].box);
     if (cover_once(held, tensor.info.shape)) return;
     check(are_disjoint(held), cat("tensor ", tensor.info.name, ": boxes of ranks are equal or disjoint"));
@@ -151,8 +151,8 @@ class Sharing {
     for (const HeldBox* box : shared) give_parts(*box);
     for (size_t t = 0; t < held.tensors.size(); ++t) {
       const TensorInfo& info = held.tensors[t].info;
-      if (num_elements(info.shape) > 0) continue;
-      written.push_back({t, {Index(info.shape.size(), 0), info.shape}, held.tensors[t].first_rank});
+      if (mesh::num_elements(info.shape) > 0) continue;
+      written.push_back({t, {mesh::Index(info.shape.size(), 0), info.shape}, held.tensors[t].first_rank});
     }
   }
 
@@ -172,7 +172,7 @@ class Sharing {
     }
     return least;
   }
-  void give(const HeldBox& held, const Box& part) {
+  void give(const HeldBox& held, const mesh::Box& part) {
     const int writer = least_loaded(held);
     loads_[static_cast<size_t>(writer)] += bytes_of_box(held_.tensors[held.tensor].info, part);
     written.push_back({held.tensor, part, writer});
@@ -183,7 +183,7 @@ class Sharing {
     const int64_t rows = held.box.begin.empty() ? 1 : held.box.end[0] - held.box.begin[0];
     const int64_t parts = std::min({ranks, rows, (size(held) + most_ - 1) / std::max<int64_t>(1, most_)});
     for (int64_t part = 0; part < std::max<int64_t>(1, parts); ++part) {
-      Box box = held.box;
+      mesh::Box box = held.box;
       if (parts > 1) {
         box.begin[0] = held.box.begin[0] + rows * part / parts;
         box.end[0] = held.box.begin[0] + rows * (part + 1) / parts;
@@ -212,7 +212,7 @@ std::vector<Written> put_together(std::vector<Written> boxes, const std::vector<
     const bool whole = writers[box.tensor] != kSeveral;
     if (whole && !together.empty() && together.back().tensor == box.tensor) continue;
     if (whole) {
-      box.box = {Index(tensors[box.tensor].shape.size(), 0), tensors[box.tensor].shape};
+      box.box = {mesh::Index(tensors[box.tensor].shape.size(), 0), tensors[box.tensor].shape};
     } else if (!together.empty() && together.back().writer == box.writer && together.back().tensor == box.tensor &&
                follows(together.back().box, box.box)) {
       together.back().box.end[0] = box.box.end[0];

@@ -15,7 +15,7 @@ namespace braid {
 
 struct PlannedBox {
   TensorInfo tensor;  // the whole one
-  Box box;
+  mesh::Box box;
   bool operator==(const PlannedBox&) const = default;
 };
 
@@ -33,7 +33,7 @@ struct Shard {
 struct WorldPlan {
   struct Written {
     size_t tensor;  // of tensors
-    Box box;
+    mesh::Box box;
     int writer;
     bool operator==(const Written&) const = default;
   };

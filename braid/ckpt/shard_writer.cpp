@@ -71,7 +71,7 @@ NamedDigest write_box(DigestedFile& file, const PlannedBox& planned, const BoxRo
 }
 
 // `index` further by how far `to` is from `from`.
-Index moved(Index index, const Index& from, const Index& to) {
+mesh::Index moved(mesh::Index index, const mesh::Index& from, const mesh::Index& to) {
   for (size_t d = 0; d < index.size(); ++d) index[d] += to[d] - from[d];
   return index;
 }
@@ -82,17 +82,17 @@ HeldTensors::HeldTensors(const std::vector<PlacedTensor>& tensors) {
   for (const PlacedTensor& tensor : tensors) by_name_[tensor.name].push_back(&tensor);
 }
 
-std::vector<HeldTensors::Part> HeldTensors::parts(const std::string& name, const Box& box) const {
+std::vector<HeldTensors::Part> HeldTensors::parts(const std::string& name, const mesh::Box& box) const {
   const auto holders = by_name_.find(name);
   check(holders != by_name_.end(), cat("a rank writes tensors that it holds; it has no ", name));
   std::vector<Part> parts;
   int64_t left = box.num_elements();
   for (const PlacedTensor* tensor : holders->second) {
-    for (const Piece& piece : tensor->placement.pieces) {
-      const Box part = intersection(piece.global, box);
+    for (const mesh::Piece& piece : tensor->placement.pieces) {
+      const mesh::Box part = mesh::intersection(piece.global, box);
       if (part.empty()) continue;
-      const Piece in_local{part, moved(piece.local_begin, piece.global.begin, part.begin)};
-      const Piece in_box{part, moved(Index(part.begin.size(), 0), box.begin, part.begin)};
+      const mesh::Piece in_local{part, moved(piece.local_begin, piece.global.begin, part.begin)};
+      const mesh::Piece in_box{part, moved(mesh::Index(part.begin.size(), 0), box.begin, part.begin)};
       const at::Tensor values = part_of(tensor->local, in_local);
       if (part == box) return {{values, in_box}};
       parts.push_back({values, in_box});
@@ -105,7 +105,7 @@ std::vector<HeldTensors::Part> HeldTensors::parts(const std::string& name, const
 
 BoxRows rows_of(const std::vector<PlacedTensor>& tensors) {
   return [held = HeldTensors(tensors)](const PlannedBox& planned, int64_t begin, int64_t end) {
-    Box box = planned.box;
+    mesh::Box box = planned.box;
     if (!box.begin.empty()) {
       box.end[0] = box.begin[0] + end;
       box.begin[0] += begin;

@@ -25,14 +25,14 @@ class HeldTensors {
   // Part of a box: its values where they are, and where in the box they lie.
   struct Part {
     at::Tensor values;
-    Piece in_box;
+    mesh::Piece in_box;
   };
 
   // `tensors` outlive this.
   explicit HeldTensors(const std::vector<PlacedTensor>& tensors);
 
   // Disjoint, they fill the box, which is of the tensor `name`. check() fails where the rank has not all of it.
-  std::vector<Part> parts(const std::string& name, const Box& box) const;
+  std::vector<Part> parts(const std::string& name, const mesh::Box& box) const;
 
  private:
   std::map<std::string, std::vector<const PlacedTensor*>> by_name_;

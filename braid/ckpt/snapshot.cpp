@@ -72,7 +72,7 @@ at::Tensor Snapshot::values(const PlannedBox& planned) const {
   const auto place = places_.find({planned.tensor.name, planned.box.begin});
   check(place != places_.end(), "a snapshot has the boxes of its shard");
   std::byte* const begin = braid::bytes_of(memory_).data() + place->second;
-  const Index shape = planned.box.begin.empty() ? Index() : extents(planned.box);
+  const mesh::Index shape = planned.box.begin.empty() ? mesh::Index() : extents(planned.box);
   return at::from_blob(begin, shape, at::TensorOptions(scalar_type(planned.tensor.type)));
 }
 

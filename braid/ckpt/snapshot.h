@@ -40,7 +40,7 @@ class Snapshot {
 
   const Shard& shard_;
   at::Tensor memory_;                                        // bytes
-  std::map<std::pair<std::string, Index>, int64_t> places_;  // by tensor and first element of the box
+  std::map<std::pair<std::string, mesh::Index>, int64_t> places_;  // by tensor and first element of the box
 };
 
 }  // namespace braid

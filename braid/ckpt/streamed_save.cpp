@@ -8,8 +8,8 @@
 namespace braid {
 
 ListedTensor whole_tensor(const TensorInfo& info) {
-  const Box whole{Index(info.shape.size(), 0), info.shape};
-  return {info, whole.empty() ? std::vector<Box>() : std::vector<Box>{whole}};
+  const mesh::Box whole{mesh::Index(info.shape.size(), 0), info.shape};
+  return {info, whole.empty() ? std::vector<mesh::Box>() : std::vector<mesh::Box>{whole}};
 }
 
 void save_streamed(const StreamedSave& save, FileSystem& files) {

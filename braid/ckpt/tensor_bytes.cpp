@@ -41,7 +41,7 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-at::Tensor part_of(const at::Tensor& local, const Piece& piece) {
+at::Tensor part_of(const at::Tensor& local, const mesh::Piece& piece) {
   at::Tensor part = local;
   for (size_t d = 0; d < piece.local_begin.size(); ++d) {
     part = part.narrow(static_cast<int64_t>(d), piece.local_begin[d], piece.global.end[d] - piece.global.begin[d]);

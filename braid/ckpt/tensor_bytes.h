@@ -23,6 +23,6 @@ at::ScalarType scalar_type(ElementType type);
 std::span<std::byte> bytes_of(const at::Tensor& tensor);
 
 // The part of `local` in which `piece` lies; for a tensor without dims, all of it.
-at::Tensor part_of(const at::Tensor& local, const Piece& piece);
+at::Tensor part_of(const at::Tensor& local, const mesh::Piece& piece);
 
 }  // namespace braid

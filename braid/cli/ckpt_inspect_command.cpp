@@ -27,7 +27,7 @@ struct CheckpointSummary {
 CheckpointSummary summary_of(const Manifest& manifest) {
   CheckpointSummary summary;
   for (const auto& [name, tensor] : manifest.tensors) {
-    if (is_weight(name)) summary.parameters += num_elements(tensor.shape);
+    if (is_weight(name)) summary.parameters += mesh::num_elements(tensor.shape);
   }
   size_t models = 0, optimizers = 0;
   for (const auto& [name, file] : manifest.files) {

@@ -61,11 +61,11 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   } catch (const std::exception&) {  // no fault of what trains
     return std::nullopt;
   }
-  const DeviceMesh mesh(spec.mesh);
+  const mesh::DeviceMesh mesh(spec.mesh);
   HostMemoryUse use;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     if (!room.host_of_rank.empty() && room.host_of_rank.at(static_cast<size_t>(rank)) != room.host) continue;
-    const RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[Axis::Pipe]));
+    const RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[mesh::Axis::Pipe]));
     for (const MemoryPart& part : kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
     ++use.ranks;
   }

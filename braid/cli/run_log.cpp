@@ -37,7 +37,7 @@ MetricsLine start_line(const RunStart& start) {
   line.add("parameters", start.num_params);
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
-  line.add("ranks", DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
+  line.add("ranks", mesh::DeviceMesh(start.spec.mesh).num_ranks()).add("threads", start.threads);
   line.add("model_flops_per_token", spec::model_flops_per_token(start.spec.model));
   return line.add("environment", environment);
 }

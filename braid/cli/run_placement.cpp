@@ -12,10 +12,10 @@ namespace braid {
 namespace {
 
 // Axes along which neighbours are on another host, or all on the same.
-std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& host_of_rank, bool across) {
+std::string axes_of(const mesh::DeviceMesh& mesh, const std::vector<int>& host_of_rank, bool across) {
   std::vector<std::string> names;
-  for (int number = 0; number < kNumAxes; ++number) {
-    const auto axis = static_cast<Axis>(number);
+  for (int number = 0; number < mesh::kNumAxes; ++number) {
+    const auto axis = static_cast<mesh::Axis>(number);
     if (mesh.size(axis) == 1) continue;
     bool crosses = false;
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
@@ -23,7 +23,7 @@ std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& host_of_rank
         crosses |= host_of_rank[static_cast<size_t>(peer)] != host_of_rank[static_cast<size_t>(rank)];
       }
     }
-    if (crosses == across) names.push_back(text(axis));
+    if (crosses == across) names.push_back(mesh::text(axis));
   }
   return joined(names);
 }
@@ -32,7 +32,7 @@ std::string axes_of(const DeviceMesh& mesh, const std::vector<int>& host_of_rank
 
 JobWork work_of_run(const JobPlace& place, const RunSpec& spec) {
   JobWork work;
-  const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
+  const int num_ranks = mesh::DeviceMesh(spec.mesh).num_ranks();
   if (spec.run.placement == spec::kPlacedInBlocks) {
     const int ranks_of_each = num_ranks / place.num_nodes;
     for (int rank = 0; rank < num_ranks; ++rank) work.node_of_rank.push_back(rank / ranks_of_each);
@@ -64,7 +64,7 @@ std::string placement_text(const Job& job, const MeshSpec& mesh_spec) {
     }
     hosts.push_back(cat(job.nodes()[static_cast<size_t>(node)].host, " has rank ", joined(ranks)));
   }
-  const DeviceMesh mesh(mesh_spec);
+  const mesh::DeviceMesh mesh(mesh_spec);
   const std::string inside = axes_of(mesh, host_of_rank, false), across = axes_of(mesh, host_of_rank, true);
   std::string all = joined(hosts, "; ");
   if (!inside.empty()) all += "; inside a host " + inside;

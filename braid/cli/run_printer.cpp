@@ -59,7 +59,7 @@ std::string microbatches_text(const RunSpec& spec) {
 }
 
 std::string mesh_line(const RunStart& start) {
-  const int ranks = DeviceMesh(start.spec.mesh).num_ranks();
+  const int ranks = mesh::DeviceMesh(start.spec.mesh).num_ranks();
   return cat("mesh   ", mesh_text(start.spec.mesh), " = ", counted(ranks, "rank"), " of ",
              counted(start.threads, "thread"), ", ", start.spec.pipeline.schedule, " with ",
              microbatches_text(start.spec), " of ", start.spec.train.microbatch, " x ",
@@ -138,7 +138,7 @@ void RunPrinter::on_start(const RunStart& start) {
 void RunPrinter::on_peak(const PeakFlops& peak) {
   log_->peak(peak);
   if (peak.source == PeakSource::Step && std::exchange(told_of_fast_step_, true)) return;
-  const int ranks = DeviceMesh(start_.spec.mesh).num_ranks();
+  const int ranks = mesh::DeviceMesh(start_.spec.mesh).num_ranks();
   const DType of_run = start_.spec.train.dtype;
   const DType dtype = peak.type == scalar_type(of_run) ? of_run : DType::Float32;
   print_line(cat("peak   ", counted(ranks, "rank"), " x ", flops_text(peak.per_rank), ", ", peak_source(peak, dtype),

@@ -40,23 +40,23 @@ namespace braid {
 namespace {
 
 // The rows of the pipeline that contains `rank`.
-schedule::Timeline pipeline_of(const schedule::Timeline& all, const DeviceMesh& mesh, int rank) {
+schedule::Timeline pipeline_of(const schedule::Timeline& all, const mesh::DeviceMesh& mesh, int rank) {
   schedule::Timeline rows;
-  for (const int peer : mesh.peers(rank, {Axis::Pipe})) rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
+  for (const int peer : mesh.peers(rank, {mesh::Axis::Pipe})) rows.ranks.push_back(all.ranks[static_cast<size_t>(peer)]);
   return rows;
 }
 
 // The rows of all ranks, had the first pipeline of each replica never waited: the others of it run the same program.
-schedule::Timeline without_waiting(const RunEnd& end, const DeviceMesh& mesh) {
+schedule::Timeline without_waiting(const RunEnd& end, const mesh::DeviceMesh& mesh) {
   std::vector<schedule::Timeline> replicas;
-  for (Coords first; first[Axis::Data] < mesh.size(Axis::Data); ++first[Axis::Data]) {
+  for (mesh::Coords first; first[mesh::Axis::Data] < mesh.size(mesh::Axis::Data); ++first[mesh::Axis::Data]) {
     replicas.push_back(
-        schedule::replay(step_schedule(end.spec, first[Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
+        schedule::replay(step_schedule(end.spec, first[mesh::Axis::Data]), pipeline_of(end.timeline, mesh, mesh.rank(first))));
   }
   schedule::Timeline all;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-    const Coords at = mesh.coords(rank);
-    all.ranks.push_back(replicas[static_cast<size_t>(at[Axis::Data])].ranks[static_cast<size_t>(at[Axis::Pipe])]);
+    const mesh::Coords at = mesh.coords(rank);
+    all.ranks.push_back(replicas[static_cast<size_t>(at[mesh::Axis::Data])].ranks[static_cast<size_t>(at[mesh::Axis::Pipe])]);
   }
   return all;
 }
@@ -66,7 +66,7 @@ schedule::Timeline without_waiting(const RunEnd& end, const DeviceMesh& mesh) {
 void show_end(const RunEnd& end, RunPrinter& printer) {
   const RunSpec& spec = end.spec;
   if (end.timeline.makespan() == 0) return printer.print_end(end, 0, 0);  // all steps had been made before
-  const DeviceMesh mesh(spec.mesh);
+  const mesh::DeviceMesh mesh(spec.mesh);
   const schedule::Timeline all = without_waiting(end, mesh);
   const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
   write_file(cat(spec.train.out, "/", kTimelineName), timeline_svg({{"measured", measured}, {"ideal", ideal}}));

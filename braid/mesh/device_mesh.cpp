@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::mesh {
 namespace {
 
 constexpr Axis kInnerToOuter[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
@@ -70,4 +70,4 @@ int DeviceMesh::index(int rank, AxisSet axes) const {
   return static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
 }
 
-}  // namespace braid
+}  // namespace braid::mesh

@@ -8,7 +8,7 @@
 
 #include "braid/spec/mesh_spec.h"
 
-namespace braid {
+namespace braid::mesh {
 
 enum class Axis { Pipe, Data, Context, Expert, Tensor };
 inline constexpr int kNumAxes = 5;
@@ -65,4 +65,4 @@ class DeviceMesh {
   Coords sizes_;
 };
 
-}  // namespace braid
+}  // namespace braid::mesh

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::mesh {
 namespace {
 
 // Boxes of [begin, end) in the dims from `dim` on; the dims before are fixed at `at`.
@@ -85,4 +85,4 @@ std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t e
   return all;
 }
 
-}  // namespace braid
+}  // namespace braid::mesh

@@ -13,7 +13,7 @@
 
 #include "braid/mesh/placement.h"
 
-namespace braid {
+namespace braid::mesh {
 
 // A box of the local tensor. Its elements are neighbours in memory.
 struct Fragment {
@@ -25,4 +25,4 @@ struct Fragment {
 // may contain padding, which none of its pieces covers.
 std::vector<Fragment> fragments(const Placement& whole, int64_t begin, int64_t end);
 
-}  // namespace braid
+}  // namespace braid::mesh

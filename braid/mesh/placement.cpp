@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::mesh {
 namespace {
 
 Box whole(const Index& shape) { return {Index(shape.size(), 0), shape}; }
@@ -87,4 +87,4 @@ bool counts_once(const Placement& placement, const Coords& coords) {
   return true;
 }
 
-}  // namespace braid
+}  // namespace braid::mesh

@@ -8,7 +8,7 @@
 
 #include "braid/mesh/device_mesh.h"
 
-namespace braid {
+namespace braid::mesh {
 
 using Index = std::vector<int64_t>;  // one entry per dim
 
@@ -79,4 +79,4 @@ AxisSet summed_axes(const Placement& placement);
 // coordinate is 0 on every axis along which copies lie.
 bool counts_once(const Placement& placement, const Coords& coords);
 
-}  // namespace braid
+}  // namespace braid::mesh

@@ -11,7 +11,7 @@ namespace braid {
 
 class MicrobatchListener;
 
-inline Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
+inline mesh::Index shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
 Tensors parameters(const Layer& layer);  // each once
 Tensors buffers(const Layer& layer);

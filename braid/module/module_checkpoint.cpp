@@ -47,9 +47,9 @@ struct ModuleCheckpoint::Wanted {
 // Returns the part's view of an updated tensor, or of a tensor with as many elements.
 at::Tensor ModuleCheckpoint::view_of(const at::Tensor& updated, const Part& part) {
   const at::Tensor all = updated.detach();
-  const Index& shape = part.placement.local_shape;
+  const mesh::Index& shape = part.placement.local_shape;
   if (shape_of(all) == shape) return all;  // in whatever way it lies
-  return all.narrow(0, part.at, num_elements(shape)).view(shape);
+  return all.narrow(0, part.at, mesh::num_elements(shape)).view(shape);
 }
 
 ModuleCheckpoint::ModuleCheckpoint(const ModelPart& part, torch::optim::Optimizer& optimizer)
@@ -64,7 +64,7 @@ ModuleCheckpoint::ModuleCheckpoint(const ModelPart& part, torch::optim::Optimize
 std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::whole_parameters(
     const std::vector<NamedTensor>& parameters) const {
   std::vector<Updated> all;
-  for (const auto& [name, tensor] : parameters) all.push_back({tensor, {{name, replicated(shape_of(tensor)), 0}}});
+  for (const auto& [name, tensor] : parameters) all.push_back({tensor, {{name, mesh::replicated(shape_of(tensor)), 0}}});
   return all;
 }
 
@@ -82,7 +82,7 @@ std::vector<ModuleCheckpoint::Updated> ModuleCheckpoint::owned_ranges(
       const int64_t end = std::min(range.end, param.offset + param.num_elements()) - param.offset;
       if (begin >= end) continue;
       const std::string& name = names.at(modules.parameters()[param.index].unsafeGetTensorImpl());
-      for (const Fragment& part : fragments(param.placement, begin, end))
+      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end))
         parts.push_back({name, part.placement, param.offset + part.begin - range.begin});
     }
     all.push_back({modules.updated()[all.size()], std::move(parts)});
@@ -101,7 +101,7 @@ void ModuleCheckpoint::add_weights(std::vector<PlacedTensor>& tensors) const {
   }
   for (const auto& [name, tensor] : named_weights(part_)) {
     if (!elsewhere.contains(tensor.unsafeGetTensorImpl()))
-      tensors.push_back({name, replicated(shape_of(tensor)), tensor.detach()});
+      tensors.push_back({name, mesh::replicated(shape_of(tensor)), tensor.detach()});
   }
 }
 
@@ -117,7 +117,7 @@ std::vector<PlacedTensor> ModuleCheckpoint::tensors() const {
       for (const auto& [name, numbers] : state.numbers)
         tensors.push_back({state_name(name, part.name), part.placement, view_of(numbers, part)});
       if (state.steps && counted.insert(part.name).second)
-        tensors.push_back({state_name(kSteps, part.name), replicated({}), at::full({}, *state.steps, at::kLong)});
+        tensors.push_back({state_name(kSteps, part.name), mesh::replicated({}), at::full({}, *state.steps, at::kLong)});
     }
   }
   for (PlacedTensor& placed : tensors) placed.local = placed.local.contiguous();
@@ -165,7 +165,7 @@ ModuleCheckpoint::Wanted ModuleCheckpoint::wanted(const Manifest& manifest) cons
         wanted.tensors.push_back({state_name(name, part.name), part.placement, view_of(numbers, part)});
       }
       if (!counts_steps(optimizer_)) continue;
-      wanted.counts.push_back({state_name(kSteps, part.name), replicated({}), at::full({}, int64_t{0}, at::kLong)});
+      wanted.counts.push_back({state_name(kSteps, part.name), mesh::replicated({}), at::full({}, int64_t{0}, at::kLong)});
       wanted.counted.push_back(i);
     }
   }

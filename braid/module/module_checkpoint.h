@@ -35,7 +35,7 @@ class ModuleCheckpoint {
   // A parameter, or a box of one, in a tensor that the optimizer updates.
   struct Part {
     std::string name;
-    Placement placement;
+    mesh::Placement placement;
     int64_t at = 0;  // first element
   };
   struct Updated {

@@ -76,7 +76,7 @@ std::vector<BlockSpec> ModuleStore::collect(const LayerList& layers) {
     parameters_.push_back(tensor);
     const int uses = static_cast<int>(use.layers.size());
     for (int place = 0; place < uses; ++place) {
-      ParamSpec spec{use.name, replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
+      ParamSpec spec{use.name, mesh::replicated(shape_of(tensor)), {}, decay_of(tensor), place, uses};
       blocks[use.layers[place]].params.push_back(std::move(spec));
     }
   }

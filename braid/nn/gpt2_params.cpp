@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-BlockSpec gpt2_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
+BlockSpec gpt2_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
   const int64_t c = spec.width, ffn = spec::ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
@@ -27,7 +27,7 @@ BlockSpec gpt2_layer_params(const ModelSpec& spec, Share share, const std::strin
 ModelParams gpt2_params(const ModelSpec& spec, int tensor_rank, int tensor_size) {
   check(spec.vocab > 0, "the vocabulary is resolved before the model is listed");
   check(spec.heads % tensor_size == 0 && spec.width % spec.heads == 0, "heads divide the width and over the ranks");
-  const Share share{tensor_rank, tensor_size, Axis::Tensor};
+  const mesh::Share share{tensor_rank, tensor_size, mesh::Axis::Tensor};
   BlockSpec embedding{"embedding", {}}, head{"head", {}};
   ParamList at_start(spec, share, embedding), at_end(spec, share, head);
   at_start.add_token_table("wte.weight", 0, token_table_uses(spec));

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-BlockSpec llama_layer_params(const ModelSpec& spec, Share share, const std::string& name) {
+BlockSpec llama_layer_params(const ModelSpec& spec, mesh::Share share, const std::string& name) {
   const int64_t d = spec::head_width(spec), q = spec.heads * d, kv = spec::num_kv_heads(spec) * d, ffn = spec::ffn_width(spec);
   BlockSpec block{name, {}};
   ParamList list(spec, share, block);
@@ -33,7 +33,7 @@ ModelParams llama_params(const ModelSpec& spec, int tensor_rank, int tensor_size
   check(spec.head_width > 0 || spec.width % spec.heads == 0, "heads divide the width where it gives their features");
   check(spec.heads % spec::num_kv_heads(spec) == 0, "heads form groups");
   check(spec::num_kv_heads(spec) % tensor_size == 0, "key and value heads divide over the ranks");
-  const Share share{tensor_rank, tensor_size, Axis::Tensor};
+  const mesh::Share share{tensor_rank, tensor_size, mesh::Axis::Tensor};
   BlockSpec embedding{"embedding", {}}, head{"head", {}};
   ParamList at_start(spec, share, embedding), at_end(spec, share, head);
   at_start.add_token_table("wte.weight", 0, token_table_uses(spec));

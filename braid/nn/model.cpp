@@ -39,7 +39,7 @@ int64_t count_params(const ModelSpec& spec) {
   int64_t count = 0;
   for (const BlockSpec& block : model_params(spec, 0, 1)) {
     for (const ParamSpec& param : block.params) {
-      if (seen.insert(param.name).second) count += num_elements(param.placement.global_shape);
+      if (seen.insert(param.name).second) count += mesh::num_elements(param.placement.global_shape);
     }
   }
   return count;

@@ -12,44 +12,44 @@ void ParamList::add(ParamSpec param) {
   block_.params.push_back(std::move(param));
 }
 
-void ParamList::add_matrix(const std::string& name, const Placement& placement, double std) {
+void ParamList::add_matrix(const std::string& name, const mesh::Placement& placement, double std) {
   add({name, placement, {Init::Kind::Normal, std}, WeightDecay::Yes});
 }
 
-void ParamList::add_linear(const std::string& name, const Placement& placement, double std) {
+void ParamList::add_linear(const std::string& name, const mesh::Placement& placement, double std) {
   add_matrix(name, placement, std);
   block_.params.back().linear = LinearMap::Yes;
 }
 
-void ParamList::add_vector(const std::string& name, const Placement& placement, Init::Kind kind) {
+void ParamList::add_vector(const std::string& name, const mesh::Placement& placement, Init::Kind kind) {
   add({name, placement, {kind}, WeightDecay::No});
 }
 
 void ParamList::add_norm(const std::string& name, Bias bias) {
-  add_vector(name + ".weight", replicated({spec_.width}), Init::Kind::Ones);
-  if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
+  add_vector(name + ".weight", mesh::replicated({spec_.width}), Init::Kind::Ones);
+  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), Init::Kind::Zeros);
 }
 
 void ParamList::add_head_norm(const std::string& name) {
-  add_vector(name + ".weight", replicated({spec::head_width(spec_)}), Init::Kind::Ones);
+  add_vector(name + ".weight", mesh::replicated({spec::head_width(spec_)}), Init::Kind::Ones);
 }
 
-void ParamList::add_column(const std::string& name, const Index& segments, Bias bias) {
+void ParamList::add_column(const std::string& name, const mesh::Index& segments, Bias bias) {
   const int64_t outputs = std::accumulate(segments.begin(), segments.end(), int64_t{0});
-  add_linear(name + ".weight", split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
+  add_linear(name + ".weight", mesh::split_segments({outputs, spec_.width}, 0, segments, share_), spec_.init_std);
   if (bias == Bias::With) {
-    add_vector(name + ".bias", split_segments({outputs}, 0, segments, share_), Init::Kind::Zeros);
+    add_vector(name + ".bias", mesh::split_segments({outputs}, 0, segments, share_), Init::Kind::Zeros);
   }
 }
 
 void ParamList::add_row(const std::string& name, int64_t inputs, Bias bias) {
   const double std = spec_.init_std / std::sqrt(2.0 * spec_.layers);
-  add_linear(name + ".weight", split_dim({spec_.width, inputs}, 1, inputs, share_), std);
-  if (bias == Bias::With) add_vector(name + ".bias", replicated({spec_.width}), Init::Kind::Zeros);
+  add_linear(name + ".weight", mesh::split_dim({spec_.width, inputs}, 1, inputs, share_), std);
+  if (bias == Bias::With) add_vector(name + ".bias", mesh::replicated({spec_.width}), Init::Kind::Zeros);
 }
 
 void ParamList::add_token_table(const std::string& name, int use, int uses) {
-  add_matrix(name, split_dim({spec_.vocab, spec_.width}, 0, spec::padded_vocab(spec_, share_.parts), share_), spec_.init_std);
+  add_matrix(name, mesh::split_dim({spec_.vocab, spec_.width}, 0, spec::padded_vocab(spec_, share_.parts), share_), spec_.init_std);
   block_.params.back().use = use;
   block_.params.back().uses = uses;
 }
@@ -60,7 +60,7 @@ void ParamList::add_head_table() {
 }
 
 void ParamList::add_position_table(const std::string& name) {
-  add_matrix(name, replicated({spec_.context, spec_.width}), spec_.init_std);
+  add_matrix(name, mesh::replicated({spec_.context, spec_.width}), spec_.init_std);
 }
 
 int token_table_uses(const ModelSpec& spec) { return spec.output_weights == OutputWeights::Tied ? 2 : 1; }

@@ -20,7 +20,7 @@ enum class Bias { With, Without };
 class ParamList {
  public:
   // `share`: of the tensor axis.
-  ParamList(const ModelSpec& spec, Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
+  ParamList(const ModelSpec& spec, mesh::Share share, BlockSpec& block) : spec_(spec), share_(share), block_(block) {}
 
   // Assigns parameters added from here on to that half of a transformer block.
   void begin(BlockPart part) { part_ = part; }
@@ -29,7 +29,7 @@ class ParamList {
   // NAME.weight [d], replicated: of a head's features, the same for all heads.
   void add_head_norm(const std::string& name);
   // NAME.weight [sum of segments, c] split by outputs, each segment by itself, and NAME.bias.
-  void add_column(const std::string& name, const Index& segments, Bias bias);
+  void add_column(const std::string& name, const mesh::Index& segments, Bias bias);
   // NAME.weight [c, inputs] split by inputs, and NAME.bias, replicated.
   void add_row(const std::string& name, int64_t inputs, Bias bias);
   // NAME [v, c] split by rows, padded: use `use` of `uses`.
@@ -40,13 +40,13 @@ class ParamList {
   void add_position_table(const std::string& name);
 
  private:
-  void add_matrix(const std::string& name, const Placement& placement, double std);
-  void add_linear(const std::string& name, const Placement& placement, double std);
-  void add_vector(const std::string& name, const Placement& placement, Init::Kind kind);
+  void add_matrix(const std::string& name, const mesh::Placement& placement, double std);
+  void add_linear(const std::string& name, const mesh::Placement& placement, double std);
+  void add_vector(const std::string& name, const mesh::Placement& placement, Init::Kind kind);
   void add(ParamSpec param);
 
   const ModelSpec& spec_;
-  Share share_;
+  mesh::Share share_;
   BlockSpec& block_;
   BlockPart part_ = BlockPart::Whole;
 };

@@ -26,7 +26,7 @@ ElementRule rest_rule(OptimizerSpec spec) {
 }
 
 // The elements of `tensor` from `begin` on, as many in every dim as `box` has.
-at::Tensor box_at(at::Tensor tensor, const Index& begin, const Box& box) {
+at::Tensor box_at(at::Tensor tensor, const mesh::Index& begin, const mesh::Box& box) {
   for (size_t dim = 0; dim < begin.size(); ++dim) {
     tensor = tensor.narrow(static_cast<int64_t>(dim), begin[dim], box.end[dim] - box.begin[dim]);
   }
@@ -36,12 +36,12 @@ at::Tensor box_at(at::Tensor tensor, const Index& begin, const Box& box) {
 // Calls `call` with views of the same elements: of `global`, a whole matrix, and of `flat`, which is elements [begin,
 // end) of what a rank holds of it.
 template <class Call>
-void for_each_box(const Placement& placement, int64_t begin, int64_t end, const at::Tensor& global,
+void for_each_box(const mesh::Placement& placement, int64_t begin, int64_t end, const at::Tensor& global,
                   const at::Tensor& flat, const Call& call) {
-  for (const Fragment& fragment : fragments(placement, begin, end)) {
-    const Index& shape = fragment.placement.local_shape;
-    const at::Tensor local = flat.narrow(0, fragment.begin - begin, num_elements(shape)).view(shape);
-    for (const Piece& piece : fragment.placement.pieces) {
+  for (const mesh::Fragment& fragment : mesh::fragments(placement, begin, end)) {
+    const mesh::Index& shape = fragment.placement.local_shape;
+    const at::Tensor local = flat.narrow(0, fragment.begin - begin, mesh::num_elements(shape)).view(shape);
+    for (const mesh::Piece& piece : fragment.placement.pieces) {
       call(box_at(global, piece.global.begin, piece.global), box_at(local, piece.local_begin, piece.global));
     }
   }
@@ -114,9 +114,9 @@ at::Tensor Muon::whole(const Parameter& param, const std::vector<OwnPart>& parts
     for_each_box(param.placement, parts[i].begin, parts[i].end, matrix, values[i],
                  [](const at::Tensor& global, const at::Tensor& local) { global.copy_(local); });
   }
-  check(param.placement.sharded - AxisSet{Axis::Tensor} == AxisSet(),
+  check(param.placement.sharded - mesh::AxisSet{mesh::Axis::Tensor} == mesh::AxisSet(),
         cat(param.name, ": parts of a matrix lie on tensor ranks and on those that shard it"));
-  const bool shared_out = store_.sharding().parts > 1, sliced = param.placement.sharded.has(Axis::Tensor);
+  const bool shared_out = store_.sharding().parts > 1, sliced = param.placement.sharded.has(mesh::Axis::Tensor);
   if (shared_out) groups_.shards->all_reduce(matrix, ReduceOp::Sum).wait_host();
   if (sliced && groups_.tensor) groups_.tensor->all_reduce(matrix, ReduceOp::Sum).wait_host();
   return matrix;

@@ -19,7 +19,7 @@ struct Run {
 };
 
 // The run that starts at element `at` of the piece (in the piece's own row-major order) and ends with its row.
-Run run_at(const Placement& placement, const Piece& piece, int64_t at) {
+Run run_at(const mesh::Placement& placement, const mesh::Piece& piece, int64_t at) {
   const int last = static_cast<int>(placement.global_shape.size()) - 1;
   Run run{0, 0, 1};
   int64_t global_stride = 1, local_stride = 1;
@@ -53,7 +53,7 @@ void fill_normal(T* out, const Run& run, uint64_t key, double std) {
 template <class T>
 void fill(Parameter& param, uint64_t key) {
   T* data = param.master.mutable_data_ptr<T>();
-  for (const Piece& piece : param.placement.pieces) {
+  for (const mesh::Piece& piece : param.placement.pieces) {
     at::parallel_for(0, piece.global.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end;) {
         Run run = run_at(param.placement, piece, at);

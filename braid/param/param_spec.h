@@ -28,7 +28,7 @@ enum class BlockPart { Whole, Attention, FeedForward };
 
 struct ParamSpec {
   std::string name;  // "blocks.3.attention.qkv.weight"; equal names are one parameter (tied)
-  Placement placement;
+  mesh::Placement placement;
   Init init;
   WeightDecay decay = WeightDecay::Yes;
   int use = 0;   // which of the parameter's uses this is: 0 .. uses - 1

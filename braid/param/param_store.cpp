@@ -22,8 +22,8 @@ int64_t aligned(int64_t elements) {
   return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
 }
 
-at::Tensor slice(const at::Tensor& flat, int64_t offset, const Placement& placement) {
-  return flat.narrow(0, offset, num_elements(placement.local_shape)).view(placement.local_shape).detach();
+at::Tensor slice(const at::Tensor& flat, int64_t offset, const mesh::Placement& placement) {
+  return flat.narrow(0, offset, mesh::num_elements(placement.local_shape)).view(placement.local_shape).detach();
 }
 
 void add_use(Parameter& param, const ParamSpec& spec) {

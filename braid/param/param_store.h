@@ -29,7 +29,7 @@ struct UseGrad {
 
 struct Parameter {
   std::string name;
-  Placement placement;
+  mesh::Placement placement;
   Init init;
   WeightDecay decay = WeightDecay::Yes;
   LinearMap linear = LinearMap::No;
@@ -43,7 +43,7 @@ struct Parameter {
                          // where gradients are sharded
   std::vector<UseGrad> use_grads;  // fast: all share main_grad; reproducible: one slice each, added once at the end
 
-  int64_t num_elements() const { return braid::num_elements(placement.local_shape); }
+  int64_t num_elements() const { return braid::mesh::num_elements(placement.local_shape); }
 };
 
 struct StoreOptions {

@@ -15,14 +15,14 @@
 namespace braid {
 namespace {
 
-constexpr Axis kBraidOrder[] = {Axis::Tensor, Axis::Context, Axis::Pipe, Axis::Expert, Axis::Data};
-constexpr Axis kMegatronOrder[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipe};
+constexpr mesh::Axis kBraidOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Pipe, mesh::Axis::Expert, mesh::Axis::Data};
+constexpr mesh::Axis kMegatronOrder[] = {mesh::Axis::Tensor, mesh::Axis::Context, mesh::Axis::Expert, mesh::Axis::Data, mesh::Axis::Pipe};
 
 // The ranks that differ along `axes`. Strides that do not divide a node are counted as if they did.
-RankGroup group_of(const DeviceMesh& mesh, AxisSet axes, int node_size, FormulaSet formulas) {
+RankGroup group_of(const mesh::DeviceMesh& mesh, mesh::AxisSet axes, int node_size, FormulaSet formulas) {
   RankGroup group;
   int64_t stride = 1;
-  for (const Axis axis : formulas == FormulaSet::Braid ? kBraidOrder : kMegatronOrder) {
+  for (const mesh::Axis axis : formulas == FormulaSet::Braid ? kBraidOrder : kMegatronOrder) {
     const int size = mesh.size(axis);
     if (axes.has(axis)) {
       const int64_t near = std::max<int64_t>(node_size / stride, 1);
@@ -153,15 +153,15 @@ RunLayout ranks_of(const RunSpec& spec, const Cluster& cluster, FormulaSet formu
   layout.vocab = spec::padded_vocab(spec.model, mesh.tensor);
   const auto [node_size, most] = node_sizes(spec, cluster);
   layout.most_of_node = std::min(layout.num_ranks(), most);
-  const DeviceMesh sizes(mesh);
-  const auto group = [&, near = node_size](AxisSet axes) { return group_of(sizes, axes, near, formulas); };
+  const mesh::DeviceMesh sizes(mesh);
+  const auto group = [&, near = node_size](mesh::AxisSet axes) { return group_of(sizes, axes, near, formulas); };
   layout.all_ranks = {layout.num_ranks(), std::min(layout.num_ranks(), node_size)};
-  layout.tensor_group = group({Axis::Tensor});
-  layout.context_group = group({Axis::Context});
-  layout.expert_group = group({Axis::Expert});
-  layout.pipe_group = group({Axis::Pipe});
-  layout.gradient_group = group({Axis::Data, Axis::Context, Axis::Expert});
-  layout.expert_gradient_group = group({Axis::Data, Axis::Context});
+  layout.tensor_group = group({mesh::Axis::Tensor});
+  layout.context_group = group({mesh::Axis::Context});
+  layout.expert_group = group({mesh::Axis::Expert});
+  layout.pipe_group = group({mesh::Axis::Pipe});
+  layout.gradient_group = group({mesh::Axis::Data, mesh::Axis::Context, mesh::Axis::Expert});
+  layout.expert_gradient_group = group({mesh::Axis::Data, mesh::Axis::Context});
   const ScheduleTraits* schedule = spec::traits_of(spec.pipeline);
   if (schedule && schedule->placement == schedule::StagePlacement::Mirrored) {
     layout.copies_in_pipe = 2;

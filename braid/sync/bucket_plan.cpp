@@ -39,9 +39,9 @@ class BucketBuilder {
 };
 
 // Rows of the last dim, one after another.
-void add_rows(const Piece& piece, const Index& shape, std::vector<ElementRun>& runs) {
+void add_rows(const mesh::Piece& piece, const mesh::Index& shape, std::vector<ElementRun>& runs) {
   const size_t last = shape.size() - 1;
-  Index at = piece.local_begin;
+  mesh::Index at = piece.local_begin;
   const auto extent = [&](size_t dim) { return piece.global.end[dim] - piece.global.begin[dim]; };
   if (piece.global.empty()) return;
   while (true) {
@@ -59,13 +59,13 @@ void add_rows(const Piece& piece, const Index& shape, std::vector<ElementRun>& r
 
 }  // namespace
 
-std::vector<ElementRun> covered_runs(const Placement& placement) {
+std::vector<ElementRun> covered_runs(const mesh::Placement& placement) {
   int64_t covered = 0;
-  for (const Piece& piece : placement.pieces) covered += piece.global.num_elements();
-  const int64_t all = num_elements(placement.local_shape);
+  for (const mesh::Piece& piece : placement.pieces) covered += piece.global.num_elements();
+  const int64_t all = mesh::num_elements(placement.local_shape);
   if (covered == all) return {{0, all}};
   std::vector<ElementRun> rows, merged;
-  for (const Piece& piece : placement.pieces) add_rows(piece, placement.local_shape, rows);
+  for (const mesh::Piece& piece : placement.pieces) add_rows(piece, placement.local_shape, rows);
   std::sort(rows.begin(), rows.end(), [](const ElementRun& a, const ElementRun& b) { return a.begin < b.begin; });
   for (const ElementRun& row : rows) {
     if (!merged.empty() && merged.back().end == row.begin) {

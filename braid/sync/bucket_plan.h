@@ -23,6 +23,6 @@ BucketPlan bucket_plan(const ParamStore& store, const SyncSpec& spec,
                        const std::function<bool(const Parameter& param)>& here = nullptr);
 
 // The local elements that a placement's pieces cover, merged, ascending.
-std::vector<ElementRun> covered_runs(const Placement& placement);
+std::vector<ElementRun> covered_runs(const mesh::Placement& placement);
 
 }  // namespace braid

@@ -21,8 +21,8 @@ TunerOptions tuner_options(const SyncSpec& spec) {
 
 // 0: over the replicas; 1 + i: over apart[i].
 size_t sum_of(const Parameter& param, const std::vector<SumGroup>& apart) {
-  const AxisSet axes = summed_axes(param.placement);
-  if (axes == kSampleAxes) return 0;
+  const mesh::AxisSet axes = mesh::summed_axes(param.placement);
+  if (axes == mesh::kSampleAxes) return 0;
   const auto found = std::find_if(apart.begin(), apart.end(), [&](const SumGroup& each) { return each.axes == axes; });
   check(found != apart.end(), cat(param.name, ": gradients are summed over ranks for which there is a group"));
   return 1 + static_cast<size_t>(found - apart.begin());
@@ -97,7 +97,7 @@ ReplicationState BucketedAllReduce::saved(const ReducerState& state) const {
             state.tensor};
   }
   const int part = sum == 0 ? model_part_ : apart_[sum - 1].model_part;
-  return {cat(kReducerState, "directions/part.", part, "/", name), replicated(state.tensor.sizes().vec()),
+  return {cat(kReducerState, "directions/part.", part, "/", name), mesh::replicated(state.tensor.sizes().vec()),
           state.tensor};
 }
 

@@ -25,7 +25,7 @@ struct ReplicaGroups {
 
 // The group that all-reduces the gradients of parameters split along one of kSampleAxes.
 struct SumGroup {
-  AxisSet axes;                         // summed_axes() of these parameters
+  mesh::AxisSet axes;                         // summed_axes() of these parameters
   std::unique_ptr<Communicator> ranks;  // of the replicas, those that hold copies of them
   int model_part = 0;                   // in names of state: tells ranks apart that hold other parts of a parameter
   std::unique_ptr<GradReducer> reducer = nullptr;  // over `ranks`; null: plain

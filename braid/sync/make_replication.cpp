@@ -30,7 +30,7 @@ ReducerPlace reducer_place(Communicator& ranks, const ReplicationParts& parts) {
 
 void check_one_group(const ParamStore& store, const char* who) {
   for (const Parameter& param : store.params()) {
-    const bool all = summed_axes(param.placement) == kSampleAxes;
+    const bool all = mesh::summed_axes(param.placement) == mesh::kSampleAxes;
     check(all, cat(param.name, ": ", who, " keeps one group of ranks for all parameters, which hold copies of them"));
   }
 }

@@ -18,7 +18,7 @@ enum class Replicas { Alike, Apart };
 // compression owes.
 struct ReplicationState {
   std::string name;
-  Placement placement;
+  mesh::Placement placement;
   at::Tensor local;  // placement.local_shape, contiguous; written in place when a run is resumed
 };
 

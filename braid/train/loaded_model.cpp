@@ -112,7 +112,7 @@ RanksAs saved_ranks(const std::string& directory) {
 
 LoadedModel::LoadedModel(const ModelToLoad& load, Communicator& world)
     : spec_(load.spec),
-      groups_(DeviceMesh(spec_.mesh), one_stage_per_rank(spec_.mesh.pipe), world),
+      groups_(mesh::DeviceMesh(spec_.mesh), one_stage_per_rank(spec_.mesh.pipe), world),
       model_(spec_, groups_) {
   const c10::AutoGradMode no_grad(false);
   load_weights(load.directory, model_.params());

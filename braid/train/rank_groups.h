@@ -15,10 +15,10 @@ namespace braid {
 struct RankGroups {
   // Collective over `world`, whose size is the mesh's. One copy of the parameters is sharded over `shard_data` data
   // ranks (a divisor of the data axis); 1: each has its own.
-  RankGroups(const DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
+  RankGroups(const mesh::DeviceMesh& mesh, const StageLayout& layout, Communicator& world, int shard_data = 1);
 
-  DeviceMesh mesh;
-  Coords at;  // this rank's place
+  mesh::DeviceMesh mesh;
+  mesh::Coords at;  // this rank's place
   StageLayout layout;
   Communicator& world;
   std::unique_ptr<Communicator> tensor;
@@ -35,9 +35,9 @@ struct RankGroups {
   Communicator* step_report = &world;
 
   // Returns true if this rank reports values that all ranks of its tensor axis have.
-  bool speaks() const { return at[Axis::Tensor] == 0; }
+  bool speaks() const { return at[mesh::Axis::Tensor] == 0; }
   // Returns true if this rank is the one of its mirrored pair that counts their parameters.
-  bool first_of_pair() const { return layout.pair_of(at[Axis::Pipe]) == at[Axis::Pipe]; }
+  bool first_of_pair() const { return layout.pair_of(at[mesh::Axis::Pipe]) == at[mesh::Axis::Pipe]; }
 };
 
 // The groups over which gradients are summed of parameters that are split along one of kSampleAxes: one for each set of

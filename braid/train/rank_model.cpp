@@ -76,7 +76,7 @@ RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelM
   layers_ = model_layers(all);
   auxiliaries_ = auxiliaries_of(all);
   std::vector<BlockSpec> mine;
-  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) {
+  for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) {
     for (const ModelPiece& piece : pieces_of_stage(spec, stage, groups.layout.num_stages())) {
       mine.push_back(params_of(piece, all));
       stage_of_block_.push_back(stage);
@@ -86,7 +86,7 @@ RankModel::RankModel(const RunSpec& spec, const RankGroups& groups, const ModelM
   store_ = std::make_unique<ParamStore>(
       mine, StoreOptions{spec.train.reduction, data, spec.train.seed, sharding_of(spec.sync, groups)});
   make_sink();
-  for (const int stage : groups.layout.stages_of(groups.at[Axis::Pipe])) build(spec, stage);
+  for (const int stage : groups.layout.stages_of(groups.at[mesh::Axis::Pipe])) build(spec, stage);
 }
 
 void RankModel::make_sink() {
@@ -137,9 +137,9 @@ void RankModel::build(const RunSpec& spec, int index) {
 }
 
 bool RankModel::counts(const Parameter& param) const {
-  Coords in_replica = groups_.at;
-  in_replica[Axis::Data] = 0;
-  return groups_.first_of_pair() && param.local_uses.front() == 0 && counts_once(param.placement, in_replica);
+  mesh::Coords in_replica = groups_.at;
+  in_replica[mesh::Axis::Data] = 0;
+  return groups_.first_of_pair() && param.local_uses.front() == 0 && mesh::counts_once(param.placement, in_replica);
 }
 
 }  // namespace braid

@@ -24,14 +24,14 @@ struct RankDigest {
 };
 using Copies = std::map<CopyKey, std::vector<RankDigest>>;
 
-void add_index(Digest& digest, const Index& numbers) { digest.add(std::as_bytes(std::span(numbers))); }
+void add_index(Digest& digest, const mesh::Index& numbers) { digest.add(std::as_bytes(std::span(numbers))); }
 
-uint64_t box_of(const std::string& name, const Placement& placement) {
+uint64_t box_of(const std::string& name, const mesh::Placement& placement) {
   Digest digest(DigestKind::Xxh3);
   add_sized(digest, name);
   add_index(digest, placement.local_shape);
-  for (const Piece& piece : placement.pieces) {
-    for (const Index* numbers : {&piece.global.begin, &piece.global.end, &piece.local_begin})
+  for (const mesh::Piece& piece : placement.pieces) {
+    for (const mesh::Index* numbers : {&piece.global.begin, &piece.global.end, &piece.local_begin})
       add_index(digest, *numbers);
   }
   return digest.value();

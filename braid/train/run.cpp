@@ -150,7 +150,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   EvaluatedText evaluated(spec, corpus.validation, data.token_bytes());
   const SharedByRanks shared{start, corpus, run.choices, evaluated, observer, begun_with, controls};
   const Launcher& starts = controls.launcher ? *controls.launcher : launcher(spec.run.ranks);
-  RunEnd end = values_by_rank(starts, DeviceMesh(spec.mesh).num_ranks(),
+  RunEnd end = values_by_rank(starts, mesh::DeviceMesh(spec.mesh).num_ranks(),
                               [&](Communicator& world) { return run_rank(shared, world); },
                               {.deadline_seconds = kNoDeadline,
                                .threads_per_rank = start.threads,

@@ -13,7 +13,7 @@ std::unique_ptr<Replication> run_replication(const RunSpec& spec, RankModel& mod
                          .unit_sink = model.unit_sink(),
                          .stage_of_block = model.stage_of_block(),
                          .ranks_per_replica = groups.layout.mirrored() ? 2 : 1,
-                         .model_part = groups.at[Axis::Tensor],
+                         .model_part = groups.at[mesh::Axis::Tensor],
                          .seed = spec.train.seed,
                          .sum_groups = sum_groups(groups, model.params()),
                          .optimizer = spec.optimizer,

@@ -30,9 +30,9 @@ class Listing {
     const int64_t begin = std::max(first, param_.offset) - param_.offset;
     const int64_t end = std::min(last, param_.offset + param_.num_elements()) - param_.offset;
     if (begin >= end) return;
-    for (const Fragment& part : fragments(param_.placement, begin, end)) {
+    for (const mesh::Fragment& part : mesh::fragments(param_.placement, begin, end)) {
       const int64_t at = param_.offset + part.begin - first;
-      const at::Tensor local = flat.narrow(0, at, num_elements(part.placement.local_shape));
+      const at::Tensor local = flat.narrow(0, at, mesh::num_elements(part.placement.local_shape));
       tensors.push_back({prefix + param_.name, part.placement, local.view(part.placement.local_shape)});
     }
   }

@@ -57,7 +57,7 @@ class Profile {
       const int per_rank = spec_.train.batch / (spec_.train.microbatch * spec_.mesh.data);
       num_masters += std::bit_width(static_cast<unsigned>(per_rank)) - 1;
     }
-    const int64_t elements = num_elements(param.placement.local_shape);
+    const int64_t elements = mesh::num_elements(param.placement.local_shape);
     return elements * (data + num_masters * master) +
            snapshot_bytes(elements, num_states(spec_.optimizer, param.linear));
   }

@@ -80,10 +80,10 @@ void add_numbers(const StepNumbers& numbers, const StepParts& parts, StepReport&
   report.auxiliary_losses = numbers.auxiliary_losses;
   report.auxiliary_counts = numbers.auxiliary_counts;
   for (const BusyRow& row : numbers.rows) report.memory.push_back(row.memory);
-  const DeviceMesh& mesh = parts.model.groups().mesh;
+  const mesh::DeviceMesh& mesh = parts.model.groups().mesh;
   const int num_told = static_cast<int>(numbers.rows.size());
   for (int rank = 0; rank < num_told; ++rank) {  // of one replica: as the first replica's ranks are counted
-    const double bubble = bubble_fraction(numbers.rows, mesh.peers(rank, {Axis::Pipe}));
+    const double bubble = bubble_fraction(numbers.rows, mesh.peers(rank, {mesh::Axis::Pipe}));
     report.bubble_fraction = std::max(report.bubble_fraction, bubble);
   }
 }
@@ -97,7 +97,7 @@ std::string where_loss_is_not_finite(const StepNumbers& numbers, const StepParts
   const std::vector<int>& first = parts.first_microbatches;
   const bool alone = num_replicas(parts) == 1;  // and told by nobody else
   const int64_t data_rank =
-      alone ? parts.model.groups().at[Axis::Data] : std::ranges::upper_bound(first, micro) - first.begin() - 1;
+      alone ? parts.model.groups().at[mesh::Axis::Data] : std::ranges::upper_bound(first, micro) - first.begin() - 1;
   return cat("first in microbatch ", micro, " (data rank ", data_rank, ")");
 }
 

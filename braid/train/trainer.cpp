@@ -57,8 +57,8 @@ Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
 
 Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker)
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
-  const DeviceMesh mesh(spec_.mesh);
-  const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[Axis::Data]);
+  const mesh::DeviceMesh mesh(spec_.mesh);
+  const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[mesh::Axis::Data]);
   groups_ = std::make_unique<RankGroups>(mesh, StageLayout(schedule), world, spec::shard_data(spec_));
   model_ = std::make_unique<RankModel>(spec_, *groups_, maker);
   if (!spec_.train.init.empty()) take_initial_weights(spec_, model_->params());
@@ -146,7 +146,7 @@ void Trainer::run_program() {
 void Trainer::begin_gradients(int update) {
   const schedule::VersionPlan& versions = training_->versions;
   const int num_microbatches = versions.asynchronous() ? versions.update_end(update) - versions.update_begin(update)
-                                                       : groups_->layout.num_microbatches(groups_->at[Axis::Pipe]);
+                                                       : groups_->layout.num_microbatches(groups_->at[mesh::Axis::Pipe]);
   model_->sink().begin_step(num_microbatches);
 }
 
@@ -157,7 +157,7 @@ void Trainer::update_within_step(int update) {
   const double norm = global_grad_norm(model_->params(), model_->order(), counts, {*groups_->tensor});
   if (!std::isfinite(norm)) {
     throw RunError(cat("step ", num_steps_ + 1, ", update ", update + 1, ": the gradient norm of pipeline rank ",
-                       groups_->at[Axis::Pipe], " is ", norm, ": not finite"));
+                       groups_->at[mesh::Axis::Pipe], " is ", norm, ": not finite"));
   }
   optimizer_->step({learning_rate(), clip_scale(norm, spec_.optimizer.clip_norm)});
   replication_->updated();
@@ -167,7 +167,7 @@ void Trainer::update_within_step(int update) {
 // A replica that goes on by itself minimises the mean over its own microbatches.
 double Trainer::loss_weight() const {
   const bool alone = replication_->gradients() == GradientsOf::OwnReplica;
-  return alone ? loss_scale() * groups_->mesh.size(Axis::Data) : loss_scale();
+  return alone ? loss_scale() * groups_->mesh.size(mesh::Axis::Data) : loss_scale();
 }
 
 double Trainer::loss_scale() const { return loss_scaler_ ? loss_scaler_->scale() : 1; }

@@ -56,7 +56,7 @@ BoxRows rows_from(const HfDirectory& source) {
     const TensorInfo& info = planned.tensor;
     if (held->name != info.name) {
       held->local.reset();
-      *held = {info.name, replicated(info.shape), at::empty(info.shape, master_type(source))};
+      *held = {info.name, mesh::replicated(info.shape), at::empty(info.shape, master_type(source))};
       source.read(*held);
     }
     return held->local.narrow(0, begin, end - begin);

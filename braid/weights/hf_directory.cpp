@@ -51,7 +51,7 @@ ModelSpec model_in(const std::string& folder) {
   return model;
 }
 
-std::string drawn_shape(const Index& shape) {
+std::string drawn_shape(const mesh::Index& shape) {
   std::vector<std::string> extents;
   for (const int64_t extent : shape) extents.push_back(cat(extent));
   return cat("[", joined(extents), "]");
@@ -142,14 +142,14 @@ void HfDirectory::read(const PlacedTensor& tensor) const {
   const auto parts = of_whole_.find(tensor.name);
   check(parts != of_whole_.end(), "a tensor of the model is read");
   check(parts->second[0]->whole_shape == tensor.placement.global_shape, "a placement of the directory's model");
-  for (const Piece& piece : tensor.placement.pieces) {
+  for (const mesh::Piece& piece : tensor.placement.pieces) {
     for (const HfTensor* part : parts->second) read_box(*part, piece, tensor.local);
   }
 }
 
 // The rows of the file that are read are rows of braid's tensor, or its columns.
-void HfDirectory::read_box(const HfTensor& part, const Piece& piece, const at::Tensor& local) const {
-  const Box& box = piece.global;
+void HfDirectory::read_box(const HfTensor& part, const mesh::Piece& piece, const at::Tensor& local) const {
+  const mesh::Box& box = piece.global;
   const int64_t begin = std::max(box.begin[0], part.first_row);
   const int64_t end = std::min(box.end[0], part.first_row + part.num_rows);
   if (begin >= end || box.empty()) return;

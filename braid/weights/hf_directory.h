@@ -36,7 +36,7 @@ class HfDirectory {
 
  private:
   void find_tensors();
-  void read_box(const HfTensor& part, const Piece& piece, const at::Tensor& local) const;
+  void read_box(const HfTensor& part, const mesh::Piece& piece, const at::Tensor& local) const;
 
   std::string folder_;
   ModelSpec model_;

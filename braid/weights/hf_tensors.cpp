@@ -97,11 +97,11 @@ void add_parts(const ModelSpec& spec, const ParamSpec& param, std::vector<HfTens
   const auto& rows = name.in_layer ? table.in_layer : table.outside;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const HfRow& each) { return each.ours == name.middle; });
   check(row != rows.end(), "every parameter of a family has a name at Hugging Face");
-  const Index& shape = param.placement.global_shape;
+  const mesh::Index& shape = param.placement.global_shape;
   const auto counts = rows_of_parts(spec, row->theirs.size(), shape[0]);
   int64_t first = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
-    Index part = shape;
+    mesh::Index part = shape;
     part[0] = counts[i];
     const bool transposed = row->of_matrices == Orientation::Transposed && shape.size() == 2;
     if (transposed) std::swap(part[0], part[1]);

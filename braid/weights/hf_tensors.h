@@ -19,11 +19,11 @@ enum class Orientation { Same, Transposed };
 
 struct HfTensor {
   std::string name;       // "model.layers.3.self_attn.k_proj.weight"
-  Index shape;            // as Hugging Face has it
+  mesh::Index shape;            // as Hugging Face has it
   std::string whole;      // the tensor of braid's that it is rows of
   int64_t first_row = 0;  // in that
   int64_t num_rows = 0;
-  Index whole_shape;  // of that
+  mesh::Index whole_shape;  // of that
   Orientation orientation = Orientation::Same;
 };
 

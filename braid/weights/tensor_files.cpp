@@ -109,7 +109,7 @@ void TensorFiles::open_listed(const std::string& folder) {
 at::Tensor TensorFiles::rows(const std::string& name, int64_t begin, int64_t end) const {
   const TensorInfo& info = infos_.at(name);
   const Place& place = places_.at(name);
-  Index shape = info.shape;
+  mesh::Index shape = info.shape;
   int64_t row_bytes = bytes_per_element(info.type);
   for (size_t d = 1; d < shape.size(); ++d) row_bytes *= shape[d];
   if (!shape.empty()) shape[0] = end - begin;

@@ -36,12 +36,12 @@ std::string without_last_slash(std::string path) {
 
 // Rows of one of braid's tensors, in Hugging Face's orientation and type.
 at::Tensor read_tensor(const ToHf& request, const HfTensor& tensor) {
-  Placement rows{tensor.whole_shape, tensor.whole_shape, {}, {}};
+  mesh::Placement rows{tensor.whole_shape, tensor.whole_shape, {}, {}};
   rows.local_shape[0] = tensor.num_rows;
-  Box box{Index(tensor.whole_shape.size(), 0), tensor.whole_shape};
+  mesh::Box box{mesh::Index(tensor.whole_shape.size(), 0), tensor.whole_shape};
   box.begin[0] = tensor.first_row;
   box.end[0] = tensor.first_row + tensor.num_rows;
-  rows.pieces = {{box, Index(tensor.whole_shape.size(), 0)}};
+  rows.pieces = {{box, mesh::Index(tensor.whole_shape.size(), 0)}};
   at::Tensor local = at::empty(rows.local_shape, request.saved);
   load_checkpoint(request.checkpoint, {{tensor.whole, rows, local}});
   if (tensor.orientation == Orientation::Transposed) local = local.t();
@@ -87,7 +87,7 @@ class NewDirectory {
 };
 
 int64_t bytes_of(const ToHf& request, const HfTensor& tensor) {
-  return num_elements(tensor.shape) * bytes_per_element(element_type(request.written));
+  return mesh::num_elements(tensor.shape) * bytes_per_element(element_type(request.written));
 }
 
 // The tensors of each file, in the model's order.

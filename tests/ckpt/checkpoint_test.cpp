@@ -25,14 +25,14 @@ std::string drawn(const MeshSpec& mesh) { return cat(mesh.data, " x ", mesh.pipe
 class Checkpoint : public ScratchFolder {
  protected:
   void save(const MeshSpec& spec, const std::string& name) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
       save_checkpoint(path(name), {sample_tensors(mesh, world.rank()).wanted, kInfo}, world);
     });
   }
   // Loading is not collective, so the ranks can be played one after another.
   void expect_loads(const MeshSpec& spec, const std::string& name) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
       const auto tensors = sample_tensors(mesh, rank);
       load_checkpoint(path(name), tensors.blank);
@@ -108,7 +108,7 @@ TEST_F(Checkpoint, TheTokenizersFilesGoInsideAndAreVerified) {
   const std::map<std::string, std::string> files{{"tokenizer.json", "{\"model\": {}}"},
                                                  {"tokenizer_config.json", "{}"}};
   run_ranks(2, [&](Communicator& world) {
-    const DeviceMesh mesh({.data = 2});
+    const mesh::DeviceMesh mesh({.data = 2});
     save_checkpoint(path("step"), {sample_tensors(mesh, world.rank()).wanted, kInfo, &files}, world);
   });
   EXPECT_EQ(tokenizer_folder(path("step/")), path("step"));
@@ -141,20 +141,20 @@ TEST_F(Checkpoint, AnOldCheckpointIsReplaced) {
 
 TEST_F(Checkpoint, WeightsAloneLoadWithoutTheOptimizer) {
   save({}, "step");
-  auto tensors = sample_tensors(DeviceMesh({}), 0);
+  auto tensors = sample_tensors(mesh::DeviceMesh({}), 0);
   std::erase_if(tensors.blank, [](const PlacedTensor& tensor) { return tensor.name.starts_with("adamw."); });
   std::filesystem::remove(path("step/optimizer.safetensors"));
   load_checkpoint(path("step"), tensors.blank);
-  EXPECT_THROW(load_checkpoint(path("step"), sample_tensors(DeviceMesh({}), 0).blank), IoError);
+  EXPECT_THROW(load_checkpoint(path("step"), sample_tensors(mesh::DeviceMesh({}), 0).blank), IoError);
 }
 
 TEST_F(Checkpoint, ListsEveryDifferenceAndWritesNothing) {
   save({}, "step");
-  auto tensors = sample_tensors(DeviceMesh({}), 0).blank;
+  auto tensors = sample_tensors(mesh::DeviceMesh({}), 0).blank;
   const auto untouched = tensors[0].local.clone();
-  tensors.push_back({"wte.weigth", replicated({13, 4}), at::zeros({13, 4})});
-  tensors.push_back({"blocks.0.norm.weight", replicated({6}), at::zeros({6}, at::kDouble)});
-  tensors.push_back({"count", replicated({}), at::zeros({})});
+  tensors.push_back({"wte.weigth", mesh::replicated({13, 4}), at::zeros({13, 4})});
+  tensors.push_back({"blocks.0.norm.weight", mesh::replicated({6}), at::zeros({6}, at::kDouble)});
+  tensors.push_back({"count", mesh::replicated({}), at::zeros({})});
   EXPECT_EQ(config_error(tensors),
             "wte.weigth: is not in the checkpoint; nearest valid is wte.weight\n"
             "blocks.0.norm.weight = F64 [5]: in the checkpoint; this run needs F64 [6]\n"
@@ -163,7 +163,7 @@ TEST_F(Checkpoint, ListsEveryDifferenceAndWritesNothing) {
 }
 
 TEST_F(Checkpoint, ABoxThatNobodyHoldsIsNamed) {
-  const DeviceMesh mesh({.tensor = 2});
+  const mesh::DeviceMesh mesh({.tensor = 2});
   auto tensors = sample_tensors(mesh, 1).wanted;
   std::erase_if(tensors, [](const PlacedTensor& tensor) { return tensor.name != "blocks.3.proj.weight"; });
   try {
@@ -179,8 +179,8 @@ TEST_F(Checkpoint, ABoxThatNobodyHoldsIsNamed) {
 TEST_F(Checkpoint, RanksThatDisagreeAreNamed) {
   try {
     run_ranks(2, [&](Communicator& world) {
-      const Index shape = {2 + world.rank()};
-      save_checkpoint(path("step"), {{{"w", replicated(shape), at::zeros(shape)}}, kInfo}, world);
+      const mesh::Index shape = {2 + world.rank()};
+      save_checkpoint(path("step"), {{{"w", mesh::replicated(shape), at::zeros(shape)}}, kInfo}, world);
     });
     FAIL();
   } catch (const InternalError& error) {

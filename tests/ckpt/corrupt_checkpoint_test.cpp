@@ -32,7 +32,7 @@ class CorruptCheckpoint : public ScratchFolder {
     bytes_ = content(model_);
   }
   void save(const MeshSpec& spec) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
       save_checkpoint(path("step"), {of_model(sample_tensors(mesh, world.rank()).wanted), {}}, world);
     });
@@ -54,13 +54,13 @@ class CorruptCheckpoint : public ScratchFolder {
 
   template <class Action>
   std::string error_of(const Action& action) {
-    const auto blank = of_model(sample_tensors(DeviceMesh({}), 0).blank);
+    const auto blank = of_model(sample_tensors(mesh::DeviceMesh({}), 0).blank);
     std::string what = "no error";
     try {
       action(blank);
     } catch (const IoError& error) {
       what = error.what();
-      const auto fresh = of_model(sample_tensors(DeviceMesh({}), 0).blank);
+      const auto fresh = of_model(sample_tensors(mesh::DeviceMesh({}), 0).blank);
       for (size_t i = 0; i < fresh.size(); ++i) EXPECT_TRUE(equal_bits(fresh[i].local, blank[i].local));
     }
     return what;
@@ -197,7 +197,7 @@ TEST_F(CorruptCheckpoint, EveryKindOfTruncationIsFound) {
 TEST_F(CorruptCheckpoint, TheBlockIsNamedAndOthersLoad) {
   const at::Tensor values = at::full({3, 1 << 20}, 0.5, at::kFloat);
   run_ranks(1, [&](Communicator& world) {
-    save_checkpoint(path("step"), {{{"w", replicated({3, 1 << 20}), values}}, {}}, world);
+    save_checkpoint(path("step"), {{{"w", mesh::replicated({3, 1 << 20}), values}}, {}}, world);
   });
   std::string bytes = content(model_);
   const size_t at = bytes.size() - 2'000'000;
@@ -207,7 +207,7 @@ TEST_F(CorruptCheckpoint, TheBlockIsNamedAndOthersLoad) {
   EXPECT_NE(what.find("at byte 8388608: tensor w has xxh3"), what.npos) << what;
   EXPECT_NE(what.find("in block 2 (bytes 8388608 to 12"), what.npos) << what;
   for (const int row : {0, 1, 2}) {
-    Placement placement = split_dim({3, 1 << 20}, 0, 3, {row, 3});
+    mesh::Placement placement = mesh::split_dim({3, 1 << 20}, 0, 3, {row, 3});
     const at::Tensor local = at::zeros({1, 1 << 20});
     if (row < 1) {  // the header moves the end of the second into the third block
       load_checkpoint(path("step"), {{"w", placement, local}});

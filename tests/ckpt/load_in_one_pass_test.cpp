@@ -20,13 +20,13 @@ constexpr int64_t kRows = 3000, kColumns = 1024;  // of float32: three blocks of
 class LoadInOnePass : public ScratchFolder {
  protected:
   void save(const MeshSpec& spec) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
       save_checkpoint(path("step"), {sample_tensors(mesh, world.rank()).wanted, {}}, world);
     });
   }
   void expect_loads(const MeshSpec& spec) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
       const auto tensors = sample_tensors(mesh, world.rank());
       load_in_one_pass(path("step"), tensors.blank, world);
@@ -40,8 +40,8 @@ class LoadInOnePass : public ScratchFolder {
   void save_large() {
     const at::Tensor bias = at::arange(5, at::kFloat);
     run_ranks(1, [&](Communicator& world) {
-      const std::vector<PlacedTensor> tensors{{"w", replicated({kRows, kColumns}), large_values()},
-                                              {"bias", replicated({5}), bias}};
+      const std::vector<PlacedTensor> tensors{{"w", mesh::replicated({kRows, kColumns}), large_values()},
+                                              {"bias", mesh::replicated({5}), bias}};
       save_checkpoint(path("step"), {tensors, {}}, world);
     });
   }
@@ -50,7 +50,7 @@ class LoadInOnePass : public ScratchFolder {
   std::vector<std::string> errors_of_halves() {
     std::vector<std::string> errors(2, "no error");
     run_ranks(2, [&](Communicator& world) {
-      const Placement half = split_dim({kRows, kColumns}, 0, kRows, {world.rank(), 2});
+      const mesh::Placement half = mesh::split_dim({kRows, kColumns}, 0, kRows, {world.rank(), 2});
       const at::Tensor local = at::zeros(half.local_shape);
       try {
         load_in_one_pass(path("step"), {{"w", half, local}}, world);
@@ -94,7 +94,7 @@ TEST_F(LoadInOnePass, AnyOrderOfMemoryIsFilled) {
   run_ranks(1, [&](Communicator& world) {
     const at::Tensor memory = at::zeros({kColumns, 2 * kRows});
     const at::Tensor local = memory.slice(1, 0, 2 * kRows, 2).t();
-    load_in_one_pass(path("step"), {{"w", replicated({kRows, kColumns}), local}}, world);
+    load_in_one_pass(path("step"), {{"w", mesh::replicated({kRows, kColumns}), local}}, world);
     EXPECT_TRUE(local.equal(large_values()));
     EXPECT_EQ(memory.slice(1, 1, 2 * kRows, 2).count_nonzero().item<int64_t>(), 0);
   });
@@ -118,7 +118,7 @@ TEST_F(LoadInOnePass, OneRanksMissingFileIsTheSameErrorOnAllRanks) {
   save({.pipe = 2});
   const std::string file = path("step/model-00002-of-00002.safetensors");
   std::filesystem::remove(file);
-  const DeviceMesh mesh({.pipe = 2});
+  const mesh::DeviceMesh mesh({.pipe = 2});
   run_ranks(2, [&](Communicator& world) {
     try {
       load_in_one_pass(path("step"), sample_tensors(mesh, world.rank()).blank, world);
@@ -144,14 +144,14 @@ TEST_F(LoadInOnePass, FilesOfOneLargeBlockAreCompared) {
 TEST_F(LoadInOnePass, BlocksAreWantedOnceByARank) {
   save_large();
   CheckpointReader reader(path("step"));
-  const auto wanted = [&](const Placement& placement) {
+  const auto wanted = [&](const mesh::Placement& placement) {
     const std::vector<PlacedTensor> tensors{{"w", placement, at::zeros(placement.local_shape)},
-                                            {"bias", replicated({5}), at::zeros({5})}};
+                                            {"bias", mesh::replicated({5}), at::zeros({5})}};
     return reader.reads_of(tensors).wanted();
   };
-  EXPECT_TRUE(wanted(replicated({kRows, kColumns})).equal(at::zeros({3}, at::kLong).fill_(1)));
-  at::Tensor both = wanted(split_dim({kRows, kColumns}, 0, kRows, {0, 2}));
-  both += wanted(split_dim({kRows, kColumns}, 0, kRows, {1, 2}));
+  EXPECT_TRUE(wanted(mesh::replicated({kRows, kColumns})).equal(at::zeros({3}, at::kLong).fill_(1)));
+  at::Tensor both = wanted(mesh::split_dim({kRows, kColumns}, 0, kRows, {0, 2}));
+  both += wanted(mesh::split_dim({kRows, kColumns}, 0, kRows, {1, 2}));
   EXPECT_EQ(both[0].item<int64_t>(), 2) << "bias lies in front";
   EXPECT_EQ(both[1].item<int64_t>(), 2);
   EXPECT_EQ(both[2].item<int64_t>(), 1);
@@ -173,7 +173,7 @@ TEST_F(LoadInOnePass, EachBlockIsReadOnce) {
   run_ranks(1, [&](Communicator& world) {
     const at::Tensor weight = at::zeros({kRows, kColumns}), bias = at::zeros({5});
     const int64_t before = bytes_read();
-    load_in_one_pass(path("step"), {{"w", replicated({kRows, kColumns}), weight}, {"bias", replicated({5}), bias}},
+    load_in_one_pass(path("step"), {{"w", mesh::replicated({kRows, kColumns}), weight}, {"bias", mesh::replicated({5}), bias}},
                      world);
     const int64_t read = bytes_read() - before;
     EXPECT_GE(read, whole);
@@ -187,7 +187,7 @@ TEST_F(LoadInOnePass, ADifferenceIsTheSameErrorOnAllRanks) {
   run_ranks(2, [&](Communicator& world) {
     const at::Tensor bias = at::zeros({5});
     try {
-      load_in_one_pass(path("step"), {{world.rank() == 0 ? "bias" : "bais", replicated({5}), bias}}, world);
+      load_in_one_pass(path("step"), {{world.rank() == 0 ? "bias" : "bais", mesh::replicated({5}), bias}}, world);
       ADD_FAILURE() << "rank " << world.rank();
     } catch (const ConfigError& error) {
       ASSERT_EQ(error.problems().size(), 1u) << error.what();

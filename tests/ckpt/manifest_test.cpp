@@ -14,7 +14,7 @@ Manifest small() {
   Manifest manifest;
   manifest.info = {8, "[train]\nsteps = 10\n", "bytes", 64};
   manifest.files["model.safetensors"] = {120, kBlockBytes, {{0x0123456789ABCDEF}}};
-  const Box whole{{0, 0}, {3, 4}};
+  const mesh::Box whole{{0, 0}, {3, 4}};
   manifest.tensors["wte.weight"] = {ElementType::F32, {3, 4}, {{"model.safetensors", whole, {0xFFFFFFFFFFFFFFFF}}}};
   return manifest;
 }

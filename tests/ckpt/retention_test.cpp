@@ -22,7 +22,7 @@ class RetentionTest : public ScratchFolder {
  protected:
   void save(int64_t step) {
     run_ranks(1, [&](Communicator& world) {
-      auto tensors = sample_tensors(DeviceMesh(MeshSpec()), 0).wanted;
+      auto tensors = sample_tensors(mesh::DeviceMesh(MeshSpec()), 0).wanted;
       tensors.resize(2);
       save_checkpoint(checkpoint_folder(folder_, step), {tensors, {}}, world);
     });

@@ -18,7 +18,7 @@ using Kind = TensorDifference::Kind;
 class Rewrite : public ScratchFolder {
  protected:
   void save(const MeshSpec& spec, const std::string& name, const std::function<void(PlacedTensor&)>& change = nullptr) {
-    const DeviceMesh mesh(spec);
+    const mesh::DeviceMesh mesh(spec);
     const std::map<std::string, std::string> tokenizer{{"tokenizer.json", "{}"}};
     run_ranks(mesh.num_ranks(), [&](Communicator& world) {
       auto tensors = sample_tensors(mesh, world.rank()).wanted;

@@ -17,7 +17,7 @@ constexpr int kBlocks = 8;
 constexpr int64_t kEven = 840;  // divisible by 1 .. 8
 
 // Element i is a small whole number that depends on (seed, name, i), exact in every type.
-at::Tensor whole_tensor(const std::string& name, const Index& shape, at::ScalarType type, uint64_t seed) {
+at::Tensor whole_tensor(const std::string& name, const mesh::Index& shape, at::ScalarType type, uint64_t seed) {
   const auto whole = at::empty(shape, at::kDouble);
   const uint64_t key = stream_key(seed, name);
   auto* data = whole.mutable_data_ptr<double>();
@@ -28,9 +28,9 @@ at::Tensor whole_tensor(const std::string& name, const Index& shape, at::ScalarT
 
 class Builder {
  public:
-  Builder(const DeviceMesh& mesh, int rank, uint64_t seed) : mesh_(mesh), at_(mesh.coords(rank)), seed_(seed) {}
+  Builder(const mesh::DeviceMesh& mesh, int rank, uint64_t seed) : mesh_(mesh), at_(mesh.coords(rank)), seed_(seed) {}
 
-  void add(const std::string& name, Placement placement, at::ScalarType type) {
+  void add(const std::string& name, mesh::Placement placement, at::ScalarType type) {
     const auto whole = whole_tensor(name, placement.global_shape, type, seed_);
     const auto blank = at::full(placement.local_shape, type == at::kByte ? 249 : kPadding, type);
     const auto wanted = blank.clone();
@@ -40,44 +40,44 @@ class Builder {
     tensors_.wanted.push_back({name, placement, wanted});
     tensors_.blank.push_back({name, std::move(placement), blank});
   }
-  int tensor() const { return at_[Axis::Tensor]; }
-  int parts() const { return mesh_.size(Axis::Tensor); }
-  bool on_stage(int stage) const { return at_[Axis::Pipe] == stage; }
-  int last_stage() const { return mesh_.size(Axis::Pipe) - 1; }
+  int tensor() const { return at_[mesh::Axis::Tensor]; }
+  int parts() const { return mesh_.size(mesh::Axis::Tensor); }
+  bool on_stage(int stage) const { return at_[mesh::Axis::Pipe] == stage; }
+  int last_stage() const { return mesh_.size(mesh::Axis::Pipe) - 1; }
   SampleTensors take() { return std::move(tensors_); }
 
  private:
-  const DeviceMesh& mesh_;
-  Coords at_;
+  const mesh::DeviceMesh& mesh_;
+  mesh::Coords at_;
   uint64_t seed_;
   SampleTensors tensors_;
 };
 
 void add_block(Builder& b, const std::string& block) {
-  b.add(block + ".norm.weight", replicated({5}), at::kDouble);
-  b.add("adamw.first_moment/" + block + ".norm.weight", replicated({5}), at::kFloat);
+  b.add(block + ".norm.weight", mesh::replicated({5}), at::kDouble);
+  b.add("adamw.first_moment/" + block + ".norm.weight", mesh::replicated({5}), at::kFloat);
 }
 
 void add_big_block(Builder& b, const std::string& block) {
-  const auto qkv = split_segments({3 * kEven, 2}, 0, 3, {b.tensor(), b.parts(), Axis::Tensor});
+  const auto qkv = mesh::split_segments({3 * kEven, 2}, 0, 3, {b.tensor(), b.parts(), mesh::Axis::Tensor});
   b.add(block + ".qkv.weight", qkv, at::kFloat);
   b.add("adamw.first_moment/" + block + ".qkv.weight", qkv, at::kBFloat16);
-  b.add(block + ".proj.weight", split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kDouble);
-  b.add(block + ".cube", split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), Axis::Tensor}), at::kByte);
+  b.add(block + ".proj.weight", mesh::split_dim({3, kEven}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}), at::kDouble);
+  b.add(block + ".cube", mesh::split_dim({2, kEven, 3}, 1, kEven, {b.tensor(), b.parts(), mesh::Axis::Tensor}), at::kByte);
 }
 
 }  // namespace
 
-SampleTensors sample_tensors(const DeviceMesh& mesh, int rank, uint64_t seed) {
+SampleTensors sample_tensors(const mesh::DeviceMesh& mesh, int rank, uint64_t seed) {
   Builder b(mesh, rank, seed);
   const int64_t padded = (13 + b.parts() - 1) / b.parts() * b.parts();
   if (b.on_stage(0) || b.on_stage(b.last_stage())) {
-    b.add("wte.weight", split_dim({13, 4}, 0, padded, {b.tensor(), b.parts(), Axis::Tensor}), at::kFloat);
+    b.add("wte.weight", mesh::split_dim({13, 4}, 0, padded, {b.tensor(), b.parts(), mesh::Axis::Tensor}), at::kFloat);
   }
-  if (b.on_stage(0)) b.add("adamw.empty/table", replicated({0, 3}), at::kFloat);
-  if (b.on_stage(b.last_stage())) b.add("count", replicated({}), at::kLong);
+  if (b.on_stage(0)) b.add("adamw.empty/table", mesh::replicated({0, 3}), at::kFloat);
+  if (b.on_stage(b.last_stage())) b.add("count", mesh::replicated({}), at::kLong);
   for (int block = 0; block < kBlocks; ++block) {
-    if (!b.on_stage(block * mesh.size(Axis::Pipe) / kBlocks)) continue;
+    if (!b.on_stage(block * mesh.size(mesh::Axis::Pipe) / kBlocks)) continue;
     add_block(b, cat("blocks.", block));
     if (block % 4 == 3) add_big_block(b, cat("blocks.", block));
   }

@@ -20,7 +20,7 @@ struct SampleTensors {
 
 // Replicated, padded, split in dim 0 and 1, segmented, scalar and empty tensors of every element type; a tied tensor on
 // the first and last stage; blocks spread over the pipe axis. `seed` chooses the values.
-SampleTensors sample_tensors(const DeviceMesh& mesh, int rank, uint64_t seed = 1);
+SampleTensors sample_tensors(const mesh::DeviceMesh& mesh, int rank, uint64_t seed = 1);
 
 // Every mesh of data x pipe x tensor with at most `max_ranks` ranks.
 std::vector<MeshSpec> meshes_up_to(int max_ranks);

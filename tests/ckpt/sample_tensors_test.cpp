@@ -8,9 +8,9 @@ namespace {
 
 TEST(SampleTensors, CoverPaddingAndSegments) {
   EXPECT_EQ(meshes_up_to(8).size(), 38u);
-  const auto tensors = sample_tensors(DeviceMesh({.tensor = 8}), 7).wanted;
+  const auto tensors = sample_tensors(mesh::DeviceMesh({.tensor = 8}), 7).wanted;
   EXPECT_TRUE(tensors[0].placement.pieces.empty());  // rank 7 of 8 holds nothing but padding of 13 rows
-  EXPECT_FALSE(equal_bits(tensors[0].local, sample_tensors(DeviceMesh({.tensor = 8}), 0).wanted[0].local));
+  EXPECT_FALSE(equal_bits(tensors[0].local, sample_tensors(mesh::DeviceMesh({.tensor = 8}), 0).wanted[0].local));
 }
 
 }  // namespace

@@ -61,14 +61,14 @@ const std::map<std::string, std::string> kTokenizer = {{"vocab.json", "{}"}};
 // All steps have been done but what `body` does with the save of each.
 template <class Body>
 void on_ranks(const MeshSpec& spec, const Body& body) {
-  const DeviceMesh mesh(spec);
+  const mesh::DeviceMesh mesh(spec);
   run_ranks(mesh.num_ranks(), [&](Communicator& world) { body(world, mesh); });
 }
 
 TEST_F(SaveBehindTest, HasTheBytesOfTheMomentItBegan) {
   for (const MeshSpec& spec : {MeshSpec{}, MeshSpec{.data = 3}, MeshSpec{.pipe = 2, .data = 1, .tensor = 2}}) {
     SCOPED_TRACE(cat("pipe ", spec.pipe, " data ", spec.data));
-    on_ranks(spec, [&](Communicator& world, const DeviceMesh& mesh) {
+    on_ranks(spec, [&](Communicator& world, const mesh::DeviceMesh& mesh) {
       PosixFileSystem files;
       const auto first = sample_tensors(mesh, world.rank(), 1).wanted;
       SaveBehind behind(plan_save(first, world), world, files);
@@ -90,7 +90,7 @@ TEST_F(SaveBehindTest, HasTheBytesOfTheMomentItBegan) {
 
 TEST_F(SaveBehindTest, NobodyWaitsForAFile) {
   HeldFileSystem held;
-  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh& mesh) {
+  on_ranks({.data = 2}, [&](Communicator& world, const mesh::DeviceMesh& mesh) {
     const auto tensors = sample_tensors(mesh, world.rank()).wanted;
     SaveBehind behind(plan_save(tensors, world), world, held);
     behind.start(path("saved"), {tensors, {}});
@@ -109,7 +109,7 @@ TEST_F(SaveBehindTest, NobodyWaitsForAFile) {
 
 // The save is whole, the rank is not busy for ever, and no other is left alone.
 TEST_F(SaveBehindTest, ARankThatCanStartNoThreadSavesInItsStep) {
-  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh& mesh) {
+  on_ranks({.data = 2}, [&](Communicator& world, const mesh::DeviceMesh& mesh) {
     PosixFileSystem files;
     const auto tensors = sample_tensors(mesh, world.rank()).wanted;
     SaveBehind behind(plan_save(tensors, world), world, files);
@@ -131,7 +131,7 @@ TEST_F(SaveBehindTest, AFailureOfOneRankIsEveryRanksAndKeepsWhatWasThere) {
   std::mutex lock;
   std::set<std::string> errors;
   int num_errors = 0;
-  on_ranks({.data = 3}, [&](Communicator& world, const DeviceMesh& mesh) {
+  on_ranks({.data = 3}, [&](Communicator& world, const mesh::DeviceMesh& mesh) {
     HeldFileSystem files;
     files.let_go();
     const auto old = sample_tensors(mesh, world.rank(), 1).wanted, next = sample_tensors(mesh, world.rank(), 2).wanted;
@@ -166,13 +166,13 @@ TEST_F(SaveBehindTest, AFailureOfOneRankIsEveryRanksAndKeepsWhatWasThere) {
 TEST_F(SaveBehindTest, AWeightThatIsNotFiniteIsNamedAndNotSaved) {
   std::mutex lock;
   std::set<std::string> errors;
-  on_ranks({.data = 2}, [&](Communicator& world, const DeviceMesh&) {
+  on_ranks({.data = 2}, [&](Communicator& world, const mesh::DeviceMesh&) {
     PosixFileSystem files;
     const auto state =
         at::full({4}, std::numeric_limits<double>::infinity(), at::kDouble);  // is the optimizer's affair
-    const std::vector<PlacedTensor> tensors = {{"a.weight", replicated({2}), at::full({2}, 1e308, at::kDouble)},
-                                               {"b.weight", replicated({2}), at::ones({2})},
-                                               {"adamw.first_moment/a", replicated({4}), state}};
+    const std::vector<PlacedTensor> tensors = {{"a.weight", mesh::replicated({2}), at::full({2}, 1e308, at::kDouble)},
+                                               {"b.weight", mesh::replicated({2}), at::ones({2})},
+                                               {"adamw.first_moment/a", mesh::replicated({4}), state}};
     SaveBehind behind(plan_save(tensors, world), world, files);
     behind.start(path("saved"), {tensors, {.step = 1}});
     behind.finish();
@@ -192,7 +192,7 @@ TEST_F(SaveBehindTest, AWeightThatIsNotFiniteIsNamedAndNotSaved) {
 
 TEST_F(SaveBehindTest, GivenUpItPublishesNothing) {
   HeldFileSystem held;
-  on_ranks({}, [&](Communicator& world, const DeviceMesh& mesh) {
+  on_ranks({}, [&](Communicator& world, const mesh::DeviceMesh& mesh) {
     const auto tensors = sample_tensors(mesh, world.rank()).wanted;
     {
       SaveBehind behind(plan_save(tensors, world), world, held);

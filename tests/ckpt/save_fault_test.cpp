@@ -23,7 +23,7 @@ namespace {
 class SaveFault : public ScratchFolder {
  protected:
   // Steps 1, 2, ... have different values.
-  static std::vector<PlacedTensor> few(const DeviceMesh& mesh, int rank, int64_t step) {
+  static std::vector<PlacedTensor> few(const mesh::DeviceMesh& mesh, int rank, int64_t step) {
     auto tensors = sample_tensors(mesh, rank, static_cast<uint64_t>(step)).wanted;
     std::erase_if(tensors, [](const PlacedTensor& tensor) { return tensor.name.find("blocks.") != std::string::npos; });
     return tensors;
@@ -33,7 +33,7 @@ class SaveFault : public ScratchFolder {
   }
   void save(int64_t step, FileSystem& files, int ranks) {
     const auto tokenizer_files = tokenizer(step);
-    const DeviceMesh mesh(MeshSpec{.tensor = ranks});
+    const mesh::DeviceMesh mesh(MeshSpec{.tensor = ranks});
     run_ranks(ranks, [&](Communicator& world) {
       save_checkpoint_to(path("last"), {few(mesh, world.rank(), step), {step, "", "tok", 0}, &tokenizer_files}, world,
                          files);
@@ -47,9 +47,9 @@ class SaveFault : public ScratchFolder {
   int64_t loaded_step() {
     verify_checkpoint(path("last"));
     const int64_t step = read_checkpoint_info(path("last")).step;
-    const auto tensors = few(DeviceMesh({}), 0, 99);
+    const auto tensors = few(mesh::DeviceMesh({}), 0, 99);
     load_checkpoint(path("last"), tensors);
-    const auto wanted = few(DeviceMesh({}), 0, step);
+    const auto wanted = few(mesh::DeviceMesh({}), 0, step);
     for (size_t i = 0; i < wanted.size(); ++i)
       EXPECT_TRUE(equal_bits(tensors[i].local, wanted[i].local)) << wanted[i].name;
     const std::string folder = tokenizer_folder(path("last"));
@@ -139,7 +139,7 @@ TEST_F(SaveFault, AFailureAtAnyCallIsEveryRanksAndLeavesTheOldCheckpoint) {
     FaultyFileSystem files(Fault::Error, when);
     std::mutex lock;
     std::vector<std::string> errors;
-    const DeviceMesh mesh({.tensor = 3});
+    const mesh::DeviceMesh mesh({.tensor = 3});
     const auto tokenizer_files = tokenizer(2);
     run_ranks(3, [&](Communicator& world) {
       try {
@@ -175,7 +175,7 @@ TEST_F(SaveFault, APlaceThatCannotBeWrittenIsNamedOnEveryRank) {
   std::atomic<int> named = 0;
   run_ranks(2, [&](Communicator& world) {
     try {
-      save_checkpoint(path("file/step"), {few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
+      save_checkpoint(path("file/step"), {few(mesh::DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
     } catch (const IoError& error) {
       named += std::string(error.what()).find(path("file")) == 0 &&
                std::string(error.what()).find("Not a directory") != std::string::npos;
@@ -204,7 +204,7 @@ TEST_F(SaveFault, AFolderThatIsGoneIsNotMadeAgain) {
   std::atomic<int> named = 0;
   run_ranks(2, [&](Communicator& world) {
     try {
-      save_checkpoint(path("gone/step"), {few(DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
+      save_checkpoint(path("gone/step"), {few(mesh::DeviceMesh({.tensor = 2}), world.rank(), 1), {}}, world);
     } catch (const IoError& error) {
       named += error.what() == cat(path("gone"), ": is gone: there is no folder to save ", path("gone/step"), " in");
     }
@@ -232,7 +232,7 @@ class RoomyFileSystem final : public FileSystem {
 TEST_F(SaveFault, AFullDiskIsSaidBeforeAnythingIsWrittenOrWithWhatIsFree) {
   std::filesystem::create_directory(path("disk"));
   if (::mount("none", path("disk").c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "mounting needs privileges";
-  const DeviceMesh mesh(MeshSpec{.data = 2});
+  const mesh::DeviceMesh mesh(MeshSpec{.data = 2});
   const auto error_on = [&](FileSystem& files) {
     std::vector<std::string> errors(2);
     run_ranks(2, [&](Communicator& world) {

@@ -15,7 +15,7 @@ class SavedCheckpoints : public ScratchFolder {
  protected:
   void save(const std::string& name) {
     run_ranks(1, [&](Communicator& world) {
-      save_checkpoint(path(name), {sample_tensors(DeviceMesh(MeshSpec()), 0).wanted, {}}, world);
+      save_checkpoint(path(name), {sample_tensors(mesh::DeviceMesh(MeshSpec()), 0).wanted, {}}, world);
     });
   }
   std::vector<int64_t> steps() {

@@ -17,7 +17,7 @@ namespace {
 using Listings = std::vector<std::string>;
 
 Listings of(const MeshSpec& spec) {
-  const DeviceMesh mesh(spec);
+  const mesh::DeviceMesh mesh(spec);
   Listings listings;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     listings.push_back(packed(listed(sample_tensors(mesh, rank).wanted)));
@@ -49,14 +49,14 @@ std::map<int, int64_t> bytes_by_writer(const WorldPlan& plan) {
 TEST(ShardPlan, EveryMeshWritesEveryElementOnce) {
   for (const auto& mesh : meshes_up_to(8)) {
     const WorldPlan plan = plan_world(of(mesh));
-    std::vector<std::vector<const Box*>> boxes(plan.tensors.size());
+    std::vector<std::vector<const mesh::Box*>> boxes(plan.tensors.size());
     for (const auto& written : plan.boxes) boxes[written.tensor].push_back(&written.box);
     int64_t bytes = 0;
     for (size_t t = 0; t < plan.tensors.size(); ++t) {
       const TensorInfo& info = plan.tensors[t];
       EXPECT_FALSE(boxes[t].empty()) << info.name;
       EXPECT_TRUE(cover_once(boxes[t], info.shape)) << info.name;
-      bytes += num_elements(info.shape) * bytes_per_element(info.type);
+      bytes += mesh::num_elements(info.shape) * bytes_per_element(info.type);
     }
     EXPECT_EQ(plan.bytes, bytes);
     EXPECT_EQ(plan.tensors, plan_world(of({})).tensors);
@@ -64,12 +64,12 @@ TEST(ShardPlan, EveryMeshWritesEveryElementOnce) {
 }
 
 TEST(ShardPlan, ARankWritesWhatItHolds) {
-  const DeviceMesh mesh({.pipe = 2, .data = 2, .tensor = 2});
+  const mesh::DeviceMesh mesh({.pipe = 2, .data = 2, .tensor = 2});
   const WorldPlan plan = plan_world(of({.pipe = 2, .data = 2, .tensor = 2}));
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     std::map<std::string, int64_t> held;
     for (const auto& [info, boxes] : listed(sample_tensors(mesh, rank).wanted)) {
-      for (const Box& box : boxes) held[info.name] += box.num_elements();
+      for (const mesh::Box& box : boxes) held[info.name] += box.num_elements();
     }
     for (const auto& [tensor, box, writer] : plan.boxes) {
       if (writer != rank) continue;
@@ -86,7 +86,7 @@ TEST(ShardPlan, OneRankHasTwoFilesOfWholeTensors) {
   for (const ShardFile& file : shard.files) {
     for (size_t i = 0; i < file.boxes.size(); ++i) {
       EXPECT_EQ(file.entries[i].info, file.boxes[i].tensor);
-      EXPECT_EQ(file.boxes[i].box.num_elements(), num_elements(file.boxes[i].tensor.shape));
+      EXPECT_EQ(file.boxes[i].box.num_elements(), mesh::num_elements(file.boxes[i].tensor.shape));
     }
   }
 }
@@ -137,15 +137,15 @@ TEST(ShardPlan, NeighboursOfOneWriterAreOneBox) {
   const auto part = [](int64_t begin, int64_t end) { return rows("w", 12, begin, end); };
   const WorldPlan plan = plan_world({packed({part(0, 2), part(4, 6), part(2, 4)}), packed({part(6, 9), part(9, 12)})});
   ASSERT_EQ(plan.boxes.size(), 2u);
-  EXPECT_EQ(plan.boxes[0].box, (Box{{0, 0}, {6, 4}}));
-  EXPECT_EQ(plan.boxes[1].box, (Box{{6, 0}, {12, 4}}));
+  EXPECT_EQ(plan.boxes[0].box, (mesh::Box{{0, 0}, {6, 4}}));
+  EXPECT_EQ(plan.boxes[1].box, (mesh::Box{{6, 0}, {12, 4}}));
 }
 
 TEST(ShardPlan, AFusedMatrixThatReplicasHoldStaysWhole) {
   const ListedTensor fused{{"qkv", ElementType::F32, {6, 4}}, {{{0, 0}, {2, 4}}, {{4, 0}, {6, 4}}, {{2, 0}, {4, 4}}}};
   const WorldPlan plan = plan_world({packed({fused}), packed({fused, rows("w", 6, 0, 6)})});
   ASSERT_EQ(plan.boxes.size(), 2u);
-  EXPECT_EQ(plan.boxes[0].box, (Box{{0, 0}, {6, 4}}));
+  EXPECT_EQ(plan.boxes[0].box, (mesh::Box{{0, 0}, {6, 4}}));
   EXPECT_EQ(plan.boxes[0].writer, 0);
 }
 
@@ -164,24 +164,24 @@ TEST(ShardPlan, WrongListingsAreNamed) {
 }
 
 TEST(ShardPlan, AListingComesBack) {
-  const auto listing = listed(sample_tensors(DeviceMesh({.tensor = 2}), 1).wanted);
+  const auto listing = listed(sample_tensors(mesh::DeviceMesh({.tensor = 2}), 1).wanted);
   EXPECT_EQ(unpacked_listing(packed(listing)), listing);
 }
 
 TEST(BoxCover, PinwheelsAndOverlaps) {
-  const std::vector<Box> pinwheel{
+  const std::vector<mesh::Box> pinwheel{
       {{0, 0}, {1, 2}}, {{0, 2}, {2, 3}}, {{2, 1}, {3, 3}}, {{1, 0}, {3, 1}}, {{1, 1}, {2, 2}}};
-  std::vector<const Box*> boxes;
-  for (const Box& box : pinwheel) boxes.push_back(&box);
+  std::vector<const mesh::Box*> boxes;
+  for (const mesh::Box& box : pinwheel) boxes.push_back(&box);
   EXPECT_TRUE(cover_once(boxes, {3, 3})) << "no plane divides them";
   EXPECT_FALSE(cover_once(boxes, {3, 4}));
   boxes.pop_back();
   EXPECT_FALSE(cover_once(boxes, {3, 3}));
-  const Box twice{{0, 1}, {1, 2}};
+  const mesh::Box twice{{0, 1}, {1, 2}};
   boxes.push_back(&twice);
   EXPECT_FALSE(cover_once(boxes, {3, 3})) << "as many elements as there are, one of them twice";
   EXPECT_TRUE(cover_once({}, {0, 3}));
-  const Box scalar;
+  const mesh::Box scalar;
   EXPECT_TRUE(cover_once({&scalar}, {}));
 }
 

@@ -95,7 +95,7 @@ class RunOnProcesses : public TextFolder {
     std::vector<PlacedTensor> places;
     for (const auto& [name, listed] : read_manifest(step).tensors) {
       tensors[name] = at::zeros(listed.shape, scalar_type(listed.type));
-      places.push_back({name, replicated(listed.shape), tensors[name]});
+      places.push_back({name, mesh::replicated(listed.shape), tensors[name]});
     }
     load_checkpoint(step, places);
     return tensors;

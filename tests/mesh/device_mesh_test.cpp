@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid::device_mesh_test {
+namespace braid::mesh::device_mesh_test {
 namespace {
 
 constexpr Axis kAxes[] = {Axis::Pipe, Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor};
@@ -172,4 +172,4 @@ TEST(AxisSet, HasItsAxes) {
 }
 
 }  // namespace
-}  // namespace braid::device_mesh_test
+}  // namespace braid::mesh::device_mesh_test

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace braid::flat_range_test {
+namespace braid::mesh::flat_range_test {
 namespace {
 
 int64_t flat(const Index& shape, const Index& at) {
@@ -82,4 +82,4 @@ TEST(FlatRange, IsTheFewestBoxes) {
 }
 
 }  // namespace
-}  // namespace braid::flat_range_test
+}  // namespace braid::mesh::flat_range_test

@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::placement_test {
+namespace braid::mesh::placement_test {
 namespace {
 
 // Every index of a box, in row-major order.
@@ -242,4 +242,4 @@ TEST(Box, ElementsMultiply) {
 }
 
 }  // namespace
-}  // namespace braid::placement_test
+}  // namespace braid::mesh::placement_test

@@ -134,7 +134,7 @@ inline std::map<std::string, at::Tensor> values(const std::string& directory) {
   std::vector<PlacedTensor> tensors;
   for (const auto& [name, tensor] : read_manifest(directory).tensors) {
     all[name] = at::zeros(tensor.shape, scalar_type(tensor.type));
-    tensors.push_back({name, replicated(tensor.shape), all[name]});
+    tensors.push_back({name, mesh::replicated(tensor.shape), all[name]});
   }
   load_checkpoint(directory, tensors);
   return all;

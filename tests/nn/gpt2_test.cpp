@@ -95,7 +95,7 @@ TEST(Gpt2Params, ListsEveryParameterWithItsDecayAndInit) {
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, p.name == "wte.weight" ? 2 : 1);
-      if (p.use == 0) elements += num_elements(p.placement.global_shape);
+      if (p.use == 0) elements += mesh::num_elements(p.placement.global_shape);
     }
   }
   // 12 c^2 + 13 c per block, the tables, the last norm.

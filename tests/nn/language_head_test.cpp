@@ -41,7 +41,7 @@ struct HeadWorld {
 
   static ParamSpec table(const HeadRun& run, int rank) {
     const int64_t padded = (kVocab + run.ranks - 1) / run.ranks * run.ranks;
-    return {"wte.weight", split_dim({kVocab, kWidth}, 0, padded, {rank, run.ranks, Axis::Tensor})};
+    return {"wte.weight", mesh::split_dim({kVocab, kWidth}, 0, padded, {rank, run.ranks, mesh::Axis::Tensor})};
   }
   LanguageHead::Options options(const HeadRun& run) {
     const at::Tensor& weight = world.store["wte.weight"].data;

@@ -75,7 +75,7 @@ TEST(CrossEntropy, RefusesTargetsOutsideTheVocabularyAndASecondBackward) {
 
 TEST(Embedding, RefusesTokensOutsideTheTable) {
   alone([](Communicator& group) {
-    RankWorld world({{"embedding", {{"wte.weight", replicated({5, 4})}}}}, group);
+    RankWorld world({{"embedding", {{"wte.weight", mesh::replicated({5, 4})}}}}, group);
     const VocabParallelEmbedding layer({&world.store["wte.weight"], 0}, world.context);
     Microbatch m;
     m.tokens_bt = at::full({1, 2}, 5, at::kLong);
@@ -85,7 +85,7 @@ TEST(Embedding, RefusesTokensOutsideTheTable) {
 
 TEST(Linear, QueuesOneEntryPerParameterAndNothingWithoutGradients) {
   alone([](Communicator& group) {
-    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}, {"up.bias", replicated({6})}}}}, group);
+    RankWorld world({{"layer", {{"up.weight", mesh::replicated({6, 4})}, {"up.bias", mesh::replicated({6})}}}}, group);
     const LinearCall call{{&world.store["up.weight"], 0}, &world.store["up.bias"], &world.queue, 0};
     const at::Tensor x = formula_tensor("x", {2, 3, 4});  // needs no gradient itself
     const at::Tensor y = linear(x, call);
@@ -100,7 +100,7 @@ TEST(Linear, QueuesOneEntryPerParameterAndNothingWithoutGradients) {
 
 TEST(Linear, NoticesAWeightChangedBetweenForwardAndBackward) {
   alone([](Communicator& group) {
-    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}}}}, group);
+    RankWorld world({{"layer", {{"up.weight", mesh::replicated({6, 4})}}}}, group);
     const at::Tensor x = formula_tensor("x", {3, 4}).requires_grad_();
     const at::Tensor y = linear(x, {{&world.store["up.weight"], 0}, nullptr, &world.queue, 0});
     {
@@ -113,7 +113,7 @@ TEST(Linear, NoticesAWeightChangedBetweenForwardAndBackward) {
 
 TEST(Linear, MakesItsInputAgainInBackwardOnceAndLetsGoOfHow) {
   alone([](Communicator& group) {
-    RankWorld world({{"layer", {{"up.weight", replicated({6, 4})}}}}, group);
+    RankWorld world({{"layer", {{"up.weight", mesh::replicated({6, 4})}}}}, group);
     world.sink->begin_step(2);
     const auto step = [&](int micro, const Activation& x) {
       linear(x, {{&world.store["up.weight"], 0}, nullptr, &world.queue, micro}).sum().backward();
@@ -148,10 +148,10 @@ TEST(Attention, GivesTheSameBitsEveryTime) {
     at::set_num_threads(2);
     const auto run = [&] {
       RankWorld world({{"layer",
-                        {{"qkv.weight", replicated({96, 32})},
-                         {"qkv.bias", replicated({96})},
-                         {"projection.weight", replicated({32, 32})},
-                         {"projection.bias", replicated({32})}}}},
+                        {{"qkv.weight", mesh::replicated({96, 32})},
+                         {"qkv.bias", mesh::replicated({96})},
+                         {"projection.weight", mesh::replicated({32, 32})},
+                         {"projection.bias", mesh::replicated({32})}}}},
                       group, at::kFloat);
       const Attention layer({{{&world.store["qkv.weight"]}, &world.store["qkv.bias"]},
                              {{&world.store["projection.weight"]}, &world.store["projection.bias"]},

@@ -29,12 +29,12 @@ struct Cut {
   int part, parts, heads;
   int64_t width() const { return heads * 2; }
   int64_t padded_vocab() const { return (kVocab + parts - 1) / parts * parts; }
-  ParamSpec split(const std::string& name, const Index& shape, int dim) const {
-    return {name, split_dim(shape, dim, shape[dim], {part, parts, Axis::Tensor})};
+  ParamSpec split(const std::string& name, const mesh::Index& shape, int dim) const {
+    return {name, mesh::split_dim(shape, dim, shape[dim], {part, parts, mesh::Axis::Tensor})};
   }
-  ParamSpec whole(const std::string& name, const Index& shape) const { return {name, replicated(shape)}; }
-  ParamSpec qkv(const std::string& name, const Index& shape) const {
-    return {name, split_segments(shape, 0, 3, {part, parts, Axis::Tensor})};
+  ParamSpec whole(const std::string& name, const mesh::Index& shape) const { return {name, mesh::replicated(shape)}; }
+  ParamSpec qkv(const std::string& name, const mesh::Index& shape) const {
+    return {name, mesh::split_segments(shape, 0, 3, {part, parts, mesh::Axis::Tensor})};
   }
 };
 
@@ -196,8 +196,8 @@ Case layer_norm_case() {
 Case embedding_case() {
   return {"embedding", 0,
           [](const Cut& cut) -> std::vector<ParamSpec> {
-            const Index shape{kVocab, cut.width()};
-            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, Axis::Tensor})},
+            const mesh::Index shape{kVocab, cut.width()};
+            return {{"wte.weight", mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})},
                     cut.whole("wpe.weight", {kTime + 2, cut.width()})};
           },
           [](const Cut&, RankWorld& world, const at::Tensor&, const Microbatch& m) {
@@ -214,8 +214,8 @@ Case embedding_case() {
 Case cross_entropy_case() {
   return {"cross_entropy", 1,
           [](const Cut& cut) -> std::vector<ParamSpec> {
-            const Index shape{kVocab, cut.width()};
-            return {{"wte.weight", split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, Axis::Tensor})}};
+            const mesh::Index shape{kVocab, cut.width()};
+            return {{"wte.weight", mesh::split_dim(shape, 0, cut.padded_vocab(), {cut.part, cut.parts, mesh::Axis::Tensor})}};
           },
           [](const Cut& cut, RankWorld& world, const at::Tensor& x, const Microbatch& m) {
             const ColumnParallelLinear head({{&world.store["wte.weight"], 0}}, world.context);

@@ -96,7 +96,7 @@ TEST(LlamaParams, ListsEveryParameterWithItsDecayAndInit) {
       const bool residual = p.name.ends_with("projection.weight") || p.name.ends_with("down.weight");
       EXPECT_DOUBLE_EQ(p.init.std, residual ? 0.02 / 2 : matrix ? 0.02 : 0) << p.name;
       EXPECT_EQ(p.uses, 1);
-      elements += num_elements(p.placement.global_shape);
+      elements += mesh::num_elements(p.placement.global_shape);
     }
   }
   // Queries and projection, keys and values, the gated branch, two norms per block; two tables, the last norm.

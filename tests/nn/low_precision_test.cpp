@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Types, LowPrecision, testing::Values(at::kBFloat16, at:
 
 TEST_P(LowPrecision, LinearLeavesUnroundedGradients) {
   run_ranks(1, [&](Communicator& group) {
-    RankWorld world({{"layer", {{"up.weight", replicated({33, 20})}, {"up.bias", replicated({33})}}}}, group,
+    RankWorld world({{"layer", {{"up.weight", mesh::replicated({33, 20})}, {"up.bias", mesh::replicated({33})}}}}, group,
                     GetParam());
     const Parameter &weight = world.store["up.weight"], &bias = world.store["up.bias"];
     world.sink->begin_step(2);
@@ -50,7 +50,7 @@ TEST_P(LowPrecision, LinearLeavesUnroundedGradients) {
 
 TEST_P(LowPrecision, EmbeddingAddsRepeatedTokensInFloat32) {
   run_ranks(2, [&](Communicator& group) {
-    const Placement rows = split_dim({8, 3}, 0, 8, {group.rank(), 2, Axis::Tensor});
+    const mesh::Placement rows = mesh::split_dim({8, 3}, 0, 8, {group.rank(), 2, mesh::Axis::Tensor});
     RankWorld world({{"embedding", {{"wte.weight", rows}}}}, group, GetParam());
     const VocabParallelEmbedding layer({&world.store["wte.weight"], 0}, world.context);
     Microbatch m;

@@ -115,9 +115,9 @@ inline std::map<std::string, at::Tensor> model_step(const ModelRun& run) {
       m.targets_bt = at::Tensor();
       const at::Tensor logits = model.forward(m);
       EXPECT_FALSE(logits.requires_grad());
-      const Index shape{run.batch, run.spec.context, run.spec.vocab};
+      const mesh::Index shape{run.batch, run.spec.context, run.spec.vocab};
       const int64_t padded = spec::padded_vocab(run.spec, run.ranks);
-      const Placement placement = split_dim(shape, 2, padded, {r, run.ranks, Axis::Tensor});
+      const mesh::Placement placement = mesh::split_dim(shape, 2, padded, {r, run.ranks, mesh::Axis::Tensor});
       // Padding is -inf here; the placement's promise of zeros is for parameters.
       results.put("logits", r, placement, logits.masked_fill(logits.isneginf(), 0));
     }

@@ -13,7 +13,7 @@
 
 namespace braid {
 
-inline at::Tensor box_of(at::Tensor tensor, const Index& begin, const Box& extent) {
+inline at::Tensor box_of(at::Tensor tensor, const mesh::Index& begin, const mesh::Box& extent) {
   for (size_t d = 0; d < begin.size(); ++d) {
     tensor = tensor.narrow(static_cast<int64_t>(d), begin[d], extent.end[d] - extent.begin[d]);
   }
@@ -21,15 +21,15 @@ inline at::Tensor box_of(at::Tensor tensor, const Index& begin, const Box& exten
 }
 
 // What a rank holds of `global`; zeros in the padding.
-inline at::Tensor place(const at::Tensor& global, const Placement& placement) {
+inline at::Tensor place(const at::Tensor& global, const mesh::Placement& placement) {
   const at::Tensor local = at::zeros(placement.local_shape, global.options());
-  for (const Piece& piece : placement.pieces) {
+  for (const mesh::Piece& piece : placement.pieces) {
     box_of(local, piece.local_begin, piece.global).copy_(box_of(global, piece.global.begin, piece.global));
   }
   return local;
 }
 
-using Placed = std::pair<Placement, at::Tensor>;
+using Placed = std::pair<mesh::Placement, at::Tensor>;
 
 // The global tensor that the ranks' local ones make up. Expects that ranks agree bit for bit on what they all hold,
 // that nothing is missing and that padding is zero.
@@ -38,7 +38,7 @@ inline at::Tensor gather_placed(const std::vector<Placed>& ranks) {
   at::Tensor global = at::full(ranks.front().first.global_shape, nan, ranks.front().second.options());
   for (const auto& [placement, local] : ranks) {
     const at::Tensor padding = local.clone();
-    for (const Piece& piece : placement.pieces) {
+    for (const mesh::Piece& piece : placement.pieces) {
       const at::Tensor from = box_of(local, piece.local_begin, piece.global);
       const at::Tensor to = box_of(global, piece.global.begin, piece.global);
       EXPECT_TRUE(to.isnan().all().item<bool>() || to.equal(from)) << "copies differ";

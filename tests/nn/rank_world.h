@@ -39,14 +39,14 @@ struct RankWorld {
 class Gathering {
  public:
   explicit Gathering(int num_ranks) : num_ranks_(num_ranks) {}
-  void put(const std::string& name, int rank, const Placement& placement, const at::Tensor& local) {
+  void put(const std::string& name, int rank, const mesh::Placement& placement, const at::Tensor& local) {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto& ranks = placed_[name];
     ranks.resize(num_ranks_);
     ranks[rank] = {placement, local.detach().clone()};
   }
   void put_replicated(const std::string& name, int rank, const at::Tensor& tensor) {
-    put(name, rank, replicated(tensor.sizes().vec()), tensor);
+    put(name, rank, mesh::replicated(tensor.sizes().vec()), tensor);
   }
   void put_gradients(int rank, const RankWorld& world) {
     for (const Parameter& p : world.store.params()) {

@@ -30,10 +30,10 @@ void fill_grads(ParamStore& store, uint64_t key) {
 std::vector<BlockSpec> mixed_model() {
   const Init init{Init::Kind::Normal, 0.5};
   return {{"a",
-           {{"w", replicated({70, 31}), init},
-            {"b", replicated({70}), init, WeightDecay::No},
-            {"c", replicated({1500}), init, WeightDecay::No}}},
-          {"d", {{"x", replicated({33, 100}), init}, {"y", replicated({3}), init, WeightDecay::No}}}};
+           {{"w", mesh::replicated({70, 31}), init},
+            {"b", mesh::replicated({70}), init, WeightDecay::No},
+            {"c", mesh::replicated({1500}), init, WeightDecay::No}}},
+          {"d", {{"x", mesh::replicated({33, 100}), init}, {"y", mesh::replicated({3}), init, WeightDecay::No}}}};
 }
 
 // Five steps of torch.optim.AdamW, torch 2.11.0+cu130, lr 0.01, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1.
@@ -54,7 +54,7 @@ constexpr double kGoldenSecond[4] = {0.8562541906250007, 0.19732730937500015, 0.
 
 template <class T>
 void expect_golden(double tolerance) {
-  ParamStore store({{"b", {{"w", replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value, 1);
+  ParamStore store({{"b", {{"w", mesh::replicated({4})}}}}, Reduction::Fast, c10::CppTypeToScalarType<T>::value, 1);
   const auto optimizer = make_optimizer({.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, store);
   T* weight = flat<T>(store.flat_data());
   for (int i = 0; i < 4; ++i) weight[i] = std::array<T, 4>{1.0, -2.0, 0.5, 0.0}[i];
@@ -161,7 +161,7 @@ template <class T>
 std::vector<at::Tensor> trained(int num_threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(num_threads);
-  ParamStore store({{"big", {{"big", replicated({300, 301}), {Init::Kind::Normal, 1}}}}, mixed_model()[0]},
+  ParamStore store({{"big", {{"big", mesh::replicated({300, 301}), {Init::Kind::Normal, 1}}}}, mixed_model()[0]},
                    Reduction::Fast, c10::CppTypeToScalarType<T>::value, 5);
   const auto optimizer = make_optimizer({}, store);
   for (int s = 0; s < 3; ++s) {
@@ -232,7 +232,7 @@ TEST(AdamW, ContinuesFromItsState) {
 // Extra use slices lie behind the first part of the gradients; the optimizer reads main_grad alone.
 TEST(AdamW, ReadsMainGradNotTheOtherUses) {
   const Init init{Init::Kind::Normal, 1};
-  const ParamSpec first{"w", replicated({8}), init, WeightDecay::Yes, 0, 2};
+  const ParamSpec first{"w", mesh::replicated({8}), init, WeightDecay::Yes, 0, 2};
   ParamSpec second = first;
   second.use = 1;
   ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);

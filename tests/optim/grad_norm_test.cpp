@@ -20,17 +20,17 @@ constexpr int kNumBlocks = 4;
 
 // Four blocks: a padded vocabulary split by rows and tied, a replicated table, column, row and segment splits.
 std::vector<BlockSpec> model(int part, int parts) {
-  const auto split = [&](Index shape, int dim, int64_t padded) {
-    return split_dim(shape, dim, padded, {part, parts, Axis::Tensor});
+  const auto split = [&](mesh::Index shape, int dim, int64_t padded) {
+    return mesh::split_dim(shape, dim, padded, {part, parts, mesh::Axis::Tensor});
   };
   const ParamSpec wte{"wte", split({250, 30}, 0, 252), {}, WeightDecay::Yes, 0, 2};
   ParamSpec head = wte;
   head.use = 1;
-  return {{"embedding", {wte, {"wpe", replicated({64, 30})}}},
+  return {{"embedding", {wte, {"wpe", mesh::replicated({64, 30})}}},
           {"blocks.0", {{"up", split({120, 30}, 0, 120)}, {"up.bias", split({120}, 0, 120)}}},
           {"blocks.1",
-           {{"qkv", split_segments({72, 30}, 0, 3, {part, parts, Axis::Tensor})}, {"down", split({30, 120}, 1, 120)}}},
-          {"head", {{"norm", replicated({30})}, head, {"last", replicated({5, 7})}}}};
+           {{"qkv", mesh::split_segments({72, 30}, 0, 3, {part, parts, mesh::Axis::Tensor})}, {"down", split({30, 120}, 1, 120)}}},
+          {"head", {{"norm", mesh::replicated({30})}, head, {"last", mesh::replicated({5, 7})}}}};
 }
 
 double element(const std::string& name, int64_t global) {
@@ -41,11 +41,11 @@ double element(const std::string& name, int64_t global) {
 template <class T>
 void fill(ParamStore& store) {
   for (Parameter& param : store.params()) {
-    const Placement& at = param.placement;
+    const mesh::Placement& at = param.placement;
     const int64_t columns = at.global_shape.size() == 2 ? at.global_shape[1] : 1;
     const int64_t local_columns = at.local_shape.size() == 2 ? at.local_shape[1] : 1;
     T* grad = param.main_grad.mutable_data_ptr<T>();
-    for (const Piece& piece : at.pieces) {
+    for (const mesh::Piece& piece : at.pieces) {
       const bool matrix = at.global_shape.size() == 2;
       const int64_t first = matrix ? piece.global.begin[1] : 0, end = matrix ? piece.global.end[1] : 1;
       for (int64_t r = piece.global.begin[0]; r < piece.global.end[0]; ++r) {
@@ -63,7 +63,7 @@ double brute_force_norm() {
   ParamStore whole(model(0, 1), Reduction::Fast, at::kDouble, 1);
   long double sum = 0;
   for (const Parameter& param : whole.params()) {
-    for (int64_t i = 0; i < num_elements(param.placement.global_shape); ++i) {
+    for (int64_t i = 0; i < mesh::num_elements(param.placement.global_shape); ++i) {
       const double value = element(param.name, i);
       sum += value * value;
     }
@@ -82,17 +82,17 @@ std::vector<BlockSpec> stage_blocks(const std::vector<BlockSpec>& blocks, int st
 
 template <class T>
 double norm_on(const Layout& layout) {
-  const DeviceMesh mesh(MeshSpec{.pipe = layout.pipe, .tensor = layout.tensor});
+  const mesh::DeviceMesh mesh(MeshSpec{.pipe = layout.pipe, .tensor = layout.tensor});
   std::mutex mutex;
   std::vector<double> norms;
   run_ranks(mesh.num_ranks(), [&](Communicator& world) {
-    const Coords coords = mesh.coords(world.rank());
-    const auto blocks = stage_blocks(model(coords[Axis::Tensor], layout.tensor), coords[Axis::Pipe], layout.pipe);
+    const mesh::Coords coords = mesh.coords(world.rank());
+    const auto blocks = stage_blocks(model(coords[mesh::Axis::Tensor], layout.tensor), coords[mesh::Axis::Pipe], layout.pipe);
     ParamStore store(blocks, Reduction::Reproducible, c10::CppTypeToScalarType<T>::value, 1);
     fill<T>(store);
     // A tied parameter is spoken for where its first use is.
     const auto counts = [&](const Parameter& p) {
-      return counts_once(p.placement, coords) && p.local_uses.front() == 0;
+      return mesh::counts_once(p.placement, coords) && p.local_uses.front() == 0;
     };
     const double norm = global_grad_norm(store, kOrder, counts, {world});
     const std::lock_guard<std::mutex> lock(mutex);
@@ -120,7 +120,7 @@ TEST(GradNorm, PipeSizeDoesNotChangeABit) {
 }
 
 TEST(GradNorm, ThreadsDoNotChangeABit) {
-  ParamStore store({{"b", {{"w", replicated({500, 300})}}}}, Reduction::Fast, at::kFloat, 1);
+  ParamStore store({{"b", {{"w", mesh::replicated({500, 300})}}}}, Reduction::Fast, at::kFloat, 1);
   fill<float>(store);
   std::vector<double> norms;
   const int before = at::get_num_threads();
@@ -136,7 +136,7 @@ TEST(GradNorm, ThreadsDoNotChangeABit) {
 }
 
 TEST(GradNorm, AParameterOutsideTheOrderFails) {
-  ParamStore store({{"b", {{"w", replicated({5})}}}}, Reduction::Fast, at::kFloat, 1);
+  ParamStore store({{"b", {{"w", mesh::replicated({5})}}}}, Reduction::Fast, at::kFloat, 1);
   run_ranks(1, [&](Communicator& world) {
     const auto all = [](const Parameter&) { return true; };
     EXPECT_THROW(global_grad_norm(store, {"v"}, all, {world}), InternalError);

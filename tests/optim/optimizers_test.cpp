@@ -24,9 +24,9 @@ constexpr double kScale = 0.5;  // of the gradients
 
 std::vector<BlockSpec> some_model() {
   const Init init{Init::Kind::Normal, 0.5};
-  ParamSpec wide{"wide", replicated({12, 40}), init}, tall{"tall", replicated({40, 30}), init};
+  ParamSpec wide{"wide", mesh::replicated({12, 40}), init}, tall{"tall", mesh::replicated({40, 30}), init};
   wide.linear = tall.linear = LinearMap::Yes;
-  return {{"a", {wide, {"table", replicated({30, 20}), init}, {"vector", replicated({50}), init, WeightDecay::No}}},
+  return {{"a", {wide, {"table", mesh::replicated({30, 20}), init}, {"vector", mesh::replicated({50}), init, WeightDecay::No}}},
           {"b", {tall}}};
 }
 

@@ -23,10 +23,10 @@ namespace braid::grad_sink_test {
 namespace {
 
 std::vector<BlockSpec> tied_model() {
-  const ParamSpec first{"wte", replicated({10, 3}), {}, WeightDecay::Yes, 0, 2};
+  const ParamSpec first{"wte", mesh::replicated({10, 3}), {}, WeightDecay::Yes, 0, 2};
   ParamSpec second = first;
   second.use = 1;
-  return {{"embedding", {first, {"wpe", replicated({4, 3})}}}, {"head", {second}}};
+  return {{"embedding", {first, {"wpe", mesh::replicated({4, 3})}}}, {"head", {second}}};
 }
 
 // The gradient of a (parameter, use, microbatch): values whose sum depends on the order of addition.
@@ -204,7 +204,7 @@ TEST(TreeSink, InOrderItKeepsLogarithmicallyManyBuffers) {
   std::thread([&] {
     account_memory_to(kRank);
     const int64_t before = memory_use(kRank).bytes[static_cast<int>(MemoryCategory::Gradients)];
-    ParamStore store({{"b", {{"w", replicated({2048})}}}}, Reduction::Reproducible, at::kFloat, 1);
+    ParamStore store({{"b", {{"w", mesh::replicated({2048})}}}}, Reduction::Reproducible, at::kFloat, 1);
     const auto sink = tree_sink(store);
     const Parameter& w = store["w"];
     for (const int m : {1, 2, 4, 8, 16}) {

@@ -132,7 +132,7 @@ TEST(MemoryAccount, ResizedStorageIsCountedOnce) {
 
 TEST(MemoryAccount, ParametersAndGradientsAreCountedAsSuch) {
   as_rank(918, [] {
-    const ParamSpec first{"w", replicated({1500}), {}, WeightDecay::Yes, 0, 2};
+    const ParamSpec first{"w", mesh::replicated({1500}), {}, WeightDecay::Yes, 0, 2};
     ParamSpec second = first;
     second.use = 1;
     const ParamStore store({{"a", {first}}, {"b", {second}}}, Reduction::Reproducible, at::kFloat, 1);

@@ -14,14 +14,14 @@
 namespace braid::param_store_test {
 namespace {
 
-ParamSpec normal(std::string name, Placement placement) {
+ParamSpec normal(std::string name, mesh::Placement placement) {
   return {std::move(name), std::move(placement), {Init::Kind::Normal, 0.5}};
 }
 
 // The element of the global tensor at each local place that holds one; -1 on padding.
-std::vector<int64_t> global_index_of_local(const Placement& placement) {
-  std::vector<int64_t> out(num_elements(placement.local_shape), -1);
-  for (const Piece& piece : placement.pieces) {
+std::vector<int64_t> global_index_of_local(const mesh::Placement& placement) {
+  std::vector<int64_t> out(mesh::num_elements(placement.local_shape), -1);
+  for (const mesh::Piece& piece : placement.pieces) {
     for (int64_t n = 0; n < piece.global.num_elements(); ++n) {
       int64_t rest = n, global = 0, local = 0, global_stride = 1, local_stride = 1;
       for (int d = static_cast<int>(placement.global_shape.size()) - 1; d >= 0; --d) {
@@ -38,15 +38,15 @@ std::vector<int64_t> global_index_of_local(const Placement& placement) {
   return out;
 }
 
-std::vector<Placement> all_parts(const Index& shape) {
-  std::vector<Placement> out{replicated(shape)};
+std::vector<mesh::Placement> all_parts(const mesh::Index& shape) {
+  std::vector<mesh::Placement> out{mesh::replicated(shape)};
   for (const int parts : {2, 3, 4}) {
     for (int part = 0; part < parts; ++part) {
       for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
         const int64_t padded = (shape[dim] + 2 * parts - 1) / parts * parts;
-        out.push_back(split_dim(shape, dim, padded, {part, parts, Axis::Tensor}));
+        out.push_back(mesh::split_dim(shape, dim, padded, {part, parts, mesh::Axis::Tensor}));
         if (shape[dim] % (3 * parts) == 0) {
-          out.push_back(split_segments(shape, dim, 3, {part, parts, Axis::Tensor}));
+          out.push_back(mesh::split_segments(shape, dim, 3, {part, parts, mesh::Axis::Tensor}));
         }
       }
     }
@@ -55,7 +55,7 @@ std::vector<Placement> all_parts(const Index& shape) {
 }
 
 template <class T>
-void expect_element_values(const Placement& placement, at::ScalarType dtype) {
+void expect_element_values(const mesh::Placement& placement, at::ScalarType dtype) {
   ParamStore store({{"block", {normal("w", placement)}}}, Reduction::Fast, dtype, 7);
   const uint64_t key = stream_key(7, "w");
   const T* data = store["w"].data.const_data_ptr<T>();
@@ -69,8 +69,8 @@ void expect_element_values(const Placement& placement, at::ScalarType dtype) {
 }
 
 TEST(ParamStore, InitialValuesDependOnGlobalIndexOnly) {
-  for (const Index& shape : {Index{36, 7}, Index{7, 36}, Index{13}, Index{6, 5, 12}, Index{}}) {
-    for (const Placement& placement : all_parts(shape)) {
+  for (const mesh::Index& shape : {mesh::Index{36, 7}, mesh::Index{7, 36}, mesh::Index{13}, mesh::Index{6, 5, 12}, mesh::Index{}}) {
+    for (const mesh::Placement& placement : all_parts(shape)) {
       expect_element_values<float>(placement, at::kFloat);
       expect_element_values<double>(placement, at::kDouble);
     }
@@ -78,7 +78,7 @@ TEST(ParamStore, InitialValuesDependOnGlobalIndexOnly) {
 }
 
 TEST(ParamStore, InitialValuesDoNotDependOnThreads) {
-  const std::vector<BlockSpec> blocks{{"block", {normal("w", replicated({300, 333}))}}};
+  const std::vector<BlockSpec> blocks{{"block", {normal("w", mesh::replicated({300, 333}))}}};
   const int before = at::get_num_threads();
   at::set_num_threads(1);
   ParamStore one(blocks, Reduction::Fast, at::kFloat, 3);
@@ -89,7 +89,7 @@ TEST(ParamStore, InitialValuesDoNotDependOnThreads) {
 }
 
 TEST(ParamStore, NormalValuesHaveTheStandardDeviationAskedFor) {
-  ParamStore store({{"block", {normal("w", replicated({400, 250}))}}}, Reduction::Fast, at::kDouble, 1);
+  ParamStore store({{"block", {normal("w", mesh::replicated({400, 250}))}}}, Reduction::Fast, at::kDouble, 1);
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < 100000; ++i) {
     const double x = store["w"].data.const_data_ptr<double>()[i];
@@ -101,14 +101,14 @@ TEST(ParamStore, NormalValuesHaveTheStandardDeviationAskedFor) {
 }
 
 TEST(ParamStore, SeedAndNameChangeValues) {
-  const std::vector<BlockSpec> blocks{{"b", {normal("a", replicated({64})), normal("b", replicated({64}))}}};
+  const std::vector<BlockSpec> blocks{{"b", {normal("a", mesh::replicated({64})), normal("b", mesh::replicated({64}))}}};
   ParamStore one(blocks, Reduction::Fast, at::kFloat, 1), two(blocks, Reduction::Fast, at::kFloat, 2);
   EXPECT_FALSE(at::equal(one["a"].data, one["b"].data));
   EXPECT_FALSE(at::equal(one["a"].data, two["a"].data));
 }
 
 TEST(ParamStore, OnesAndZerosFillPiecesAndLeavePaddingZero) {
-  const Placement padded = split_dim({5}, 0, 8, {1, 2, Axis::Tensor});  // holds element 4, then three of padding
+  const mesh::Placement padded = mesh::split_dim({5}, 0, 8, {1, 2, mesh::Axis::Tensor});  // holds element 4, then three of padding
   ParamStore store({{"b", {{"ones", padded, {Init::Kind::Ones}}, {"zeros", padded, {Init::Kind::Zeros}}}}},
                    Reduction::Fast, at::kFloat, 1);
   const float* ones = store["ones"].data.const_data_ptr<float>();
@@ -118,8 +118,8 @@ TEST(ParamStore, OnesAndZerosFillPiecesAndLeavePaddingZero) {
 }
 
 TEST(ParamStore, SlicesAreAlignedViewsOfTheFlatBuffers) {
-  ParamStore store({{"b", {normal("a", replicated({3, 5})), normal("b", replicated({1024}))}},
-                    {"c", {normal("c", replicated({1025})), normal("d", replicated({2}))}}},
+  ParamStore store({{"b", {normal("a", mesh::replicated({3, 5})), normal("b", mesh::replicated({1024}))}},
+                    {"c", {normal("c", mesh::replicated({1025})), normal("d", mesh::replicated({2}))}}},
                    Reduction::Fast, at::kFloat, 1);
   std::vector<int64_t> offsets;
   for (const Parameter& param : store.params()) {
@@ -138,10 +138,10 @@ TEST(ParamStore, SlicesAreAlignedViewsOfTheFlatBuffers) {
 }
 
 std::vector<BlockSpec> tied_model() {
-  ParamSpec first = normal("wte", replicated({10, 3})), second = first;
+  ParamSpec first = normal("wte", mesh::replicated({10, 3})), second = first;
   first.uses = second.uses = 2;
   second.use = 1;
-  return {{"embedding", {first, normal("wpe", replicated({4, 3}))}}, {"head", {second}}};
+  return {{"embedding", {first, normal("wpe", mesh::replicated({4, 3}))}}, {"head", {second}}};
 }
 
 TEST(ParamStore, TiedUsesShareTheSliceInFastMode) {

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kAlign = ParamStore::kAlign;
 
 ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, replicated({elements}), {Init::Kind::Normal, 0.5}, WeightDecay::Yes, use, uses};
+  return {name, mesh::replicated({elements}), {Init::Kind::Normal, 0.5}, WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.

@@ -12,8 +12,8 @@ namespace braid::weight_versions_test {
 namespace {
 
 std::unique_ptr<ParamStore> store_of(at::ScalarType dtype) {
-  ParamSpec weight{"weight", replicated({2, 3}), {Init::Kind::Ones}, WeightDecay::Yes};
-  ParamSpec bias{"bias", replicated({3}), {Init::Kind::Zeros}, WeightDecay::No};
+  ParamSpec weight{"weight", mesh::replicated({2, 3}), {Init::Kind::Ones}, WeightDecay::Yes};
+  ParamSpec bias{"bias", mesh::replicated({3}), {Init::Kind::Zeros}, WeightDecay::No};
   return std::make_unique<ParamStore>(std::vector<BlockSpec>{{"block", {weight, bias}}}, Reduction::Fast,
                                       at::TensorOptions(dtype), 1);
 }

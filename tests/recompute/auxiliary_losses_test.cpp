@@ -45,7 +45,7 @@ class Squared final : public Block {
 std::vector<BlockSpec> block_specs() {
   std::vector<BlockSpec> specs;
   for (int block = 0; block < kNumBlocks; ++block) {
-    const ParamSpec weight{weight_name(block), replicated({kFeatures, kFeatures}), {Init::Kind::Normal, 0.7}};
+    const ParamSpec weight{weight_name(block), mesh::replicated({kFeatures, kFeatures}), {Init::Kind::Normal, 0.7}};
     specs.push_back({cat("blocks.", block), {weight}});
   }
   return specs;

@@ -17,7 +17,7 @@ namespace braid {
 inline void with_model(const RunSpec& spec, const std::function<void(RankModel&, Communicator&)>& use) {
   run_ranks(1, [&](Communicator& world) {
     const c10::AutoGradMode no_grad(false);
-    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
+    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups);
     use(model, world);
   });

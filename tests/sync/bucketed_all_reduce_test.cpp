@@ -13,7 +13,7 @@ namespace braid::bucketed_all_reduce_test {
 namespace {
 
 ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, replicated({elements}), Init{}, WeightDecay::Yes, use, uses};
+  return {name, mesh::replicated({elements}), Init{}, WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.
@@ -238,13 +238,13 @@ TEST(BucketedAllReduce, CompressionBeginsAtItsStep) {
 
 TEST(BucketPlan, PaddingIsInNoRun) {
   using Runs = std::vector<ElementRun>;
-  EXPECT_EQ(covered_runs(replicated({3, 4})), (Runs{{0, 12}}));
-  EXPECT_EQ(covered_runs(replicated({})), (Runs{{0, 1}}));
-  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 8, {1, 2})), (Runs{{0, 4}}));          // one row of four
-  EXPECT_EQ(covered_runs(split_dim({2, 5}, 1, 8, {1, 2})), (Runs{{0, 1}, {4, 5}}));  // one column of four
-  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 8, {0, 2})), (Runs{{0, 16}}));
-  EXPECT_EQ(covered_runs(split_dim({5, 4}, 0, 16, {1, 2})), (Runs{}));
-  EXPECT_EQ(covered_runs(split_segments({6, 2}, 0, 3, {1, 2})), (Runs{{0, 6}}));
+  EXPECT_EQ(covered_runs(mesh::replicated({3, 4})), (Runs{{0, 12}}));
+  EXPECT_EQ(covered_runs(mesh::replicated({})), (Runs{{0, 1}}));
+  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 8, {1, 2})), (Runs{{0, 4}}));          // one row of four
+  EXPECT_EQ(covered_runs(mesh::split_dim({2, 5}, 1, 8, {1, 2})), (Runs{{0, 1}, {4, 5}}));  // one column of four
+  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 8, {0, 2})), (Runs{{0, 16}}));
+  EXPECT_EQ(covered_runs(mesh::split_dim({5, 4}, 0, 16, {1, 2})), (Runs{}));
+  EXPECT_EQ(covered_runs(mesh::split_segments({6, 2}, 0, 3, {1, 2})), (Runs{{0, 6}}));
 }
 
 }  // namespace

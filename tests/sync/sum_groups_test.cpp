@@ -11,9 +11,9 @@ namespace {
 
 // Dense parameters and experts take turns.
 std::vector<BlockSpec> expert_blocks(int expert) {
-  const auto dense = [](const std::string& name, int64_t rows) { return ParamSpec{name, replicated({rows})}; };
+  const auto dense = [](const std::string& name, int64_t rows) { return ParamSpec{name, mesh::replicated({rows})}; };
   const auto of_experts = [&](const std::string& name, int64_t rows) {
-    return ParamSpec{name, split_dim({2 * rows, 3}, 0, 2 * rows, {expert, 2, Axis::Expert})};
+    return ParamSpec{name, mesh::split_dim({2 * rows, 3}, 0, 2 * rows, {expert, 2, mesh::Axis::Expert})};
   };
   return {{"a", {dense("a.dense", 1500), of_experts("a.up", 700), of_experts("a.down", 300)}},
           {"b", {dense("b.dense", 3000), of_experts("b.up", 1), dense("b.norm", 10)}},
@@ -22,7 +22,7 @@ std::vector<BlockSpec> expert_blocks(int expert) {
 
 std::vector<SumGroup> experts_apart(Communicator& world) {
   std::vector<SumGroup> apart;
-  apart.push_back({kSampleAxes - AxisSet{Axis::Expert}, world.split(world.rank() % 2, world.rank(), "experts")});
+  apart.push_back({mesh::kSampleAxes - mesh::AxisSet{mesh::Axis::Expert}, world.split(world.rank() % 2, world.rank(), "experts")});
   return apart;
 }
 
@@ -50,7 +50,7 @@ TEST(BucketedAllReduce, AParameterIsSummedOverTheRanksThatHoldCopiesOfIt) {
         }
         sync->finish();
         for (const Parameter& param : store.params()) {
-          const bool dense = param.placement.sharded == AxisSet();
+          const bool dense = param.placement.sharded == mesh::AxisSet();
           const int want = dense ? 63 : expert == 0 ? 1 + 4 + 16 : 2 + 8 + 32;
           EXPECT_TRUE(param.main_grad.equal(at::full_like(param.main_grad, want))) << param.name;
         }
@@ -61,7 +61,7 @@ TEST(BucketedAllReduce, AParameterIsSummedOverTheRanksThatHoldCopiesOfIt) {
 
 TEST(BucketPlan, DenseParametersAndExpertsShareNoBucket) {
   const ParamStore store(expert_blocks(0), Reduction::Fast, at::kFloat, 1);
-  const auto is_dense = [](const Parameter& param) { return param.placement.sharded == AxisSet(); };
+  const auto is_dense = [](const Parameter& param) { return param.placement.sharded == mesh::AxisSet(); };
   const auto is_of_experts = [&](const Parameter& param) { return !is_dense(param); };
   std::vector<int> covered(static_cast<size_t>(store.flat_grads().numel()));
   for (const BucketPlan& plan : {bucket_plan(store, {}, is_dense), bucket_plan(store, {}, is_of_experts)}) {

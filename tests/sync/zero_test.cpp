@@ -11,7 +11,7 @@ namespace braid::zero_test {
 namespace {
 
 ParamSpec spec_of(const std::string& name, int64_t elements, int use = 0, int uses = 1) {
-  return {name, replicated({elements}), {Init::Kind::Normal, 1}, WeightDecay::Yes, use, uses};
+  return {name, mesh::replicated({elements}), {Init::Kind::Normal, 1}, WeightDecay::Yes, use, uses};
 }
 
 // wte is used by the first and the last block.

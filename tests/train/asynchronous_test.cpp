@@ -64,7 +64,7 @@ class Replay {
         pipelined_(spec_for(c)),
         serial_(alone(pipelined_)),
         corpus_(tiny_corpus()),
-        groups_(DeviceMesh(serial_.mesh), StageLayout::single(), world),
+        groups_(mesh::DeviceMesh(serial_.mesh), StageLayout::single(), world),
         model_(serial_, groups_),
         batches_(serial_, corpus_.train, groups_, stream_key(serial_.train.seed, "samples")),
         optimizer_(make_optimizer(serial_.optimizer, model_.params())) {}

@@ -29,7 +29,7 @@ ModelParams routed_params(const ModelSpec& spec, int tensor_rank, int tensor_siz
     if (!is_routed(spec, block)) continue;
     const std::string name = router(block);
     all[block].params.push_back(
-        {name + ".weight", replicated({kExperts, spec.width}), {Init::Kind::Normal, 0.5}, WeightDecay::Yes});
+        {name + ".weight", mesh::replicated({kExperts, spec.width}), {Init::Kind::Normal, 0.5}, WeightDecay::Yes});
     all[block].auxiliaries = {{name + ".squares"}, {{name + ".tokens", kExperts}}};
   }
   return all;
@@ -202,7 +202,7 @@ TEST(AuxiliaryReports, AreNotRecorded) {
   const RunSpec spec = spec_for({"gpipe", {}}, "none");
   const Corpus corpus = tiny_corpus();
   run_ranks(1, [&](Communicator& world) {
-    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout::single(), world);
+    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups, kRouted);
     const BatchSource batches(spec, corpus.train, groups, 1);
     BlockExecutor executor(spec, model, batches,

@@ -30,12 +30,12 @@ constexpr double kClip = 0.5;
 
 using Values = std::map<std::string, at::Tensor>;
 
-Share share(const DeviceMesh& mesh, const Coords& at, Axis axis) { return {at[axis], mesh.size(axis), axis}; }
+mesh::Share share(const mesh::DeviceMesh& mesh, const mesh::Coords& at, mesh::Axis axis) { return {at[axis], mesh.size(axis), axis}; }
 
 // Rows over the ranks of the expert axis, columns over those of the tensor axis.
-Placement of_experts_in_slices(const Index& shape, const DeviceMesh& mesh, const Coords& at) {
-  Placement placement = split_dim(shape, 0, shape[0], share(mesh, at, Axis::Expert));
-  const Placement columns = split_dim(shape, 1, shape[1], share(mesh, at, Axis::Tensor));
+mesh::Placement of_experts_in_slices(const mesh::Index& shape, const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
+  mesh::Placement placement = mesh::split_dim(shape, 0, shape[0], share(mesh, at, mesh::Axis::Expert));
+  const mesh::Placement columns = mesh::split_dim(shape, 1, shape[1], share(mesh, at, mesh::Axis::Tensor));
   placement.local_shape[1] = columns.local_shape[1];
   placement.pieces[0].global.begin[1] = columns.pieces[0].global.begin[1];
   placement.pieces[0].global.end[1] = columns.pieces[0].global.end[1];
@@ -43,15 +43,15 @@ Placement of_experts_in_slices(const Index& shape, const DeviceMesh& mesh, const
   return placement;
 }
 
-std::vector<BlockSpec> blocks(const DeviceMesh& mesh, const Coords& at) {
-  const auto spec = [](const std::string& name, Placement placement) {
+std::vector<BlockSpec> blocks(const mesh::DeviceMesh& mesh, const mesh::Coords& at) {
+  const auto spec = [](const std::string& name, mesh::Placement placement) {
     return ParamSpec{name, std::move(placement), {Init::Kind::Normal, 1}};
   };
-  const Placement slices = split_dim({30, 40}, 1, 40, share(mesh, at, Axis::Tensor));
-  const Placement experts = split_dim({4, 3}, 0, 4, share(mesh, at, Axis::Expert));
-  return {{"first", {spec("norm", replicated({5, 1})), spec("wide", slices)}},
+  const mesh::Placement slices = mesh::split_dim({30, 40}, 1, 40, share(mesh, at, mesh::Axis::Tensor));
+  const mesh::Placement experts = mesh::split_dim({4, 3}, 0, 4, share(mesh, at, mesh::Axis::Expert));
+  return {{"first", {spec("norm", mesh::replicated({5, 1})), spec("wide", slices)}},
           {"experts", {spec("up", of_experts_in_slices({8, 300}, mesh, at)), spec("bias", experts)}},
-          {"last", {spec("head", replicated({7, 3}))}}};
+          {"last", {spec("head", mesh::replicated({7, 3}))}}};
 }
 
 ParamOrder order() { return {"norm", "wide", "up", "bias", "head"}; }
@@ -70,11 +70,11 @@ double gradient(const std::string& name, int64_t element, double value, std::spa
 class Training {
  public:
   Training(const MeshSpec& mesh, Communicator& world, const SyncSpec& sync = small_buckets())
-      : groups_(DeviceMesh(mesh), StageLayout::single(), world),
+      : groups_(mesh::DeviceMesh(mesh), StageLayout::single(), world),
         store_(blocks(groups_.mesh, groups_.at), Reduction::Reproducible, at::kDouble, 7),
         replication_(make_replication(
             sync, {*groups_.replicas, *groups_.shards, *groups_.copies, *groups_.tied},
-            {.store = store_, .model_part = groups_.at[Axis::Tensor], .sum_groups = sum_groups(groups_, store_)})),
+            {.store = store_, .model_part = groups_.at[mesh::Axis::Tensor], .sum_groups = sum_groups(groups_, store_)})),
         optimizer_(make_optimizer({}, store_)) {}
 
   void train(int steps, double clip) {
@@ -101,12 +101,12 @@ class Training {
 
   // A dense parameter has gradients of the samples of its rank; an expert of those of all ranks that send it tokens.
   std::vector<int> samples_of(const Parameter& param) const {
-    const AxisSet own = summed_axes(param.placement);
+    const mesh::AxisSet own = mesh::summed_axes(param.placement);
     std::vector<int> samples;
     for (int sample = 0; sample < kSamples; ++sample) {
-      int place = sample * groups_.mesh.size(kSampleAxes) / kSamples;
+      int place = sample * groups_.mesh.size(mesh::kSampleAxes) / kSamples;
       bool mine = true;
-      for (const Axis axis : {Axis::Context, Axis::Expert, Axis::Data}) {
+      for (const mesh::Axis axis : {mesh::Axis::Context, mesh::Axis::Expert, mesh::Axis::Data}) {
         mine = mine && (!own.has(axis) || place % groups_.mesh.size(axis) == groups_.at[axis]);
         place /= groups_.mesh.size(axis);
       }
@@ -117,7 +117,7 @@ class Training {
 
   void write_gradient(const Parameter& param) const {
     const std::vector<int> samples = samples_of(param);
-    const Piece& piece = param.placement.pieces.at(0);
+    const mesh::Piece& piece = param.placement.pieces.at(0);
     const double* values = param.master.const_data_ptr<double>();
     auto* gradients = param.main_grad.mutable_data_ptr<double>();
     int64_t local = 0;
@@ -139,9 +139,9 @@ class Training {
       replication_->ready(param);
     }
     replication_->finish();
-    Coords in_replica = groups_.at;
-    in_replica[Axis::Data] = 0;
-    const auto counts = [&](const Parameter& param) { return counts_once(param.placement, in_replica); };
+    mesh::Coords in_replica = groups_.at;
+    in_replica[mesh::Axis::Data] = 0;
+    const auto counts = [&](const Parameter& param) { return mesh::counts_once(param.placement, in_replica); };
     const double norm = global_grad_norm(store_, order(), counts, {*groups_.model});
     EXPECT_GT(norm, kClip);
     optimizer_->step({0.05, clip_scale(norm, clip)});
@@ -213,7 +213,7 @@ TEST_F(ExpertCopies, TrainAsOnOneRank) {
     const Values want = trained_on_one_rank(kSteps, clip);
     for (const MeshSpec& mesh : meshes()) {
       SCOPED_TRACE(cat(drawn(mesh), ", clipped at ", clip));
-      run_ranks(DeviceMesh(mesh).num_ranks(), [&](Communicator& world) {
+      run_ranks(mesh::DeviceMesh(mesh).num_ranks(), [&](Communicator& world) {
         Training training(mesh, world);
         training.train(kSteps, clip);
         training.save(path("trained"));
@@ -234,7 +234,7 @@ TEST_F(ExpertCopies, WhatOneMeshSavesEveryOtherGoesOnWith) {
   const Values saved = read(path("saved"));
   for (const MeshSpec& mesh : meshes()) {
     SCOPED_TRACE(drawn(mesh));
-    run_ranks(DeviceMesh(mesh).num_ranks(), [&](Communicator& world) {
+    run_ranks(mesh::DeviceMesh(mesh).num_ranks(), [&](Communicator& world) {
       Training training(mesh, world);
       training.load(path("saved"));
       training.save(path("again"));
@@ -276,21 +276,21 @@ TEST_F(ExpertCopies, WhatCompressionCarriesOverComesBackToItsRank) {
 
 TEST(SumGroups, AreOfTheSetsOfAxesThatOccur) {
   run_ranks(8, [&](Communicator& world) {
-    const RankGroups groups(DeviceMesh({.data = 2, .expert = 2, .tensor = 2}), StageLayout::single(), world);
+    const RankGroups groups(mesh::DeviceMesh({.data = 2, .expert = 2, .tensor = 2}), StageLayout::single(), world);
     EXPECT_EQ(groups.replicas->size(), 4);
     EXPECT_EQ(groups.model->size(), 4);
-    const auto made = [&](const Placement& placement) {
-      const ParamStore store({{"b", {{"dense", replicated({3})}, {"one", placement}, {"other", placement}}}},
+    const auto made = [&](const mesh::Placement& placement) {
+      const ParamStore store({{"b", {{"dense", mesh::replicated({3})}, {"one", placement}, {"other", placement}}}},
                              Reduction::Fast, at::kFloat, 1);
       return sum_groups(groups, store);
     };
-    EXPECT_TRUE(made(split_dim({4}, 0, 4, share(groups.mesh, groups.at, Axis::Tensor))).empty());
-    const auto of_experts = made(split_dim({4}, 0, 4, share(groups.mesh, groups.at, Axis::Expert)));
+    EXPECT_TRUE(made(mesh::split_dim({4}, 0, 4, share(groups.mesh, groups.at, mesh::Axis::Tensor))).empty());
+    const auto of_experts = made(mesh::split_dim({4}, 0, 4, share(groups.mesh, groups.at, mesh::Axis::Expert)));
     ASSERT_EQ(of_experts.size(), 1u);
-    EXPECT_EQ(of_experts[0].axes, (AxisSet{Axis::Data, Axis::Context}));
+    EXPECT_EQ(of_experts[0].axes, (mesh::AxisSet{mesh::Axis::Data, mesh::Axis::Context}));
     EXPECT_EQ(of_experts[0].ranks->size(), 2);
-    EXPECT_EQ(of_experts[0].ranks->rank(), groups.at[Axis::Data]);
-    EXPECT_THROW(made(split_dim({4}, 0, 4, share(groups.mesh, groups.at, Axis::Data))), InternalError);
+    EXPECT_EQ(of_experts[0].ranks->rank(), groups.at[mesh::Axis::Data]);
+    EXPECT_THROW(made(mesh::split_dim({4}, 0, 4, share(groups.mesh, groups.at, mesh::Axis::Data))), InternalError);
   });
 }
 

@@ -29,7 +29,7 @@ std::map<std::string, at::Tensor> whole_weights(const std::string& folder, at::S
   for (const HfTensor& each : hf_tensors(source.model())) {
     if (each.first_row > 0) continue;
     all[each.whole] = at::zeros(each.whole_shape, type);
-    source.read({each.whole, replicated(each.whole_shape), all[each.whole]});
+    source.read({each.whole, mesh::replicated(each.whole_shape), all[each.whole]});
   }
   return all;
 }

@@ -64,7 +64,7 @@ void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& bod
 
 void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::function<void(Trainer&)>& body) {
   const Corpus corpus = tiny_corpus();
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+  run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
     Trainer trainer(spec, corpus, world, maker);
@@ -74,11 +74,11 @@ void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::func
 
 namespace {
 
-void copy_pieces(const at::Tensor& local, const Placement& placement, at::Tensor& global) {
+void copy_pieces(const at::Tensor& local, const mesh::Placement& placement, at::Tensor& global) {
   if (!global.defined()) {
     global = at::full(placement.global_shape, std::numeric_limits<double>::quiet_NaN(), local.options());
   }
-  for (const Piece& piece : placement.pieces) {
+  for (const mesh::Piece& piece : placement.pieces) {
     at::Tensor to = global, from = local;
     for (size_t dim = 0; dim < piece.local_begin.size(); ++dim) {
       const int64_t extent = piece.global.end[dim] - piece.global.begin[dim];
@@ -104,9 +104,9 @@ void collect(Trainer& trainer, std::map<std::string, at::Tensor>& global, schedu
       const int64_t end = std::min(range.end - param.offset, param.num_elements());
       if (begin >= end) continue;
       const at::Tensor& held = what == schedule::HeldResource::Weights ? range.data : what == schedule::HeldResource::Masters ? range.master : range.grad;
-      for (const Fragment& part : fragments(param.placement, begin, end)) {
+      for (const mesh::Fragment& part : mesh::fragments(param.placement, begin, end)) {
         const int64_t at = param.offset + part.begin - range.begin;
-        const at::Tensor local = held.detach().narrow(0, at, num_elements(part.placement.local_shape));
+        const at::Tensor local = held.detach().narrow(0, at, mesh::num_elements(part.placement.local_shape));
         copy_pieces(local.view(part.placement.local_shape), part.placement, whole);
       }
     }

@@ -33,7 +33,7 @@ inline RunSpec local_spec(const std::string& replication, int period, const Mesh
 inline LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at = 0, const std::string& folder = "") {
   LayoutResult result;
   std::mutex lock;
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+  run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
     auto trainer = std::make_unique<Trainer>(spec, corpus, world);
@@ -46,7 +46,7 @@ inline LayoutResult train(const RunSpec& spec, const Corpus& corpus, int save_at
       trainer->load(folder);
     }
     const std::scoped_lock hold(lock);
-    if (trainer->groups().at[Axis::Data] == 0) collect(*trainer, result.params, schedule::HeldResource::Weights);
+    if (trainer->groups().at[mesh::Axis::Data] == 0) collect(*trainer, result.params, schedule::HeldResource::Weights);
   });
   return result;
 }

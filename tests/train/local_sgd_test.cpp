@@ -28,7 +28,7 @@ class Replay {
       : spec_(spec),
         serial_(alone(spec)),
         corpus_(tiny_corpus()),
-        groups_(DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
+        groups_(mesh::DeviceMesh(MeshSpec{}), StageLayout::single(), world) {
     for (int r = 0; r < spec.mesh.data; ++r) {
       models_.push_back(std::make_unique<RankModel>(serial_, groups_));
       optimizers_.push_back(make_optimizer(serial_.optimizer, models_[r]->params()));

@@ -43,7 +43,7 @@ struct Reading {
 Reading second_step(const RunSpec& spec, int rank_with_others = -1) {
   Corpus corpus = tiny_corpus();
   corpus.train[0].tokens = std::make_shared<WatchedTokens>(corpus.train[0].tokens);
-  const int num_ranks = DeviceMesh(spec.mesh).num_ranks();
+  const int num_ranks = mesh::DeviceMesh(spec.mesh).num_ranks();
   Reading reading{std::vector<int64_t>(static_cast<size_t>(num_ranks)), 0};
   std::mutex lock;
   run_ranks(num_ranks, [&](Communicator& world) {
@@ -71,9 +71,9 @@ TEST(RankReading, EndsOfThePipelineReadTheirShareAndTheMiddleNothing) {
   const int context = tiny_spec(6, 8).model.context;
   const RunSpec spec = reading_spec({.pipe = 3, .data = 2}, 8);
   const Reading reading = second_step(spec);
-  const DeviceMesh mesh(spec.mesh);
+  const mesh::DeviceMesh mesh(spec.mesh);
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-    const bool middle = mesh.coords(rank)[Axis::Pipe] == 1;
+    const bool middle = mesh.coords(rank)[mesh::Axis::Pipe] == 1;
     EXPECT_EQ(reading.tokens[static_cast<size_t>(rank)], middle ? 0 : 4 * context) << rank;
   }
 }
@@ -94,7 +94,7 @@ TEST(RankReading, AnotherSampleOnAnyRankIsAnotherHash) {
     RunSpec spec = reading_spec(mesh, 8);
     spec.pipeline.schedule = schedule;
     EXPECT_EQ(second_step(spec).hash, honest) << schedule;
-    for (int rank = 0; rank < DeviceMesh(mesh).num_ranks(); ++rank) {
+    for (int rank = 0; rank < mesh::DeviceMesh(mesh).num_ranks(); ++rank) {
       const Reading other = second_step(spec, rank);
       const bool reads = other.tokens[static_cast<size_t>(rank)] > 0;  // zb-v: both ends are rank 0's
       EXPECT_EQ(reads, schedule != "zb-v" || rank == 0);

@@ -26,7 +26,7 @@ class Rank {
  public:
   Rank(const RunSpec& spec, Communicator& world)
       : corpus_(tiny_corpus()),
-        groups_(DeviceMesh(spec.mesh), StageLayout::single(), world),
+        groups_(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world),
         model_(spec, groups_),
         batches_(spec, corpus_.train, groups_, stream_key(spec.train.seed, "samples")),
         executor_(spec, model_, batches_,

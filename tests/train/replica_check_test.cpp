@@ -38,11 +38,11 @@ struct RankParts {
 
 // What all ranks hear once `damage` has been done on each; "" of those that hear nothing.
 std::string heard(const RunSpec& spec, const std::function<void(const RankParts&)>& damage) {
-  std::vector<std::string> all(static_cast<size_t>(DeviceMesh(spec.mesh).num_ranks()));
+  std::vector<std::string> all(static_cast<size_t>(mesh::DeviceMesh(spec.mesh).num_ranks()));
   run_ranks(static_cast<int>(all.size()), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
-    const RankGroups groups(DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
+    const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout(step_schedule(spec)), world, spec::shard_data(spec));
     RankModel model(spec, groups);
     const auto replication = run_replication(spec, model);
     const auto optimizer = make_optimizer(spec.optimizer, model.params(), {groups.shards.get(), groups.tensor.get()});

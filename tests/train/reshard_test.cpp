@@ -85,7 +85,7 @@ class Reshard : public ScratchFolder {
   static std::map<std::string, at::Tensor> state(const std::string& directory) {
     std::vector<PlacedTensor> tensors;
     for (const auto& [name, tensor] : read_manifest(directory).tensors) {
-      tensors.push_back({name, replicated(tensor.shape), at::empty(tensor.shape, scalar_type(tensor.type))});
+      tensors.push_back({name, mesh::replicated(tensor.shape), at::empty(tensor.shape, scalar_type(tensor.type))});
     }
     load_checkpoint(directory, tensors);
     std::map<std::string, at::Tensor> state;

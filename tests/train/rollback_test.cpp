@@ -71,7 +71,7 @@ class Rollback : public TextFolder {
     const RunData data(spec.data, "");
     const Corpus corpus = data.corpus(spec);
     std::vector<Step> steps;
-    run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+    run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
       at::get_num_threads();
       at::set_num_threads(1);
       Trainer trainer(spec, corpus, world);

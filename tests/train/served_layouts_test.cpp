@@ -206,13 +206,13 @@ TEST(ServedLayouts, StalenessIsBoundedAndReached) {
   std::atomic<int> done[2] = {0, 0};  // steps of replica 0, by pipeline rank
   std::atomic<int> most = 0;
   on_every_rank(spec, [&](Trainer& trainer) {
-    const Coords at = trainer.groups().at;
+    const mesh::Coords at = trainer.groups().at;
     for (int step = 0; step < kSteps; ++step) {
       const int ahead = std::min(kSteps, step + kStaleness);
-      while (at[Axis::Data] == 1 && (done[0] < ahead || done[1] < ahead)) std::this_thread::yield();
+      while (at[mesh::Axis::Data] == 1 && (done[0] < ahead || done[1] < ahead)) std::this_thread::yield();
       const int staleness = trainer.step().staleness;
       EXPECT_LE(staleness, 2 * kStaleness + 1);
-      if (at[Axis::Data] == 0) done[at[Axis::Pipe]] = step + 1;
+      if (at[mesh::Axis::Data] == 0) done[at[mesh::Axis::Pipe]] = step + 1;
       for (int seen = most; seen < staleness && !most.compare_exchange_weak(seen, staleness);) continue;
     }
   });

@@ -20,7 +20,7 @@ Measured measured(const RunSpec& spec, const std::string& folder) {
   install_memory_accounting();
   Measured found;
   const Corpus corpus = tiny_corpus();
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+  run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
     account_memory_to(world.rank());

@@ -46,7 +46,7 @@ inline bool copies_agree(const EachRanks& ranks, int* num_shared = nullptr) {
 
 // Weights after `body` on every rank.
 inline EachRanks weights_after(const RunSpec& spec, const std::function<void(Trainer&)>& body) {
-  EachRanks ranks(static_cast<size_t>(DeviceMesh(spec.mesh).num_ranks()));
+  EachRanks ranks(static_cast<size_t>(mesh::DeviceMesh(spec.mesh).num_ranks()));
   std::mutex lock;
   on_every_rank(spec, [&](Trainer& trainer) {
     body(trainer);

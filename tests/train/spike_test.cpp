@@ -41,9 +41,9 @@ class Spikes : public testing::TestWithParam<MeshSpec> {
   // World ranks of the stage that has the poisoned block.
   static std::string first_stage(const Trainer& trainer) {
     std::vector<std::string> ranks;
-    const DeviceMesh& mesh = trainer.groups().mesh;
+    const mesh::DeviceMesh& mesh = trainer.groups().mesh;
     for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-      if (mesh.coords(rank)[Axis::Pipe] == 0 || mesh.size(Axis::Pipe) == 1) ranks.push_back(cat(rank));
+      if (mesh.coords(rank)[mesh::Axis::Pipe] == 0 || mesh.size(mesh::Axis::Pipe) == 1) ranks.push_back(cat(rank));
     }
     return cat(ranks.size() == 1 ? "rank " : "ranks ", joined(ranks));
   }
@@ -80,8 +80,8 @@ TEST_P(Spikes, StopNamesTheLastGradientThatIsNotFinite) {
 // On one rank of the last stage, in the last replica.
 TEST_P(Spikes, StopNamesTheWeightsThatAreNotFinite) {
   on_every_rank(spec_on(GetParam(), OnSpike::Stop), [](Trainer& trainer) {
-    const DeviceMesh& mesh = trainer.groups().mesh;
-    const int rank = mesh.num_ranks() - 1, data = mesh.coords(rank)[Axis::Data];
+    const mesh::DeviceMesh& mesh = trainer.groups().mesh;
+    const int rank = mesh.num_ranks() - 1, data = mesh.coords(rank)[mesh::Axis::Data];
     trainer.step();
     if (trainer.groups().world.rank() == rank) {
       ParamStore& store = trainer.model().params();

@@ -133,7 +133,7 @@ Sizes measured(const RunSpec& spec) {
   install_memory_accounting();
   Sizes sizes;
   const Corpus corpus = tiny_corpus();
-  run_ranks(DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
+  run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);
     account_memory_to(world.rank());

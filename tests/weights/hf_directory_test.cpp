@@ -43,8 +43,8 @@ at::Tensor logits_on(const HfDirectory& source, int ranks) {
     m.training = false;
     m.tokens_bt = formula_integers("tokens", {2, kTokens}, run.spec.vocab);
     const at::Tensor logits = model.forward(m);
-    const Index shape{2, kTokens, run.spec.vocab};
-    const Placement placement = split_dim(shape, 2, spec::padded_vocab(run.spec, ranks), {group.rank(), ranks, Axis::Tensor});
+    const mesh::Index shape{2, kTokens, run.spec.vocab};
+    const mesh::Placement placement = mesh::split_dim(shape, 2, spec::padded_vocab(run.spec, ranks), {group.rank(), ranks, mesh::Axis::Tensor});
     results.put("logits", group.rank(), placement, logits.masked_fill(logits.isneginf(), 0));
   });
   return results.global().at("logits");

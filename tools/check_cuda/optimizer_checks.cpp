@@ -17,10 +17,10 @@ std::vector<BlockSpec> some_parameters(Sizes sizes) {
   const Init init{Init::Kind::Normal, 0.5};
   const int64_t many = sizes == Sizes::Full ? 3000 : 33;
   return {{"a",
-           {{"w", replicated({70, 31}), init},
-            {"b", replicated({70}), init, WeightDecay::No},
-            {"c", replicated({1500}), init, WeightDecay::No}}},
-          {"d", {{"x", replicated({many, 1024}), init}, {"y", replicated({3}), init, WeightDecay::No}}}};
+           {{"w", mesh::replicated({70, 31}), init},
+            {"b", mesh::replicated({70}), init, WeightDecay::No},
+            {"c", mesh::replicated({1500}), init, WeightDecay::No}}},
+          {"d", {{"x", mesh::replicated({many, 1024}), init}, {"y", mesh::replicated({3}), init, WeightDecay::No}}}};
 }
 
 // The same numbers in the gradients of both; padding stays zero.
