@@ -6,31 +6,31 @@
 #include "braid/base/counted.h"
 #include "braid/base/text.h"
 #include "braid/cli/plan_output.h"
-#include "braid/cluster/units.h"
-#include "braid/predict/parallelism_table.h"
+#include "braid/plan/units.h"
+#include "braid/plan/parallelism_table.h"
 #include "braid/report/markup.h"
 
 namespace braid {
 namespace {
 
-std::string memory_of(const ParallelismRow& row) {
+std::string memory_of(const plan::ParallelismRow& row) {
   const auto most = static_cast<double>(row.prediction.fullest().total());
-  return cat(fixed(most / kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
+  return cat(fixed(most / plan::kGib, 2), " GiB", row.prediction.fits() ? "" : ", too much");
 }
 
-std::string range_in_words(const Prediction& prediction) {
+std::string range_in_words(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
   return cat(" (", short_number(prediction.range.least * seconds), " to ",
              short_number(prediction.range.most * seconds), " s)");
 }
 
-std::string row_text(const ParallelismRow& row) {
+std::string row_text(const plan::ParallelismRow& row) {
   std::string text = cat(row.name, "\n  copied:   ", row.copied, "\n  split:    ", row.split,
                          "\n  sent:     ", row.when, "; ", human_bytes(row.sent_bytes), " by a rank in a step, ",
                          human_bytes(row.sent_bytes_on_twice), " on twice as many (grows ", row.growth, ")\n");
   if (!row.possible) return text + "  this run cannot be split so\n";
-  const StepSeconds& seconds = row.prediction.seconds;
+  const plan::StepSeconds& seconds = row.prediction.seconds;
   return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", short_number(seconds.total()),
                     " s", range_in_words(row.prediction), ", computing ", percent(seconds.compute / seconds.total()),
                     " of it\n");
@@ -38,10 +38,10 @@ std::string row_text(const ParallelismRow& row) {
 
 }  // namespace
 
-std::string compare_text(const RunSpec& run, const Cluster& cluster) {
+std::string compare_text(const RunSpec& run, const plan::Cluster& cluster) {
   const int ranks = static_cast<int>(std::max<int64_t>(2, cluster.num_devices()));
-  std::string text = cat(rates_note(cluster, FormulaSet::Braid), counted(ranks, "rank"), " along one axis\n");
-  for (const ParallelismRow& row : parallelism_table(run, cluster, ranks)) text += row_text(row);
+  std::string text = cat(rates_note(cluster, plan::FormulaSet::Braid), counted(ranks, "rank"), " along one axis\n");
+  for (const plan::ParallelismRow& row : plan::parallelism_table(run, cluster, ranks)) text += row_text(row);
   return text;
 }
 

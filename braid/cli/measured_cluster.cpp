@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "braid/base/text.h"
-#include "braid/cluster/cluster_file.h"
+#include "braid/plan/cluster_file.h"
 
 namespace braid {
 namespace {
@@ -48,7 +48,7 @@ constexpr TypeSpeeds kTypes[] = {{DType::Float32, &HostSpeed::float32_flops, &Ho
                                  {DType::BFloat16, &HostSpeed::bfloat16_flops, &HostSpeed::bfloat16_blocks}};
 
 // The same blocks from the narrowest on, as many as the slowest host came to: number by number the least of the hosts.
-void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
+void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind& kind, plan::DeviceGroup& group) {
   const auto blocks = [&](size_t host) -> const std::vector<BlockSpeed>& { return job.speed.hosts[host].*of.blocks; };
   double peak = least(kind.hosts, [&](size_t host) { return job.speed.hosts[host].*of.peak; });
   const auto count = static_cast<size_t>(least(kind.hosts, [&](size_t host) { return blocks(host).size(); }));
@@ -73,7 +73,7 @@ void add_rates(const TypeSpeeds& of, const MeasuredJob& job, const MeasuredKind&
 
 // Adds the rates of memory streams: of float32 blocks without their products, by size of tensors, and of copies for
 // larger ones. A stream has no type.
-void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& group) {
+void add_streams(const MeasuredJob& job, const MeasuredKind& kind, plan::DeviceGroup& group) {
   const auto add = [&](const auto& speed_of) {
     const double bytes = speed_of(kind.hosts[0]).bytes;
     if (!group.streams.empty() && bytes <= group.streams.back().bytes) return;
@@ -89,8 +89,8 @@ void add_streams(const MeasuredJob& job, const MeasuredKind& kind, DeviceGroup& 
   group.memory_bytes_per_second = group.streams.back().bytes_per_second;
 }
 
-DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
-  DeviceGroup group;
+plan::DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
+  plan::DeviceGroup group;
   group.name = kind.processor.empty() ? "core" : "core of " + kind.processor;
   group.per_node = kind.per_node;
   group.nodes = static_cast<int>(kind.hosts.size());
@@ -105,12 +105,12 @@ DeviceGroup measured_group(const MeasuredJob& job, const MeasuredKind& kind) {
   return group;
 }
 
-Link measured_link(const LinkSummary& links) { return {links.bytes_per_second, links.latency_seconds}; }
+plan::Link measured_link(const LinkSummary& links) { return {links.bytes_per_second, links.latency_seconds}; }
 
 }  // namespace
 
-Cluster measured_cluster(const MeasuredJob& job) {
-  Cluster cluster;
+plan::Cluster measured_cluster(const MeasuredJob& job) {
+  plan::Cluster cluster;
   std::vector<std::string> names;
   std::vector<size_t> with_disk;
   for (size_t host = 0; host < job.hosts.size(); ++host) {
@@ -121,13 +121,13 @@ Cluster measured_cluster(const MeasuredJob& job) {
   for (const MeasuredKind& kind : measured_kinds(job)) cluster.devices.push_back(measured_group(job, kind));
   cluster.node = measured_link(summary(job, LinkSpan::OneHost));
   cluster.network = measured_link(summary(job, LinkSpan::AcrossHosts));
-  cluster.rates = RatesFrom::Measured;
+  cluster.rates = plan::RatesFrom::Measured;
   for (const SumSpeed& sum : job.speed.sums) {
     if (sum.ranks < 2) continue;
     cluster.all_reduces.push_back({sum.ranks, sum.per_host, static_cast<double>(sum.bytes), sum.seconds});
   }
   std::ranges::sort(cluster.all_reduces, {},
-                    [](const AllReduceTime& row) { return std::tuple(row.ranks, row.per_node, row.bytes); });
+                    [](const plan::AllReduceTime& row) { return std::tuple(row.ranks, row.per_node, row.bytes); });
   if (with_disk.empty()) return cluster;
   const auto disk = [&](size_t host) -> const DiskSpeed& { return job.speed.hosts[host].disk; };
   cluster.disk = {least(with_disk, [&](size_t host) { return disk(host).read_bytes_per_second; }),
@@ -138,7 +138,7 @@ Cluster measured_cluster(const MeasuredJob& job) {
 
 std::string measured_cluster_text(const MeasuredJob& job) {
   return cat("# Measured by ", job.hosts[0].version, ". Rates in GB/s are 1e9 bytes.\n",
-             cluster_text(measured_cluster(job)));
+             plan::cluster_text(measured_cluster(job)));
 }
 
 }  // namespace braid

@@ -7,10 +7,10 @@
 #include "braid/cli/plan_output.h"
 #include "braid/cli/plan_request.h"
 #include "braid/cli/terminal.h"
-#include "braid/predict/checkpoint_cost.h"
-#include "braid/search/cluster_foresight.h"
-#include "braid/search/reasons.h"
-#include "braid/search/shortage.h"
+#include "braid/plan/checkpoint_cost.h"
+#include "braid/plan/cluster_predictor.h"
+#include "braid/plan/reasons.h"
+#include "braid/plan/shortage.h"
 #ifdef BRAID_TORCH
 #include "braid/cli/tried_layouts.h"
 #endif
@@ -18,15 +18,15 @@
 namespace braid {
 namespace {
 
-void add_goodput(const Cluster& cluster, PlannedLayout& layout) {
-  layout.failures = failure_model(layout.spec, cluster);
-  layout.prediction.goodput = goodput(layout.failures, save_interval(layout.failures));
+void add_goodput(const plan::Cluster& cluster, plan::PlannedLayout& layout) {
+  layout.failures = plan::failure_model(layout.spec, cluster);
+  layout.prediction.goodput = plan::goodput(layout.failures, plan::save_interval(layout.failures));
 }
 
-Plan fixed_plan(const PlanRequest& request) {
-  PlannedLayout layout;
+plan::Plan fixed_plan(const PlanRequest& request) {
+  plan::PlannedLayout layout;
   layout.spec = request.run;
-  layout.prediction = predict_run(request.run, request.cluster, {request.formulas, PipelineDetail::Played});
+  layout.prediction = plan::predict_run(request.run, request.cluster, {request.formulas, plan::PipelineDetail::Played});
   return {1, 0, {std::move(layout)}, ""};
 }
 
@@ -37,20 +37,20 @@ constexpr int kNothingFits = 1;  // exit code
 constexpr int kPlayedForEachShown = 4;
 constexpr int kFewestPlayed = 100;
 
-void play(const PlanRequest& request, std::vector<PlannedLayout>& layouts) {
-  for (PlannedLayout& layout : layouts) {
-    layout.prediction = predict_run(layout.spec, request.cluster, {request.formulas, PipelineDetail::Played});
+void play(const PlanRequest& request, std::vector<plan::PlannedLayout>& layouts) {
+  for (plan::PlannedLayout& layout : layouts) {
+    layout.prediction = plan::predict_run(layout.spec, request.cluster, {request.formulas, plan::PipelineDetail::Played});
   }
-  std::erase_if(layouts, [](const PlannedLayout& layout) { return !layout.prediction.fits(); });
-  std::ranges::stable_sort(layouts, {}, [](const PlannedLayout& layout) { return layout.prediction.step_seconds(); });
+  std::erase_if(layouts, [](const plan::PlannedLayout& layout) { return !layout.prediction.fits(); });
+  std::ranges::stable_sort(layouts, {}, [](const plan::PlannedLayout& layout) { return layout.prediction.step_seconds(); });
   if (std::ssize(layouts) > request.top) layouts.resize(static_cast<size_t>(request.top));
 }
 
 // Simulates more and more layouts until as many fit as are shown.
-Plan played_plan(const PlanRequest& request, SearchRequest& search_request, ClusterForesight& foresight) {
+plan::Plan played_plan(const PlanRequest& request, plan::SearchRequest& search_request, plan::ClusterPredictor& foresight) {
   search_request.top = std::max(kFewestPlayed, kPlayedForEachShown * request.top);
   while (true) {
-    Plan plan = search(search_request, foresight);
+    plan::Plan plan = plan::search(search_request, foresight);
     const bool is_all = std::ssize(plan.layouts) < search_request.top;
     play(request, plan.layouts);
     if (is_all || std::ssize(plan.layouts) >= request.top) return plan;
@@ -58,15 +58,15 @@ Plan played_plan(const PlanRequest& request, SearchRequest& search_request, Clus
   }
 }
 
-Plan best_plan(const PlanRequest& request) {
-  ClusterForesight foresight(request.cluster, {request.formulas, PipelineDetail::Estimated});
-  SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
+plan::Plan best_plan(const PlanRequest& request) {
+  plan::ClusterPredictor foresight(request.cluster, {request.formulas, plan::PipelineDetail::Estimated});
+  plan::SearchRequest search_request{{request.run, request.cluster.num_devices(), request.cluster.least_per_node(),
                                 request.pinned, static_cast<int>(request.cluster.devices.size())},
                                static_cast<int64_t>(request.cluster.with_least_memory().usable_bytes())};
-  Plan plan = played_plan(request, search_request, foresight);
-  if (plan.layouts.empty()) plan.shortage = shortage(search_request, request.cluster, foresight.options());
-  add_reasons(search_request, plan.layouts, foresight);
-  for (PlannedLayout& layout : plan.layouts) {
+  plan::Plan plan = played_plan(request, search_request, foresight);
+  if (plan.layouts.empty()) plan.shortage = plan::shortage(search_request, request.cluster, foresight.options());
+  plan::add_reasons(search_request, plan.layouts, foresight);
+  for (plan::PlannedLayout& layout : plan.layouts) {
     layout.overrides.insert(layout.overrides.begin(), request.pin_words.begin(), request.pin_words.end());
   }
   return plan;
@@ -84,13 +84,13 @@ int plan_command(const Words& words) {
     std::cout << shown_on_stdout(compare_text(request->run, request->cluster));
     return 0;
   }
-  Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
-  for (PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
+  plan::Plan plan = request->what == PlanFor::Fixed ? fixed_plan(*request) : best_plan(*request);
+  for (plan::PlannedLayout& layout : plan.layouts) add_goodput(request->cluster, layout);
 #ifdef BRAID_TORCH
   if (request->tried > 0) try_layouts(plan.layouts, request->tried);
 #endif
-  const Cluster& cluster = request->cluster;
-  const FormulaSet formulas = request->formulas;
+  const plan::Cluster& cluster = request->cluster;
+  const plan::FormulaSet formulas = request->formulas;
   std::cout << (request->output == PlanOutput::Json ? plan_json(plan, cluster, formulas)
                                                     : shown_on_stdout(plan_text(plan, cluster, formulas)));
   const bool all_fit = std::ranges::all_of(plan.layouts, [](const auto& layout) { return layout.prediction.fits(); });

@@ -7,9 +7,9 @@
 #include <ranges>
 
 #include "braid/base/text.h"
-#include "braid/cluster/units.h"
+#include "braid/plan/units.h"
 #include "braid/report/markup.h"
-#include "braid/search/search.h"
+#include "braid/plan/search.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/pipeline_stages.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double gib(int64_t bytes) { return static_cast<double>(bytes) / kGib; }
+double gib(int64_t bytes) { return static_cast<double>(bytes) / plan::kGib; }
 
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
@@ -33,7 +33,7 @@ std::string zero_text(const SyncSpec& sync) {
 }
 
 // "1.2-2.9": what a step may take. Empty where rates were measured.
-std::string range_text(const Prediction& prediction) {
+std::string range_text(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
   return cat(short_number(prediction.range.least * seconds), "-", short_number(prediction.range.most * seconds));
@@ -41,24 +41,24 @@ std::string range_text(const Prediction& prediction) {
 
 struct PlanColumn {
   const char* title;
-  std::string (*value)(const PlannedLayout&);
+  std::string (*value)(const plan::PlannedLayout&);
 };
 constexpr PlanColumn kPlanColumns[] = {
-    {"pipe", [](const PlannedLayout& l) { return cat(l.spec.mesh.pipe); }},
-    {"data", [](const PlannedLayout& l) { return cat(l.spec.mesh.data); }},
-    {"tensor", [](const PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
-    {"zero", [](const PlannedLayout& l) { return zero_text(l.spec.sync); }},
-    {"schedule", [](const PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
-    {"chunks", [](const PlannedLayout& l) { return cat(spec::chunks_per_rank(l.spec.pipeline)); }},
-    {"microbatch", [](const PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
-    {"recompute", [](const PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
-    {"step s", [](const PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
-    {"range", [](const PlannedLayout& l) { return range_text(l.prediction); }},
-    {"mfu", [](const PlannedLayout& l) { return percent(l.prediction.mfu); }},
-    {"bubble", [](const PlannedLayout& l) { return percent(l.prediction.bubble); }},
-    {"memory", [](const PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
-    {"tokens/s/device", [](const PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
-    {"goodput", [](const PlannedLayout& l) { return percent(l.prediction.goodput); }},
+    {"pipe", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.pipe); }},
+    {"data", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.data); }},
+    {"tensor", [](const plan::PlannedLayout& l) { return cat(l.spec.mesh.tensor); }},
+    {"zero", [](const plan::PlannedLayout& l) { return zero_text(l.spec.sync); }},
+    {"schedule", [](const plan::PlannedLayout& l) { return l.spec.mesh.pipe > 1 ? l.spec.pipeline.schedule : "-"; }},
+    {"chunks", [](const plan::PlannedLayout& l) { return cat(spec::chunks_per_rank(l.spec.pipeline)); }},
+    {"microbatch", [](const plan::PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
+    {"recompute", [](const plan::PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
+    {"step s", [](const plan::PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
+    {"range", [](const plan::PlannedLayout& l) { return range_text(l.prediction); }},
+    {"mfu", [](const plan::PlannedLayout& l) { return percent(l.prediction.mfu); }},
+    {"bubble", [](const plan::PlannedLayout& l) { return percent(l.prediction.bubble); }},
+    {"memory", [](const plan::PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
+    {"tokens/s/device", [](const plan::PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
+    {"goodput", [](const plan::PlannedLayout& l) { return percent(l.prediction.goodput); }},
 };
 
 // Columns as wide as their widest word, to the right.
@@ -75,7 +75,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return all;
 }
 
-std::string layouts_table(const std::vector<PlannedLayout>& layouts) {
+std::string layouts_table(const std::vector<plan::PlannedLayout>& layouts) {
   std::vector<std::vector<std::string>> rows(1, {"#"});
   for (size_t place = 0; place < layouts.size(); ++place) rows.push_back({cat(place + 1)});
   for (const PlanColumn& column : kPlanColumns) {
@@ -86,18 +86,18 @@ std::string layouts_table(const std::vector<PlannedLayout>& layouts) {
   return table(rows);
 }
 
-std::string seconds_text(const StepSeconds& seconds) {
+std::string seconds_text(const plan::StepSeconds& seconds) {
   std::vector<std::string> words;
-  for (const auto& [name, part] : kStepParts) {
+  for (const auto& [name, part] : plan::kStepParts) {
     if (seconds.*part > 0) words.push_back(cat(name, " ", short_number(seconds.*part)));
   }
   return joined(words);
 }
 
-std::string memory_text(const Prediction& prediction) {
-  const RankMemory& rank = prediction.fullest();
+std::string memory_text(const plan::Prediction& prediction) {
+  const plan::RankMemory& rank = prediction.fullest();
   std::vector<std::string> words;
-  for (const auto& [name, bytes] : kMemoryParts) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
+  for (const auto& [name, bytes] : plan::kMemoryParts) words.push_back(cat(name, " ", bytes_text(rank.*bytes)));
   const int64_t offloaded = prediction.offloaded_bytes, host = prediction.host_bytes;
   return cat(bytes_text(rank.total()), " of ", bytes_text(prediction.memory_bytes), " on the fullest rank (",
              &rank - prediction.memory.data(), " of pipe): ", joined(words),
@@ -106,14 +106,14 @@ std::string memory_text(const Prediction& prediction) {
                  : "");
 }
 
-std::string hours(double seconds) { return short_number(seconds / kHour) + " h"; }
+std::string hours(double seconds) { return short_number(seconds / plan::kHour) + " h"; }
 
 // The fewest spare nodes with which the run does not wait for a repair in 99 of 100 hours.
-std::string spares_text(const Cluster& cluster) {
-  constexpr double kRepair = 24 * kHour, kEnough = 0.99;
+std::string spares_text(const plan::Cluster& cluster) {
+  constexpr double kRepair = 24 * plan::kHour, kEnough = 0.99;
   const double of_node = cluster.failures.mtbf_seconds_per_device / cluster.devices.front().per_node;
   const int nodes = cluster.num_nodes();
-  const auto share = [&](int spares) { return share_without_waiting(of_node, nodes, spares, kRepair); };
+  const auto share = [&](int spares) { return plan::share_without_waiting(of_node, nodes, spares, kRepair); };
   const auto counts = std::views::iota(0, nodes + 1);
   const auto enough = std::ranges::partition_point(counts, [&](int spares) { return share(spares) < kEnough; });
   std::string text =
@@ -122,20 +122,20 @@ std::string spares_text(const Cluster& cluster) {
   return *enough == 0 ? text : text + cat(", ", *enough, " in ", percent(share(*enough)));
 }
 
-std::string failures_text(const PlannedLayout& layout, const Cluster& cluster) {
-  const FailureModel& failures = layout.failures;
+std::string failures_text(const plan::PlannedLayout& layout, const plan::Cluster& cluster) {
+  const plan::FailureModel& failures = layout.failures;
   if (failures.mean_between == 0) return "";
   std::string text = cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ",
-                         hours(failures.mean_between), " and a save every ", short_number(save_interval(failures)));
-  const bool of_save = failures.save > daly_interval(failures);
+                         hours(failures.mean_between), " and a save every ", short_number(plan::save_interval(failures)));
+  const bool of_save = failures.save > plan::daly_interval(failures);
   const std::string rule = of_save ? "no sooner, since the one before takes so long" : "Daly";
-  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", short_number(young_interval(failures)), "), ",
+  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", short_number(plan::young_interval(failures)), "), ",
                                    short_number(failures.stall), " s each")
                              : cat(" s, which stalls no step as far as is known");
   return cat(text, spares_text(cluster), "\n");
 }
 
-std::string measured_text(const PlannedLayout& layout) {
+std::string measured_text(const plan::PlannedLayout& layout) {
   if (!layout.measured) return "";
   const auto& [seconds, bubble, peak] = *layout.measured;
   const double predicted = layout.prediction.step_seconds();
@@ -148,12 +148,12 @@ std::string measured_text(const PlannedLayout& layout) {
 // Reasons why braid cannot train a layout. A search proposes only layouts without any, --fixed may name others.
 std::vector<std::string> not_in_braid(const RunSpec& spec) {
   std::vector<std::string> words;
-  for (const Problem& problem : problems_to_train(spec)) words.push_back(text(problem));
+  for (const Problem& problem : plan::problems_to_train(spec)) words.push_back(text(problem));
   return words;
 }
 
-std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster& cluster) {
-  const Prediction& prediction = layout.prediction;
+std::string layout_text(size_t place, const plan::PlannedLayout& layout, const plan::Cluster& cluster) {
+  const plan::Prediction& prediction = layout.prediction;
   const double beyond = prediction.step_seconds() / prediction.bound_step_seconds;
   const std::string words = layout.overrides.empty() ? "as the run says" : joined(layout.overrides, " ");
   std::string text = cat(place, ". ", words, "\n");
@@ -168,20 +168,20 @@ std::string layout_text(size_t place, const PlannedLayout& layout, const Cluster
   return text;
 }
 
-Json memory_json(const Prediction& prediction) {
-  const RankMemory& rank = prediction.fullest();
+Json memory_json(const plan::Prediction& prediction) {
+  const plan::RankMemory& rank = prediction.fullest();
   Json by_rank = Json::array();
-  for (const RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
+  for (const plan::RankMemory& one : prediction.memory) by_rank.push_back(gib(one.total()));
   Json json{{"peak", gib(rank.total())}, {"by_rank", std::move(by_rank)}};
-  for (const auto& [name, bytes] : kMemoryParts) json[name] = gib(rank.*bytes);
+  for (const auto& [name, bytes] : plan::kMemoryParts) json[name] = gib(rank.*bytes);
   if (prediction.offloaded_bytes > 0) json["offloaded"] = gib(prediction.offloaded_bytes);
   return json;
 }
 
 // The range of the step, what saves cost, why the layout is there, what was measured of it.
-void add_surroundings(const PlannedLayout& layout, Json& json) {
+void add_surroundings(const plan::PlannedLayout& layout, Json& json) {
   const RunSpec& spec = layout.spec;
-  const Prediction& prediction = layout.prediction;
+  const plan::Prediction& prediction = layout.prediction;
   if (!prediction.range.is_known()) {
     const double seconds = prediction.step_seconds();
     json["step_seconds_range"] = {prediction.range.least * seconds, prediction.range.most * seconds};
@@ -190,19 +190,19 @@ void add_surroundings(const PlannedLayout& layout, Json& json) {
   if (!lacking.empty()) json["not_in_braid"] = lacking;
   json["goodput"] = prediction.goodput;
   if (layout.failures.mean_between > 0) {
-    json["save"] = {{"every_seconds", save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
+    json["save"] = {{"every_seconds", plan::save_interval(layout.failures)}, {"stall_seconds", layout.failures.stall}};
   }
   json["why"] = layout.why;
   if (!spec::has_equal_shares(spec.mesh)) json["batch_shares"] = spec.mesh.batch_shares;
   if (layout.measured) {
     const auto& [step_seconds, bubble, peak] = *layout.measured;
-    json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / kGib}};
+    json["measured"] = {{"step_seconds", step_seconds}, {"bubble", bubble}, {"peak_gib", peak / plan::kGib}};
   }
 }
 
-Json layout_json(const PlannedLayout& layout) {
+Json layout_json(const plan::PlannedLayout& layout) {
   const RunSpec& spec = layout.spec;
-  const Prediction& prediction = layout.prediction;
+  const plan::Prediction& prediction = layout.prediction;
   Json json;
   json["mesh"] = {{"pipe", spec.mesh.pipe},
                   {"data", spec.mesh.data},
@@ -225,29 +225,29 @@ Json layout_json(const PlannedLayout& layout) {
   json["bound_step_seconds"] = prediction.bound_step_seconds;
   json["fits"] = prediction.fits();
   json["memory_gib"] = memory_json(prediction);
-  for (const auto& [name, part] : kStepParts) json["seconds"][name] = prediction.seconds.*part;
+  for (const auto& [name, part] : plan::kStepParts) json["seconds"][name] = prediction.seconds.*part;
   add_surroundings(layout, json);
   return json;
 }
 
-std::string reserve_text(const Cluster& cluster) {
-  const DeviceGroup& group = cluster.with_least_memory();
+std::string reserve_text(const plan::Cluster& cluster) {
+  const plan::DeviceGroup& group = cluster.with_least_memory();
   if (group.reserve.total() == 0) return "";
   std::vector<std::string> parts;
-  for (const auto& [name, bytes] : kReserveParts) parts.push_back(cat(name, " ", human_bytes(group.reserve.*bytes)));
+  for (const auto& [name, bytes] : plan::kReserveParts) parts.push_back(cat(name, " ", human_bytes(group.reserve.*bytes)));
   return cat("of the ", human_bytes(group.memory_bytes), " of ", group.name, ", ", human_bytes(group.reserve.total()),
              " are reserved: ", joined(parts), "\n");
 }
 
-Json device_memory_json(const Cluster& cluster) {
-  const DeviceGroup& group = cluster.with_least_memory();
-  Json json{{"total", group.memory_bytes / kGib}, {"usable", group.usable_bytes() / kGib}};
-  for (const auto& [name, bytes] : kReserveParts) json["reserve"][name] = group.reserve.*bytes / kGib;
+Json device_memory_json(const plan::Cluster& cluster) {
+  const plan::DeviceGroup& group = cluster.with_least_memory();
+  Json json{{"total", group.memory_bytes / plan::kGib}, {"usable", group.usable_bytes() / plan::kGib}};
+  for (const auto& [name, bytes] : plan::kReserveParts) json["reserve"][name] = group.reserve.*bytes / plan::kGib;
   return json;
 }
 
 // A run may name fewer ranks than there are devices.
-std::string devices_text(const Plan& plan, const Cluster& cluster) {
+std::string devices_text(const plan::Plan& plan, const plan::Cluster& cluster) {
   const int64_t all = cluster.num_devices();
   const int64_t ranks = plan.layouts.size() == 1 ? num_ranks(plan.layouts[0].spec.mesh) : all;
   return cat(ranks < all && !cluster.devices[0].shared_cores ? grouped(ranks) + " of " : "", grouped(all));
@@ -255,21 +255,21 @@ std::string devices_text(const Plan& plan, const Cluster& cluster) {
 
 }  // namespace
 
-std::string rates_note(const Cluster& cluster, FormulaSet formulas) {
+std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas) {
   std::string text;
-  if (formulas != FormulaSet::Braid) {
+  if (formulas != plan::FormulaSet::Braid) {
     text = cat("predicted as ", word(formulas), " would run it, not braid");
-    if (is_torchtitan(formulas)) text += "; braid has no float8 products, no compiler of blocks and no FSDP2";
+    if (plan::is_torchtitan(formulas)) text += "; braid has no float8 products, no compiler of blocks and no FSDP2";
     text += "\n";
   }
-  const StepRange range = step_range(cluster, formulas);
+  const plan::StepRange range = plan::step_range(cluster, formulas);
   if (range.is_known()) return text;
   return cat(text, "not measured by braid: rates of ", cluster.name,
              " are of data sheets and estimates; a step may take ", exact(range.least), " to ", exact(range.most),
              " times as long as predicted\n");
 }
 
-std::string plan_text(const Plan& plan, const Cluster& cluster, FormulaSet formulas) {
+std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas) {
   std::string text =
       cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
           " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
@@ -282,12 +282,12 @@ std::string plan_text(const Plan& plan, const Cluster& cluster, FormulaSet formu
   return text;
 }
 
-std::string plan_json(const Plan& plan, const Cluster& cluster, FormulaSet formulas) {
+std::string plan_json(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas) {
   Json json{{"searched", plan.searched}, {"seconds", plan.seconds}, {"layouts", Json::array()}};
   json["as"] = word(formulas);
   json["rates"] = word(cluster.rates);
   json["device_memory_gib"] = device_memory_json(cluster);
-  for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(layout_json(layout));
+  for (const plan::PlannedLayout& layout : plan.layouts) json["layouts"].push_back(layout_json(layout));
   if (!plan.shortage.empty()) json["shortage"] = plan.shortage;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

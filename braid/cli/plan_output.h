@@ -3,15 +3,15 @@
 
 #include <string>
 
-#include "braid/cluster/cluster.h"
-#include "braid/predict/formula_set.h"
-#include "braid/search/plan.h"
+#include "braid/plan/cluster.h"
+#include "braid/plan/formula_set.h"
+#include "braid/plan/plan.h"
 
 namespace braid {
 
 // Sentences about predictions that are not of braid on measured devices, a line each; empty where they are.
-std::string rates_note(const Cluster& cluster, FormulaSet formulas);
-std::string plan_text(const Plan& plan, const Cluster& cluster, FormulaSet formulas);
-std::string plan_json(const Plan& plan, const Cluster& cluster, FormulaSet formulas);
+std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas);
+std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);
+std::string plan_json(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas);
 
 }  // namespace braid

@@ -8,10 +8,10 @@
 #include "braid/cli/arguments.h"
 #include "braid/cli/collected_problems.h"
 #include "braid/cli/option_rules.h"
-#include "braid/cluster/cluster_file.h"
-#include "braid/cluster/cluster_presets.h"
-#include "braid/predict/predict_run.h"
-#include "braid/search/layout_point.h"
+#include "braid/plan/cluster_file.h"
+#include "braid/plan/cluster_presets.h"
+#include "braid/plan/predict_run.h"
+#include "braid/plan/layout_point.h"
 #include "braid/spec/meant_key.h"
 #include "braid/spec/parse.h"
 #include "braid/tokenize/tokenizer.h"
@@ -22,7 +22,7 @@ namespace {
 // Returns the key of a layout that `key` means, by its spelling or as a peer's name.
 std::string meant_layout_key(const std::string& key) {
   const std::string meant = spec::meant_key(key);
-  return std::ranges::find(layout_keys(), meant) != layout_keys().end() ? meant : nearest(key, layout_keys());
+  return std::ranges::find(plan::layout_keys(), meant) != plan::layout_keys().end() ? meant : nearest(key, plan::layout_keys());
 }
 
 // The words as given.
@@ -40,7 +40,7 @@ class PlanReading {
   PlanRequest request() {
     request_.what = given_.compare ? PlanFor::Comparison : given_.fixed ? PlanFor::Fixed : PlanFor::Best;
     request_.output = given_.json ? PlanOutput::Json : PlanOutput::Text;
-    request_.formulas = value_of<FormulaSet>(given_.formulas).value();
+    request_.formulas = value_of<plan::FormulaSet>(given_.formulas).value();
     request_.top = std::max(given_.top, given_.tried);
     request_.tried = given_.tried;
     collect_problems(problems_, [&] { read_pins(); });
@@ -58,9 +58,9 @@ class PlanReading {
       const std::string key = pin.substr(0, pin.find('='));
       if (!request_.pinned.insert(key).second) problems_.push_back({"--pin", key, "must be given once", ""});
       if (key != pin) request_.pin_words.push_back(pin);
-      if (std::ranges::find(layout_keys(), key) != layout_keys().end()) continue;
+      if (std::ranges::find(plan::layout_keys(), key) != plan::layout_keys().end()) continue;
       problems_.push_back(
-          {"--pin", key, "must be a key that a layout varies: " + joined(layout_keys()), meant_layout_key(key)});
+          {"--pin", key, "must be a key that a layout varies: " + joined(plan::layout_keys()), meant_layout_key(key)});
     }
     overrides_ = given_.overrides;
     overrides_.insert(overrides_.end(), request_.pin_words.begin(), request_.pin_words.end());
@@ -68,10 +68,10 @@ class PlanReading {
 
   void read_cluster() {
     if (given_.cluster.empty()) {
-      throw ConfigError({{"--cluster", "", "must be given: a file, or one of " + joined(cluster_preset_names()), ""}});
+      throw ConfigError({{"--cluster", "", "must be given: a file, or one of " + joined(plan::cluster_preset_names()), ""}});
     }
-    request_.cluster = load_cluster(given_.cluster, "--cluster");
-    if (given_.nodes > 0) request_.cluster = with_nodes(request_.cluster, given_.nodes, "--nodes");
+    request_.cluster = plan::load_cluster(given_.cluster, "--cluster");
+    if (given_.nodes > 0) request_.cluster = plan::with_nodes(request_.cluster, given_.nodes, "--nodes");
   }
 
   void read_the_run() {
@@ -84,15 +84,15 @@ class PlanReading {
   }
 
   std::set<std::string> searched_keys() const {
-    std::set<std::string> keys(layout_keys().begin(), layout_keys().end());
+    std::set<std::string> keys(plan::layout_keys().begin(), plan::layout_keys().end());
     for (const std::string& key : request_.pinned) keys.erase(key);
     return keys;
   }
 
   void judge_both() {
-    problems_ = prediction_problems(request_.run, request_.cluster);
+    problems_ = plan::prediction_problems(request_.run, request_.cluster);
     if (request_.what != PlanFor::Fixed) return;  // the mesh is what is looked for
-    std::ranges::move(mesh_problems(request_.run, request_.cluster), std::back_inserter(problems_));
+    std::ranges::move(plan::mesh_problems(request_.run, request_.cluster), std::back_inserter(problems_));
   }
 
   const PlanOptions& given_;
@@ -111,7 +111,7 @@ std::optional<PlanRequest> plan_request(const Words& words) {
       "braid plan");
   PlanOptions given;
   add_run_file(app, given.file);
-  app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(cluster_preset_names()));
+  app.add_option("--cluster", given.cluster, "a cluster file, or " + joined(plan::cluster_preset_names()));
   app.add_option("--nodes", given.nodes, "nodes, in place of the cluster's")->check(whole_number(1, 1 << 20));
   auto* fixed = app.add_flag("--fixed", given.fixed, "only the layout that the run names");
   auto* compare = app.add_flag("--compare", given.compare,
@@ -123,7 +123,7 @@ std::optional<PlanRequest> plan_request(const Words& words) {
       app.add_option("--as", given.formulas,
                      "whose arithmetic: braid; megatron as its papers measured it; torchtitan of December 2024, eager, "
                      "compiled, or with asynchronous tensor parallelism")
-          ->check(one_of({kWords<FormulaSet>.begin(), kWords<FormulaSet>.end()}))
+          ->check(one_of({kWords<plan::FormulaSet>.begin(), kWords<plan::FormulaSet>.end()}))
           ->capture_default_str();
   auto* json = app.add_flag("--json", given.json, "as one JSON object");
   compare->excludes(fixed)->excludes(json)->excludes(formulas);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "braid/cli/commands.h"
-#include "braid/cluster/cluster.h"
-#include "braid/predict/formula_set.h"
+#include "braid/plan/cluster.h"
+#include "braid/plan/formula_set.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -17,10 +17,10 @@ enum class PlanOutput { Text, Json };
 
 struct PlanRequest {
   RunSpec run;  // its vocabulary is known
-  Cluster cluster;
+  plan::Cluster cluster;
   PlanFor what = PlanFor::Best;
   PlanOutput output = PlanOutput::Text;
-  FormulaSet formulas = FormulaSet::Braid;
+  plan::FormulaSet formulas = plan::FormulaSet::Braid;
   int top = 5;
   int tried = 0;                       // layouts that are run for some steps
   std::set<std::string> pinned;        // keys

@@ -13,8 +13,8 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/predict/checkpoint_cost.h"
-#include "braid/predict/predict_run.h"
+#include "braid/plan/checkpoint_cost.h"
+#include "braid/plan/predict_run.h"
 #include "braid/spec/fields.h"
 #include "braid/spec/partition.h"
 #include "braid/spec/problems.h"
@@ -26,10 +26,10 @@ namespace {
 
 constexpr size_t kMostKeysNamed = 3;
 
-Cluster cluster_of_any_speed(const RunSpec& spec) {
-  Cluster cluster;
+plan::Cluster cluster_of_any_speed(const RunSpec& spec) {
+  plan::Cluster cluster;
   cluster.name = "this host";
-  DeviceGroup group;
+  plan::DeviceGroup group;
   group.per_node = static_cast<int>(num_ranks(spec.mesh));
   group.shared_cores = true;
   group.memory_bytes = group.memory_bytes_per_second = 1e15;
@@ -43,7 +43,7 @@ Cluster cluster_of_any_speed(const RunSpec& spec) {
 
 // Predicted memory of all ranks of one host, in bytes.
 struct HostMemoryUse {
-  RankMemory sum;
+  plan::RankMemory sum;
   int ranks = 0;
   int64_t offloaded = 0;
 
@@ -53,11 +53,11 @@ struct HostMemoryUse {
 // Nothing where the run cannot be predicted: a schedule that is a file, for example.
 std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   if (spec::is_measured(spec.pipeline)) spec.pipeline.partition = "even";
-  const Cluster cluster = cluster_of_any_speed(spec);
-  if (!prediction_problems(spec, cluster).empty()) return std::nullopt;
-  Prediction prediction;
+  const plan::Cluster cluster = cluster_of_any_speed(spec);
+  if (!plan::prediction_problems(spec, cluster).empty()) return std::nullopt;
+  plan::Prediction prediction;
   try {
-    prediction = predict_run(spec, cluster);
+    prediction = plan::predict_run(spec, cluster);
   } catch (const std::exception&) {  // no fault of what trains
     return std::nullopt;
   }
@@ -65,8 +65,8 @@ std::optional<HostMemoryUse> predicted_use(RunSpec spec, const RunRoom& room) {
   HostMemoryUse use;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
     if (!room.host_of_rank.empty() && room.host_of_rank.at(static_cast<size_t>(rank)) != room.host) continue;
-    const RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[mesh::Axis::Pipe]));
-    for (const MemoryPart& part : kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
+    const plan::RankMemory& memory = prediction.memory.at(static_cast<size_t>(mesh.coords(rank)[mesh::Axis::Pipe]));
+    for (const plan::MemoryPart& part : plan::kMemoryParts) use.sum.*part.bytes += memory.*part.bytes;
     ++use.ranks;
   }
   // The prediction puts all ranks on one node.
@@ -108,7 +108,7 @@ std::vector<Saving> savings(const RunSpec& spec, const RunRoom& room, double byt
 
 std::string parts_text(const HostMemoryUse& use) {
   std::vector<std::string> parts;
-  for (const MemoryPart& part : kMemoryParts) {
+  for (const plan::MemoryPart& part : plan::kMemoryParts) {
     if (use.sum.*part.bytes > 0)
       parts.push_back(cat(part.name, " ", human_bytes(static_cast<double>(use.sum.*part.bytes))));
   }
@@ -167,7 +167,7 @@ int64_t checkpoints_to_come(const RunSpec& spec, const RunRoom& room) {
 void add_disk_problem(const RunSpec& spec, const RunRoom& room, std::vector<Problem>& found) {
   if (room.folder.empty()) return;
   const int64_t count = checkpoints_to_come(spec, room);
-  const double each = checkpoint_bytes(spec, cluster_of_any_speed(spec)), needed = static_cast<double>(count) * each;
+  const double each = plan::checkpoint_bytes(spec, cluster_of_any_speed(spec)), needed = static_cast<double>(count) * each;
   auto free = static_cast<double>(PosixFileSystem().free_bytes(room.folder));
   for (const std::string& path : room.removed) free += bytes_under(path);
   if (needed <= free) return;

@@ -103,30 +103,30 @@ void RunLog::peak(const PeakFlops& peak) {
   metrics_->write(line.add("size", peak.size));
 }
 
-void RunLog::prediction(const Prediction& prediction) {
+void RunLog::prediction(const plan::Prediction& prediction) {
   MetricsLine line = line_of("prediction"), seconds;
-  for (const auto& [name, part] : kStepParts) seconds.add(name, prediction.seconds.*part);
+  for (const auto& [name, part] : plan::kStepParts) seconds.add(name, prediction.seconds.*part);
   line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
   line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
   MetricsLine categories;
   const auto add = [&](const char* category, int64_t RankMemory::*bytes) {
     std::vector<double> ranks;
-    for (const RankMemory& rank : prediction.memory) ranks.push_back(static_cast<double>(rank.*bytes));
+    for (const plan::RankMemory& rank : prediction.memory) ranks.push_back(static_cast<double>(rank.*bytes));
     categories.add(category, ranks);
   };
-  add("parameters", &RankMemory::parameters);
-  add("gradients", &RankMemory::gradients);
-  add("optimizer", &RankMemory::moments);
-  add("activations", &RankMemory::activations);
-  add("communication", &RankMemory::communication);
+  add("parameters", &plan::RankMemory::parameters);
+  add("gradients", &plan::RankMemory::gradients);
+  add("optimizer", &plan::RankMemory::moments);
+  add("activations", &plan::RankMemory::activations);
+  add("communication", &plan::RankMemory::communication);
   std::vector<double> peaks;
-  for (const RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
+  for (const plan::RankMemory& rank : prediction.memory) peaks.push_back(static_cast<double>(rank.total()));
   metrics_->write(line.add("memory_bytes", categories).add("peak_memory_bytes", peaks));
 }
 
-void RunLog::comparison(const std::vector<ParallelismRow>& rows) {
+void RunLog::comparison(const std::vector<plan::ParallelismRow>& rows) {
   MetricsLine line = line_of("comparison"), ways;
-  for (const ParallelismRow& row : rows) {
+  for (const plan::ParallelismRow& row : rows) {
     MetricsLine way;
     way.add("copied", std::string_view(row.copied)).add("split", std::string_view(row.split));
     way.add("sent", std::string_view(row.when)).add("growth", std::string_view(row.growth));

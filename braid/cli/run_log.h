@@ -20,8 +20,8 @@ class RunLog {
   explicit RunLog(const RunStart& start);
 
   void peak(const PeakFlops& peak);
-  void prediction(const Prediction& prediction);
-  void comparison(const std::vector<ParallelismRow>& rows);
+  void prediction(const plan::Prediction& prediction);
+  void comparison(const std::vector<plan::ParallelismRow>& rows);
   // Every step: written are those that train.log_every divides, and the last.
   void step(const StepReport& report);
   void choice(const std::string& choice);

@@ -72,7 +72,7 @@ std::string in_milliseconds(const std::vector<double>& seconds) {
   return joined(all);
 }
 
-std::string cut_line(const RunStart& start, const Partition& cut) {
+std::string cut_line(const RunStart& start, const plan::Partition& cut) {
   return cat("cut    ", start.spec.pipeline.partition, " blocks, measured: stages take ",
              in_milliseconds(cut.stage_seconds), " ms per microbatch, ranks ", in_milliseconds(cut.rank_seconds),
              " ms");
@@ -145,7 +145,7 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
                  "; mfu is measured against it"));
 }
 
-void RunPrinter::on_prediction(const Prediction& prediction) {
+void RunPrinter::on_prediction(const plan::Prediction& prediction) {
   log_->prediction(prediction);
   print_line(cat("expect step ", short_number(prediction.step_seconds()), " s, bubble ", percent(prediction.bubble),
                  ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",

@@ -31,8 +31,8 @@ class RunPrinter final : public RunObserver {
 
   void on_start(const RunStart& start) override;
   void on_peak(const PeakFlops& peak) override;
-  void on_prediction(const Prediction& prediction) override;
-  void on_comparison(const std::vector<ParallelismRow>& rows) override { log_->comparison(rows); }
+  void on_prediction(const plan::Prediction& prediction) override;
+  void on_comparison(const std::vector<plan::ParallelismRow>& rows) override { log_->comparison(rows); }
   void on_step(const StepReport& report) override;
   void on_slow_path(const std::string& why) override { note(why); }
   void on_choice(const std::string& choice) override;

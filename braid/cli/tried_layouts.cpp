@@ -26,7 +26,7 @@ RunSpec tried_spec(RunSpec spec) {
 
 }  // namespace
 
-void try_layouts(std::vector<PlannedLayout>& layouts, int count) {
+void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
   if (layouts.empty()) return;
   const auto end = layouts.begin() + std::min<int64_t>(count, std::ssize(layouts));
   std::vector<Problem> found;

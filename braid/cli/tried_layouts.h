@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "braid/search/plan.h"
+#include "braid/plan/plan.h"
 
 namespace braid {
 
 // The first `count` of them, for some steps each, of which nothing is kept. Throws ConfigError with everything that
 // keeps this host from running one.
-void try_layouts(std::vector<PlannedLayout>& layouts, int count);
+void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count);
 
 }  // namespace braid

@@ -4,7 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include "braid/base/median.h"
-#include "braid/predict/block_work.h"
+#include "braid/plan/block_work.h"
 
 namespace braid {
 namespace {
@@ -44,11 +44,11 @@ double BlockInTraining::round() {
 double BlockInTraining::seconds() const { return median(seconds_); }
 
 double BlockInTraining::streamed_bytes() const {
-  RunLayout layout;
+  plan::RunLayout layout;
   layout.tokens = static_cast<double>(spec_.train.microbatch) * spec_.model.context;
   double bytes = 0;
-  for (const PartWork& half :
-       {attention_work(spec_, layout, FormulaSet::Braid), feed_work(spec_, layout, FormulaSet::Braid)}) {
+  for (const plan::PartWork& half :
+       {plan::attention_work(spec_, layout, plan::FormulaSet::Braid), plan::feed_work(spec_, layout, plan::FormulaSet::Braid)}) {
     bytes += half.forward.streamed_bytes + half.input_grad.streamed_bytes;
   }
   return bytes;

@@ -15,7 +15,7 @@ class BlockInTraining {
 
   double round();          // returns its seconds
   double seconds() const;  // the median of the rounds
-  // Returns the bytes that predictions count for passes over memory (predict/block_work.h), forward and backward.
+  // Returns the bytes that predictions count for passes over memory (plan/block_work.h), forward and backward.
   double streamed_bytes() const;
 
  private:

@@ -25,7 +25,7 @@ void members(Pack& pack, AttentionSpeed& speed) {
 struct BlockSpeed {
   std::vector<ProductSpeed> products;  // by ascending operations: of each layer's size over its three passes
   AttentionSpeed attention;
-  CopySpeed elementwise;  // all that is neither, by the bytes of predict/block_work.h and of a hidden state
+  CopySpeed elementwise;  // all that is neither, by the bytes of plan/block_work.h and of a hidden state
 };
 template <class Pack>
 void members(Pack& pack, BlockSpeed& speed) {

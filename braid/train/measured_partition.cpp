@@ -25,21 +25,21 @@ std::string saved_partition(const RunSpec& spec, int num_stages) {
 
 }  // namespace
 
-Partition best_partition(const RunSpec& spec, std::vector<Unit> units) {
-  PartitionRequest request;
+plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> units) {
+  plan::PartitionRequest request;
   request.units = std::move(units);
-  request.holders = holders(step_schedule(spec));
+  request.holders = plan::holders(step_schedule(spec));
   request.speeds = spec.pipeline.speeds;
   request.limit_bytes = static_cast<int64_t>(std::ceil(std::ldexp(spec.memory.limit_gb, 30)));
-  return partition_units(request);
+  return plan::partition_units(request);
 }
 
-std::optional<Partition> resolve_partition(RunSpec& spec, int threads) {
+std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads) {
   if (!spec::is_measured(spec.pipeline)) return {};
   const int num_stages = step_schedule(spec).num_stages;
   spec.pipeline.partition = saved_partition(spec, num_stages);
   if (!spec.pipeline.partition.empty()) return {};
-  const Partition measured = best_partition(spec, profiled_units(spec, threads));
+  const plan::Partition measured = best_partition(spec, profiled_units(spec, threads));
   spec.pipeline.partition = spec::partition_text(measured.first_unit);
   return measured;
 }

@@ -3,17 +3,17 @@
 
 #include <optional>
 
-#include "braid/cut/partition.h"
+#include "braid/plan/partition.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
 
 // The partition of the run's model for its schedule, by the costs of `units` (stage_profile.h), pipeline.speeds and
 // memory.limit_gb. Throws ConfigError when nothing fits the limit.
-Partition best_partition(const RunSpec& spec, std::vector<Unit> units);
+plan::Partition best_partition(const RunSpec& spec, std::vector<plan::Unit> units);
 
 // Replaces "measured" in `spec` by a list: that of the checkpoint in train.resume, if it has equally many stages, else
 // one measured now, which is then returned. Throws as best_partition() does, and IoError.
-std::optional<Partition> resolve_partition(RunSpec& spec, int threads);
+std::optional<plan::Partition> resolve_partition(RunSpec& spec, int threads);
 
 }  // namespace braid

@@ -15,7 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/ckpt/saved_checkpoints.h"
 #include "braid/comm/rank_activity.h"
-#include "braid/predict/predict_run.h"
+#include "braid/plan/predict_run.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/pipeline_stages.h"
 #include "braid/spec/replicas_apart.h"
@@ -52,27 +52,27 @@ Told told_by_all(Told mine, Communicator& world) {
 constexpr int64_t kManySmallSteps = 1000;
 
 struct Foreseen {
-  Prediction prediction;
-  std::vector<ParallelismRow> ways;  // none of one rank: no link was measured
+  plan::Prediction prediction;
+  std::vector<plan::ParallelismRow> ways;  // none of one rank: no link was measured
 };
-Foreseen foreseen_with(const Cluster& rates, const RunSpec& spec) {
+Foreseen foreseen_with(const plan::Cluster& rates, const RunSpec& spec) {
   RunSpec planned = spec;
-  PredictOptions options;
+  plan::PredictOptions options;
   Schedule table;
   if (!spec::schedule_file(spec.pipeline).empty()) {
     table = schedule_table(spec);
     options.table = &table;
-    const std::optional<PipelineSpec> like = pipeline_like(table);
+    const std::optional<PipelineSpec> like = plan::pipeline_like(table);
     if (!like) throw RunError("no schedule with a name has its stages on the ranks of this table");
     planned.pipeline.schedule = like->schedule;
     planned.pipeline.chunks = like->chunks;
   }
-  std::vector<Problem> problems = prediction_problems(planned, rates);
-  std::ranges::move(mesh_problems(planned, rates), std::back_inserter(problems));
+  std::vector<Problem> problems = plan::prediction_problems(planned, rates);
+  std::ranges::move(plan::mesh_problems(planned, rates), std::back_inserter(problems));
   if (!problems.empty()) throw ConfigError(std::move(problems));
-  Foreseen all{predict_run(planned, rates, options), {}};
+  Foreseen all{plan::predict_run(planned, rates, options), {}};
   const auto ranks = static_cast<int>(num_ranks(spec.mesh));
-  if (ranks > 1) all.ways = parallelism_table(spec, rates, ranks);
+  if (ranks > 1) all.ways = plan::parallelism_table(spec, rates, ranks);
   return all;
 }
 
@@ -218,7 +218,7 @@ void RankLoop::foresee() {
   const auto go_on_without = [this](const std::exception& error) {
     shared_.observer.on_choice(cat("no prediction: ", error.what()));
   };
-  Cluster rates;
+  plan::Cluster rates;
   try {
     rates = measured_rates(start_.spec, shared_.controls.host_of_rank, world_);
     forget_peak(start_.spec);

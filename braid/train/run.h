@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "braid/cut/partition.h"
+#include "braid/plan/partition.h"
 #include "braid/launch/launcher.h"
-#include "braid/predict/parallelism_table.h"
-#include "braid/predict/prediction.h"
+#include "braid/plan/parallelism_table.h"
+#include "braid/plan/prediction.h"
 #include "braid/schedule/schedule.h"
 #include "braid/schedule/timeline.h"
 #include "braid/spec/problems.h"
@@ -22,7 +22,7 @@ namespace braid {
 
 struct RunStart {
   RunSpec spec;  // resolved: vocabulary filled in, a measured partition as the list that it is
-  std::optional<Partition> measured_partition;  // where pipeline.partition asked for one and none was saved
+  std::optional<plan::Partition> measured_partition;  // where pipeline.partition asked for one and none was saved
   int64_t num_params = 0;
   int64_t padded_vocab = 0;
   int64_t num_documents = 0, train_tokens = 0, validation_tokens = 0;
@@ -67,9 +67,9 @@ class RunObserver {
   // Once a start, after the first step, unless steps are too small or the schedule has no name: what the rates of the
   // run's own ranks, measured then, let expect of all steps. on_choice() in its place where there is no memory to
   // measure them.
-  virtual void on_prediction(const Prediction& prediction) {}
+  virtual void on_prediction(const plan::Prediction& prediction) {}
   // After it, where there are several ranks: data and model parallelism each by itself on as many.
-  virtual void on_comparison(const std::vector<ParallelismRow>& rows) {}
+  virtual void on_comparison(const std::vector<plan::ParallelismRow>& rows) {}
   virtual void on_step(const StepReport& report) = 0;  // every step, whatever train.log_every is
   // Once, when the steps from here on are slower than they could be: why.
   virtual void on_slow_path(const std::string& why) {}

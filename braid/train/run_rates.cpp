@@ -22,7 +22,7 @@ namespace braid {
 namespace {
 
 // Measures the link of the first pair of ranks that shares a host, or does not; {} if there is none.
-Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device device, Communicator& world) {
+plan::Link measured_link(const std::vector<int>& host_of_rank, bool shared, at::Device device, Communicator& world) {
   for (int first = 0; first < world.size(); ++first) {
     for (int second = first + 1; second < world.size(); ++second) {
       if ((host_of_rank[first] == host_of_rank[second]) != shared) continue;
@@ -46,7 +46,7 @@ CoreShare share_of_cores(const RunSpec& spec, int num_hosts) {
 }
 
 // Adds the rates of one of the devices that a rank computes on.
-void add_speeds(const RunSpec& spec, at::Device device, int of_rank, DeviceGroup& group, Communicator& ranks) {
+void add_speeds(const RunSpec& spec, at::Device device, int of_rank, plan::DeviceGroup& group, Communicator& ranks) {
   const BlockSpeed block = measured_block(spec, device, ranks);
   group.streams.push_back({block.elementwise.bytes, block.elementwise.bytes_per_second / of_rank});
   for (const CopySpeed& copy : measured_copies(device, ranks)) {
@@ -74,14 +74,14 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node) {
   return std::count(host_of_rank.begin(), here, *here) < per_node;
 }
 
-Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator& world) {
+plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> hosts, Communicator& world) {
   const at::Device device = compute_device(spec);
   hosts.resize(static_cast<size_t>(world.size()));
   const CoreShare share = device.is_cpu() ? share_of_cores(spec, num_hosts(hosts))
                                           : CoreShare{static_cast<int>(std::ranges::count(hosts, 0)), 1};
-  Cluster cluster;
-  cluster.rates = RatesFrom::Measured;
-  DeviceGroup group;
+  plan::Cluster cluster;
+  cluster.rates = plan::RatesFrom::Measured;
+  plan::DeviceGroup group;
   group.shared_cores = device.is_cpu();
   const bool here = device.is_cpu() && kernels::has_product_bf16();
   group.bfloat16_products = all_reduced(here ? 1 : 0, ReduceOp::Min, world) > 0;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "braid/cluster/cluster.h"
+#include "braid/plan/cluster.h"
 #include "braid/comm/communicator.h"
 #include "braid/spec/run_spec.h"
 
@@ -19,6 +19,6 @@ bool computes(const std::vector<int>& host_of_rank, int rank, int per_node);
 // copies, on as many ranks of each host at the same time as it has cores, with the threads that they have; and one pair
 // of ranks in a host and one across; a link that no two ranks have is {}. About half a second, or some rounds of large
 // blocks; no random numbers. RunError on all ranks where one has no memory for it. Collective; rank 0's is whole.
-Cluster measured_rates(const RunSpec& spec, std::vector<int> host_of_rank, Communicator& world);
+plan::Cluster measured_rates(const RunSpec& spec, std::vector<int> host_of_rank, Communicator& world);
 
 }  // namespace braid

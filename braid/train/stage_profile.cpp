@@ -16,7 +16,7 @@
 namespace braid {
 
 template <class Pack>
-void members(Pack& pack, Unit& unit) {
+void members(Pack& pack, plan::Unit& unit) {
   pack(unit.name, unit.forward, unit.input_grad, unit.weight_grad, unit.activation_bytes, unit.fixed_bytes);
 }
 
@@ -30,10 +30,10 @@ class Profile {
   Profile(const RunSpec& spec, Communicator& tensor)
       : spec_(spec), params_(model_params(spec.model, tensor.rank(), tensor.size())), sample_(spec, params_, tensor) {}
 
-  Unit measured(const ModelPiece& piece) {
+  plan::Unit measured(const ModelPiece& piece) {
     const ModelSample::Piece sample = sample_.piece(piece);
     std::vector<double> forward, input_grad, weight_grad;
-    Unit unit;
+    plan::Unit unit;
     for (int run = 0; run < kWarmUps + kRuns; ++run) {
       const PassTimes seconds = sample.run(&unit.activation_bytes);
       if (run < kWarmUps) continue;
@@ -76,7 +76,7 @@ class Profile {
 
 // The measured pieces of a model of one block.
 struct Pieces {
-  Unit embedding, whole, attention, feed_forward, head;
+  plan::Unit embedding, whole, attention, feed_forward, head;
 };
 
 Pieces measured_pieces(const RunSpec& one_block, Communicator& tensor) {
@@ -98,11 +98,11 @@ void share_out(double whole, double& first, double& second) {
   second = whole - first;
 }
 
-std::vector<Unit> units_of(Pieces pieces, int layers) {
+std::vector<plan::Unit> units_of(Pieces pieces, int layers) {
   share_out(pieces.whole.forward, pieces.attention.forward, pieces.feed_forward.forward);
   share_out(pieces.whole.input_grad, pieces.attention.input_grad, pieces.feed_forward.input_grad);
   share_out(pieces.whole.weight_grad, pieces.attention.weight_grad, pieces.feed_forward.weight_grad);
-  std::vector<Unit> units{pieces.embedding};
+  std::vector<plan::Unit> units{pieces.embedding};
   units.back().name = "embedding";
   for (int block = 0; block < layers; ++block) {
     units.push_back(pieces.attention);
@@ -117,7 +117,7 @@ std::vector<Unit> units_of(Pieces pieces, int layers) {
 
 }  // namespace
 
-std::vector<Unit> profiled_units(const RunSpec& spec, int threads) {
+std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads) {
   RunSpec one_block = spec;
   one_block.model.layers = 1;
   const auto measured = [&](Communicator& tensor) {

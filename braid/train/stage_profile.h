@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "braid/cut/partition.h"
+#include "braid/plan/partition.h"
 #include "braid/spec/run_spec.h"
 
 namespace braid {
@@ -18,6 +18,6 @@ namespace braid {
 // (none where memory is not accounted, on devices); fixed bytes are parameters, gradients, the optimizer's states and
 // masters. `spec.model.vocab` is resolved. No rank runs yet: starts ranks of its own (run.ranks), and the times are
 // tensor rank 0's.
-std::vector<Unit> profiled_units(const RunSpec& spec, int threads);
+std::vector<plan::Unit> profiled_units(const RunSpec& spec, int threads);
 
 }  // namespace braid

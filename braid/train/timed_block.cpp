@@ -11,7 +11,7 @@
 #include "braid/nn/kernels/gelu.h"
 #include "braid/nn/kernels/product.h"
 #include "braid/nn/kernels/swiglu.h"
-#include "braid/predict/block_sizes.h"
+#include "braid/plan/block_sizes.h"
 #include "braid/spec/model_flops.h"
 #include "braid/spec/model_shape.h"
 #include "braid/train/rank_model.h"
@@ -22,7 +22,7 @@ namespace {
 
 // The layers of a block on a tensor rank; projections that share their input are one.
 std::vector<TimedLinear> layers_of(const RunSpec& spec, at::Device device) {
-  const BlockSizes z(spec.model);
+  const plan::BlockSizes z(spec.model);
   const int64_t n = int64_t{spec.train.microbatch} * spec.model.context, h = spec.model.width;
   const auto shared = [&](double features) { return static_cast<int64_t>(features) / spec.mesh.tensor; };
   const at::ScalarType dtype = scalar_type(spec.train.dtype);

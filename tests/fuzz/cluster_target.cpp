@@ -1,8 +1,8 @@
 // A cluster file, and that what is accepted can be written out, read again and given another size.
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/cluster/cluster_file.h"
-#include "braid/cluster/cluster_presets.h"
+#include "braid/plan/cluster_file.h"
+#include "braid/plan/cluster_presets.h"
 #include "tests/fuzz/target.h"
 
 namespace braid::fuzz {

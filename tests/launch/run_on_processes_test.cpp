@@ -169,12 +169,12 @@ TEST_F(RunOnProcesses, parts_of_the_model_are_measured_with_the_same_bytes) {
   RunSpec measured = spec("run", RanksAs::Processes);
   measured.model.vocab = 257;
   measured.mesh.tensor = 2;
-  const std::vector<Unit> on_processes = profiled_units(measured, 1);
+  const std::vector<plan::Unit> on_processes = profiled_units(measured, 1);
   EXPECT_EQ(memory_use(0).peak_total_bytes, 0) << "of this process";
   ASSERT_EQ(on_processes.size(), 10u);
   measured.run.ranks = RanksAs::Threads;
   run_forked(1, [&](Communicator&) {
-    const std::vector<Unit> on_threads = profiled_units(measured, 1);
+    const std::vector<plan::Unit> on_threads = profiled_units(measured, 1);
     ASSERT_EQ(on_threads.size(), on_processes.size());
     for (size_t i = 0; i < on_threads.size(); ++i) {
       EXPECT_EQ(on_processes[i].name, on_threads[i].name);

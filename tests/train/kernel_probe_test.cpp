@@ -127,21 +127,21 @@ TEST(KernelProbe, SkewIsOfRanksThatWaitForEachOther) {
 
 TEST(RunRates, MoreRanksThanCoresHaveRates) {
   const int crowd = 5;
-  std::vector<Cluster> seen(crowd);
+  std::vector<plan::Cluster> seen(crowd);
   run_ranks(crowd, [&](Communicator& world) {
     seen[static_cast<size_t>(world.rank())] = measured_rates(small(crowd), {}, world);
   });
-  const DeviceGroup& group = seen[0].devices[0];
+  const plan::DeviceGroup& group = seen[0].devices[0];
   EXPECT_TRUE(group.shared_cores);
   ASSERT_EQ(group.peaks.size(), 1u);
   EXPECT_GT(group.peaks[0].flops, 0);
   EXPECT_GT(seen[0].node.bytes_per_second, 0);
-  EXPECT_EQ(seen[0].network, Link());
+  EXPECT_EQ(seen[0].network, plan::Link());
 }
 
 TEST(RunRates, LinksAreOfThoseWhoHaveThem) {
   run_ranks(3, [&](Communicator& world) {
-    const Cluster cluster = measured_rates(small(3), {0, 1, 1}, world);
+    const plan::Cluster cluster = measured_rates(small(3), {0, 1, 1}, world);
     EXPECT_GT(cluster.node.bytes_per_second, 0);
     EXPECT_GT(cluster.network.bytes_per_second, 0);
   });

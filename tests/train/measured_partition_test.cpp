@@ -31,8 +31,8 @@ RunSpec measured_spec(int pipe) {
 }
 
 // Half a block costs 1, the embedding 0.5, the head 3.
-std::vector<Unit> plain_units(int layers) {
-  std::vector<Unit> units(2 * layers + 2, Unit{"half", 0.25, 0.5, 0.25, 1 << 20, 1 << 20});
+std::vector<plan::Unit> plain_units(int layers) {
+  std::vector<plan::Unit> units(2 * layers + 2, plan::Unit{"half", 0.25, 0.5, 0.25, 1 << 20, 1 << 20});
   units.front() = {"embedding", 0.25, 0, 0.25, 1 << 20, 8 << 20};
   units.back() = {"head", 1, 1, 1, 1 << 20, 8 << 20};
   return units;
@@ -47,7 +47,7 @@ TEST_F(MeasuredPartition, UnitsAreThoseOfTheModel) {
   EXPECT_EQ(units[3].name, "blocks.1.attention");
   EXPECT_EQ(units[4].name, "blocks.1.mlp");
   EXPECT_EQ(units[17].name, "head");
-  for (const Unit& unit : units) {
+  for (const plan::Unit& unit : units) {
     EXPECT_GT(unit.forward, 0) << unit.name;
     EXPECT_GT(unit.input_grad, 0) << unit.name;
     EXPECT_GT(unit.weight_grad, 0) << unit.name;

@@ -77,7 +77,7 @@ class Unforeseen final : public RunObserver {
   void on_peak(const PeakFlops&) override {
     if (count.fails_after < 0) count.fails_after = count.calls + 3;
   }
-  void on_prediction(const Prediction&) override { ADD_FAILURE() << "of rates that were not measured"; }
+  void on_prediction(const plan::Prediction&) override { ADD_FAILURE() << "of rates that were not measured"; }
   void on_choice(const std::string& choice) override { choices.push_back(choice); }
   void on_evaluation(const Evaluation&) override {}
   void on_checkpoint(int64_t, const std::string&) override {}

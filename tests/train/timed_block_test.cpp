@@ -7,15 +7,15 @@
 
 #include "braid/comm/local/run_ranks.h"
 #include "braid/param/param_store.h"
-#include "braid/predict/block_sizes.h"
-#include "braid/predict/block_work.h"
-#include "braid/predict/run_layout.h"
+#include "braid/plan/block_sizes.h"
+#include "braid/plan/block_work.h"
+#include "braid/plan/run_layout.h"
 #include "braid/train/block_in_training.h"
 
 namespace braid::timed_block_test {
 namespace {
 
-static_assert(kBraidAlignment == ParamStore::kAlign, "predictions count the gaps between parameters");
+static_assert(plan::kBraidAlignment == ParamStore::kAlign, "predictions count the gaps between parameters");
 
 // A rank has half of the tensors, and of the passes over memory what all tensor ranks do alike.
 RunSpec small(ModelFamily family) {
@@ -31,7 +31,7 @@ RunSpec small(ModelFamily family) {
 
 // Elements that predictions count for each token, there and back, and no timed kernel reads or writes: heads that are
 // gathered and turned, and what gradients of biases sum.
-double not_timed(const BlockSizes& z, double tensor) {
+double not_timed(const plan::BlockSizes& z, double tensor) {
   const double heads = 2 * (2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0));
   return heads / tensor + (z.rotary ? 0 : (z.q + 2 * z.kv + z.f) / tensor + 2 * z.h);
 }
@@ -39,7 +39,7 @@ double not_timed(const BlockSizes& z, double tensor) {
 // Of each token, in elements: two norms and two sums with the residual 10 h there and 12 h back, dropout 4 h more back,
 // the heads gathered and in Llama turned each way, the activation, and in GPT-2 what gradients of biases sum; and
 // masks, of a byte, twice there and twice back.
-double streamed_elements(const BlockSizes& z) {
+double streamed_elements(const plan::BlockSizes& z) {
   const double heads = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0),
                biases = z.rotary ? 0 : z.q + 2 * z.kv + z.f + 2 * z.h;
   return 26 * z.h + 2 * heads + (z.gated ? 8 : 5) * z.f + biases;
@@ -50,7 +50,7 @@ TEST(BlockInTraining, ItsBytesAreThoseOfPredictions) {
     RunSpec spec = small(family);
     spec.mesh.tensor = 1;
     spec.model.dropout = 0.1;
-    const BlockSizes z(spec.model);
+    const plan::BlockSizes z(spec.model);
     run_ranks(1, [&](Communicator& world) {
       BlockInTraining block(spec, world);
       EXPECT_EQ(block.streamed_bytes(), 64 * (4 * streamed_elements(z) + 4 * z.h));
@@ -66,15 +66,15 @@ TEST(BlockInTraining, ItsBytesAreThoseOfPredictions) {
 TEST(TimedBlock, ItsProductsAndBytesAreThoseOfPredictions) {
   for (const ModelFamily family : {ModelFamily::Gpt2, ModelFamily::Llama}) {
     const RunSpec spec = small(family);
-    RunLayout layout;
+    plan::RunLayout layout;
     layout.tokens = 64;
     layout.tensor = 2;
-    const PartWork parts[] = {attention_work(spec, layout, FormulaSet::Braid),
-                              feed_work(spec, layout, FormulaSet::Braid)};
+    const plan::PartWork parts[] = {plan::attention_work(spec, layout, plan::FormulaSet::Braid),
+                              plan::feed_work(spec, layout, plan::FormulaSet::Braid)};
     std::vector<double> predicted, timed;
-    double bytes = -64 * element_bytes(spec.train.dtype) * not_timed(BlockSizes(spec.model), 2);
-    for (const PartWork& part : parts) {
-      for (const Product& product : part.forward.products) predicted.push_back(product.flops);
+    double bytes = -64 * plan::element_bytes(spec.train.dtype) * not_timed(plan::BlockSizes(spec.model), 2);
+    for (const plan::PartWork& part : parts) {
+      for (const plan::Product& product : part.forward.products) predicted.push_back(product.flops);
       bytes += part.forward.streamed_bytes + part.input_grad.streamed_bytes;
     }
     run_ranks(1, [&](Communicator& world) {

@@ -1,0 +1,186 @@
+// Counting what a block does. The counts are for each kernel that Megatron-LM's or braid's block runs.
+#include "braid/plan/block_work.h"
+
+#include "braid/plan/block_sizes.h"
+#include "braid/plan/torchtitan_work.h"
+
+namespace braid::plan {
+namespace {
+
+constexpr double kFloat = 4;  // bytes; gradients of weights and the loss are computed in float32
+
+// The sizes of block_work.h.
+struct Sizes : BlockSizes {
+  double n, e, t, s;
+  double whole;  // share of what all tensor ranks do alike
+  double drop;   // 1 with dropout, else 0
+
+  Sizes(const RunSpec& spec, const RunLayout& layout)
+      : BlockSizes(spec.model),
+        n(layout.tokens),
+        e(element_bytes(spec.train.dtype)),
+        t(layout.tensor),
+        s(spec.model.context),
+        whole(spec.mesh.sequence_parallel ? 1 / t : 1),
+        drop(spec.model.dropout > 0 ? 1 : 0) {}
+};
+
+// x (rows x in) times a weight (in x out), for each of the three passes.
+void add_product(PartWork& work, const Sizes& z, double rows, double in, double out) {
+  const double flops = 2 * rows * in * out;
+  const Product product{flops, z.e * (rows * in + in * out + rows * out)};
+  work.forward.products.push_back(product);
+  work.input_grad.products.push_back(product);
+  work.weight_grad.products.push_back({flops, z.e * (rows * in + rows * out) + 2 * kFloat * in * out});
+}
+
+void add_linear(PartWork& work, const Sizes& z, double in, double out) { add_product(work, z, z.n, in, out); }
+
+// A feed-forward branch over so many rows.
+void add_branch(PartWork& work, const Sizes& z, double rows) {
+  add_product(work, z, rows, z.h, (z.gated ? 2 : 1) * z.f / z.t);
+  add_product(work, z, rows, z.f / z.t, z.h);
+}
+
+// Tensor ranks choose and route alike, under sequence parallelism each for its tokens.
+void add_router(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  const double tokens = z.whole * z.n;
+  add_product(work, z, tokens, z.h, z.experts);
+  work.forward.streamed_bytes += tokens * z.e * (2 * z.experts + (3 * z.k + 1) * z.h);
+  work.input_grad.streamed_bytes += tokens * z.e * (3 * z.experts + (3 * z.k + 2) * z.h);
+  for (PassWork* pass : {&work.forward, &work.input_grad}) {
+    pass->routed_bytes = tokens * z.e * z.k * z.h;
+    pass->num_routes = layout.expert > 1 ? 2 : 0;
+  }
+}
+
+void add_stored_attention(PartWork& work, const Sizes& z, double heads) {
+  const double scores = z.n * z.s * heads / z.t;
+  const Product product{2 * z.n * z.s * z.q / z.t, z.e * (scores + 2 * z.n * z.q / z.t)};
+  const double forward_bytes = scores * (2 * z.e + z.drop * (2 * z.e + 1));
+  for (PassWork* pass : {&work.forward, &work.selected}) {
+    pass->products.insert(pass->products.end(), 2, product);
+    pass->streamed_bytes += forward_bytes;
+  }
+  // Both products of a pair write or read scores; as one of twice the size.
+  for (int i = 0; i < 2; ++i) work.input_grad.products.push_back({2 * product.flops, 2 * product.bytes});
+  work.input_grad.streamed_bytes += scores * (3 * z.e + z.drop * (2 * z.e + 1));
+}
+
+void add_fused_attention(PartWork& work, const Sizes& z, double seen) {
+  const double bytes = z.e * z.n * (2 * z.q + 2 * z.kv) / z.t;
+  const double flops = 4 * z.n * seen * z.q / z.t;
+  work.forward.attention = work.selected.attention = {flops, bytes};
+  work.input_grad.attention = {2.5 * flops, 2 * bytes};
+}
+
+// What is as wide as the hidden state in either half: a norm, a sum with the residual, dropout. Both have biases too,
+// of `biased` elements beside it.
+void add_streams(PartWork& work, const Sizes& z, double forward, double backward, double biased) {
+  const double masks = z.whole * z.drop * z.h;
+  const double biases = z.rotary ? 0 : biased / z.t + z.whole * z.h;
+  work.forward.streamed_bytes += z.n * (z.e * (z.whole * 5 * z.h + forward / z.t) + masks);
+  work.input_grad.streamed_bytes += z.n * (z.e * (z.whole * (6 + 2 * z.drop) * z.h + backward / z.t + biases) + masks);
+}
+
+// A sum over the tensor ranks each way (Narayanan et al. 2021, section 3.2).
+void add_sums(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  for (PassWork* pass : {&work.forward, &work.input_grad}) {
+    pass->reduced_bytes = z.e * z.n * z.h;
+    pass->num_reductions = layout.tensor > 1 ? 1 : 0;
+  }
+}
+
+// Keys and values of the other context ranks.
+void add_gathers(PartWork& work, const Sizes& z, const RunLayout& layout) {
+  if (layout.context == 1) return;
+  work.forward.context_bytes = work.input_grad.context_bytes = z.e * z.n * layout.context * 2 * z.kv / z.t;
+  work.forward.num_gathers = 1;
+  work.input_grad.num_gathers = 2;
+}
+
+}  // namespace
+
+double element_bytes(DType type) {
+  switch (type) {
+    case DType::Float64:
+      return 8;
+    case DType::Float32:
+      return 4;
+    case DType::BFloat16:
+    case DType::Float16:
+      return 2;
+  }
+  return 4;
+}
+
+PartWork attention_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  add_linear(work, z, z.h, (z.q + 2 * z.kv) / z.t);
+  add_linear(work, z, z.q / z.t, z.h);
+  if (stores_scores(formulas, spec.model)) {
+    add_stored_attention(work, z, spec.model.heads);
+  } else {
+    add_fused_attention(work, z, spec::mean_tokens_seen(spec.model));
+  }
+  if (formulas == FormulaSet::Braid) {
+    // The output of the norm is made again too (spec/recompute.h).
+    work.selected.streamed_bytes += z.n * z.e * z.whole * 2 * z.h;
+  }
+  const double gathered = 2 * z.q + (z.rotary ? 2 * (z.q + z.kv) : 0);
+  add_streams(work, z, gathered, gathered, z.q + 2 * z.kv);
+  add_sums(work, z, layout);
+  add_gathers(work, z, layout);
+  work.full = work.forward;
+  if (is_torchtitan(formulas)) count_torchtitan_attention(spec, layout, formulas, work);
+  return work;
+}
+
+PartWork feed_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  if (z.experts > 0) {
+    add_router(work, z, layout);
+    for (int expert = 0; expert < spec.model.experts / layout.expert; ++expert) {
+      add_branch(work, z, z.n * z.k * layout.expert / z.experts);
+    }
+  } else {
+    add_branch(work, z, z.n);
+  }
+  const double f = z.k * z.f;
+  if (formulas == FormulaSet::Braid) {  // the outputs of the norm and of the activation are made again
+    work.selected.streamed_bytes += z.n * z.e * (z.whole * 2 * z.h + (z.gated ? 3 : 2) * f / z.t);
+  }
+  add_streams(work, z, (z.gated ? 3 : 2) * f, (z.gated ? 5 : 3) * f, f);
+  add_sums(work, z, layout);
+  work.full = work.forward;
+  if (is_torchtitan(formulas)) count_torchtitan_feed(spec, layout, formulas, work);
+  return work;
+}
+
+PartWork embedding_work(const RunSpec& spec, const RunLayout& layout) {
+  const Sizes z(spec, layout);
+  PartWork work;
+  work.forward.streamed_bytes = z.n * z.h * (2 * z.e + z.drop * (2 * z.e + 1));
+  work.forward.reduced_bytes = z.e * z.n * z.h;
+  work.forward.num_reductions = layout.tensor > 1 ? 1 : 0;
+  work.weight_grad.streamed_bytes = z.n * z.h * (z.e + 2 * kFloat);
+  return work;
+}
+
+PartWork head_work(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas) {
+  const Sizes z(spec, layout);
+  const double vocab = static_cast<double>(layout.vocab) / z.t;
+  PartWork work;
+  add_linear(work, z, z.h, vocab);
+  // Logits are read, and written as float32 exponentials, which are read for the loss and made gradients.
+  work.forward.streamed_bytes = z.n * (2 * z.e * z.whole * z.h + (z.e + 2 * kFloat) * vocab);
+  work.input_grad.streamed_bytes = z.n * (3 * z.e * z.whole * z.h + (kFloat + z.e) * vocab);
+  work.input_grad.reduced_bytes = z.e * z.n * z.h;
+  work.input_grad.num_reductions = layout.tensor > 1 ? 1 : 0;
+  if (is_torchtitan(formulas)) count_torchtitan_loss(spec, layout, work);
+  return work;
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,182 @@
+// The table, tensor by tensor.
+#include "braid/plan/braid_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/plan/block_sizes.h"
+#include "braid/plan/block_work.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid::plan {
+namespace {
+
+using Keeps = spec::Recompute::Keeps;
+
+constexpr double kSingle = 4;
+constexpr double kTokenBytes = 16;        // of a token and its target
+constexpr double kSmallBytes = 64 << 10;  // what the loss, norms and generators keep
+constexpr double kMostLogits = 64 << 20;  // bytes that a head keeps whole (nn/language_head.h)
+
+// Returns the bytes of a chunk of logits: as few chunks as keep each within the limit, of even size.
+double chunk_of_logits(double rows, double row_bytes) {
+  const double most = std::max(1.0, std::floor(kMostLogits / row_bytes));
+  return row_bytes * std::ceil(rows / std::ceil(rows / most));
+}
+
+// Bytes of the tensors above.
+struct Tensors {
+  double hidden, qkv, heads, inner, activated;
+  double routed = 0, chosen = 0;  // tokens as rows of experts; the router's choice, of every expert
+  double of_norm, of_scores;      // statistics kept for backward
+  double mask = 0;                // of what dropout leaves: a byte for each element
+  double logits;                  // whole, or of a chunk
+  bool whole_logits;
+
+  Tensors(const RunSpec& spec, const RunLayout& layout) {
+    const ModelSpec& model = spec.model;
+    const BlockSizes z(model);
+    const double of_row = element_bytes(spec.train.dtype) * layout.tokens, t = layout.tensor;
+    const double g = z.gated ? 2 : 1;
+    hidden = of_row * z.h / (spec.mesh.sequence_parallel ? t : 1);
+    qkv = of_row * (z.q + 2 * z.kv) / t;
+    heads = of_row * z.q / t;
+    activated = of_row * z.k * z.f / t;
+    inner = g * activated;
+    if (z.experts > 0) {
+      routed = hidden * z.k;
+      chosen = kSingle * layout.tokens * z.experts / (spec.mesh.sequence_parallel ? t : 1);
+    }
+    of_norm = kSingle * layout.tokens * (3 - g);
+    of_scores = kSingle * layout.tokens * model.heads / t;
+    if (model.dropout > 0) mask = hidden / element_bytes(spec.train.dtype);
+    logits = of_row * static_cast<double>(layout.vocab) / t;
+    whole_logits = logits <= kMostLogits;
+    if (!whole_logits) logits = chunk_of_logits(layout.tokens, logits / layout.tokens);
+  }
+
+  double attention(Keeps keeps) const {
+    const double always = hidden + qkv + of_norm + of_scores + mask;
+    return keeps == Keeps::Selected ? always : always + hidden + heads;
+  }
+  double feed(Keeps keeps) const {
+    const double always = hidden + inner + of_norm + 2 * routed + chosen + mask;
+    return keeps == Keeps::Selected ? always : always + hidden + activated;
+  }
+  double block(Keeps keeps) const { return attention(keeps) + feed(keeps); }
+  double head(Keeps keeps) const {
+    if (!whole_logits) return 2 * hidden;  // the sum, and its normed form's gradient
+    return hidden * (keeps == Keeps::Selected ? 1 : 2) + logits;
+  }
+};
+
+// What a weight gradient's product copies on CPUs where its factors, the layer's input and the gradient of its output,
+// are narrow: both in float32, or the input once more where there are products of such types
+// (nn/kernels/product_bf16.h).
+double copied_factors(const PlannedRun& run, double input, double output) {
+  const DType type = run.spec.train.dtype;
+  const std::vector<DeviceGroup>& kinds = run.cluster.devices;
+  const double element = element_bytes(type);
+  if (element >= kSingle || !kinds.front().shared_cores) return 0;
+  if (type == DType::BFloat16 && std::ranges::all_of(kinds, &DeviceGroup::bfloat16_products)) return input;
+  return (input + output) / element * kSingle;
+}
+
+// Weight gradients wait for a pass of their own, and no rank has a second stage whose forward hides the wait.
+bool waits_in_a_line(const PlannedRun& run) {
+  const ScheduleTraits& schedule = *spec::traits_of(run.spec.pipeline);
+  return schedule.splits_backward && schedule.placement == schedule::StagePlacement::Linear;
+}
+
+double block_working(const PlannedRun& run, const Tensors& x, const StageLoad& load) {
+  const bool selected = load.recompute.keeps == Keeps::Selected;
+  const double again_feed = selected ? x.activated + x.hidden : 0, again_attention = selected ? x.heads + x.hidden : 0;
+  const double coming = load.head ? x.hidden : 0;          // from another stage it is communication
+  const double rows = x.routed > 0 ? x.routed : x.hidden;  // of the products
+  const double copied_feed = std::max(copied_factors(run, rows, x.inner), copied_factors(run, x.activated, rows));
+  const double feed = x.activated + again_feed + 2 * x.routed + copied_feed;
+  // The feed-forward branch's tensors are gone by then, unless weight gradients wait for a pass of their own.
+  const bool waits = waits_in_a_line(run);
+  const double of_feed = x.inner + 2 * x.routed + x.chosen + (selected ? 0 : x.activated + x.hidden);
+  const double freed = waits ? -x.hidden : of_feed;
+  const double attention = x.heads + 2 * x.qkv + again_attention - freed + copied_factors(run, x.hidden, x.qkv);
+  const double dropped =
+      run.spec.model.dropout > 0 ? x.hidden : 0;  // the gradient of what was kept, beside that which came
+  return coming + dropped + std::max(feed, attention);
+}
+
+// Of parameters that ranks share out.
+double sharded_count(const PlannedRun& run, const StageParameters& parameters) {
+  const auto count = [&](const ParameterSum& sum, RankGroup copies) {
+    return num_shards(run.spec, run.layout, copies) > 1 ? sum.count : 0;
+  };
+  return count(parameters.shared, run.layout.gradient_group) +
+         count(parameters.experts, run.layout.expert_gradient_group);
+}
+
+}  // namespace
+
+double kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const Tensors x(spec, layout);
+  const Keeps keeps = load.recompute.keeps;
+  const double head = load.head ? x.head(keeps) : 0;
+  if (keeps == Keeps::SegmentInputs) {
+    const double inputs = std::ceil(load.blocks / load.recompute.blocks) - (load.embedding && load.blocks > 0 ? 1 : 0);
+    return std::max(inputs, 0.0) * x.hidden + head;
+  }
+  const double ends = (load.embedding ? x.mask : 0) + (load.head ? head : x.hidden);
+  return load.of_blocks(x.attention(keeps), x.feed(keeps)) + ends;
+}
+
+double pending_kept_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const Tensors x(spec, layout);
+  // Of experts each product's rows, and beside them the router's input and the gradient of its choice.
+  const double feed = x.routed > 0 ? 2 * x.routed + x.hidden + x.chosen : 2 * x.hidden;
+  const double blocks = load.of_blocks(2 * x.hidden + x.qkv + x.heads, feed + x.inner + x.activated);
+  return blocks + (load.head && x.whole_logits ? x.hidden + x.logits : 0) + (load.embedding ? x.hidden : 0);
+}
+
+double working_most_bytes(const PlannedRun& run, const StageLoad& load) {
+  const Tensors x(run.spec, run.layout);
+  double block = load.blocks > 0 ? block_working(run, x, load) : 0;
+  if (load.recompute.keeps == Keeps::SegmentInputs && load.blocks > 0) {
+    block += std::min<double>(load.recompute.blocks, load.blocks) * x.block(Keeps::Everything);
+  }
+  if (!load.head) return block;
+  const double again = load.recompute.keeps == Keeps::Selected ? x.hidden : 0;
+  const double head = x.hidden + again + (x.whole_logits ? 0 : x.logits) + copied_factors(run, x.hidden, x.logits);
+  return std::max(head, block - x.head(load.recompute.keeps));
+}
+
+double exchange_buffer_bytes(const PlannedRun& run, const RankShare& share) {
+  const auto& [spec, cluster, formulas, layout, rates] = run;
+  const double all = sharded_count(run, share.parameters);
+  if (spec.sync.zero < 2 || all == 0 || share.blocks == 0) return 0;
+  const StateBytes bytes = state_bytes(spec.train.dtype, formulas, {.count = 1});
+  const double block = sharded_count(run, share.block);
+  const double ends = std::max(all - share.blocks * block, 0.0);
+  const double uses = layout.pipe == 1 ? 2 : 1;  // of a tied table on one rank
+  const double tied = std::min(tied_parameters(spec, layout).count, ends);
+  const double gradients = std::min(3.0, share.blocks) * block + ends + (uses - 1) * tied;
+  const double stages = std::min(1.0, static_cast<double>(kMostStagesGathered) / layout.chunks) * all;
+  const double gathered =
+      spec.sync.zero_gather == GatherUnit::Stage ? stages : std::min(2.0, share.blocks) * block + ends;
+  const double weights = spec.sync.zero == 3 ? gathered : 0;
+  return gradients * bytes.gradients + weights * bytes.weights;
+}
+
+double constant_bytes(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  const double batch = kTokenBytes * layout.microbatches * spec.train.microbatch * spec.model.context;
+  if (spec::traits_of(spec.model.family).positions != spec::PositionKind::Rotary) return batch + kSmallBytes;
+  return batch + kSmallBytes + load.blocks * spec.model.context * spec::head_width(spec.model) * kSingle;
+}
+
+double passed_bytes(const PlannedRun& run) {
+  if (run.layout.pipe == 1) return 0;
+  const bool several = run.layout.stages.size() > static_cast<size_t>(run.layout.pipe);
+  const bool both_ways = several || (run.layout.pipe > 2 && !waits_in_a_line(run));
+  return (both_ways ? 4 : 2) * Tensors(run.spec, run.layout).hidden;
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,44 @@
+// Young's and Daly's formulas, and their limits where nothing fails.
+#include "braid/plan/goodput.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace braid::plan {
+
+double mean_between_failures(double mtbf_per_device, int64_t num_devices) {
+  return mtbf_per_device / static_cast<double>(num_devices);
+}
+
+double goodput(const FailureModel& model, double interval) {
+  if (model.mean_between == 0) return std::isinf(interval) ? 1 : interval / (interval + model.stall);
+  const double mean = model.mean_between;
+  if (interval + model.stall == 0) return std::exp(-model.restart / mean);
+  return interval / (mean * std::exp(model.restart / mean) * std::expm1((interval + model.stall) / mean));
+}
+
+double young_interval(const FailureModel& model) { return std::sqrt(2 * model.stall * model.mean_between); }
+
+double daly_interval(const FailureModel& model) {
+  if (model.mean_between == 0) return std::numeric_limits<double>::infinity();
+  const double share = model.stall / (2 * model.mean_between);
+  if (share >= 1) return model.mean_between;
+  return young_interval(model) * (1 + std::sqrt(share) / 3 + share / 9) - model.stall;
+}
+
+double save_interval(const FailureModel& model) { return std::max(daly_interval(model), model.save); }
+
+double share_without_waiting(double mtbf_per_node, int64_t num_nodes, int64_t spares, double repair_seconds) {
+  const double mean = repair_seconds * static_cast<double>(num_nodes) / mtbf_per_node;
+  if (mean == 0) return 1;
+  // In logarithms: e^-mean alone is 0 where hundreds are under repair.
+  double log_term = -mean, share = std::exp(log_term);
+  for (int64_t broken = 1; broken <= spares; ++broken) {
+    log_term += std::log(mean / static_cast<double>(broken));
+    share += std::exp(log_term);
+  }
+  return std::min(share, 1.0);
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,175 @@
+// Loops from the mesh inwards.
+#include "braid/plan/layout_space.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "braid/spec/batch_shares.h"
+#include "braid/spec/model_shape.h"
+#include "braid/spec/partition.h"
+#include "braid/spec/recompute.h"
+
+namespace braid::plan {
+namespace {
+
+constexpr int kMostChunks = 8;
+
+std::vector<int> divisors(int64_t number) {
+  std::vector<int> all;
+  for (int64_t d = 1; d * d <= number; ++d) {
+    if (number % d != 0) continue;
+    all.push_back(static_cast<int>(d));
+    if (d * d != number) all.push_back(static_cast<int>(number / d));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+class Space {
+ public:
+  explicit Space(const SpaceRequest& request)
+      : request_(request),
+        run_(request.run),
+        given_(given(request.run)),
+        cuts_(spec::partition_list(request.run.pipeline.partition).value_or(std::vector<double>{}).size()),
+        policies_(spec::recompute_entries(request.run.memory).size()) {
+    if (pinned("mesh.batch_shares")) shares_ = spec::batch_shares(run_.mesh);
+  }
+
+  std::vector<LayoutPoint> all() {
+    const int64_t devices = request_.num_devices / (int64_t{run_.mesh.context} * run_.mesh.expert);
+    if (devices * run_.mesh.context * run_.mesh.expert != request_.num_devices) return {};
+    for (const int tensor : kept("mesh.tensor", divisors(devices), given_.tensor)) {
+      if (run_.model.heads % tensor != 0 || spec::num_kv_heads(run_.model) % tensor != 0) continue;
+      for (const int pipe : kept("mesh.pipe", divisors(devices / tensor), given_.pipe)) {
+        const int64_t data = devices / tensor / pipe;
+        if (devices % (int64_t{tensor} * pipe) != 0) continue;
+        if (run_.train.batch % (sum_of_shares(data) * run_.mesh.expert) != 0) continue;
+        if (pipe > run_.model.layers) continue;  // an even cut gives each stage a block
+        add_mesh({.pipe = pipe, .data = static_cast<int>(data), .tensor = tensor});
+      }
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  static LayoutPoint given(const RunSpec& run) {
+    return {run.mesh.pipe,       run.mesh.data, run.mesh.tensor,     run.train.microbatch,     nullptr,
+            run.pipeline.chunks, run.sync.zero, run.sync.zero_group, RecomputeChoice::AsGiven, CutChoice::AsGiven,
+            BatchSplitChoice::AsGiven};
+  }
+  // 1 for each data rank, unless a list stays as it is.
+  int64_t sum_of_shares(int64_t data) const {
+    if (!shares_ || std::ssize(*shares_) != data) return data;
+    return std::accumulate(shares_->begin(), shares_->end(), int64_t{0});
+  }
+  // Expert ranks share the batch as data ranks do.
+  int sequences_of_share(const LayoutPoint& layout) const {
+    return static_cast<int>(run_.train.batch / sum_of_shares(layout.data) / run_.mesh.expert);
+  }
+  bool pinned(const char* key) const { return request_.pinned.contains(key); }
+  template <class Value>
+  std::vector<Value> kept(const char* key, std::vector<Value> values, const Value& given) const {
+    return pinned(key) ? std::vector<Value>{given} : values;
+  }
+
+  static std::vector<CutChoice> cuts_of(int pipe) {
+    using enum CutChoice;
+    return pipe > 1 ? std::vector{Even, Balanced} : std::vector{Even};
+  }
+
+  std::vector<BatchSplitChoice> shares_of(const LayoutPoint& layout) const {
+    using enum ShareChoice;
+    const bool unlike = request_.num_kinds > 1 && layout.data > 1 && !layout.schedule->asynchronous();
+    return unlike ? std::vector{Equal, Balanced} : std::vector{Equal};
+  }
+
+  void add_mesh(LayoutPoint layout) {
+    if (pinned("mesh.data") && layout.data != given_.data) return;
+    for (const int microbatch : kept("train.microbatch", divisors(sequences_of_share(layout)), given_.microbatch)) {
+      layout.microbatch = microbatch;
+      using enum RecomputeChoice;
+      for (const auto policy :
+           kept("memory.recompute", std::vector{None, ByStage, Selective, Full}, given_.recompute)) {
+        layout.recompute = policy;
+        for (const ScheduleTraits& traits : schedule_traits()) add_schedule(layout, traits);
+      }
+    }
+  }
+
+  void add_schedule(LayoutPoint layout, const ScheduleTraits& traits) {
+    const bool only = pinned("pipeline.schedule");
+    if (only ? traits.name != run_.pipeline.schedule : traits.asynchronous()) return;
+    if (!only && layout.pipe == 1 && traits.name != "1f1b") return;
+    if (std::max(1, traits.chunks) * layout.pipe > run_.model.layers) return;
+    layout.schedule = &traits;
+    std::vector<int> chunks{0};
+    if (traits.chunks == 0) {
+      chunks.clear();
+      for (int count = 2; count <= kMostChunks && count * layout.pipe <= run_.model.layers; ++count) {
+        chunks.push_back(count);
+      }
+    }
+    for (const int count : kept("pipeline.chunks", std::move(chunks), given_.chunks)) {
+      layout.chunks = count;
+      for (const auto cut : kept("pipeline.partition", cuts_of(layout.pipe), given_.cut)) {
+        layout.cut = cut;
+        for (const auto shares : kept("mesh.batch_shares", shares_of(layout), given_.shares)) {
+          layout.shares = shares;
+          if (is_possible(layout, std::max({1, traits.chunks, count}))) add_zero(layout);
+        }
+      }
+    }
+  }
+
+  // Returns true if its schedule and its lists with an entry for each stage are possible.
+  bool is_possible(const LayoutPoint& layout, int chunks) const {
+    const size_t stages = static_cast<size_t>(layout.pipe) * static_cast<size_t>(chunks);
+    const bool listed = layout.cut == CutChoice::AsGiven && cuts_ > 0;
+    // An even cut gives each stage a block.
+    if (listed ? cuts_ != stages : stages > static_cast<size_t>(run_.model.layers)) return false;
+    if (layout.recompute == RecomputeChoice::AsGiven && policies_ > 1 && policies_ != stages) return false;
+    ScheduleRequest asked{.ranks = layout.pipe,
+                          .microbatches = sequences_of_share(layout) / layout.microbatch,
+                          .chunks = layout.chunks,
+                          .group = run_.pipeline.group};
+    const auto is_taken = [&] { return schedule_problems(layout.schedule->name, asked).empty(); };
+    if (layout.shares != BatchSplitChoice::AsGiven || spec::has_equal_shares(run_.mesh)) return is_taken();
+    RunSpec run = run_;
+    set_layout(run, layout);
+    const auto shares = spec::batch_shares(run.mesh);
+    if (!shares || run.train.batch % spec::batch_unit(run) != 0) return false;
+    return std::ranges::all_of(*shares, [&](int share) {
+      asked.microbatches = static_cast<int>(run.train.batch / spec::batch_unit(run)) * share;
+      return is_taken();
+    });
+  }
+
+  void add_zero(LayoutPoint layout) {
+    for (const int zero : kept("sync.zero", layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0}, given_.zero)) {
+      if (layout.shares == BatchSplitChoice::Balanced && zero > 1) continue;  // combine.h
+      layout.zero = zero;
+      std::vector<int> groups{0};
+      const int near = request_.devices_per_node / (layout.tensor * layout.pipe);  // data is the outermost axis
+      if (zero > 0 && near > 1 && near < layout.data && layout.data % near == 0) groups.push_back(near);
+      for (const int group : kept("sync.zero_group", std::move(groups), given_.zero_group)) {
+        layout.zero_group = group;
+        layouts_.push_back(layout);
+      }
+    }
+  }
+
+  const SpaceRequest& request_;
+  const RunSpec& run_;
+  const LayoutPoint given_;
+  const size_t cuts_, policies_;            // entries of the run's lists; no cuts where a word says them
+  std::optional<std::vector<int>> shares_;  // of a run whose shares stay
+  std::vector<LayoutPoint> layouts_;
+};
+
+}  // namespace
+
+std::vector<LayoutPoint> layout_space(const SpaceRequest& request) { return Space(request).all(); }
+
+}  // namespace braid::plan

@@ -1,0 +1,231 @@
+// Counting parameters, and bytes of each.
+#include "braid/plan/model_states.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "braid/plan/block_sizes.h"
+#include "braid/plan/block_work.h"
+
+namespace braid::plan {
+namespace {
+
+// Adds up the parameters of one tensor rank.
+class Counting {
+ public:
+  Counting(const RunSpec& spec, const RunLayout& layout, RankGroup copies)
+      : spec_(spec), aligned_to_(layout.aligned_to), copies_(copies.size) {}
+
+  void add(double times, double rows, double columns, ParameterKind kind) {
+    const double count = std::ceil(rows * columns / aligned_to_) * aligned_to_;
+    sum_ += times * ParameterSum{count, num_moments(spec_.optimizer, kind) * count,
+                                 reducer_bytes(spec_, {rows, columns, count}, copies_)};
+  }
+  void add_matrix(double rows, double columns) { add(1, rows, columns, ParameterKind::BlockMatrix); }
+  void add_vector(double length) { add(1, length, 1, ParameterKind::Vector); }
+  // Over the hidden state.
+  void add_norm() {
+    const bool biased = spec::traits_of(spec_.model.family).feed_forward != spec::FeedForward::Gated;
+    for (int i = 0; i < (biased ? 2 : 1); ++i) add_vector(spec_.model.width);
+  }
+  // Of one of the two products of a feed-forward branch, of which there are so many.
+  void add_branches(double branches, const BlockSizes& z, double tensor) {
+    const auto add_part = [&](double rows, double columns) {
+      add(branches, rows, columns, ParameterKind::BlockMatrix);
+      if (!z.gated) add(branches, rows, 1, ParameterKind::Vector);
+    };
+    add_part((z.gated ? 2 : 1) * z.f / tensor, z.h);
+    add_part(z.h, z.f / tensor);
+  }
+  const ParameterSum& sum() const { return sum_; }
+
+ private:
+  const RunSpec& spec_;
+  const double aligned_to_;
+  const int copies_;
+  ParameterSum sum_;
+};
+
+ParameterSum norm_parameters(const RunSpec& spec, const RunLayout& layout) {
+  Counting norm(spec, layout, layout.gradient_group);
+  norm.add_norm();
+  return norm.sum();
+}
+
+ParameterSum attention_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const BlockSizes z(spec.model);
+  const double qkv = (z.q + 2 * z.kv) / layout.tensor;
+  Counting half(spec, layout, layout.gradient_group);
+  half.add_norm();
+  half.add_matrix(qkv, z.h);
+  half.add_matrix(z.h, z.q / layout.tensor);
+  if (!z.gated || spec.model.qkv_bias) half.add_vector(qkv);
+  if (!z.gated) half.add_vector(z.h);
+  for (int i = 0; i < (spec.model.qk_norm ? 2 : 0); ++i) half.add_vector(spec::head_width(spec.model));
+  return half.sum();
+}
+
+StageParameters feed_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const BlockSizes z(spec.model);
+  Counting half(spec, layout, layout.gradient_group), experts(spec, layout, layout.expert_gradient_group);
+  half.add_norm();
+  if (z.experts > 0) {
+    half.add_matrix(z.experts, z.h);  // the router
+    experts.add_branches(z.experts / layout.expert, z, layout.tensor);
+  } else {
+    half.add_branches(1, z, layout.tensor);
+  }
+  return {half.sum(), experts.sum()};
+}
+
+ParameterSum table(const RunSpec& spec, const RunLayout& layout, double rows) {
+  Counting table(spec, layout, layout.gradient_group);
+  table.add(1, rows, spec.model.width, ParameterKind::Table);
+  return table.sum();
+}
+
+ParameterSum token_table(const RunSpec& spec, const RunLayout& layout) {
+  return table(spec, layout, static_cast<double>(layout.vocab) / layout.tensor);
+}
+
+}  // namespace
+
+ParameterSum& ParameterSum::operator+=(const ParameterSum& other) {
+  count += other.count;
+  moments += other.moments;
+  reduced.kept += other.reduced.kept;
+  reduced.summed += other.reduced.summed;
+  return *this;
+}
+
+ParameterSum operator*(double times, const ParameterSum& sum) {
+  return {times * sum.count, times * sum.moments, {times * sum.reduced.kept, times * sum.reduced.summed}};
+}
+
+StageParameters& StageParameters::operator+=(const StageParameters& other) {
+  shared += other.shared;
+  experts += other.experts;
+  return *this;
+}
+
+StateBytes& StateBytes::operator+=(const StateBytes& other) {
+  weights += other.weights;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  return *this;
+}
+
+int num_moments(const OptimizerSpec& spec, ParameterKind kind) {
+  switch (spec.kind) {
+    case OptimizerKind::AdamW:
+      return 2;
+    case OptimizerKind::Sgd:
+      return spec.momentum > 0 ? 1 : 0;
+    case OptimizerKind::Adagrad:
+    case OptimizerKind::Lion:
+      return 1;
+    case OptimizerKind::Muon:
+      return kind == ParameterKind::BlockMatrix ? 1 : 2;
+  }
+  return 2;
+}
+
+StateBytes state_bytes(DType type, FormulaSet formulas, const ParameterSum& sum) {
+  const double element = element_bytes(type), single = 4;
+  if (is_torchtitan(formulas)) {
+    return {element * sum.count, single * sum.count, single * (sum.count + sum.moments)};
+  }
+  const bool narrow = element < single;
+  const bool narrow_gradients = formulas == FormulaSet::Megatron && type == DType::Float16;
+  const double of_moment = narrow ? single : element;
+  return {element * sum.count, (narrow && !narrow_gradients ? single : element) * sum.count,
+          of_moment * sum.moments + (narrow ? single : 0) * sum.count};
+}
+
+StateBytes sharded(StateBytes bytes, int zero, int shards) {
+  if (zero >= 1) bytes.optimizer /= shards;
+  if (zero >= 2) bytes.gradients /= shards;
+  if (zero >= 3) bytes.weights /= shards;
+  return bytes;
+}
+
+int num_shards(const RunSpec& spec, const RunLayout& layout, RankGroup copies) {
+  const int of_data = copies.size / layout.copies_in_pipe;
+  const int shards = spec.sync.zero_group > 0 ? spec.sync.zero_group : of_data;
+  return shards == 1 ? 1 : shards * layout.copies_in_pipe;
+}
+
+std::vector<CopiedParameters> copied_parameters(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
+                                                const StageParameters& parameters) {
+  std::vector<CopiedParameters> all;
+  const auto add = [&](const ParameterSum& sum, RankGroup copies) {
+    if (sum.count == 0) return;
+    const StateBytes bytes = state_bytes(spec.train.dtype, formulas, sum);
+    const double summed = sum.reduced.summed > 0 ? sum.reduced.summed : bytes.gradients;
+    all.push_back({bytes, summed, copies, num_shards(spec, layout, copies)});
+  };
+  add(parameters.shared, layout.gradient_group);
+  add(parameters.experts, layout.expert_gradient_group);
+  return all;
+}
+
+StateBytes held_bytes(const RunSpec& spec, const RunLayout& layout, FormulaSet formulas,
+                      const StageParameters& parameters) {
+  // Of torchtitan's weights only the float32 ones stay, which are among the optimizer's; FSDP shards all.
+  const bool fsdp = is_torchtitan(formulas);
+  const int zero = fsdp && spec.sync.zero > 0 ? 3 : spec.sync.zero;
+  StateBytes held;
+  for (const CopiedParameters& part : copied_parameters(spec, layout, formulas, parameters)) {
+    held += sharded(part.bytes, zero, part.shards);
+  }
+  if (fsdp) held.weights = 0;
+  return held;
+}
+
+double replication_bytes(const RunSpec& spec) {
+  constexpr double kMaster = 4;
+  const double copy = std::max(element_bytes(spec.train.dtype), kMaster);
+  switch (spec.sync.replication) {
+    case ReplicationKind::AllReduce:
+    case ReplicationKind::LocalSgd:
+      return 0;
+    case ReplicationKind::DiLoCo:
+      return 2 * copy;
+    case ReplicationKind::ParameterServer:
+      return (2 + (spec.optimizer.clip_norm > 0 ? 1 : 0) + (spec.sync.push_every > 1 ? 1 : 0)) * copy;
+  }
+  return 0;
+}
+
+ParameterSum tied_parameters(const RunSpec& spec, const RunLayout& layout) {
+  return spec.model.output_weights == OutputWeights::Untied ? ParameterSum() : token_table(spec, layout);
+}
+
+StageParameters PartParameters::blocks(double attentions, double feeds) const {
+  StageParameters all{attentions * attention, feeds * feed.experts};
+  all.shared += feeds * feed.shared;
+  return all;
+}
+
+PartParameters part_parameters(const RunSpec& spec, const RunLayout& layout) {
+  const bool learned = spec::traits_of(spec.model.family).positions == spec::PositionKind::Learned;
+  return {attention_parameters(spec, layout), feed_parameters(spec, layout),
+          token_table(spec, layout),          learned ? table(spec, layout, spec.model.context) : ParameterSum(),
+          norm_parameters(spec, layout),      spec.model.output_weights};
+}
+
+StageParameters stage_parameters(const PartParameters& parts, const StageLoad& load) {
+  StageParameters all = parts.blocks(load.of_blocks(1, 0), load.of_blocks(0, 1));
+  if (load.embedding) all.shared += parts.tokens;
+  if (load.embedding) all.shared += parts.positions;
+  if (load.head) all.shared += parts.last_norm;
+  if (load.head && (parts.head == OutputWeights::Untied || !load.embedding)) all.shared += parts.tokens;
+  return all;
+}
+
+StageParameters stage_parameters(const RunSpec& spec, const RunLayout& layout, const StageLoad& load) {
+  return stage_parameters(part_parameters(spec, layout), load);
+}
+
+}  // namespace braid::plan

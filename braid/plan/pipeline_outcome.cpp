@@ -1,0 +1,98 @@
+// Playing a schedule, or saying what it would come to.
+#include "braid/plan/pipeline_outcome.h"
+
+#include <algorithm>
+
+#include "braid/plan/pipeline_estimate.h"
+#include "braid/schedule/shared_cores.h"
+#include "braid/schedule/simulate.h"
+
+namespace braid::plan {
+namespace {
+
+// In place of each other, by rank: what a rank's program holds while it runs, in order.
+double most_held(const Program& program, const std::vector<HeldBytes>& held) {
+  double now = 0, most = 0;
+  for (const Action& action : program) {
+    const HeldBytes& stage = held[action.stage];
+    const double before = now;
+    switch (action.op) {
+      case Op::Forward:
+        now += stage.activation;
+        break;
+      case Op::FullBackward:
+        now -= stage.activation;
+        break;
+      case Op::InputGrad:
+        now += stage.pending - stage.activation;
+        break;
+      case Op::WeightGrad:
+        now -= stage.pending;
+        break;
+      default:
+        break;
+    }
+    most = std::max(most, std::max(before, now) + stage.working);
+  }
+  return most;
+}
+
+// With the mean stage's times and sizes, which the searched schedules read.
+ScheduleRequest filled(const PipelineQuestion& question) {
+  ScheduleRequest request = question.request;
+  const auto count = static_cast<double>(question.stages.size());
+  request.forward = request.input_grad = request.weight_grad = request.activation = request.pending = 0;
+  for (size_t i = 0; i < question.stages.size(); ++i) {
+    request.forward += question.stages[i].forward / count;
+    request.input_grad += question.stages[i].input_grad / count;
+    request.weight_grad += question.stages[i].weight_grad / count;
+    request.activation += question.held[i].activation / count;
+    request.pending += question.held[i].pending / count;
+  }
+  // Inputs of products that were made again wait for the weight pass without having been held before.
+  request.pending = std::min(request.pending, request.activation);
+  request.transfer = question.transfer;
+  return request;
+}
+
+PipelineOutcome played_outcome(const PipelineQuestion& question, const Schedule& schedule) {
+  schedule::CostModel cost;
+  cost.transfer = question.transfer;
+  cost.stages = question.stages;
+  const schedule::Timeline timeline =
+      question.cores > 0 ? schedule::simulate_sharing(schedule, cost, question.cores) : schedule::simulate(schedule, cost);
+  PipelineOutcome outcome{timeline.makespan(), timeline.busiest(), {}};
+  if (question.end == StepEnd::PostValidated) {
+    outcome.seconds = 0;
+    for (const auto& spans : timeline.ranks) {
+      outcome.seconds = std::max(outcome.seconds, spans.back().end - spans.front().begin);
+    }
+  }
+  for (const Program& program : schedule.programs) outcome.held_bytes.push_back(most_held(program, question.held));
+  return outcome;
+}
+
+// As the closed form has it where each rank has a core of its own.
+PipelineOutcome shared(PipelineOutcome outcome, const PipelineQuestion& question) {
+  double all = 0;
+  for (const schedule::StageTimes& stage : question.stages) all += stage.forward + stage.input_grad + stage.weight_grad;
+  outcome.seconds = std::max(outcome.seconds, question.request.microbatches * all / question.cores);
+  outcome.busiest_seconds =
+      std::min(outcome.seconds, outcome.busiest_seconds * std::max(1.0, question.request.ranks / question.cores));
+  return outcome;
+}
+
+}  // namespace
+
+PipelineOutcome pipeline_outcome(const PipelineQuestion& question, PipelineDetail detail) {
+  if (question.table) return played_outcome(question, *question.table);
+  const ScheduleTraits& traits = *find_schedule(question.schedule);
+  const int64_t actions = int64_t{3} * static_cast<int64_t>(question.stages.size()) * question.request.microbatches;
+  if (detail == PipelineDetail::Estimated || actions > kMostActions) {
+    const PipelineOutcome outcome = estimated_outcome(question, traits);
+    return question.cores > 0 ? shared(outcome, question) : outcome;
+  }
+  return played_outcome(question, make_schedule(question.schedule, filled(question)));
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,245 @@
+// Putting the parts of a prediction together.
+#include "braid/plan/pipelined_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "braid/plan/balanced_shares.h"
+#include "braid/plan/block_work.h"
+#include "braid/plan/braid_memory.h"
+#include "braid/plan/cores_of_ranks.h"
+#include "braid/plan/rank_shards.h"
+#include "braid/plan/torchtitan_memory.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid::plan {
+namespace {
+
+constexpr double kSumError = 1e-9;  // relative, of sums of seconds
+
+double tokens_of_step(const RunSpec& spec) { return static_cast<double>(spec.train.batch) * spec.model.context; }
+
+// The time that Megatron-LM's host spends around an exchange before its device computes again: the transfers of Qi et
+// al. 2023, table 9, minus their bytes over the link.
+constexpr double kMegatronStallSeconds = 3e-4;
+
+double tensor_bytes(const PlannedRun& run) {
+  return element_bytes(run.spec.train.dtype) * run.layout.tokens * run.spec.model.width;
+}
+
+// One tensor between stages over `links`. Megatron-LM sends a part of it from each tensor rank and gathers them in the
+// node (Narayanan et al. 2021, section 4.1); with sequence parallelism each has its part alone.
+double transfer_seconds(const PlannedRun& run, const GroupLinks& links) {
+  const bool megatron = run.formulas == FormulaSet::Megatron, parallel = run.spec.mesh.sequence_parallel;
+  const double bytes = tensor_bytes(run);
+  const bool in_parts = megatron || parallel;
+  const double sent =
+      links.send_seconds(in_parts ? bytes / run.layout.tensor : bytes) + (megatron ? kMegatronStallSeconds : 0);
+  if (!in_parts || parallel) return sent;
+  return sent + GroupLinks(run.cluster, run.layout.tensor_group).all_gather_seconds(bytes);
+}
+
+// From each stage to the one behind it; stages of one node use its links.
+std::vector<double> transfers(const PlannedRun& run, const ScheduleTraits& traits) {
+  const RunLayout& layout = run.layout;
+  const double within = transfer_seconds(run, {run.cluster, {2, 2}}),
+               across = transfer_seconds(run, {run.cluster, {2, 1}});
+  const int near = layout.pipe_group.per_node;
+  std::vector<double> all(layout.stages.size());
+  for (size_t stage = 0; stage + 1 < all.size(); ++stage) {
+    const int from = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
+    const int to = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage) + 1);
+    if (from != to) all[stage] = from / near == to / near ? within : across;
+  }
+  return all;
+}
+
+PipelineQuestion question_of(const PlannedRun& run, const ScheduleTraits& traits,
+                             const std::vector<StageFacts>& stages) {
+  const bool megatron = run.formulas == FormulaSet::Megatron;
+  PipelineQuestion question;
+  question.schedule = traits.name;
+  question.request.ranks = run.layout.pipe;
+  question.request.microbatches = run.layout.microbatches;
+  question.request.chunks = run.layout.chunks;
+  question.request.group = run.spec.pipeline.group;
+  const std::vector<double> to_next = transfers(run, traits);
+  question.transfer = *std::ranges::max_element(to_next);
+  if (const double crowd = ranks_per_core(run); crowd > 1) question.cores = cores_of_replica(run, crowd);
+  if (megatron && traits.splits_backward) question.end = StepEnd::PostValidated;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StagePasses& passes = stages[i].passes;
+    // Megatron-LM's ranks compute nothing while they send or receive, as tests/schedule/published_steps_test.cpp shows.
+    const double waited = megatron ? to_next[i] + (i > 0 ? to_next[i - 1] : 0) : 0;
+    question.stages.push_back(
+        {passes.forward.total() + waited, passes.input_grad.total() + waited, passes.weight_grad.total()});
+    question.held.push_back(stages[i].held);
+  }
+  return question;
+}
+
+// That holds the last stage; the first rank, where each end of a mirrored pipeline holds both.
+int last_rank(const RunLayout& layout, const ScheduleTraits& traits) {
+  if (traits.placement == schedule::StagePlacement::Mirrored) return 0;
+  return schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(layout.stages.size()) - 1);
+}
+
+// That an asynchronous pipeline keeps: those that microbatches in flight use (Narayanan et al., "PipeDream", 2019;
+// "PipeDream-2BW", 2021), and beside them the next one while an update makes it (param/weight_versions.h).
+int weight_versions(const PlannedRun& run, const ScheduleTraits& traits, int rank) {
+  if (!traits.asynchronous()) return 1;
+  const bool vertical = run.spec.pipeline.weights == StageWeights::Vertical;
+  const int of_flight = traits.versions == schedule::VersionRule::DoubleBuffered ? 2 : run.layout.pipe - (vertical ? 0 : rank);
+  return std::min(of_flight, num_updates(run)) + 1;
+}
+
+// Under ZeRO 3 a block's weights are there while it runs, and the next one's come.
+double exchanged_bytes(const PlannedRun& run, const RankShare& share) {
+  if (run.formulas == FormulaSet::Braid) return exchange_buffer_bytes(run, share);
+  if (is_torchtitan(run.formulas)) return torchtitan_weight_bytes(run, share);
+  if (run.spec.sync.zero < 3 || share.blocks == 0) return 0;
+  return 2 / std::max(share.blocks, 2.0) * share.parameters.count() * element_bytes(run.spec.train.dtype);
+}
+
+}  // namespace
+
+bool alike_but_for_zero(const RunSpec& a, const RunSpec& b) {
+  // All of them, or this does not compile.
+  const auto& [model, data, mesh, pipeline, synced, memory, optimizer, train, checkpoint, started] = a;
+  SyncSpec sync = synced;
+  sync.zero = b.sync.zero;
+  sync.zero_group = b.sync.zero_group;
+  // The order of comparisons: a search varies the first ones most.
+  return memory == b.memory && pipeline == b.pipeline && mesh == b.mesh && train == b.train && sync == b.sync &&
+         model == b.model && data == b.data && optimizer == b.optimizer && checkpoint == b.checkpoint &&
+         started == b.run;
+}
+
+PipelinedRun::PipelinedRun(const RunSpec& spec, const Cluster& cluster, const PredictOptions& options)
+    : spec_(spec),
+      cluster_(with_cores_of_ranks(cluster, spec)),
+      formulas_(options.formulas),
+      rates_(rates_of(spec_, cluster_)),
+      traits_(*spec::traits_of(spec_.pipeline)),
+      step_flops_(tokens_of_step(spec) * model_flops_per_token(spec.model, formulas_)),
+      bound_seconds_(step_flops_ / best_rate_of_all(spec, cluster)),
+      used_(devices_in_use(spec, cluster)) {
+  ReplicaLayouts layouts = replica_layouts(spec_, cluster_, formulas_);
+  replica_of_data_rank_ = std::move(layouts.of_data_rank);
+  replicas_.reserve(layouts.each.size());
+  for (RunLayout& layout : layouts.each) add_replica(std::move(layout), options);
+}
+
+void PipelinedRun::add_replica(RunLayout layout, const PredictOptions& options) {
+  Replica& replica = replicas_.emplace_back(std::move(layout));
+  const PlannedRun run = planned(replica);
+  const PartParameters parts = part_parameters(run.spec, run.layout);
+  const std::vector<StageFacts> stages = stage_facts(run, parts);
+  replica.shares = rank_shares(run, traits_, stages, parts);
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    replica.repeats.push_back(rank > 0 && replica.shares[rank] == replica.shares[rank - 1]);
+  }
+  PipelineQuestion question = question_of(run, traits_, stages);
+  question.table = options.table;
+  const PipelineOutcome outcome = pipeline_outcome(question, options.pipeline);
+  Prediction& pipelined = replica.pipelined;
+  pipelined.seconds = pipeline_seconds(replica, outcome);
+  pipelined.bubble = outcome.seconds > 0 ? std::max(0.0, 1 - outcome.busiest_seconds / outcome.seconds) : 0;
+  for (const double held : outcome.held_bytes) pipelined.memory.push_back({.activations = static_cast<int64_t>(held)});
+  pipelined.bound_step_seconds = bound_seconds_;
+  pipelined.memory_bytes = static_cast<int64_t>(cluster_.with_least_memory().usable_bytes());
+}
+
+PassSeconds PipelinedRun::Replica::slowest_rank() const {
+  const auto seconds_of = [](const RankShare& share) { return share.passes.all().total(); };
+  return std::ranges::max_element(shares, {}, seconds_of)->passes.all();
+}
+
+StepSeconds PipelinedRun::pipeline_seconds(const Replica& replica, const PipelineOutcome& outcome) const {
+  const PassSeconds each = replica.slowest_rank();
+  // Returns the times of the microbatches' passes at full speed; ranks that share cores are slower.
+  const bool crowded = ranks_per_core(planned(replica)) > 1;
+  const double times = crowded ? outcome.busiest_seconds / each.total() : replica.layout.microbatches;
+  StepSeconds seconds;
+  seconds.compute = times * each.compute;
+  seconds.tensor = times * each.tensor;
+  seconds.context = times * each.context;
+  const double idle = outcome.seconds - times * each.total();
+  if (idle > kSumError * outcome.seconds) seconds.pipeline = idle;
+  return seconds;
+}
+
+void PipelinedRun::add_exchanges(const Replica& replica, StepSeconds& seconds) const {
+  const PlannedRun run = planned(replica);
+  const int updates = num_updates(run);
+  const double crowd = std::max(ranks_per_core(run), 1.0);
+  for (size_t rank = 0; rank < replica.shares.size(); ++rank) {
+    if (replica.repeats[rank]) continue;
+    const RankShare& share = replica.shares[rank];
+    seconds.data = std::max(seconds.data, updates * data_seconds(run, share));
+    seconds.optimizer = std::max(seconds.optimizer, updates * (crowd * optimizer_seconds(run, share)));
+  }
+  seconds.data += tied_seconds(run, last_rank(replica.layout, traits_));
+}
+
+void PipelinedRun::add_states(const Replica& replica, Prediction& prediction) const {
+  const PlannedRun run = planned(replica);
+  const RunLayout& layout = replica.layout;
+  const double two_tensors = layout.pipe > 1 ? 2 * tensor_bytes(run) : 0;
+  const double passed = formulas_ == FormulaSet::Braid ? passed_bytes(run) : two_tensors;
+  double most_offloaded = 0;
+  for (int rank = 0; rank < layout.pipe; ++rank) {
+    RankMemory& memory = prediction.memory[rank];
+    if (replica.repeats[rank] && !traits_.asynchronous()) {
+      const int64_t activations = memory.activations;
+      memory = prediction.memory[rank - 1];
+      memory.activations = activations;
+      continue;
+    }
+    const RankShare& share = replica.shares[rank];
+    const StageParameters& parameters = share.parameters;
+    const StateBytes bytes = held_bytes(spec_, layout, formulas_, parameters);
+    const bool stays = spec_.memory.offload == OffloadTo::None;
+    const double moments = (stays ? bytes.optimizer : 0) + replication_bytes(spec_) * parameters.count();
+    memory.parameters = static_cast<int64_t>(weight_versions(run, traits_, rank) * bytes.weights);
+    memory.gradients = static_cast<int64_t>(bytes.gradients);
+    memory.moments = static_cast<int64_t>(moments);
+    memory.communication = static_cast<int64_t>(passed + exchanged_bytes(run, share) + parameters.shared.reduced.kept +
+                                                parameters.experts.reduced.kept);
+    if (!stays) most_offloaded = std::max(most_offloaded, bytes.optimizer);
+  }
+  prediction.offloaded_bytes = static_cast<int64_t>(layout.most_of_node * most_offloaded);
+  if (spec_.memory.offload == OffloadTo::Host) prediction.host_bytes = static_cast<int64_t>(cluster_.host.bytes);
+}
+
+Prediction PipelinedRun::with_zero(int zero, int zero_group) {
+  spec_.sync.zero = zero;
+  spec_.sync.zero_group = zero_group;
+  Prediction prediction;
+  for (const Replica& replica : replicas_) {
+    Prediction one = replica.pipelined;
+    add_exchanges(replica, one.seconds);
+    add_states(replica, one);
+    prediction = prediction.memory.empty() ? std::move(one) : of_both_replicas(std::move(prediction), std::move(one));
+  }
+  const PlannedRun run = planned(replicas_.front());
+  prediction.sync_bytes = num_updates(run) * sync_bytes(run, replicas_.front().shares.front()) +
+                          tied_bytes(run, last_rank(run.layout, traits_));
+  prediction.tokens_per_second_per_device = tokens_of_step(spec_) / prediction.step_seconds() / used_.count;
+  prediction.range = step_range(cluster_, formulas_);
+  prediction.mfu = step_flops_ / prediction.step_seconds() / used_.peak;
+  return prediction;
+}
+
+std::string PipelinedRun::balanced_shares() const {
+  std::vector<double> seconds;
+  for (const size_t replica : replica_of_data_rank_) {
+    const Replica& here = replicas_[replica];
+    seconds.push_back(std::max(ranks_per_core(planned(here)), 1.0) * here.slowest_rank().total());
+  }
+  const int all = spec_.train.batch / spec_.train.microbatch / spec_.mesh.expert;
+  const ScheduleRequest step{spec_.mesh.pipe, all, spec_.pipeline.chunks, spec_.pipeline.group};
+  return seconds.empty() ? kEqualShares : braid::plan::balanced_shares(seconds, traits_.name, step);
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,31 @@
+// Sums over parts of a step, the worst of ranks.
+#include "braid/plan/prediction.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::plan {
+
+double StepSeconds::total() const {
+  double all = 0;
+  for (const StepPart& part : kStepParts) all += this->*part.seconds;
+  return all;
+}
+
+const RankMemory& Prediction::fullest() const { return *std::ranges::max_element(memory, {}, &RankMemory::total); }
+
+bool Prediction::fits() const {
+  if (host_bytes > 0 && offloaded_bytes > host_bytes) return false;
+  return std::ranges::all_of(memory, [&](const RankMemory& rank) { return rank.total() <= memory_bytes; });
+}
+
+Prediction of_both_replicas(Prediction one, Prediction other) {
+  if (other.step_seconds() > one.step_seconds()) std::swap(one, other);
+  one.bubble = std::max(one.bubble, other.bubble);
+  for (size_t rank = 0; rank < one.memory.size(); ++rank) {
+    if (other.memory[rank].total() > one.memory[rank].total()) one.memory[rank] = other.memory[rank];
+  }
+  return one;
+}
+
+}  // namespace braid::plan

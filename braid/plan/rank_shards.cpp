@@ -1,0 +1,72 @@
+// Stages one by one; those that are like the one before are not looked at again.
+#include "braid/plan/rank_shards.h"
+
+#include <set>
+
+#include "braid/plan/activation_memory.h"
+#include "braid/plan/braid_memory.h"
+#include "braid/plan/torchtitan_memory.h"
+#include "braid/spec/pipeline_stages.h"
+
+namespace braid::plan {
+
+std::vector<StageFacts> stage_facts(const PlannedRun& run, const PartParameters& parts) {
+  const auto& [spec, cluster, formulas, layout, rates] = run;
+  const std::vector<StagePasses> passes = stage_passes(spec, layout, cluster, formulas);
+  std::vector<StageFacts> all(passes.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const StageLoad& load = layout.stages[i];
+    if (i > 0 && load == layout.stages[i - 1]) {
+      all[i] = all[i - 1];
+      continue;
+    }
+    const StageParameters parameters = stage_parameters(parts, load);
+    if (formulas == FormulaSet::Braid) {
+      all[i] = {passes[i],
+                parameters,
+                {kept_bytes(spec, layout, load), pending_kept_bytes(spec, layout, load),
+                 working_most_bytes(run, load) + constant_bytes(spec, layout, load)}};
+      continue;
+    }
+    if (is_torchtitan(formulas)) {
+      const double kept = torchtitan_kept_bytes(run, load);
+      all[i] = {passes[i], parameters, {kept, kept, torchtitan_working_bytes(run, load)}};
+      continue;
+    }
+    const double saved = load.blocks * saved_bytes(spec, layout, load.recompute);
+    all[i] = {passes[i],
+              parameters,
+              {saved + end_bytes(spec, layout, load), load.blocks * pending_bytes(spec, layout),
+               working_bytes(spec, layout, load)}};
+  }
+  return all;
+}
+
+std::vector<RankShare> rank_shares(const PlannedRun& run, const ScheduleTraits& traits,
+                                   const std::vector<StageFacts>& stages, const PartParameters& parts) {
+  const RunLayout& layout = run.layout;
+  const bool mirrored = traits.placement == schedule::StagePlacement::Mirrored;
+  std::vector<RankShare> shares(layout.pipe, {.block = parts.blocks(1, 1)});
+  const auto add = [&](int rank, size_t stage, double share_of_passes) {
+    RankShare& share = shares[rank];
+    const StagePasses& passes = stages[stage].passes;
+    share.parameters += stages[stage].parameters;
+    share.devices = layout.stages[stage].devices;
+    share.blocks += layout.stages[stage].blocks;
+    share.passes.forward += share_of_passes * passes.forward;
+    share.passes.input_grad += share_of_passes * passes.input_grad;
+    share.passes.weight_grad += share_of_passes * passes.weight_grad;
+  };
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const int rank = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stage));
+    add(rank, stage, mirrored ? 0.5 : 1);
+    if (mirrored) add(layout.pipe - 1 - rank, stage, 0.5);
+  }
+  const int first = schedule::owner_of_stage(traits.placement, layout.pipe, 0);
+  const int last = schedule::owner_of_stage(traits.placement, layout.pipe, static_cast<int>(stages.size()) - 1);
+  if (stages.size() == 1 || (first != last && !mirrored)) return shares;
+  for (const int rank : std::set{first, last}) shares[rank].parameters.shared += -1 * tied_parameters(run.spec, layout);
+  return shares;
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,15 @@
+// Why a layout is what it is, in sentences: beside the best of those that differ in one thing, and what it waits for.
+#pragma once
+
+#include <vector>
+
+#include "braid/plan/search.h"
+
+namespace braid::plan {
+
+// Into `why` of each, like "pipe 8 rather than 4, which would need 91.2 GiB on rank 0 of pipe, most of it activations;
+// zero 1 rather than 0, which would take 4.0 % longer, most of it data. 12.0 % of the step goes to pipeline." What data
+// ranks there are follows from pipe and tensor.
+void add_reasons(const SearchRequest& request, std::vector<PlannedLayout>& layouts, Predictor& foresight);
+
+}  // namespace braid::plan

@@ -1,0 +1,48 @@
+// The costs of a stage of units [begin, end), and of a whole partition on each rank.
+#pragma once
+
+#include "braid/plan/partition.h"
+
+namespace braid::plan {
+
+class StageCosts {
+ public:
+  explicit StageCosts(const PartitionRequest& request);
+
+  int num_units() const { return num_units_; }
+  int num_stages() const { return num_stages_; }
+  int num_ranks() const { return static_cast<int>(speeds_.size()); }
+  double speed(int rank) const { return speeds_[rank]; }
+  const std::vector<Holder>& holders(int stage) const { return holders_[stage]; }
+
+  double slowest_speed(int stage) const { return slowest_[stage]; }  // of its holders
+
+  // On a rank of speed 1. Equal units give equal sums, wherever they are.
+  double seconds(int begin, int end) const { return seconds_[begin * (num_units_ + 1) + end]; }
+  // On the slowest rank that holds it.
+  double stage_seconds(int stage, int begin, int end) const { return seconds(begin, end) / slowest_[stage]; }
+  // Return the time and the memory that the stage adds to its holder.
+  double load(const Holder& holder, int begin, int end) const {
+    return holder.share * seconds(begin, end) / speeds_[holder.rank];
+  }
+  int64_t bytes(const Holder& holder, int begin, int end) const;
+
+  // `first_unit` as in Partition.
+  Partition partition(std::vector<int> first_unit) const;
+
+ private:
+  int num_units_, num_stages_;
+  std::vector<double> speeds_, slowest_, seconds_;
+  std::vector<int64_t> fixed_before_, activation_before_;  // of the units before each
+  std::vector<std::vector<Holder>> holders_;               // by stage
+};
+
+// The score of a partition; smaller is better, in the lexicographic order of partition.h.
+struct Score {
+  int64_t bytes_over = 0;  // of the fullest rank, beyond the limit
+  double rank_seconds = 0, stage_seconds = 0, squares = 0;
+  auto operator<=>(const Score&) const = default;
+};
+Score score(const Partition& partition, int64_t limit_bytes);
+
+}  // namespace braid::plan

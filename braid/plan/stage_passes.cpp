@@ -1,0 +1,116 @@
+// Work over rates, part by part. Exchanges of tensor, context and expert ranks hide behind nothing.
+#include "braid/plan/stage_passes.h"
+
+#include <algorithm>
+
+#include "braid/plan/block_work.h"
+
+namespace braid::plan {
+namespace {
+
+struct Rates {
+  DeviceRates device;
+  GroupLinks tensor, context, experts;
+  double sequence, hidden_bytes, skew;
+  bool hides_tensor;  // behind products
+
+  PassSeconds seconds(const PassWork& work, AttentionPass kind) const {
+    PassSeconds pass;
+    for (const Product& product : work.products) pass.compute += device.seconds(product);
+    const double products = pass.compute;
+    if (work.attention.flops > 0) pass.compute += device.attention_seconds(work.attention, sequence, kind);
+    pass.compute += device.stream_seconds(work.streamed_bytes, hidden_bytes);
+    if (work.num_reductions > 0) pass.tensor = work.num_reductions * tensor.all_reduce_seconds(work.reduced_bytes);
+    // Exchanges in as many parts as there are ranks, each behind the product of another part: one stays in sight.
+    if (hides_tensor) pass.tensor = std::max(pass.tensor - products, pass.tensor / tensor.size());
+    if (tensor.size() > 1) pass.tensor += skew * pass.compute;
+    if (work.num_gathers > 0) pass.context = work.num_gathers * context.all_gather_seconds(work.context_bytes);
+    if (work.num_routes > 0) pass.context += work.num_routes * experts.all_to_all_seconds(work.routed_bytes);
+    return pass;
+  }
+
+  StagePasses passes(const PartWork& work) const {
+    return {seconds(work.forward, AttentionPass::Forward), seconds(work.input_grad, AttentionPass::Backward),
+            seconds(work.weight_grad, AttentionPass::Backward)};
+  }
+};
+
+// The passes of the model's parts on one kind of device.
+struct PartPasses {
+  StagePasses attention, feed, embedding, head;
+  PassSeconds selected_attention, selected_feed, full_attention, full_feed;
+};
+
+void add(StagePasses& stage, double times, const StagePasses& part) {
+  stage.forward += times * part.forward;
+  stage.input_grad += times * part.input_grad;
+  stage.weight_grad += times * part.weight_grad;
+}
+
+}  // namespace
+
+PassSeconds& PassSeconds::operator+=(const PassSeconds& other) {
+  compute += other.compute;
+  tensor += other.tensor;
+  context += other.context;
+  return *this;
+}
+
+PassSeconds operator*(double times, const PassSeconds& pass) {
+  return {times * pass.compute, times * pass.tensor, times * pass.context};
+}
+
+PassSeconds StagePasses::all() const {
+  PassSeconds sum = forward;
+  sum += input_grad;
+  sum += weight_grad;
+  return sum;
+}
+
+std::vector<StagePasses> stage_passes(const RunSpec& spec, const RunLayout& layout, const Cluster& cluster,
+                                      FormulaSet formulas) {
+  const PartWork attention = attention_work(spec, layout, formulas), feed = feed_work(spec, layout, formulas);
+  const PartWork embedding = embedding_work(spec, layout), head = head_work(spec, layout, formulas);
+  std::vector<PartPasses> kinds;
+  for (const DeviceGroup& group : cluster.devices) {
+    const Rates rates{{group, spec.train.dtype},
+                      {cluster, layout.tensor_group},
+                      {cluster, layout.context_group},
+                      {cluster, layout.expert_group},
+                      static_cast<double>(spec.model.context),
+                      element_bytes(spec.train.dtype) * layout.tokens * spec.model.width,
+                      group.skew,
+                      formulas == FormulaSet::TorchtitanAsyncTensor};
+    kinds.push_back({rates.passes(attention), rates.passes(feed), rates.passes(embedding), rates.passes(head),
+                     rates.seconds(attention.selected, AttentionPass::Forward),
+                     rates.seconds(feed.selected, AttentionPass::Forward),
+                     rates.seconds(attention.full, AttentionPass::Forward),
+                     rates.seconds(feed.full, AttentionPass::Forward)});
+  }
+  std::vector<StagePasses> stages(layout.stages.size());
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageLoad& load = layout.stages[i];
+    if (i > 0 && load == layout.stages[i - 1]) {
+      stages[i] = stages[i - 1];
+      continue;
+    }
+    const PartPasses& parts = kinds[load.devices];
+    const double attentions = load.of_blocks(1, 0), feeds = load.of_blocks(0, 1);
+    add(stages[i], attentions, parts.attention);
+    add(stages[i], feeds, parts.feed);
+    if (load.embedding) add(stages[i], 1, parts.embedding);
+    if (load.head) add(stages[i], 1, parts.head);
+    const auto keeps = load.recompute.keeps;
+    if (keeps == spec::Recompute::Keeps::Selected) {
+      stages[i].input_grad += attentions * parts.selected_attention;
+      stages[i].input_grad += feeds * parts.selected_feed;
+    }
+    if (keeps == spec::Recompute::Keeps::SegmentInputs) {
+      stages[i].input_grad += attentions * parts.full_attention;
+      stages[i].input_grad += feeds * parts.full_feed;
+    }
+  }
+  return stages;
+}
+
+}  // namespace braid::plan

@@ -1,0 +1,92 @@
+// What ways of keeping replicas in step send and keep, beside plain sums of gradients.
+#include "braid/plan/data_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/plan/cluster_presets.h"
+#include "braid/plan/predict_run.h"
+
+namespace braid::plan::data_exchange_test {
+namespace {
+
+Cluster node() { return cluster_preset("dgx-a100-80gb").value(); }
+
+// All sizes are multiples of what parameters are aligned to.
+RunSpec on_eight_ranks() {
+  RunSpec run;
+  run.model = {
+      .family = ModelFamily::Llama, .layers = 8, .heads = 8, .width = 1024, .ffn = 4096, .context = 512, .vocab = 8192};
+  run.train.batch = 64;
+  run.train.microbatch = 1;
+  run.train.dtype = DType::BFloat16;
+  run.mesh.data = 8;
+  return run;
+}
+
+// Beside a worker's weights and gradients: what servers hold and what is read of it, gradients that are clipped.
+TEST(DataExchange, ServersKeepTwoCopiesMore) {
+  RunSpec run = on_eight_ranks();
+  run.train.dtype = DType::Float32;
+  const Prediction plain = predict_run(run, node());
+  run.sync.replication = ReplicationKind::ParameterServer;
+  const Prediction served = predict_run(run, node());
+  const int64_t all = plain.memory[0].parameters;
+  EXPECT_EQ(served.memory[0].moments - plain.memory[0].moments, 3 * all);
+  EXPECT_EQ(served.sync_bytes, static_cast<double>(all));
+  run.optimizer.clip_norm = 0;
+  run.sync.push_every = 4;
+  EXPECT_EQ(predict_run(run, node()).memory[0].moments, served.memory[0].moments);  // added up in place of clipped
+  EXPECT_EQ(predict_run(run, node()).sync_bytes, static_cast<double>(all) / 4);
+}
+
+TEST(DataExchange, DiLoCoKeepsTwoCopiesMore) {
+  RunSpec run = on_eight_ranks();
+  run.sync.period = 8;
+  run.sync.replication = ReplicationKind::LocalSgd;
+  const RankMemory plain = predict_run(run, node()).memory[0];
+  run.sync.replication = ReplicationKind::DiLoCo;
+  const RankMemory outer = predict_run(run, node()).memory[0];
+  EXPECT_EQ(outer.moments - plain.moments, 4 * plain.parameters);  // float32 beside bfloat16
+}
+
+TEST(DataExchange, EachUpdateOfAnAsynchronousPipelineSumsGradients) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 2};
+  run.model.output_weights = OutputWeights::Untied;
+  run.train.batch = 16;  // 8 microbatches of a replica
+  const double once = predict_run(run, node()).sync_bytes;
+  run.pipeline.schedule = "pipedream-2bw";
+  run.pipeline.group = 4;
+  EXPECT_EQ(predict_run(run, node()).sync_bytes, 2 * once);
+}
+
+// A rank of one stage has it whole for all of the step.
+TEST(DataExchange, StagesThatAreGatheredAsAWholeAreGatheredOnce) {
+  RunSpec run = on_eight_ranks();
+  run.sync.zero = 3;
+  const Prediction blocks = predict_run(run, node());
+  run.sync.zero_gather = GatherUnit::Stage;
+  const Prediction stage = predict_run(run, node());
+  const double weights = 8.0 * static_cast<double>(blocks.memory[0].parameters);  // of the eight ranks that share them
+  EXPECT_EQ(blocks.sync_bytes - stage.sync_bytes, 15 * 7 / 8.0 * weights) << "two for each of 8 microbatches, or one";
+  const int64_t block = 2 * (4 * 1024 * 1024 + 3 * 1024 * 4096 + 2 * 1024);
+  EXPECT_EQ(stage.memory[0].communication - blocks.memory[0].communication, 6 * block) << "of 8, two at a time";
+}
+
+// The two uses of a tied table are summed where each rank has its shard of both.
+TEST(DataExchange, UsesOfATiedTableAreSummedByShards) {
+  RunSpec run = on_eight_ranks();
+  run.mesh = {.pipe = 2, .data = 4};
+  const double table = 4.0 * 8192 * 1024;
+  for (const auto& [zero, group, shards] : {std::tuple{0, 0, 1}, {1, 0, 4}, {1, 2, 2}, {3, 0, 4}}) {
+    run.sync.zero = zero;
+    run.sync.zero_group = group;
+    run.model.output_weights = OutputWeights::Tied;
+    const double tied = predict_run(run, node()).sync_bytes;
+    run.model.output_weights = OutputWeights::Untied;
+    EXPECT_EQ(tied - predict_run(run, node()).sync_bytes, table / shards) << zero << " " << group;
+  }
+}
+
+}  // namespace
+}  // namespace braid::plan::data_exchange_test

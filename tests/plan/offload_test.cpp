@@ -1,0 +1,82 @@
+// The optimizer's states on the host or its disk: what leaves the device, and what that takes.
+#include "braid/plan/offload.h"
+
+#include <gtest/gtest.h>
+
+#include "braid/plan/cluster_presets.h"
+#include "braid/plan/lower_bounds.h"
+#include "braid/plan/predict_run.h"
+#include "braid/spec/problems.h"
+
+namespace braid::plan::offload_test {
+namespace {
+
+Cluster node() { return cluster_preset("dgx-a100-80gb").value(); }
+
+RunSpec run_to(OffloadTo place) {
+  RunSpec run;
+  run.model = {.layers = 4, .heads = 8, .width = 1024, .context = 512, .vocab = 8192};
+  run.train.batch = 16;
+  run.train.microbatch = 1;
+  run.train.dtype = DType::BFloat16;
+  run.mesh.data = 8;
+  run.memory.offload = place;
+  return run;
+}
+
+TEST(Offload, MovesTheOptimizersStatesAndNothingElse) {
+  for (const int zero : {0, 1}) {
+    RunSpec here = run_to(OffloadTo::None);
+    here.sync.zero = zero;
+    const Prediction kept = predict_run(here, node());
+    for (const auto place : {OffloadTo::Host, OffloadTo::Disk}) {
+      RunSpec there = run_to(place);
+      there.sync.zero = zero;
+      const Prediction moved = predict_run(there, node());
+      RankMemory memory = kept.memory[0];
+      EXPECT_EQ(moved.offloaded_bytes, 8 * memory.moments) << "of all ranks of the node";
+      memory.moments = 0;
+      EXPECT_EQ(moved.memory[0], memory);
+      EXPECT_LE(least_rank_bytes(there, node(), FormulaSet::Braid), memory.total());
+    }
+    EXPECT_EQ(kept.offloaded_bytes, 0);
+  }
+}
+
+// 12 bytes of each parameter each way: over each device's own link at once, or all of a node one way after the other.
+TEST(Offload, TakesWhatItsBytesTakeOnTheirWay) {
+  const double states = static_cast<double>(predict_run(run_to(OffloadTo::None), node()).memory[0].moments);
+  const double norm = predict_run(run_to(OffloadTo::None), node()).seconds.optimizer;
+  const double to_host = predict_run(run_to(OffloadTo::Host), node()).seconds.optimizer;
+  const double to_disk = predict_run(run_to(OffloadTo::Disk), node()).seconds.optimizer;
+  EXPECT_NEAR(to_host, states / node().host.bytes_per_second, norm);
+  EXPECT_NEAR(to_disk, 8 * states / 6e9 + 8 * states / 4e9, norm);
+  EXPECT_GT(to_host, 10 * norm);
+}
+
+TEST(Offload, FitsWhereTheHostHasRoom) {
+  Cluster cluster = node();
+  EXPECT_TRUE(predict_run(run_to(OffloadTo::Host), cluster).fits());
+  cluster.host.bytes = static_cast<double>(predict_run(run_to(OffloadTo::Host), cluster).offloaded_bytes - 1);
+  EXPECT_FALSE(predict_run(run_to(OffloadTo::Host), cluster).fits());
+  EXPECT_TRUE(predict_run(run_to(OffloadTo::Disk), cluster).fits());
+}
+
+TEST(Offload, NeedsThePlaceInTheClusterFile) {
+  Cluster cluster = node();
+  cluster.host = {};
+  cluster.disk = {};
+  const auto said = [&](OffloadTo place) {
+    std::string all;
+    for (const Problem& problem : prediction_problems(run_to(place), cluster)) all += text(problem);
+    return all;
+  };
+  EXPECT_EQ(said(OffloadTo::None), "");
+  EXPECT_EQ(said(OffloadTo::Host),
+            "memory.offload = host: needs a [host] in the cluster file, which dgx-a100-80gb has not; nearest valid is "
+            "none");
+  EXPECT_NE(said(OffloadTo::Disk).find("needs a [disk]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::plan::offload_test
