@@ -18,8 +18,8 @@
 namespace braid {
 namespace {
 
-std::vector<ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, MeshSpec mesh) {
-  std::vector<ScalingPoint> all;
+std::vector<report::ScalingPoint> points(const std::vector<MeasuredScaling::Point>& measured, MeshSpec mesh) {
+  std::vector<report::ScalingPoint> all;
   for (const auto& [data, seconds, tokens] : measured) {
     mesh.data = data;
     all.push_back({static_cast<int>(num_ranks(mesh)), seconds, tokens});
@@ -72,9 +72,9 @@ int scaling_command(const Words& words) {
   RunSpec spec = spec::read_run(path, overrides, host_limits());
   spec.train.init.clear();  // any weights take the same time
   const MeasuredScaling measured = measure_scaling(spec, wanted);
-  const Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
-  std::cout << scaling_table(scaling);
-  if (!svg.empty()) write_named_file(svg, scaling_svg(scaling));
+  const report::Scaling scaling{points(measured.strong, spec.mesh), points(measured.weak, spec.mesh)};
+  std::cout << report::scaling_table(scaling);
+  if (!svg.empty()) write_named_file(svg, report::scaling_svg(scaling));
   return 0;
 }
 

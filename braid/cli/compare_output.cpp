@@ -21,8 +21,8 @@ std::string memory_of(const plan::ParallelismRow& row) {
 std::string range_in_words(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
-  return cat(" (", short_number(prediction.range.least * seconds), " to ",
-             short_number(prediction.range.most * seconds), " s)");
+  return cat(" (", report::short_number(prediction.range.least * seconds), " to ",
+             report::short_number(prediction.range.most * seconds), " s)");
 }
 
 std::string row_text(const plan::ParallelismRow& row) {
@@ -31,8 +31,8 @@ std::string row_text(const plan::ParallelismRow& row) {
                          human_bytes(row.sent_bytes_on_twice), " on twice as many (grows ", row.growth, ")\n");
   if (!row.possible) return text + "  this run cannot be split so\n";
   const plan::StepSeconds& seconds = row.prediction.seconds;
-  return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", short_number(seconds.total()),
-                    " s", range_in_words(row.prediction), ", computing ", percent(seconds.compute / seconds.total()),
+  return text + cat("  memory:   ", memory_of(row), " on the fullest rank\n  step:     ", report::short_number(seconds.total()),
+                    " s", range_in_words(row.prediction), ", computing ", report::percent(seconds.compute / seconds.total()),
                     " of it\n");
 }
 

@@ -90,7 +90,7 @@ std::string speed_text(const JobHost& host, const HostSpeed& speed) {
   const DiskSpeed& disk = speed.disk;
   std::string text = cat(host.facts.host, ", each of ", host.num_ranks, " at once: copies ",
                          rate_text(speed.copies.back().bytes_per_second), ", products ",
-                         flops_text(speed.float32_flops), " float32, ", flops_text(speed.bfloat16_flops), " bfloat16");
+                         report::flops_text(speed.float32_flops), " float32, ", report::flops_text(speed.bfloat16_flops), " bfloat16");
   if (disk.fault.empty()) {
     text += cat("; disk writes ", rate_text(disk.write_bytes_per_second), ", reads ",
                 rate_text(disk.read_bytes_per_second));

@@ -71,18 +71,18 @@ class EvaluateProgress {
     if (now - last_ < (has_bar_ ? kBarEverySeconds : kLineEverySeconds)) return;
     last_ = now;
     constexpr int64_t kSteps = 1000;
-    Progress progress;
+    report::Progress progress;
     progress.steps = kSteps;
     progress.step = static_cast<int64_t>(status.share * kSteps);
     progress.loss = status.nats / static_cast<double>(std::max<int64_t>(1, status.tokens));
     progress.tokens_per_second = static_cast<double>(status.tokens) / (now - begin_);
     progress.seconds_per_step = (now - begin_) / std::max(1e-3, status.share) / kSteps;
     if (has_bar_) {
-      std::cout << "\r\x1b[K" << progress_bar(progress, terminal_width() - 1) << std::flush;
+      std::cout << "\r\x1b[K" << report::progress_bar(progress, terminal_width() - 1) << std::flush;
     } else {
       const double left = static_cast<double>(kSteps - progress.step) * progress.seconds_per_step;
       std::cerr << cat("evaluated ", fixed(100 * status.share, 1), " %, loss ", fixed(progress.loss, 4), ", ",
-                       duration_text(left), " left")
+                       report::duration_text(left), " left")
                 << std::endl;
     }
   }
@@ -118,8 +118,8 @@ void print_table(const std::vector<TextLoss>& losses) {
   std::cout << std::flush;
 }
 
-MetricsLine json_of(const TextLoss& loss) {
-  MetricsLine line;
+report::MetricsLine json_of(const TextLoss& loss) {
+  report::MetricsLine line;
   if (!loss.path.empty()) line.add("path", whole_characters(loss.path));
   line.add("tokens", loss.tokens).add("bytes", loss.bytes).add("loss", loss.per_token());
   return line.add("nats_per_byte", loss.per_byte()).add("perplexity", std::exp(loss.per_token()));

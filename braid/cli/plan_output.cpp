@@ -36,7 +36,7 @@ std::string zero_text(const SyncSpec& sync) {
 std::string range_text(const plan::Prediction& prediction) {
   if (prediction.range.is_known()) return "";
   const double seconds = prediction.step_seconds();
-  return cat(short_number(prediction.range.least * seconds), "-", short_number(prediction.range.most * seconds));
+  return cat(report::short_number(prediction.range.least * seconds), "-", report::short_number(prediction.range.most * seconds));
 }
 
 struct PlanColumn {
@@ -52,13 +52,13 @@ constexpr PlanColumn kPlanColumns[] = {
     {"chunks", [](const plan::PlannedLayout& l) { return cat(spec::chunks_per_rank(l.spec.pipeline)); }},
     {"microbatch", [](const plan::PlannedLayout& l) { return cat(l.spec.train.microbatch); }},
     {"recompute", [](const plan::PlannedLayout& l) { return recompute_text(l.spec.memory.recompute); }},
-    {"step s", [](const plan::PlannedLayout& l) { return short_number(l.prediction.step_seconds()); }},
+    {"step s", [](const plan::PlannedLayout& l) { return report::short_number(l.prediction.step_seconds()); }},
     {"range", [](const plan::PlannedLayout& l) { return range_text(l.prediction); }},
-    {"mfu", [](const plan::PlannedLayout& l) { return percent(l.prediction.mfu); }},
-    {"bubble", [](const plan::PlannedLayout& l) { return percent(l.prediction.bubble); }},
+    {"mfu", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.mfu); }},
+    {"bubble", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.bubble); }},
     {"memory", [](const plan::PlannedLayout& l) { return bytes_text(l.prediction.fullest().total()); }},
-    {"tokens/s/device", [](const plan::PlannedLayout& l) { return short_number(l.prediction.tokens_per_second_per_device); }},
-    {"goodput", [](const plan::PlannedLayout& l) { return percent(l.prediction.goodput); }},
+    {"tokens/s/device", [](const plan::PlannedLayout& l) { return report::short_number(l.prediction.tokens_per_second_per_device); }},
+    {"goodput", [](const plan::PlannedLayout& l) { return report::percent(l.prediction.goodput); }},
 };
 
 // Columns as wide as their widest word, to the right.
@@ -89,7 +89,7 @@ std::string layouts_table(const std::vector<plan::PlannedLayout>& layouts) {
 std::string seconds_text(const plan::StepSeconds& seconds) {
   std::vector<std::string> words;
   for (const auto& [name, part] : plan::kStepParts) {
-    if (seconds.*part > 0) words.push_back(cat(name, " ", short_number(seconds.*part)));
+    if (seconds.*part > 0) words.push_back(cat(name, " ", report::short_number(seconds.*part)));
   }
   return joined(words);
 }
@@ -106,7 +106,7 @@ std::string memory_text(const plan::Prediction& prediction) {
                  : "");
 }
 
-std::string hours(double seconds) { return short_number(seconds / plan::kHour) + " h"; }
+std::string hours(double seconds) { return report::short_number(seconds / plan::kHour) + " h"; }
 
 // The fewest spare nodes with which the run does not wait for a repair in 99 of 100 hours.
 std::string spares_text(const plan::Cluster& cluster) {
@@ -117,20 +117,20 @@ std::string spares_text(const plan::Cluster& cluster) {
   const auto counts = std::views::iota(0, nodes + 1);
   const auto enough = std::ranges::partition_point(counts, [&](int spares) { return share(spares) < kEnough; });
   std::string text =
-      cat("; where a node's repair takes a day, no spare node lets it go on in ", percent(share(0)), " of the time");
-  if (enough == counts.end()) return text + cat(", and as many as there are nodes in ", percent(share(nodes)));
-  return *enough == 0 ? text : text + cat(", ", *enough, " in ", percent(share(*enough)));
+      cat("; where a node's repair takes a day, no spare node lets it go on in ", report::percent(share(0)), " of the time");
+  if (enough == counts.end()) return text + cat(", and as many as there are nodes in ", report::percent(share(nodes)));
+  return *enough == 0 ? text : text + cat(", ", *enough, " in ", report::percent(share(*enough)));
 }
 
 std::string failures_text(const plan::PlannedLayout& layout, const plan::Cluster& cluster) {
   const plan::FailureModel& failures = layout.failures;
   if (failures.mean_between == 0) return "";
-  std::string text = cat("   goodput: ", percent(layout.prediction.goodput), " with a failure every ",
-                         hours(failures.mean_between), " and a save every ", short_number(plan::save_interval(failures)));
+  std::string text = cat("   goodput: ", report::percent(layout.prediction.goodput), " with a failure every ",
+                         hours(failures.mean_between), " and a save every ", report::short_number(plan::save_interval(failures)));
   const bool of_save = failures.save > plan::daly_interval(failures);
   const std::string rule = of_save ? "no sooner, since the one before takes so long" : "Daly";
-  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", short_number(plan::young_interval(failures)), "), ",
-                                   short_number(failures.stall), " s each")
+  text += failures.stall > 0 ? cat(" s (", rule, "; Young ", report::short_number(plan::young_interval(failures)), "), ",
+                                   report::short_number(failures.stall), " s each")
                              : cat(" s, which stalls no step as far as is known");
   return cat(text, spares_text(cluster), "\n");
 }
@@ -139,9 +139,9 @@ std::string measured_text(const plan::PlannedLayout& layout) {
   if (!layout.measured) return "";
   const auto& [seconds, bubble, peak] = *layout.measured;
   const double predicted = layout.prediction.step_seconds();
-  return cat("   tried:   step ", short_number(seconds), " s where ", short_number(predicted), " were predicted (",
-             fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", percent(bubble), " (",
-             percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
+  return cat("   tried:   step ", report::short_number(seconds), " s where ", report::short_number(predicted), " were predicted (",
+             fixed(100 * (predicted / seconds - 1), 1), " %), bubble ", report::percent(bubble), " (",
+             report::percent(layout.prediction.bubble), "), ", human_bytes(peak), " on the fullest rank (",
              bytes_text(layout.prediction.fullest().total()), ")\n");
 }
 
@@ -158,7 +158,7 @@ std::string layout_text(size_t place, const plan::PlannedLayout& layout, const p
   const std::string words = layout.overrides.empty() ? "as the run says" : joined(layout.overrides, " ");
   std::string text = cat(place, ". ", words, "\n");
   text += cat("   seconds: ", seconds_text(prediction.seconds), " (estimates); no layout takes less than ",
-              short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
+              report::short_number(prediction.bound_step_seconds), " (bound), this one ", fixed(beyond, 2), " x that\n");
   text += cat("   memory:  ", memory_text(prediction), prediction.fits() ? "\n" : "; it does not fit\n");
   text += measured_text(layout);
   text += failures_text(layout, cluster);
@@ -250,7 +250,7 @@ Json device_memory_json(const plan::Cluster& cluster) {
 std::string devices_text(const plan::Plan& plan, const plan::Cluster& cluster) {
   const int64_t all = cluster.num_devices();
   const int64_t ranks = plan.layouts.size() == 1 ? num_ranks(plan.layouts[0].spec.mesh) : all;
-  return cat(ranks < all && !cluster.devices[0].shared_cores ? grouped(ranks) + " of " : "", grouped(all));
+  return cat(ranks < all && !cluster.devices[0].shared_cores ? report::grouped(ranks) + " of " : "", report::grouped(all));
 }
 
 }  // namespace
@@ -271,7 +271,7 @@ std::string rates_note(const plan::Cluster& cluster, plan::FormulaSet formulas) 
 
 std::string plan_text(const plan::Plan& plan, const plan::Cluster& cluster, plan::FormulaSet formulas) {
   std::string text =
-      cat(grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
+      cat(report::grouped(plan.searched), plan.searched == 1 ? " layout of " : " layouts of ", devices_text(plan, cluster),
           " devices of ", cluster.name, " in ", fixed(plan.seconds, 2), " s\n");
   text += rates_note(cluster, formulas) + reserve_text(cluster);
   if (!plan.shortage.empty()) text += plan.shortage + "\n";

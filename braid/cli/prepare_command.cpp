@@ -33,7 +33,7 @@ class PreparePrinter {
     if (now - last_ < (interactive_ ? kBarSeconds : kLineSeconds)) return;
     last_ = now;
     if (interactive_) {
-      std::cout << "\r\x1b[K" << progress_bar(progress(status, now - begin_), terminal_width() - 1) << std::flush;
+      std::cout << "\r\x1b[K" << report::progress_bar(progress(status, now - begin_), terminal_width() - 1) << std::flush;
     } else {
       std::cout << line(status, now - begin_) << std::endl;
     }
@@ -67,8 +67,8 @@ class PreparePrinter {
   }
 
  private:
-  Progress progress(const PrepareStatus& status, double seconds) const {
-    Progress progress;
+  report::Progress progress(const PrepareStatus& status, double seconds) const {
+    report::Progress progress;
     progress.step = static_cast<int64_t>(static_cast<double>(status.text_bytes) / kMegabyte);
     progress.steps = static_cast<int64_t>(static_cast<double>(status.total_bytes) / kMegabyte);
     progress.tokens_per_second = static_cast<double>(status.num_tokens - first_->num_tokens) / seconds;

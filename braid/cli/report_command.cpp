@@ -33,11 +33,11 @@ class RunReader {
  public:
   explicit RunReader(fs::path run) : run_(std::move(run)) {}
 
-  RunPage page() {
+  report::RunPage page() {
     if (path_kind(run_) != PathKind::Folder) {
       throw ConfigError({{"RUN", run_, "must be the folder of a run (train.out)", ""}});
     }
-    RunPage page;
+    report::RunPage page;
     page.config_toml = config();
     page.record = record();
     if (faulty_.contains(kConfigName) && faulty_.contains(kMetricsName)) refuse();
@@ -87,9 +87,9 @@ class RunReader {
     return toml;
   }
 
-  RunRecord record() {
-    RunRecord record;
-    const auto read = [&](const std::string& path) { record = read_run_record(path); };
+  report::RunRecord record() {
+    report::RunRecord record;
+    const auto read = [&](const std::string& path) { record = report::read_run_record(path); };
     if (!take(kMetricsName, Absence::Fault, read)) return {};
     const int64_t damaged = record.num_damaged_lines;
     if (record.first_steps.empty() && record.steps.empty()) {
@@ -101,11 +101,11 @@ class RunReader {
   }
 
   // A run that still goes on, or that was killed, has no timeline; the page does without.
-  std::vector<NamedTimeline> timelines() {
+  std::vector<report::NamedTimeline> timelines() {
     const std::optional<std::string> trace = contents(kTraceName, Absence::Fine);
     if (!trace) return {};
     try {
-      return parse_chrome_trace(*trace, place(kTraceName));
+      return report::parse_chrome_trace(*trace, place(kTraceName));
     } catch (const ConfigError& error) {
       faults_.push_back(cat(error.what(), "; the timeline is left out"));
       return {};
@@ -153,9 +153,9 @@ int report_command(const Words& words) {
   fs::path folder = fs::path(run).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   if (!out.empty()) refuse_file_of_run(out, folder);
-  RunPage page = RunReader(folder).page();
+  report::RunPage page = RunReader(folder).page();
   page.name = name_of(folder);
-  const std::string text = run_page(page);
+  const std::string text = report::run_page(page);
   if (out.empty()) {
     out = folder / kReportName;
     write_file(out, text);

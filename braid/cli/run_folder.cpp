@@ -221,7 +221,7 @@ std::vector<std::string> RunFolder::leavings() const {
   for (auto& file : event_files(path_)) all.push_back(std::move(file));
   for (const char* name : kReplacedFiles) all.push_back(fs::path(path_) / name);
   const std::string metrics = fs::path(path_) / kMetricsName;
-  all.push_back(cut_metrics_name(metrics));
+  all.push_back(report::cut_metrics_name(metrics));
   all.push_back(metrics);  // last: while it is there, the folder is that of a run
   return all;
 }
@@ -258,7 +258,7 @@ std::vector<std::string> RunFolder::go_back(int64_t step) const {
     const std::string name = set_undone(saved, files);
     done.push_back(cat("set ", saved.directory, " aside as ", name, ": the run goes back to step ", step));
   }
-  const std::string cut = sentence(cut_metrics(fs::path(path_) / kMetricsName, step, files), step);
+  const std::string cut = report::sentence(report::cut_metrics(fs::path(path_) / kMetricsName, step, files), step);
   if (!cut.empty()) done.push_back(cut);
   return done;
 }
@@ -281,14 +281,14 @@ bool has_evaluation(const std::string& checkpoint, int64_t step) {
   return evaluations_in(run_of(checkpoint)).contains(step);
 }
 
-RunRecord record_of(const std::string& run) {
+report::RunRecord record_of(const std::string& run) {
   const std::string metrics = fs::path(run) / kMetricsName;
-  return path_kind(metrics) == PathKind::Nothing ? RunRecord() : read_run_record(metrics);
+  return path_kind(metrics) == PathKind::Nothing ? report::RunRecord() : report::read_run_record(metrics);
 }
 
 std::map<int64_t, double> evaluations_in(const std::string& run) {
   std::map<int64_t, double> losses;
-  for (const Point& point : record_of(run).validation) losses[static_cast<int64_t>(point.x)] = point.y;
+  for (const report::Point& point : record_of(run).validation) losses[static_cast<int64_t>(point.x)] = point.y;
   return losses;
 }
 

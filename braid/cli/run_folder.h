@@ -79,7 +79,7 @@ std::string why_not_writable(const std::string& folder);
 bool has_evaluation(const std::string& checkpoint, int64_t step);
 
 // Reads the metrics in a run's folder; empty if they are missing or unreadable.
-RunRecord record_of(const std::string& run);
+report::RunRecord record_of(const std::string& run);
 
 // The validation losses by step that a run's folder has in its metrics; none where there are none that can be read.
 std::map<int64_t, double> evaluations_in(const std::string& run);

@@ -19,21 +19,21 @@
 namespace braid {
 namespace {
 
-MetricsLine line_of(std::string_view kind) { return std::move(MetricsLine().add("kind", kind)); }
+report::MetricsLine line_of(std::string_view kind) { return std::move(report::MetricsLine().add("kind", kind)); }
 
 std::string metrics_path(const RunSpec& spec) { return cat(spec.train.out, "/", kMetricsName); }
 
-MetricsLine object_of(const std::vector<std::pair<std::string, double>>& numbers) {
-  MetricsLine line;
+report::MetricsLine object_of(const std::vector<std::pair<std::string, double>>& numbers) {
+  report::MetricsLine line;
   for (const auto& [name, value] : numbers) line.add(name, value);
   return line;
 }
 
-MetricsLine start_line(const RunStart& start) {
-  MetricsLine environment;
+report::MetricsLine start_line(const RunStart& start) {
+  report::MetricsLine environment;
   for (const auto& [name, value] : environment_facts()) environment.add(name, std::string_view(value));
   environment.add("libtorch", std::string_view(TORCH_VERSION));
-  MetricsLine line = line_of("run");
+  report::MetricsLine line = line_of("run");
   line.add("parameters", start.num_params);
   line.add("train_tokens", start.train_tokens).add("validation_tokens", start.validation_tokens);
   line.add("bigram_entropy", start.bigram_entropy).add("first_step", start.first_step);
@@ -61,8 +61,8 @@ std::string source_of(const PeakFlops& peak) {
 }
 
 // {"parameters":[rank 0's, rank 1's],"gradients":...}
-MetricsLine category_peaks(const StepReport& report) {
-  MetricsLine line;
+report::MetricsLine category_peaks(const StepReport& report) {
+  report::MetricsLine line;
   for (int c = 0; c < kNumMemoryCategories; ++c) {
     std::vector<double> peaks;
     for (const MemoryUse& use : report.memory) peaks.push_back(static_cast<double>(use.peak_bytes[c]));
@@ -84,31 +84,31 @@ RunLog::RunLog(const RunStart& start) : spec_(start.spec) {
 
 void RunLog::open(int64_t first_step) {
   metrics_.emplace(metrics_path(spec_));
-  events_ = new_tensorboard_file(spec_.train.out + "/tensorboard", host_name(), wall_seconds(), first_step);
+  events_ = report::new_tensorboard_file(spec_.train.out + "/tensorboard", host_name(), wall_seconds(), first_step);
 }
 
 void RunLog::rollback(int64_t step, const std::string& why) {
   PosixFileSystem files;
   metrics_.reset();
-  cut_metrics(metrics_path(spec_), step, files);
+  report::cut_metrics(metrics_path(spec_), step, files);
   open(step);
   metrics_->write(line_of("rollback").add("step", step).add("text", std::string_view(why)));
   memory_written_.clear();
 }
 
 void RunLog::peak(const PeakFlops& peak) {
-  MetricsLine line = line_of("peak");
+  report::MetricsLine line = line_of("peak");
   line.add("flops_per_second", peak.per_rank);
   line.add("source", std::string_view(source_of(peak)));
   metrics_->write(line.add("size", peak.size));
 }
 
 void RunLog::prediction(const plan::Prediction& prediction) {
-  MetricsLine line = line_of("prediction"), seconds;
+  report::MetricsLine line = line_of("prediction"), seconds;
   for (const auto& [name, part] : plan::kStepParts) seconds.add(name, prediction.seconds.*part);
   line.add("step_seconds", prediction.step_seconds()).add("seconds", seconds);
   line.add("bubble_fraction", prediction.bubble).add("sync_bytes", prediction.sync_bytes).add("mfu", prediction.mfu);
-  MetricsLine categories;
+  report::MetricsLine categories;
   const auto add = [&](const char* category, int64_t RankMemory::*bytes) {
     std::vector<double> ranks;
     for (const plan::RankMemory& rank : prediction.memory) ranks.push_back(static_cast<double>(rank.*bytes));
@@ -125,9 +125,9 @@ void RunLog::prediction(const plan::Prediction& prediction) {
 }
 
 void RunLog::comparison(const std::vector<plan::ParallelismRow>& rows) {
-  MetricsLine line = line_of("comparison"), ways;
+  report::MetricsLine line = line_of("comparison"), ways;
   for (const plan::ParallelismRow& row : rows) {
-    MetricsLine way;
+    report::MetricsLine way;
     way.add("copied", std::string_view(row.copied)).add("split", std::string_view(row.split));
     way.add("sent", std::string_view(row.when)).add("growth", std::string_view(row.growth));
     way.add("sent_bytes", row.sent_bytes).add("sent_bytes_on_twice", row.sent_bytes_on_twice);
@@ -146,7 +146,7 @@ void RunLog::step(const StepReport& report) {
   sent_.across_nodes += report.sync_bytes_across_nodes;
   const bool logged = report.step % spec_.train.log_every == 0 || report.step == spec_.train.steps;
   if (!logged && report.spike.empty()) return;
-  MetricsLine line = line_of("step");
+  report::MetricsLine line = line_of("step");
   line.add("step", report.step).add("loss", report.loss);
   line.add("learning_rate", report.learning_rate).add("grad_norm", report.grad_norm);
   line.add("layer_grad_norms", object_of(report.layer_grad_norms));
@@ -177,7 +177,7 @@ void RunLog::step(const StepReport& report) {
 
 // Peaks settle after a few steps, so a line is written only when one has grown.
 void RunLog::memory(const StepReport& report) {
-  const MetricsLine peaks = category_peaks(report);
+  const report::MetricsLine peaks = category_peaks(report);
   if (peaks.text() == memory_written_) return;
   memory_written_ = peaks.text();
   metrics_->write(line_of("memory").add("step", report.step).add("peak_bytes", peaks));
@@ -188,7 +188,7 @@ void RunLog::choice(const std::string& choice) {
 }
 
 void RunLog::evaluation(const Evaluation& evaluation) {
-  MetricsLine line = line_of("evaluation");
+  report::MetricsLine line = line_of("evaluation");
   line.add("step", evaluation.step).add("validation_loss", evaluation.loss);
   metrics_->write(line.add("validation_loss_per_byte", evaluation.loss_per_byte));
   scalars(evaluation.step, {{"loss/validation", evaluation.loss}});
@@ -202,7 +202,7 @@ void RunLog::checkpoint(int64_t step, const std::string& directory) {
   metrics_->write(line_of("checkpoint").add("step", step).add("directory", std::string_view(directory)));
 }
 
-void RunLog::scalars(int64_t step, std::vector<Scalar> values) {
+void RunLog::scalars(int64_t step, std::vector<report::Scalar> values) {
   events_->write({wall_seconds(), step, std::move(values)});
 }
 

@@ -34,15 +34,15 @@ class RunLog {
  private:
   void open(int64_t first_step);
   void memory(const StepReport& report);
-  void scalars(int64_t step, std::vector<Scalar> values);
+  void scalars(int64_t step, std::vector<report::Scalar> values);
 
   struct SentBytes {
     int64_t steps = 0, bytes = 0, across_nodes = 0;
   };
 
   const RunSpec spec_;
-  std::optional<MetricsFile> metrics_;
-  std::unique_ptr<TensorboardFile> events_;
+  std::optional<report::MetricsFile> metrics_;
+  std::unique_ptr<report::TensorboardFile> events_;
   std::string memory_written_;  // the last line of memory, without its step
   SentBytes sent_;              // since the last line of a step
 };

@@ -14,7 +14,7 @@
 #include "braid/cli/run_folder.h"
 #include "braid/cli/terminal.h"
 #include "braid/mesh/device_mesh.h"
-#include "braid/report/foreseen.h"
+#include "braid/report/predicted.h"
 #include "braid/report/markup.h"
 #include "braid/spec/batch_shares.h"
 #include "braid/spec/combine.h"
@@ -28,7 +28,7 @@ constexpr size_t kMostOfLine = 20'000;  // bytes; names of files stand in lines
 // A bar moves ten times a second. Plain lines follow the metrics, and come in half a minute whatever these do.
 constexpr double kPlainSeconds = 30, kRedrawSeconds = 0.1;
 
-ProgressPace pace_of(Terminal terminal, const TrainSpec& train) {
+report::ProgressPace pace_of(Terminal terminal, const TrainSpec& train) {
   if (terminal == Terminal::Interactive) return {std::max(1, train.steps), kRedrawSeconds};
   return {train.log_every, kPlainSeconds};
 }
@@ -39,15 +39,15 @@ std::string mesh_text(const MeshSpec& mesh) {
 
 std::string model_line(const RunStart& start) {
   const ModelSpec& model = start.spec.model;
-  return cat("model  ", model.family, ", ", grouped(start.num_params), " ", noun_of(start.num_params, "parameter"),
+  return cat("model  ", model.family, ", ", report::grouped(start.num_params), " ", noun_of(start.num_params, "parameter"),
              ", ", counted(model.layers, "layer"), " x ", model.width, " wide, vocabulary ", model.vocab, " padded to ",
              start.padded_vocab);
 }
 
 std::string data_line(const RunStart& start) {
-  return cat("data   ", grouped(start.num_documents), " ", noun_of(start.num_documents, "document"), ", ",
-             grouped(start.train_tokens), " ", noun_of(start.train_tokens, "token"), " to train on, ",
-             grouped(start.validation_tokens), " held out");
+  return cat("data   ", report::grouped(start.num_documents), " ", noun_of(start.num_documents, "document"), ", ",
+             report::grouped(start.train_tokens), " ", noun_of(start.train_tokens, "token"), " to train on, ",
+             report::grouped(start.validation_tokens), " held out");
 }
 
 // "8 microbatches", or "12 + 4 microbatches" of data ranks with unequal shares.
@@ -96,8 +96,8 @@ double peak_of(const StepReport& report) {
   return peak;
 }
 
-Progress progress_of(const StepReport& report, int64_t steps) {
-  Progress progress;
+report::Progress progress_of(const StepReport& report, int64_t steps) {
+  report::Progress progress;
   progress.step = report.step;
   progress.steps = steps;
   progress.loss = report.loss;
@@ -141,13 +141,13 @@ void RunPrinter::on_peak(const PeakFlops& peak) {
   const int ranks = mesh::DeviceMesh(start_.spec.mesh).num_ranks();
   const DType of_run = start_.spec.train.dtype;
   const DType dtype = peak.type == scalar_type(of_run) ? of_run : DType::Float32;
-  print_line(cat("peak   ", counted(ranks, "rank"), " x ", flops_text(peak.per_rank), ", ", peak_source(peak, dtype),
+  print_line(cat("peak   ", counted(ranks, "rank"), " x ", report::flops_text(peak.per_rank), ", ", peak_source(peak, dtype),
                  "; mfu is measured against it"));
 }
 
 void RunPrinter::on_prediction(const plan::Prediction& prediction) {
   log_->prediction(prediction);
-  print_line(cat("expect step ", short_number(prediction.step_seconds()), " s, bubble ", percent(prediction.bubble),
+  print_line(cat("expect step ", report::short_number(prediction.step_seconds()), " s, bubble ", report::percent(prediction.bubble),
                  ", ", human_bytes(prediction.sync_bytes), " of gradients sent, ",
                  human_bytes(static_cast<double>(prediction.fullest().total())), " on the fullest rank"));
 }
@@ -156,12 +156,12 @@ void RunPrinter::on_step(const StepReport& report) {
   log_->step(report);
   if (!report.spike.empty()) print_line(cat("skip   step ", report.step, ": ", report.spike));
   if (!pace_->shows(report.step, start_.spec.train.steps, now_seconds())) return;
-  const Progress progress = progress_of(report, start_.spec.train.steps);
+  const report::Progress progress = progress_of(report, start_.spec.train.steps);
   if (terminal_ == Terminal::Interactive) {
-    out_ << "\r\033[K" << progress_bar(progress, terminal_width()) << std::flush;
+    out_ << "\r\033[K" << report::progress_bar(progress, terminal_width()) << std::flush;
     bar_is_open_ = true;
   } else {
-    print_line(progress_line(progress));
+    print_line(report::progress_line(progress));
   }
 }
 
@@ -214,9 +214,9 @@ void RunPrinter::print_end(const RunEnd& end, double measured_bubble, double ide
 
 // From the run's folder: the steps may have been heard of in another process.
 void RunPrinter::print_foreseen(const std::string& folder) {
-  const std::vector<ForeseenRow> rows = foreseen_rows(record_of(folder));
+  const std::vector<report::PredictedRow> rows = report::predicted_rows(record_of(folder));
   if (rows.empty()) return;
-  std::istringstream lines(foreseen_table(rows));
+  std::istringstream lines(report::predicted_table(rows));
   for (std::string line; std::getline(lines, line);) print_line(line);
 }
 

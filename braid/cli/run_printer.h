@@ -57,7 +57,7 @@ class RunPrinter final : public RunObserver {
   Opening opening_;
   std::unique_ptr<RunLog> log_;
   RunStart start_;
-  std::optional<ProgressPace> pace_;
+  std::optional<report::ProgressPace> pace_;
   bool bar_is_open_ = false, told_of_fast_step_ = false;
 };
 

@@ -44,7 +44,7 @@ void SamplePrinter::show_text(const GeneratedText& text) const {
 }
 
 void SamplePrinter::show_line(const GeneratedText& text) const {
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("prompt", whole_characters(prompts_[static_cast<size_t>(text.prompt)]));
   line.add("text", whole_characters(text.text)).add("tokens", text.tokens).add("reason", word(text.end));
   line.add("logprob", text.log_probability).add("prompt_index", text.prompt).add("sample", text.sample);

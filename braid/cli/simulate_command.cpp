@@ -91,8 +91,8 @@ Played play(const SimulateRequest& request, Schedule schedule) {
 }
 
 // With the transfers drawn when they take time.
-std::vector<NamedTimeline> pictured(const SimulateRequest& request, const std::vector<Played>& all) {
-  std::vector<NamedTimeline> timelines;
+std::vector<report::NamedTimeline> pictured(const SimulateRequest& request, const std::vector<Played>& all) {
+  std::vector<report::NamedTimeline> timelines;
   for (const auto& played : all) {
     const bool spelled = request.cost.transfer > 0 && !schedule::has_comms(played.schedule);
     timelines.push_back({heading(played), spelled ? schedule::simulate(schedule::with_comms(played.schedule),
@@ -132,8 +132,8 @@ int simulate_command(const Words& words) {
   std::vector<Played> all;
   for (auto& schedule : request->schedules) all.push_back(play(*request, std::move(schedule)));
   if (request->output == SimulateOutput::Text) refuse_huge_grids(*request, all);
-  if (!request->svg.empty()) write_named_file(request->svg, timeline_svg(pictured(*request, all), TimeUnit::Units));
-  if (!request->trace.empty()) write_named_file(request->trace, chrome_trace(pictured(*request, all)));
+  if (!request->svg.empty()) write_named_file(request->svg, report::timeline_svg(pictured(*request, all), report::TimeUnit::Units));
+  if (!request->trace.empty()) write_named_file(request->trace, report::chrome_trace(pictured(*request, all)));
   if (request->output == SimulateOutput::Text) show(*request, all);
   if (request->output == SimulateOutput::Summary) std::cout << shown_on_stdout(summary_text(all));
   for (const auto& played : all) {

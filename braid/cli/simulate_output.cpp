@@ -77,7 +77,7 @@ std::string summary_text(const std::vector<Played>& all) {
 void write_json(std::ostream& out, const Played& played) {
   const Schedule& schedule = played.schedule;
   const schedule::Summary& s = played.summary;
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("schedule", schedule.name).add("ranks", schedule.num_ranks());
   line.add("chunks", schedule.num_stages / schedule.num_ranks()).add("stages", schedule.num_stages);
   line.add("microbatches", schedule.num_microbatches).add("makespan", s.makespan);

@@ -69,8 +69,8 @@ void show_end(const RunEnd& end, RunPrinter& printer) {
   const mesh::DeviceMesh mesh(spec.mesh);
   const schedule::Timeline all = without_waiting(end, mesh);
   const schedule::Timeline measured = pipeline_of(end.timeline, mesh, 0), ideal = pipeline_of(all, mesh, 0);
-  write_file(cat(spec.train.out, "/", kTimelineName), timeline_svg({{"measured", measured}, {"ideal", ideal}}));
-  write_file(cat(spec.train.out, "/", kTraceName), chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
+  write_file(cat(spec.train.out, "/", kTimelineName), report::timeline_svg({{"measured", measured}, {"ideal", ideal}}));
+  write_file(cat(spec.train.out, "/", kTraceName), report::chrome_trace({{"measured", end.timeline}, {"ideal", all}}));
   printer.print_end(end, measured.bubble_fraction(), ideal.bubble_fraction());
 }
 

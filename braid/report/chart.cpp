@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr double kPlane = 1000;
@@ -169,4 +169,4 @@ std::string chart_figure(const Chart& chart) {
   return any ? Figure(chart).text() : "";
 }
 
-}  // namespace braid
+}  // namespace braid::report

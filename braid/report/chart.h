@@ -8,7 +8,7 @@
 #include "braid/report/chart_axis.h"
 #include "braid/report/series.h"
 
-namespace braid {
+namespace braid::report {
 
 enum class Stroke { Faint, Main, Second };
 enum class Marks { None, Dots };
@@ -44,4 +44,4 @@ inline constexpr size_t kMostPoints = 2000;  // drawn of one curve
 // into a small part of it otherwise. What a Faint curve does in its outermost half percents may leave the picture.
 std::string chart_figure(const Chart& chart);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 // As many decimals as tell neighbours apart: steps of 0.05 have two.
@@ -82,4 +82,4 @@ void ChartAxis::add_log_ticks(int num_ticks) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 enum class Scale { Linear, Log };
 
@@ -39,4 +39,4 @@ class ChartAxis {
   std::vector<Tick> ticks_;
 };
 
-}  // namespace braid
+}  // namespace braid::report

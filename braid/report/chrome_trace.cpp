@@ -11,7 +11,7 @@
 #include "braid/base/text.h"
 #include "braid/schedule/program_text.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 using Json = nlohmann::json;
@@ -190,4 +190,4 @@ std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const st
   return reading.timelines();
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -6,7 +6,7 @@
 
 #include "braid/report/timeline_svg.h"
 
-namespace braid {
+namespace braid::report {
 
 // The JSON object format of Google's "Trace Event Format": a process for each timeline, in their order, a thread for
 // each rank, and a complete event ("X") for each span, in microseconds from the timeline's first begin, with three
@@ -19,4 +19,4 @@ std::string chrome_trace(const std::vector<NamedTimeline>& timelines);
 // ConfigError when the text is no such trace.
 std::vector<NamedTimeline> parse_chrome_trace(const std::string& trace, const std::string& origin);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr const char* kDash = "\u2013";  // a dash
@@ -52,4 +52,4 @@ std::string compared_table(const std::vector<ComparedWay>& ways) {
          "predicted, not measured. \u2013: this run cannot be split so.</p>\n";
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -6,9 +6,9 @@
 
 #include "braid/report/run_record.h"
 
-namespace braid {
+namespace braid::report {
 
 // HTML; empty without ways. A narrow screen shows a block of named lines for each way (page_style.h).
 std::string compared_table(const std::vector<ComparedWay>& ways);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -6,7 +6,7 @@
 #include "braid/spec/fields.h"
 #include "braid/spec/toml_document.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 std::string row(const std::string& section, const std::string& leaf, const spec::TomlValue& value) {
@@ -36,4 +36,4 @@ std::string config_tables(const std::string& toml) {
   return all + "</div>\n";
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::report {
 
 // Returns one table for each section of `toml`, in its order, with unknown keys and sections too. Returns the text
 // itself if it is no TOML.
 std::string config_tables(const std::string& toml);
 
-}  // namespace braid
+}  // namespace braid::report

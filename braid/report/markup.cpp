@@ -7,7 +7,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::report {
 
 std::string escaped(std::string_view text) {
   std::string safe;
@@ -78,4 +78,4 @@ std::string grouped(int64_t value) {
   return text;
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::report {
 
 // Safe as the content of an element and as a quoted attribute; control characters are dropped, newlines become spaces.
 std::string escaped(std::string_view text);
@@ -24,4 +24,4 @@ std::string flops_text(double per_second);
 // 10834944 -> "10,834,944".
 std::string grouped(int64_t value);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -8,7 +8,7 @@
 #include "braid/report/chart_axis.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr double kTicks = 8;
@@ -98,4 +98,4 @@ class Bars {
 
 std::string memory_bars(const MemoryBars& memory) { return Bars(memory).text(); }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 struct MemoryBars {
   std::vector<std::pair<std::string, std::vector<double>>> categories;  // peak bytes of each rank
@@ -17,4 +17,4 @@ inline constexpr size_t kMostBars = 64;
 // Empty when there is nothing to show. Of more than kMostBars ranks, those with the largest bars, in rank order.
 std::string memory_bars(const MemoryBars& memory);
 
-}  // namespace braid
+}  // namespace braid::report

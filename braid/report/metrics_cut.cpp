@@ -12,7 +12,7 @@
 #include "braid/base/line_reader.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
@@ -95,4 +95,4 @@ std::string sentence(const CutLines& cut, int64_t last_step) {
   return cat("took ", counted(cut.later + cut.unreadable, "line"), " out of metrics.jsonl: ", joined(parts));
 }
 
-}  // namespace braid
+}  // namespace braid::report

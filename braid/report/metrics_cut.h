@@ -7,7 +7,7 @@
 
 #include "braid/base/file_system.h"
 
-namespace braid {
+namespace braid::report {
 
 // Lines taken out of the file.
 struct CutLines {
@@ -27,4 +27,4 @@ std::string sentence(const CutLines& cut, int64_t last_step);
 // Returns the name of the file that an interrupted cut leaves beside `path`.
 std::string cut_metrics_name(const std::string& path);
 
-}  // namespace braid
+}  // namespace braid::report

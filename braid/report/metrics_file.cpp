@@ -8,7 +8,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::report {
 
 MetricsFile::MetricsFile(std::string path) : path_(std::move(path)), file_(open_to_append(path_)) {
   if (std::fseek(file_.get(), 0, SEEK_END) != 0) fail(-1);
@@ -32,4 +32,4 @@ void MetricsFile::write(const MetricsLine& line) {
 
 void MetricsFile::fail(int64_t offset) const { throw IoError(path_, offset, std::strerror(errno)); }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -7,7 +7,7 @@
 #include "braid/base/output_file.h"
 #include "braid/report/metrics_line.h"
 
-namespace braid {
+namespace braid::report {
 
 // Appends. Every line is handed to the operating system before write() returns. If an earlier run died in the middle of
 // a line, the first write begins on a new one. One thread at a time.
@@ -28,4 +28,4 @@ class MetricsFile {
   AppendedFile file_;
 };
 
-}  // namespace braid
+}  // namespace braid::report

@@ -5,7 +5,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 std::string json(double value) {
@@ -79,4 +79,4 @@ MetricsLine& MetricsLine::add(std::string_view key, const std::map<std::string, 
 }
 MetricsLine& MetricsLine::add(std::string_view key, const MetricsLine& object) { return put(key, object.text()); }
 
-}  // namespace braid
+}  // namespace braid::report

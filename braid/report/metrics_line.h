@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 // An ordered JSON object on one line. Numbers are in full precision: a double reads back bit for bit, except that NaN
 // and infinities become null, which JSON has instead. Text and keys are UTF-8.
@@ -36,4 +36,4 @@ class MetricsLine {
   std::string fields_;
 };
 
-}  // namespace braid
+}  // namespace braid::report

@@ -1,7 +1,7 @@
 // CSS and JavaScript as text. Colours are named once, for light and for dark.
 #include "braid/report/page_style.h"
 
-namespace braid {
+namespace braid::report {
 
 const char* const kPageStyle = R"css(
 :root{color-scheme:light dark;
@@ -163,4 +163,4 @@ for (const plot of document.querySelectorAll('.plot')) {
 }
 )js";
 
-}  // namespace braid
+}  // namespace braid::report

@@ -9,7 +9,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr int kShortestBar = 10;
@@ -107,4 +107,4 @@ std::string duration_text(double seconds) {
   return write("%lldd%02lldh", whole / 86400, whole % 86400 / 3600);
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-namespace braid {
+namespace braid::report {
 
 // The values of a progress line. NaN stands for an unknown value, which is left out.
 struct Progress {
@@ -34,4 +34,4 @@ std::string progress_bar(const Progress& progress, int width);
 // 42 -> "42s", 192 -> "3m12s", 7500 -> "2h05m", 274000 -> "3d04h".
 std::string duration_text(double seconds);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace braid {
+namespace braid::report {
 
 // Shows the first step that it is asked about, the last of the run, those that `every` (at least 1) divides, and each
 // that ends `seconds` or more after the one shown before it: slow steps are all shown, quick ones leave some out, and
@@ -22,4 +22,4 @@ class ProgressPace {
   std::optional<double> shown_at_;
 };
 
-}  // namespace braid
+}  // namespace braid::report

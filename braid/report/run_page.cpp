@@ -10,14 +10,14 @@
 #include "braid/report/chart.h"
 #include "braid/report/compared_table.h"
 #include "braid/report/config_table.h"
-#include "braid/report/foreseen.h"
+#include "braid/report/predicted.h"
 #include "braid/report/markup.h"
 #include "braid/report/memory_bars.h"
 #include "braid/report/page_style.h"
 #include "braid/report/progress.h"
 #include "braid/spec/toml_document.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr size_t kFewestToSmooth = 20;
@@ -35,7 +35,7 @@ class Page {
     all += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
     all += cat("<title>", escaped(page_.name), " \u00b7 braid</title>\n<style>", kPageStyle,
                "</style>\n</head>\n<body>\n");
-    all += cat("<main>\n", header(), tiles(), curves(), timeline(), foreseen_html(foreseen_rows(record_)),
+    all += cat("<main>\n", header(), tiles(), curves(), timeline(), predicted_html(predicted_rows(record_)),
                compared_table(record_.compared), layers(), memory(), configuration(), environment());
     return cat(all, "<footer>Written by braid report.</footer>\n</main>\n<script>", kPageScript,
                "</script>\n</body>\n</html>\n");
@@ -293,4 +293,4 @@ class Page {
 
 std::string run_page(const RunPage& page) { return Page(page).text(); }
 
-}  // namespace braid
+}  // namespace braid::report

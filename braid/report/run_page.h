@@ -7,7 +7,7 @@
 #include "braid/report/run_record.h"
 #include "braid/report/timeline_svg.h"
 
-namespace braid {
+namespace braid::report {
 
 struct RunPage {
   std::string name;         // of the run's folder
@@ -21,4 +21,4 @@ struct RunPage {
 // and on a phone. Every text of the run is escaped. Its size is bounded: curves are thinned to kMostPoints.
 std::string run_page(const RunPage& page);
 
-}  // namespace braid
+}  // namespace braid::report

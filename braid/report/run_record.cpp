@@ -9,7 +9,7 @@
 #include "braid/base/json_text.h"
 #include "braid/base/line_reader.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -198,4 +198,4 @@ RunRecord read_run_record(const std::string& path) {
   return record;
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -10,7 +10,7 @@
 
 #include "braid/report/series.h"
 
-namespace braid {
+namespace braid::report {
 
 // One way of sharing a run out, as a `comparison` line has it.
 struct ComparedWay {
@@ -52,4 +52,4 @@ RunRecord read_run_record(std::istream& lines);
 // The same of a file. Throws IoError for one that cannot be read, is no regular file or has a line above 16 MiB.
 RunRecord read_run_record(const std::string& path);
 
-}  // namespace braid
+}  // namespace braid::report

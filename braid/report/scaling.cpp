@@ -8,7 +8,7 @@
 #include "braid/report/chart_axis.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr double kLeft = 56, kTop = 24, kPlotWidth = 460, kPlotHeight = 320, kPlotMargin = 48;
@@ -116,4 +116,4 @@ std::string scaling_svg(const Scaling& scaling) {
   return picture.finished();
 }
 
-}  // namespace braid
+}  // namespace braid::report

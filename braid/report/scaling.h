@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 struct ScalingPoint {
   int ranks = 1;
@@ -27,4 +27,4 @@ std::string scaling_table(const Scaling& scaling);
 // A self-contained SVG: speed-up against ranks, with the ideal line.
 std::string scaling_svg(const Scaling& scaling);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace braid {
+namespace braid::report {
 
 Series decimated(const Series& series, size_t most) {
   if (series.size() <= most) return series;
@@ -44,4 +44,4 @@ double late_median(const Series& series, size_t count) {
   return *middle;
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 struct Point {
   double x = 0, y = 0;
@@ -23,4 +23,4 @@ Series smoothed(const Series& series, size_t half_width);
 // The value in the middle of the last `count` values, of all when there are fewer; NaN of none.
 double late_median(const Series& series, size_t count);
 
-}  // namespace braid
+}  // namespace braid::report

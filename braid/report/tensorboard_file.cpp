@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/report/tf_record.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 // Field numbers of event.proto and summary.proto.
@@ -107,4 +107,4 @@ std::unique_ptr<TensorboardFile> new_tensorboard_file(const std::string& folder,
   }
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::report {
 
 struct Scalar {
   std::string tag;   // "loss/train": the part before the slash groups charts
@@ -55,4 +55,4 @@ class TensorboardFile {
 std::unique_ptr<TensorboardFile> new_tensorboard_file(const std::string& folder, const std::string& host,
                                                       double wall_seconds, int64_t first_step);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr uint32_t kPolynomial = 0x82f63b78;  // bits reversed
@@ -43,4 +43,4 @@ std::string tf_record(std::string_view bytes) {
   return record + masked_sum(bytes);
 }
 
-}  // namespace braid
+}  // namespace braid::report

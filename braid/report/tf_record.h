@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::report {
 
 // CRC-32C (Castagnoli), as RFC 3720 section 12.1 defines it.
 uint32_t crc32c(std::string_view bytes);
@@ -14,4 +14,4 @@ uint32_t crc32c(std::string_view bytes);
 // mask is rotate-right by 15 plus 0xa282ead8 (tensorflow/core/lib/hash/crc32c.h).
 std::string tf_record(std::string_view bytes);
 
-}  // namespace braid
+}  // namespace braid::report

@@ -10,7 +10,7 @@
 #include "braid/report/chart_axis.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr double kWidth = 1200;
@@ -260,4 +260,4 @@ std::string timeline_svg(const std::vector<NamedTimeline>& timelines, TimeUnit u
   return TimelinePicture(timelines, unit).text();
 }
 
-}  // namespace braid
+}  // namespace braid::report

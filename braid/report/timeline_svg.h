@@ -6,7 +6,7 @@
 
 #include "braid/schedule/timeline.h"
 
-namespace braid {
+namespace braid::report {
 
 struct NamedTimeline {
   std::string name;
@@ -21,4 +21,4 @@ enum class TimeUnit { Seconds, Units };
 // of the text is bounded by the picture, not by the schedule.
 std::string timeline_svg(const std::vector<NamedTimeline>& timelines, TimeUnit unit = TimeUnit::Seconds);
 
-}  // namespace braid
+}  // namespace braid::report

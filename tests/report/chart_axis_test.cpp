@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace braid::chart_axis_test {
+namespace braid::report::chart_axis_test {
 namespace {
 
 std::vector<std::string> labels(const ChartAxis& axis) {
@@ -63,4 +63,4 @@ TEST(ChartAxis, LabelsAreAllDifferentAndPlacesAscend) {
 }
 
 }  // namespace
-}  // namespace braid::chart_axis_test
+}  // namespace braid::report::chart_axis_test

@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::chrome_trace_test {
+namespace braid::report::chrome_trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -137,4 +137,4 @@ TEST(ChromeTrace, NothingIsATraceToo) {
 }
 
 }  // namespace
-}  // namespace braid::chrome_trace_test
+}  // namespace braid::report::chrome_trace_test

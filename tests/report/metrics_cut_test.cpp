@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::metrics_cut_test {
+namespace braid::report::metrics_cut_test {
 namespace {
 
 class MetricsCut : public ScratchFolder {
@@ -106,4 +106,4 @@ TEST_F(MetricsCut, IsDoneWhollyOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace braid::metrics_cut_test
+}  // namespace braid::report::metrics_cut_test

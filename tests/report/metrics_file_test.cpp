@@ -12,7 +12,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::metrics_file_test {
+namespace braid::report::metrics_file_test {
 namespace {
 
 class MetricsFileTest : public testing::Test {
@@ -94,4 +94,4 @@ TEST_F(MetricsFileTest, FaultsNameThePath) {
 }
 
 }  // namespace
-}  // namespace braid::metrics_file_test
+}  // namespace braid::report::metrics_file_test

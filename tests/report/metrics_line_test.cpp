@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace braid::metrics_line_test {
+namespace braid::report::metrics_line_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -68,4 +68,4 @@ TEST(MetricsLine, Lists) {
 }
 
 }  // namespace
-}  // namespace braid::metrics_line_test
+}  // namespace braid::report::metrics_line_test

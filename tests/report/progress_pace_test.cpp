@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace braid::progress_pace_test {
+namespace braid::report::progress_pace_test {
 namespace {
 
 // Of the steps first .. last, each of which takes `seconds`.
@@ -32,4 +32,4 @@ TEST(ProgressPace, TheClockBeginsAnewWithEachThatIsShown) {
 }
 
 }  // namespace
-}  // namespace braid::progress_pace_test
+}  // namespace braid::report::progress_pace_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::progress_test {
+namespace braid::report::progress_test {
 namespace {
 
 Progress sample() {
@@ -80,4 +80,4 @@ TEST(Progress, Durations) {
 }
 
 }  // namespace
-}  // namespace braid::progress_test
+}  // namespace braid::report::progress_test

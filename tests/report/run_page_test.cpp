@@ -12,7 +12,7 @@
 #include "braid/report/memory_bars.h"
 #include "tests/support/occurrences.h"
 
-namespace braid::run_page_test {
+namespace braid::report::run_page_test {
 namespace {
 
 RunPage sample(int num_steps) {
@@ -256,4 +256,4 @@ TEST(Markup, Numbers) {
 }
 
 }  // namespace
-}  // namespace braid::run_page_test
+}  // namespace braid::report::run_page_test

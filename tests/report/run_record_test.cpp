@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-namespace braid::run_record_test {
+namespace braid::report::run_record_test {
 namespace {
 
 RunRecord read(const std::string& text) {
@@ -111,4 +111,4 @@ TEST(RunRecord, LinesWithANulOrARepeatedKeyAreDamaged) {
 }
 
 }  // namespace
-}  // namespace braid::run_record_test
+}  // namespace braid::report::run_record_test

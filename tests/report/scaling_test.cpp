@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::scaling_test {
+namespace braid::report::scaling_test {
 namespace {
 
 const Scaling kScaling = {{{1, 2.0, 100}, {2, 1.25, 160}, {4, 1.0, 200}}, {{1, 2.0, 100}, {2, 2.0, 200}}};
@@ -40,4 +40,4 @@ TEST(Scaling, PictureHasAPointForEachMeasurement) {
 }
 
 }  // namespace
-}  // namespace braid::scaling_test
+}  // namespace braid::report::scaling_test

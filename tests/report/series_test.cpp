@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace braid::series_test {
+namespace braid::report::series_test {
 namespace {
 
 Series wave(size_t count) {
@@ -51,4 +51,4 @@ TEST(Series, MedianOfTheEnd) {
 }
 
 }  // namespace
-}  // namespace braid::series_test
+}  // namespace braid::report::series_test

@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/report/tf_record.h"
 
-namespace braid::tensorboard_file_test {
+namespace braid::report::tensorboard_file_test {
 namespace {
 
 std::string contents(const std::filesystem::path& path) {
@@ -90,4 +90,4 @@ TEST_F(TensorboardFileTest, FaultsNameThePath) {
 }
 
 }  // namespace
-}  // namespace braid::tensorboard_file_test
+}  // namespace braid::report::tensorboard_file_test

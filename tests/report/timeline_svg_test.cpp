@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "tests/support/occurrences.h"
 
-namespace braid::timeline_svg_test {
+namespace braid::report::timeline_svg_test {
 namespace {
 
 schedule::Timeline two_ranks(double origin, double unit) {
@@ -99,4 +99,4 @@ TEST(TimelineSvg, NothingIsAPictureToo) {
 }
 
 }  // namespace
-}  // namespace braid::timeline_svg_test
+}  // namespace braid::report::timeline_svg_test

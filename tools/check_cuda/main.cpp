@@ -40,7 +40,7 @@ int print_device() {
   enter("cuda");
   CudaDeviceFacts facts;
   cuda_table<CudaServices>()->facts(0, &facts);
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("name", std::string_view(facts.name));
   line.add("capability", std::string_view(cat(facts.major, ".", facts.minor)));
   line.add("processors", facts.processors).add("bytes", facts.bytes);
@@ -52,7 +52,7 @@ int print_device() {
 
 bool judge(const KernelCheck& check, const Setting& setting) {
   Verdict verdict;
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("kernel", std::string_view(check.name)).add("dtype", std::string_view(c10::toString(setting.dtype)));
   std::string failure;
   try {

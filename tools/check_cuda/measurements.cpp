@@ -59,19 +59,19 @@ Corpus text_like_corpus(const RunSpec& spec) {
   return corpus;
 }
 
-MetricsLine facts_of(const RunSpec& spec) {
-  MetricsLine line;
+report::MetricsLine facts_of(const RunSpec& spec) {
+  report::MetricsLine line;
   line.add("parameters", count_params(spec.model));
   line.add("tokens_per_step", int64_t{spec.train.batch} * spec.model.context);
   return line.add("flops_per_token", spec::model_flops_per_token(spec.model));
 }
 
 // A step is over when the update is, which the trainer does not wait for.
-MetricsLine timed_step(Trainer& trainer) {
+report::MetricsLine timed_step(Trainer& trainer) {
   const double begin = now_seconds();
   const StepReport report = trainer.step();
   trainer.model().params().flat_master().select(0, 0).item<double>();
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("seconds", now_seconds() - begin).add("loss", report.loss);
   return line.add("peak_bytes", report.memory.at(0).peak_total_bytes);
 }
@@ -81,7 +81,7 @@ MetricsLine timed_step(Trainer& trainer) {
 int products() {
   enter("cuda");
   const c10::AutoGradMode no_grad(false);
-  MetricsLine line;
+  report::MetricsLine line;
   line.add("size", kProductSize);
   line.add("bfloat16", product_flops(at::kBFloat16)).add("float16", product_flops(at::kHalf));
   line.add("float32", product_flops(at::kFloat));
@@ -104,7 +104,7 @@ int steps(const std::string& file, const std::vector<std::string>& overrides) {
     enter_device(spec);
     Trainer trainer(spec, corpus, world);
     commands.serve(0, [&](const std::string& command) {
-      const MetricsLine answer = command == "facts" ? facts_of(spec) : timed_step(trainer);
+      const report::MetricsLine answer = command == "facts" ? facts_of(spec) : timed_step(trainer);
       std::cout << answer.text() << std::endl;
     });
     if (const std::string why = trainer.graph_failure(); !why.empty()) std::cerr << "no CUDA graphs: " << why << "\n";

@@ -1,5 +1,5 @@
 // Chooses the steps of a measurement, and makes the rows.
-#include "braid/report/foreseen.h"
+#include "braid/report/predicted.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/report/markup.h"
 
-namespace braid {
+namespace braid::report {
 namespace {
 
 constexpr double kNoBubble = 5e-4;  // what one rank measures of itself
@@ -44,7 +44,7 @@ class Rows {
  public:
   explicit Rows(const RunRecord& record) : record_(record) {}
 
-  std::vector<ForeseenRow> all() {
+  std::vector<PredictedRow> all() {
     add("step", "step_seconds", typical(record_, "seconds"), seconds_text);
     add_bubble();
     add("gradients sent in a step", "sync_bytes", mean(record_.since_last_start("sync_bytes")), human_bytes);
@@ -80,23 +80,23 @@ class Rows {
   }
 
   const RunRecord& record_;
-  std::vector<ForeseenRow> rows_;
+  std::vector<PredictedRow> rows_;
 };
 
 }  // namespace
 
-std::vector<ForeseenRow> foreseen_rows(const RunRecord& record) { return Rows(record).all(); }
+std::vector<PredictedRow> predicted_rows(const RunRecord& record) { return Rows(record).all(); }
 
-std::string foreseen_table(const std::vector<ForeseenRow>& rows) {
-  std::vector<ForeseenRow> lines{{"", "predicted", "measured", "difference"}};
+std::string predicted_table(const std::vector<PredictedRow>& rows) {
+  std::vector<PredictedRow> lines{{"", "predicted", "measured", "difference"}};
   lines.insert(lines.end(), rows.begin(), rows.end());
-  std::string ForeseenRow::*const columns[] = {&ForeseenRow::name, &ForeseenRow::predicted, &ForeseenRow::measured,
-                                               &ForeseenRow::difference};
+  std::string ForeseenRow::*const columns[] = {&PredictedRow::name, &PredictedRow::predicted, &PredictedRow::measured,
+                                               &PredictedRow::difference};
   std::string all;
-  for (const ForeseenRow& line : lines) {
+  for (const PredictedRow& line : lines) {
     for (const auto column : columns) {
       size_t width = 0;
-      for (const ForeseenRow& other : lines) width = std::max(width, (other.*column).size());
+      for (const PredictedRow& other : lines) width = std::max(width, (other.*column).size());
       const std::string space(width - (line.*column).size(), ' ');
       all += column == columns[0] ? line.*column + space : cat("  ", space, line.*column);
     }
@@ -105,7 +105,7 @@ std::string foreseen_table(const std::vector<ForeseenRow>& rows) {
   return all;
 }
 
-std::string foreseen_html(const std::vector<ForeseenRow>& rows) {
+std::string predicted_html(const std::vector<PredictedRow>& rows) {
   if (rows.empty()) return "";
   std::string all = "<h2>Predicted and measured</h2>\n<table class=\"facts numbers\">\n";
   all += "<tr><th></th><td>predicted</td><td>measured</td><td>difference</td></tr>\n";
@@ -118,4 +118,4 @@ std::string foreseen_html(const std::vector<ForeseenRow>& rows) {
          "Measured: medians of the last steps, and memory of the fullest rank.</p>\n";
 }
 
-}  // namespace braid
+}  // namespace braid::report

@@ -1,5 +1,5 @@
 // Predictions beside measurements, from the lines of a run.
-#include "braid/report/foreseen.h"
+#include "braid/report/predicted.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "braid/report/run_page.h"
 
-namespace braid::foreseen_test {
+namespace braid::report::predicted_test {
 namespace {
 
 constexpr const char* kPredicted =
@@ -26,7 +26,7 @@ RunRecord read(const std::string& text) {
 }
 
 TEST(Foreseen, TheFirstStepDoesNotCountAndTheFullestRankDoes) {
-  EXPECT_EQ(foreseen_table(foreseen_rows(read(std::string(kSteps) + kPredicted))),
+  EXPECT_EQ(predicted_table(predicted_rows(read(std::string(kSteps) + kPredicted))),
             "                          predicted  measured   difference\n"
             "step                         100 ms     80 ms      +25.0 %\n"
             "bubble                          25%       20%  +5.0 points\n"
@@ -40,7 +40,7 @@ TEST(Foreseen, OfARunThatWentOnTheLastStartCounts) {
 {"kind":"step","step":3,"seconds":5,"bubble_fraction":0.9,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
 {"kind":"step","step":4,"seconds":0.2,"bubble_fraction":0.5,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
 )";
-  const std::string table = foreseen_table(foreseen_rows(read(kSteps + again + kPredicted)));
+  const std::string table = predicted_table(predicted_rows(read(kSteps + again + kPredicted)));
   EXPECT_NE(table.find("100 ms    200 ms"), std::string::npos) << table;
   EXPECT_NE(table.find("2.0 KiB   1.0 KiB      +100.0 %"), std::string::npos) << table;
 }
@@ -50,12 +50,12 @@ TEST(Foreseen, ThePredictionOfAnEarlierStartIsForgotten) {
 {"kind":"step","step":3,"seconds":5,"bubble_fraction":0.9,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
 {"kind":"step","step":4,"seconds":0.2,"bubble_fraction":0.5,"sync_bytes":1024,"peak_memory_bytes":[1024.0,4096.0]}
 )";
-  EXPECT_TRUE(foreseen_rows(read(std::string(kSteps) + kPredicted + again)).empty());
+  EXPECT_TRUE(predicted_rows(read(std::string(kSteps) + kPredicted + again)).empty());
 }
 
 TEST(Foreseen, NothingIsSaidWhereNothingWasPredictedOrMeasured) {
-  EXPECT_TRUE(foreseen_rows(read(kSteps)).empty());
-  EXPECT_TRUE(foreseen_rows(read(kPredicted)).empty());
+  EXPECT_TRUE(predicted_rows(read(kSteps)).empty());
+  EXPECT_TRUE(predicted_rows(read(kPredicted)).empty());
 }
 
 TEST(Foreseen, StandsOnThePage) {
@@ -81,4 +81,4 @@ TEST(Foreseen, DataAndModelParallelismStandBesideEachOther) {
 }
 
 }  // namespace
-}  // namespace braid::foreseen_test
+}  // namespace braid::report::predicted_test
