@@ -52,7 +52,7 @@ double copied(const at::Tensor& from, at::Tensor& to, braid::Communicator& world
 
 std::vector<Round> measured(int ranks, int rounds, const std::string& folder, int64_t& bytes) {
   const braid::RunSpec spec = gpt2_124m(ranks);
-  const braid::Corpus corpus = bench::random_corpus(spec);
+  const braid::data::Corpus corpus = bench::random_corpus(spec);
   std::vector<Round> all(static_cast<size_t>(rounds));
   braid::run_ranks(ranks, [&](braid::Communicator& world) {
     at::get_num_threads();

@@ -87,7 +87,7 @@ void exchange(braid::ParamStore& store, braid::Communicator& world, std::barrier
 int main(int argc, char** argv) {
   const Arguments given = arguments(argc, argv);
   const braid::RunSpec spec = spec_of(given);
-  const braid::Corpus corpus = bench::random_corpus(spec);
+  const braid::data::Corpus corpus = bench::random_corpus(spec);
   braid::install_memory_accounting();
   bench::Commands commands(given.ranks);
   braid::run_ranks(given.ranks, [&](braid::Communicator& world) {

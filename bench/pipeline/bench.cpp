@@ -80,7 +80,7 @@ void predict(const braid::RunSpec& spec, const Measured& measured) {
 
 int main(int argc, char** argv) {
   const braid::RunSpec spec = spec_of(arguments(argc, argv));
-  const braid::Corpus corpus = bench::random_corpus(spec);
+  const braid::data::Corpus corpus = bench::random_corpus(spec);
   Measured measured;
   bench::Commands commands(kRanks);
   braid::run_ranks(kRanks, [&](braid::Communicator& world) {

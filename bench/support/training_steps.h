@@ -14,12 +14,12 @@
 namespace bench {
 
 // 2^20 tokens of spec.model.vocab, one document, nothing held out.
-inline braid::Corpus random_corpus(const braid::RunSpec& spec) {
+inline braid::data::Corpus random_corpus(const braid::RunSpec& spec) {
   std::vector<int> tokens(1 << 20);
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(braid::random_bits(3, i) % spec.model.vocab);
-  const auto source = std::make_shared<braid::MemoryTokens>(spec.model.vocab);
+  const auto source = std::make_shared<braid::data::MemoryTokens>(spec.model.vocab);
   source->add_document(tokens);
-  braid::Corpus corpus;
+  braid::data::Corpus corpus;
   corpus.train.push_back({source});
   corpus.num_documents = 1;
   return corpus;

@@ -119,7 +119,7 @@ double pass_seconds(const braid::schedule::Timeline& timeline) {
 int main(int argc, char** argv) {
   const Arguments given = arguments(argc, argv);
   const braid::RunSpec spec = spec_of(given);
-  const braid::Corpus corpus = bench::random_corpus(spec);
+  const braid::data::Corpus corpus = bench::random_corpus(spec);
   braid::install_memory_accounting();
   bench::Commands commands(given.data);
   braid::run_ranks(given.data, [&](braid::Communicator& world) {

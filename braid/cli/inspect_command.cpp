@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostOfNames = 2'000;  // bytes that are shown
 
-void print_source(const PreparedSource& source) {
+void print_source(const data::PreparedSource& source) {
   int64_t train = 0, validation = 0;
   for (const auto& part : source.parts) {
     train += part.train.num_tokens;
@@ -30,8 +30,8 @@ void print_source(const PreparedSource& source) {
 }
 
 // Verifies the tokenizer and every listed file; the faults as lines.
-std::vector<std::string> damage(const PreparedFolder& folder) {
-  const auto pages = std::make_shared<ResidentPages>();
+std::vector<std::string> damage(const data::PreparedFolder& folder) {
+  const auto pages = std::make_shared<data::ResidentPages>();
   std::vector<std::string> found;
   try {
     require_own_tokenizer(folder);
@@ -39,10 +39,10 @@ std::vector<std::string> damage(const PreparedFolder& folder) {
     found.push_back(error.what());
     std::cout << "tokenizer  DAMAGED" << std::endl;
   }
-  const auto verify = [&](const std::string& name, const TokenFileInfo& listed) {
+  const auto verify = [&](const std::string& name, const data::TokenFileInfo& listed) {
     if (listed.num_tokens == 0) return;
     try {
-      open_listed(folder, name, listed, pages)->verify();
+      data::open_listed(folder, name, listed, pages)->verify();
       std::cout << "file       " << shown_on_line(name) << ": " << counted(listed.num_tokens, "token") << ", "
                 << counted(listed.num_documents, "document") << ", " << human_bytes(static_cast<double>(listed.bytes))
                 << ", good" << std::endl;
@@ -68,10 +68,10 @@ int inspect_command(const Words& words) {
   app.add_option("DIR", path, "a folder that braid data prepare filled")->required();
   if (const auto code = parse_words(app, words)) return *code;
 
-  if (!is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
-  const PreparedFolder folder = prepared_folders({path}).at(0);
+  if (!data::is_prepared(path)) throw ConfigError({{"DIR", path, "must be a folder of prepared data", ""}});
+  const data::PreparedFolder folder = data::prepared_folders({path}).at(0);
   const auto& mark = folder.manifest.tokenizer;
-  std::cout << "tokenizer  " << printable(tokenizer_name(folder), kMostOfNames) << ", " << counted(mark.vocab, "token")
+  std::cout << "tokenizer  " << printable(data::tokenizer_name(folder), kMostOfNames) << ", " << counted(mark.vocab, "token")
             << ", end of text " << mark.end_of_text << "\n";
   for (const auto& source : folder.manifest.sources) print_source(source);
   const auto found = damage(folder);

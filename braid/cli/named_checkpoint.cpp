@@ -25,7 +25,7 @@ std::string newest_beside(const std::string& path) {
 
 std::string named_checkpoint(const CheckpointName& name,
                              const std::function<void(const std::string& fault)>& on_passed_over) {
-  if (is_prepared(name.path)) {
+  if (data::is_prepared(name.path)) {
     throw ConfigError({{name.option, name.value,
                         cat("must be a checkpoint or a run's folder; ", name.path,
                             " holds prepared data (braid data prepare), which data.paths takes"),

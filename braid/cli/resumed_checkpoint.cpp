@@ -64,7 +64,7 @@ ModelSpec model_of_weights(const TrainSpec& train, std::vector<Problem>& problem
 // later.
 std::string default_tokenizer(const RunSpec& run) {
   if (run.train.resume.empty()) return run.train.init.empty() ? "" : tokenizer_of_weights(run.train.init);
-  if (std::any_of(run.data.paths.begin(), run.data.paths.end(), is_prepared)) return "";
+  if (std::any_of(run.data.paths.begin(), run.data.paths.end(), data::is_prepared)) return "";
   const auto found = described_checkpoint(resumed_path(run.train));
   return found ? found->info.tokenizer : "";
 }

@@ -38,7 +38,7 @@ void try_layouts(std::vector<plan::PlannedLayout>& layouts, int count) {
   }
   throw_problems(std::exchange(found, {}));
   const RunData data(layouts.front().spec.data);
-  const Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
+  const data::Corpus corpus = data.corpus(data.resolved(layouts.front().spec));
   for (auto layout = layouts.begin(); layout != end; ++layout) {
     collect_problems(found, [&] { refuse_without_room(data.resolved(tried_spec(layout->spec)), {}); });
   }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 constexpr int64_t kMostLearned = int64_t{1} << 24, kMostMeasured = int64_t{1} << 20;
@@ -155,4 +155,4 @@ double bigram_entropy(const Corpus& corpus, int64_t vocab) {
   return nats / weights;
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -10,7 +10,7 @@
 #include "braid/base/content_mark.h"
 #include "braid/data/token_source.h"
 
-namespace braid {
+namespace braid::data {
 
 struct BlendPart {
   Tokens tokens;
@@ -48,4 +48,4 @@ struct Corpus {
 // measure on. Parts of a blend count by their weights. Memory: the pairs of the tokens measured on, and `vocab` counts.
 double bigram_entropy(const Corpus& corpus, int64_t vocab);
 
-}  // namespace braid
+}  // namespace braid::data

@@ -7,7 +7,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 // Returns whole turns that add up to kRound. They are rounded down, at least one; then the largest remainders get one
@@ -64,4 +64,4 @@ Interleave::Turn Interleave::turn(int64_t index) const {
   return {place.part, index / size * per_round + place.before};
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::data {
 
 // The parts take turns in a fixed round of kRound turns, repeated for ever. Part p has a whole number of the round's
 // turns: its share of the weights, rounded by the largest remainder, at least one. They are spread evenly: no part is
@@ -35,4 +35,4 @@ class Interleave {
   std::vector<Place> round_;
 };
 
-}  // namespace braid
+}  // namespace braid::data

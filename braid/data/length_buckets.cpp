@@ -89,7 +89,7 @@ LengthBatch LengthBuckets::batch(int64_t step, int rank) const {
   check(step >= 0 && rank >= 0 && rank < num_ranks_, "a batch is of a step and a rank");
   const uint64_t epoch_key =
       random_bits(stream_key(options_.seed, "data.buckets"), static_cast<uint64_t>(step / steps_per_epoch_));
-  const Permutation steps(steps_per_epoch_, epoch_key);
+  const data::Permutation steps(steps_per_epoch_, epoch_key);
   const int64_t number = steps(step % steps_per_epoch_) * num_ranks_ + rank;
   if (number >= num_batches_) return {};
   const auto after = std::upper_bound(buckets_.begin(), buckets_.end(), number,
@@ -98,7 +98,7 @@ LengthBatch LengthBuckets::batch(int64_t step, int rank) const {
 }
 
 LengthBatch LengthBuckets::batch_of(const Bucket& bucket, int64_t number, uint64_t epoch_key) const {
-  const Permutation order(bucket.num_samples, random_bits(epoch_key, static_cast<uint64_t>(bucket.first_batch)));
+  const data::Permutation order(bucket.num_samples, random_bits(epoch_key, static_cast<uint64_t>(bucket.first_batch)));
   const int64_t part = number - bucket.first_batch;
   const auto cut = [&](int64_t n) {  // without the product of two large numbers
     const int64_t rows = bucket.num_samples / bucket.num_batches, longer = bucket.num_samples % bucket.num_batches;

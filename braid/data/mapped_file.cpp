@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 constexpr int64_t kFaultBytes = 1 << 16;  // the kernel maps so much around a page it finds in its cache
@@ -53,4 +53,4 @@ void MappedFile::release() const {
   if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace braid {
+namespace braid::data {
 
 class MappedFile;
 
@@ -50,4 +50,4 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace braid
+}  // namespace braid::data

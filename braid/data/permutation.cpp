@@ -4,7 +4,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 constexpr uint64_t kRounds = 6;
@@ -34,4 +34,4 @@ uint64_t Permutation::scramble(uint64_t value) const {
   return left << half_bits_ | right;
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace braid {
+namespace braid::data {
 
 // A bijection of [0, size) onto itself. A balanced Feistel network permutes the smallest 4^h >= size; values that fall
 // outside are fed in again (cycle-walking), fewer than four times on average.
@@ -20,4 +20,4 @@ class Permutation {
   int half_bits_;
 };
 
-}  // namespace braid
+}  // namespace braid::data

@@ -7,7 +7,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 enum class Half { Train, Validation };
@@ -158,4 +158,4 @@ Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::ve
   return corpus;
 }
 
-}  // namespace braid
+}  // namespace braid::data

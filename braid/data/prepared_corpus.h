@@ -8,7 +8,7 @@
 #include "braid/data/prepared_manifest.h"
 #include "braid/data/token_file.h"
 
-namespace braid {
+namespace braid::data {
 
 struct PreparedFolder {
   std::string path;
@@ -34,4 +34,4 @@ Corpus prepared_corpus(const std::vector<PreparedFolder>& folders, const std::ve
 std::shared_ptr<TokenFile> open_listed(const PreparedFolder& folder, const std::string& name,
                                        const TokenFileInfo& listed, std::shared_ptr<ResidentPages> pages);
 
-}  // namespace braid
+}  // namespace braid::data

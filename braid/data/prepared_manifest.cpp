@@ -10,7 +10,7 @@
 #include "braid/base/sealed_json.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -176,4 +176,4 @@ void replace_file(FileSystem& files, const std::string& path, const std::string&
   write_file(path, text, files);
 }
 
-}  // namespace braid
+}  // namespace braid::data

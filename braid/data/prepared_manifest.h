@@ -8,7 +8,7 @@
 #include "braid/base/file_system.h"
 #include "braid/data/token_file_writer.h"
 
-namespace braid {
+namespace braid::data {
 
 // The tokenizer of prepared data. Two folders can be combined if identity, vocab and end_of_text are equal.
 struct TokenizerMark {
@@ -82,4 +82,4 @@ PreparedManifest read_prepared_manifest(const std::string& folder);
 // Replaces `path` by `text` at once and durably, through `path`.tmp.
 void replace_file(FileSystem& files, const std::string& path, const std::string& text);
 
-}  // namespace braid
+}  // namespace braid::data

@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/data/permutation.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 std::vector<double> weights_of(const Blend& blend) {
@@ -72,4 +72,4 @@ int64_t first_sample(const BatchShape& shape, int64_t step, int global_micro) {
   return step * batch + int64_t{global_micro} * microbatch;
 }
 
-}  // namespace braid
+}  // namespace braid::data

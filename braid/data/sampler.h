@@ -8,7 +8,7 @@
 #include "braid/data/corpus.h"
 #include "braid/data/interleave.h"
 
-namespace braid {
+namespace braid::data {
 
 // Cuts each part of a blend, whose documents lie one after another, into windows of context + 1 tokens that overlap by
 // one: every token but a part's first is predicted once, whatever documents share a window. Parts take turns by their
@@ -59,4 +59,4 @@ struct BatchShape {
 };
 int64_t first_sample(const BatchShape& shape, int64_t step, int global_micro);
 
-}  // namespace braid
+}  // namespace braid::data

@@ -45,7 +45,7 @@ void ShardedSampler::go_to(const DataPosition& position) {
 
 int64_t ShardedSampler::sample(int64_t epoch, int64_t place) const {
   if (data_.order == SampleOrder::AsGiven) return place;
-  return Permutation(data_.num_samples, random_bits(order_key_, static_cast<uint64_t>(epoch)))(place);
+  return data::Permutation(data_.num_samples, random_bits(order_key_, static_cast<uint64_t>(epoch)))(place);
 }
 
 void ShardedSampler::begin_next_epoch_when_over() {

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::data {
 
 TokenFile::TokenFile(const std::string& path, std::shared_ptr<ResidentPages> pages) : file_(path, std::move(pages)) {
   read_header();
@@ -147,4 +147,4 @@ NamedDigest TokenFile::digest_as(DigestKind kind) const {
   return {digest_of_part(kind, footer), kind};
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -9,7 +9,7 @@
 #include "braid/data/token_file_writer.h"
 #include "braid/data/token_source.h"
 
-namespace braid {
+namespace braid::data {
 
 // Memory: a bit per block of 16 KiB, and what ResidentPages lets the mapping keep. A block is verified when it is first
 // read, so damage anywhere is an IoError with the path and the block's offset and never a wrong token.
@@ -52,4 +52,4 @@ class TokenFile final : public TokenSource {
   mutable std::atomic<bool> documents_verified_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::data

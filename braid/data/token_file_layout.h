@@ -12,7 +12,7 @@
 
 #include "braid/base/digest.h"
 
-namespace braid {
+namespace braid::data {
 
 constexpr uint32_t kTokenFileVersion = 2;  // version 1 names no digest and has XXH64; it is read too
 
@@ -48,7 +48,7 @@ static_assert(sizeof(TokenFileFooter) == 64);
 inline std::optional<DigestKind> digest_kind(const TokenFileHeader& header) {
   if (header.version == 1) return DigestKind::Xxh64;
   const std::string_view name(header.digests, sizeof header.digests);
-  return digest_kind(name.substr(0, name.find('\0')));
+  return braid::digest_kind(name.substr(0, name.find('\0')));
 }
 
 // Returns the digest of a header or footer, without the digest field at its end.
@@ -69,4 +69,4 @@ inline void set_digests(TokenFileHeader& header, DigestKind kind) {
 
 constexpr int64_t padded_bytes(int64_t num_tokens, int64_t width) { return (num_tokens * width + 7) / 8 * 8; }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/data/token_source.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 constexpr DigestKind kDigests = DigestKind::Xxh3;
@@ -70,4 +70,4 @@ void TokenFileWriter::append(std::span<const std::byte> bytes) {
   bytes_ += static_cast<int64_t>(bytes.size());
 }
 
-}  // namespace braid
+}  // namespace braid::data

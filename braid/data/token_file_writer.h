@@ -9,7 +9,7 @@
 #include "braid/base/file_system.h"
 #include "braid/data/token_file_layout.h"
 
-namespace braid {
+namespace braid::data {
 
 // Facts about a finished file that identify it.
 struct TokenFileInfo {
@@ -43,4 +43,4 @@ class TokenFileWriter {
   int64_t bytes_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::data

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::data {
 namespace {
 
 void check_inside(int64_t begin, std::span<int64_t> out, int64_t num_tokens) {
@@ -89,4 +89,4 @@ void JoinedTokens::each_part(int64_t begin, std::span<int64_t> out, const Visit&
   }
 }
 
-}  // namespace braid
+}  // namespace braid::data

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace braid {
+namespace braid::data {
 
 // Threads may read at the same moment.
 class TokenSource {
@@ -72,4 +72,4 @@ class JoinedTokens final : public TokenSource {
   std::vector<int64_t> first_token_, first_document_;  // of each part; the last entry is the number of all
 };
 
-}  // namespace braid
+}  // namespace braid::data

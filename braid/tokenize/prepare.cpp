@@ -60,10 +60,10 @@ std::vector<EncodedDocument> encoded(const std::vector<ReadDocument>& batch, con
 // The two token files of a part, each made when its first document comes.
 class PartWriter {
  public:
-  PartWriter(FileSystem& files, std::string folder, const TokenizerMark& mark)
+  PartWriter(FileSystem& files, std::string folder, const data::TokenizerMark& mark)
       : files_(files), folder_(std::move(folder)), mark_(mark) {}
 
-  void add(const EncodedDocument& document, PreparedPart& names) {
+  void add(const EncodedDocument& document, data::PreparedPart& names) {
     add(train_, names.train_name, document.train);
     add(validation_, names.validation_name, document.validation);
   }
@@ -71,7 +71,7 @@ class PartWriter {
   bool empty() const { return !train_ && !validation_; }
 
   // Both files under their names, durably.
-  void finish(PreparedPart& part) {
+  void finish(data::PreparedPart& part) {
     if (train_) part.train = published(*train_, part.train_name);
     if (validation_) part.validation = published(*validation_, part.validation_name);
     if (!train_) part.train_name.clear();
@@ -80,14 +80,14 @@ class PartWriter {
   }
 
  private:
-  void add(std::unique_ptr<TokenFileWriter>& writer, const std::string& name, const std::vector<uint32_t>& tokens) {
+  void add(std::unique_ptr<data::TokenFileWriter>& writer, const std::string& name, const std::vector<uint32_t>& tokens) {
     if (tokens.empty()) return;
     if (!writer) {
-      writer = std::make_unique<TokenFileWriter>(files_, folder_ + "/" + name + ".tmp", mark_.vocab, mark_.identity);
+      writer = std::make_unique<data::TokenFileWriter>(files_, folder_ + "/" + name + ".tmp", mark_.vocab, mark_.identity);
     }
     writer->add_document(tokens);
   }
-  TokenFileInfo published(TokenFileWriter& writer, const std::string& name) {
+  data::TokenFileInfo published(data::TokenFileWriter& writer, const std::string& name) {
     const auto info = writer.finish();
     files_.replace(folder_ + "/" + name + ".tmp", folder_ + "/" + name);
     return info;
@@ -95,8 +95,8 @@ class PartWriter {
 
   FileSystem& files_;
   std::string folder_;
-  const TokenizerMark& mark_;
-  std::unique_ptr<TokenFileWriter> train_, validation_;
+  const data::TokenizerMark& mark_;
+  std::unique_ptr<data::TokenFileWriter> train_, validation_;
 };
 
 std::string part_name(size_t source, const char* side, size_t part) {
@@ -120,8 +120,8 @@ class Preparation {
     if (!was_complete) {
       InputRecord record = plan_.record;
       add_digests(record);
-      replace_file(files_, in_out(kInputRecordName), input_record_json(record));
-      replace_file(files_, in_out("manifest.json"), manifest_json(progress_.manifest));
+      data::replace_file(files_, in_out(kInputRecordName), input_record_json(record));
+      data::replace_file(files_, in_out("manifest.json"), data::manifest_json(progress_.manifest));
     }
     files_.remove_all(in_out("progress.json"));
     files_.sync_directory(request_.out);
@@ -137,21 +137,21 @@ class Preparation {
     } else {
       files_.create_directories(request_.out);
       progress_ = {plan_.manifest, {}};
-      replace_file(files_, in_out(kInputRecordName), input_record_json(plan_.record));
+      data::replace_file(files_, in_out(kInputRecordName), input_record_json(plan_.record));
       save_progress();
     }
     copy_tokenizer();
     count_what_is_done();
   }
 
-  void save_progress() { replace_file(files_, in_out("progress.json"), progress_json(progress_)); }
+  void save_progress() { data::replace_file(files_, in_out("progress.json"), data::progress_json(progress_)); }
 
   // The folder is complete in itself: whoever has it can turn its tokens back into text.
   void copy_tokenizer() {
     const auto copy = tokenizer_copy(request_.tokenizer);
     if (copy.empty() || files_.exists(in_out("manifest.json"))) return;
     files_.create_directories(in_out("tokenizer"));
-    for (const auto& [name, bytes] : copy) replace_file(files_, in_out("tokenizer/") + name, bytes);
+    for (const auto& [name, bytes] : copy) data::replace_file(files_, in_out("tokenizer/") + name, bytes);
   }
 
   void count_what_is_done() {
@@ -165,7 +165,7 @@ class Preparation {
     status_.text_bytes = bytes_before(progress_.cursor);
   }
 
-  int64_t bytes_before(const PrepareCursor& cursor) const {
+  int64_t bytes_before(const data::PrepareCursor& cursor) const {
     int64_t bytes = cursor.offset;
     for (size_t s = 0; s < plan_.files.size(); ++s) {
       for (size_t f = 0; f < plan_.files[s].size(); ++f) {
@@ -232,10 +232,10 @@ class Preparation {
   FileSystem& files_;
   const std::function<void(const PrepareStatus&)>& tell_;
   const PreparePlan plan_;
-  PrepareProgress progress_;
+  data::PrepareProgress progress_;
   PrepareStatus status_;
   int64_t bad_lines_before_ = 0;  // of the source at hand, up to where this call went on with it
-  PreparedPart part_;             // the one being written
+  data::PreparedPart part_;             // the one being written
   std::unique_ptr<PartWriter> writer_;
 };
 

@@ -32,7 +32,7 @@ struct PrepareStatus {
 };
 
 struct PrepareResult {
-  PreparedManifest manifest;
+  data::PreparedManifest manifest;
   PrepareStatus first, last;    // where it began (not 0 when it went on with an earlier one) and ended
   bool was_complete = false;    // when it was called: nothing was left to do
   PassedOver passed_over = {};  // in the inputs' folders

@@ -67,8 +67,8 @@ void refuse_out_in_input(const PrepareRequest& request, Problems& found) {
 // Always of one kind: it is compared with digests of earlier calls.
 uint64_t digest(const std::string& text) { return digest_of(DigestKind::Xxh64, text); }
 
-PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
-  PreparedSource source{{}, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
+data::PreparedSource source_of(const std::vector<std::string>& inputs, double weight, const std::vector<Document>& files) {
+  data::PreparedSource source{{}, weight, 0, static_cast<int64_t>(files.size()), 0, {}};
   for (const auto& input : inputs) source.inputs.push_back(whole_characters(input));
   std::string listing;
   for (const auto& file : files) {
@@ -97,7 +97,7 @@ void add_sources(const PrepareRequest& request, PreparePlan& plan, Problems& fou
 }
 
 // Returns the manifest of a request, without the results of its execution.
-PreparedManifest without_parts(PreparedManifest manifest) {
+data::PreparedManifest without_parts(data::PreparedManifest manifest) {
   for (auto& source : manifest.sources) {
     source.parts.clear();
     source.bad_lines = source.num_documents = 0;
@@ -106,13 +106,13 @@ PreparedManifest without_parts(PreparedManifest manifest) {
 }
 
 // Returns a problem for each option that differs from the earlier call's.
-Problems changed_options(const PreparedManifest& now, const PreparedManifest& was, const std::string& out) {
+Problems changed_options(const data::PreparedManifest& now, const data::PreparedManifest& was, const std::string& out) {
   Problems found;
   const std::string rule = cat("must be as in ", out, ", which holds other data (or name another --out)");
   const auto compare = [&](const char* option, const std::string& value, const std::string& before) {
     if (value != before) found.push_back({option, value, rule, before});
   };
-  const auto mark = [](const TokenizerMark& tokenizer) {
+  const auto mark = [](const data::TokenizerMark& tokenizer) {
     return cat(tokenizer.name, " ", hex(tokenizer.identity), " with end of text ", tokenizer.end_of_text);
   };
   compare("--tokenizer", mark(now.tokenizer), mark(was.tokenizer));
@@ -120,7 +120,7 @@ Problems changed_options(const PreparedManifest& now, const PreparedManifest& wa
   compare("--shard-tokens", cat(now.shard_tokens), cat(was.shard_tokens));
   compare("--text-field", now.text_field, was.text_field);
   compare("--include", joined(now.include), joined(was.include));
-  const auto inputs = [](const PreparedManifest& manifest) {
+  const auto inputs = [](const data::PreparedManifest& manifest) {
     std::string text;
     for (const auto& source : manifest.sources) {
       text += cat(text.empty() ? "" : "; ", joined(source.inputs), source.weight > 0 ? cat(" x ", source.weight) : "");
@@ -133,7 +133,7 @@ Problems changed_options(const PreparedManifest& now, const PreparedManifest& wa
 
 // Lines that were passed over are missing from what is there. Where none was, the folder holds what it would hold
 // whatever was said of bad lines.
-void refuse_missing_lines(const PrepareRequest& request, const PreparedManifest& was, Problems& found) {
+void refuse_missing_lines(const PrepareRequest& request, const data::PreparedManifest& was, Problems& found) {
   int64_t bad_lines = 0;
   for (const auto& source : was.sources) bad_lines += source.bad_lines;
   if (bad_lines == 0 || request.bad_lines == BadLines::Skipped) return;
@@ -144,8 +144,8 @@ void refuse_missing_lines(const PrepareRequest& request, const PreparedManifest&
 }
 
 // Returns what has changed since the folder was begun: options, or else files.
-Problems differences(const PrepareRequest& request, const PreparePlan& plan, const PreparedManifest& manifest) {
-  const PreparedManifest was = without_parts(manifest);
+Problems differences(const PrepareRequest& request, const PreparePlan& plan, const data::PreparedManifest& manifest) {
+  const data::PreparedManifest was = without_parts(manifest);
   Problems found = changed_options(plan.manifest, was, request.out);
   refuse_missing_lines(request, manifest, found);
   if (!found.empty()) return found;
@@ -187,12 +187,12 @@ PreparePlan prepare_plan(const PrepareRequest& request) {
   return plan;
 }
 
-std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan) {
+std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan) {
   const std::string path = request.out + "/progress.json";
-  PrepareProgress progress;
+  data::PrepareProgress progress;
   const auto is_there = [](const std::string& file) { return path_kind(file) != PathKind::Nothing; };
-  if (is_there(request.out + "/manifest.json") && is_prepared(request.out)) {
-    progress = {read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size())}};
+  if (is_there(request.out + "/manifest.json") && data::is_prepared(request.out)) {
+    progress = {data::read_prepared_manifest(request.out), {static_cast<int64_t>(plan.files.size())}};
   } else if (is_there(path)) {
     if (!is_there(request.out + "/" + kInputRecordName)) {
       throw ConfigError({{"--out", request.out,
@@ -200,7 +200,7 @@ std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, c
                               kInputRecordName, " is missing, as older versions left it)"),
                           ""}});
     }
-    progress = parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));
+    progress = data::parse_prepare_progress(path, CheckedFile(path).content(kMaxProgressBytes));
   } else if (holds_nothing(request.out)) {
     return std::nullopt;
   } else {

@@ -13,7 +13,7 @@
 namespace braid {
 
 struct PreparePlan {
-  PreparedManifest manifest;                 // without parts
+  data::PreparedManifest manifest;                 // without parts
   std::vector<std::vector<Document>> files;  // of each source
   PassedOver passed_over;                    // in all inputs
   std::unique_ptr<Tokenizer> tokenizer;
@@ -26,6 +26,6 @@ PreparePlan prepare_plan(const PrepareRequest& request);
 // Returns the progress of an earlier call in the plan's folder: empty without one; the whole manifest with a cursor
 // behind the last source if it is complete. Throws ConfigError if the folder holds anything else, was begun with other
 // options, or with files that have changed since; IoError if its manifest is damaged.
-std::optional<PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
+std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
 
 }  // namespace braid

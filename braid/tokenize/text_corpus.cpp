@@ -29,11 +29,11 @@ int64_t held_out_end(int64_t num_tokens, double fraction) {
   return std::min(std::max<int64_t>(share, 1), num_tokens - 1);
 }
 
-Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
+data::Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   const auto [files, passed_over] = list_documents(spec);
   DocumentReader reader(files, {.validation_fraction = spec.validation_fraction});
-  const auto train = std::make_shared<MemoryTokens>(tokenizer.vocab());
-  const auto validation = std::make_shared<MemoryTokens>(tokenizer.vocab());
+  const auto train = std::make_shared<data::MemoryTokens>(tokenizer.vocab());
+  const auto validation = std::make_shared<data::MemoryTokens>(tokenizer.vocab());
   ContentMark read{"text"};
   Digest digest(DigestKind::Xxh64);
   while (const auto document = reader.next()) {
@@ -47,7 +47,7 @@ Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
     if (kept > 0) train->add_document(std::span(tokens).first(kept), tokenizer.end_of_text());
     if (held > 0) validation->add_document(std::span(tokens).last(static_cast<size_t>(held)), tokenizer.end_of_text());
   }
-  Corpus corpus{{{train, 1}}, {}, read.documents};
+  data::Corpus corpus{{{train, 1}}, {}, read.documents};
   if (validation->num_tokens() > 0) corpus.validation = {{validation, 1}};
   read.digest = digest.named();
   corpus.origin.sources = {read};

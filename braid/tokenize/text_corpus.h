@@ -16,7 +16,7 @@ namespace braid {
 // The corpus' origin is one source, "text": the documents in their order, each as its length in decimal, a newline and
 // its bytes, digested by XXH64. Throws ConfigError naming every path that is missing, unreadable, empty or without a
 // match, or bad lines of .jsonl files, IoError when a file fails or changes while it is read.
-Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer);
+data::Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer);
 
 // The whole file. Throws IoError when it fails or has not the bytes it had when it was listed.
 std::string content(const Document& document);

@@ -48,8 +48,8 @@ uint64_t tokenizer_identity(const std::string& name) {
   return digest.value();
 }
 
-void require_own_tokenizer(const PreparedFolder& folder) {
-  const std::string place = tokenizer_name(folder);
+void require_own_tokenizer(const data::PreparedFolder& folder) {
+  const std::string place = data::tokenizer_name(folder);
   if (tokenizer_identity(place) == folder.manifest.tokenizer.identity) return;
   throw IoError(place, -1, cat("is not the tokenizer that the data in ", folder.path, " were prepared with"));
 }

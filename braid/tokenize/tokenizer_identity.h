@@ -23,7 +23,7 @@ std::vector<std::string> tokenizer_files(const std::string& name);
 uint64_t tokenizer_identity(const std::string& name);
 
 // Throws IoError where the tokenizer that lies in prepared data, or its files, are not those that made the tokens.
-void require_own_tokenizer(const PreparedFolder& folder);
+void require_own_tokenizer(const data::PreparedFolder& folder);
 
 // The bytes of tokenizer_files() by the names under which a folder with them is the same tokenizer: a file of another
 // name is tokenizer.json there. Throws IoError.

@@ -13,7 +13,7 @@ namespace braid {
 uint64_t training_order(const TrainSpec& train) { return stream_key(train.seed, "samples"); }
 uint64_t evaluation_order() { return stream_key(0, "samples.held_out"); }
 
-BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGroups& groups, uint64_t seed)
+BatchSource::BatchSource(const RunSpec& spec, const data::Blend& blend, const RankGroups& groups, uint64_t seed)
     : sampler_(blend, spec.model.context, seed),
       dropout_key_(stream_key(spec.train.seed, "dropout")),
       batch_(spec.train.batch),
@@ -25,7 +25,7 @@ BatchSource::BatchSource(const RunSpec& spec, const Blend& blend, const RankGrou
       num_global_(batch_ / microbatch_) {}
 
 int64_t BatchSource::first_of(int64_t step, int micro) const {
-  return first_sample({batch_, microbatch_}, step, global_micro(micro));
+  return data::first_sample({batch_, microbatch_}, step, global_micro(micro));
 }
 
 Microbatch BatchSource::microbatch(int64_t step, int micro, MicrobatchParts parts) const {
@@ -69,7 +69,7 @@ uint64_t BatchSource::hash(int64_t step, int micro, const Microbatch& read) cons
     const at::Tensor& part_bt = part == 0 ? read.tokens_bt : read.targets_bt;
     for (int64_t b = 0; part_bt.defined() && b < microbatch_; ++b) {
       const int64_t* row = part_bt.const_data_ptr<int64_t>() + b * context_;
-      sum += sample_hash(2 * (first + b) + part, {row, static_cast<size_t>(context_)});
+      sum += data::sample_hash(2 * (first + b) + part, {row, static_cast<size_t>(context_)});
     }
   }
   return sum;

@@ -20,7 +20,7 @@ struct MicrobatchParts {
 class BatchSource {
  public:
   // `seed` orders the samples of `blend`.
-  BatchSource(const RunSpec& spec, const Blend& blend, const RankGroups& groups, uint64_t seed);
+  BatchSource(const RunSpec& spec, const data::Blend& blend, const RankGroups& groups, uint64_t seed);
 
   int num_microbatches() const { return num_microbatches_; }  // per rank and step
   int num_global_microbatches() const { return num_global_; }
@@ -41,7 +41,7 @@ class BatchSource {
   at::Tensor tokens(int64_t first_sample, int64_t first_token) const;
   at::Tensor documents(int64_t first) const;
 
-  Sampler sampler_;
+  data::Sampler sampler_;
   uint64_t dropout_key_;
   int batch_, microbatch_, context_;
   bool by_document_;

@@ -9,12 +9,12 @@
 
 namespace braid {
 
-EvaluatedText::EvaluatedText(const RunSpec& spec, const Blend& validation, std::vector<int> token_bytes)
+EvaluatedText::EvaluatedText(const RunSpec& spec, const data::Blend& validation, std::vector<int> token_bytes)
     : spec_(spec), validation_(validation), token_bytes_(std::move(token_bytes)) {}
 
 double EvaluatedText::bytes_per_token() {
   if (bytes_per_token_) return *bytes_per_token_;
-  const Sampler sampler(validation_, spec_.model.context, evaluation_order());
+  const data::Sampler sampler(validation_, spec_.model.context, evaluation_order());
   const int64_t num_samples = spec_.train.eval_sequences;
   std::vector<int64_t> targets(static_cast<size_t>(spec_.model.context));
   int64_t bytes = 0;

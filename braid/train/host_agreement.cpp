@@ -38,7 +38,7 @@ struct Input {
   std::string mark;
 };
 
-std::vector<Input> inputs_of(const RunSpec& spec, const CorpusOrigin& origin) {
+std::vector<Input> inputs_of(const RunSpec& spec, const data::CorpusOrigin& origin) {
   std::vector<std::string> sources;
   for (const ContentMark& source : origin.sources) sources.push_back(text(source.digest));
   return {{"data.paths", joined(sources)},
@@ -49,7 +49,7 @@ std::vector<Input> inputs_of(const RunSpec& spec, const CorpusOrigin& origin) {
 
 }  // namespace
 
-void require_same_inputs(const RunSpec& spec, const CorpusOrigin& origin, Communicator& world) {
+void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, Communicator& world) {
   std::vector<Problem> problems;
   const auto hosts = all_gather_text(host_name(), at::kCPU, world);
   for (const auto& [key, mark] : inputs_of(spec, origin)) {

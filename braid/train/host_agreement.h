@@ -9,6 +9,6 @@ namespace braid {
 
 // Collective. Throws ConfigError, the same on all ranks, about each key whose files are others to a rank than to
 // rank 0: data.paths, data.tokenizer, train.init, train.resume.
-void require_same_inputs(const RunSpec& spec, const CorpusOrigin& origin, Communicator& world);
+void require_same_inputs(const RunSpec& spec, const data::CorpusOrigin& origin, Communicator& world);
 
 }  // namespace braid

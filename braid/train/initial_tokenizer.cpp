@@ -26,8 +26,8 @@ struct TokenizerInUse {
 };
 
 TokenizerInUse tokenizer_in_use(const DataSpec& data) {
-  const std::vector<PreparedFolder> folders = prepared_folders(data.paths);
-  if (!folders.empty()) return {"data.paths", tokenizer_name(folders[0]), folders[0].manifest.tokenizer.identity};
+  const std::vector<data::PreparedFolder> folders = data::prepared_folders(data.paths);
+  if (!folders.empty()) return {"data.paths", data::tokenizer_name(folders[0]), folders[0].manifest.tokenizer.identity};
   return {"data.tokenizer", data.tokenizer, tokenizer_identity(data.tokenizer)};
 }
 

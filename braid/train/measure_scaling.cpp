@@ -41,7 +41,7 @@ void refuse_problems(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) refuse_faulty_schedule(setting.spec);
 }
 
-void measure(Setting& setting, const Corpus& corpus, int steps) {
+void measure(Setting& setting, const data::Corpus& corpus, int steps) {
   const RunSpec& spec = setting.spec;
   setting.point.step_seconds = try_steps(spec, corpus, steps + 1).step_seconds;
   const double tokens = static_cast<double>(int64_t{spec.train.batch} * spec.model.context);
@@ -63,7 +63,7 @@ MeasuredScaling measure_scaling(const RunSpec& given, const ScalingRequest& requ
   }
   refuse_problems(settings);
   open_device(spec);
-  const Corpus corpus = data.corpus(spec);
+  const data::Corpus corpus = data.corpus(spec);
   MeasuredScaling scaling;
   for (size_t i = 0; i < settings.size(); ++i) {
     measure(settings[i], corpus, request.steps);

@@ -18,7 +18,7 @@ namespace braid {
 // The inputs of a run's ranks: one object where they are threads, a copy in each process.
 struct SharedByRanks {
   const RunStart& start;
-  const Corpus& corpus;
+  const data::Corpus& corpus;
   const std::vector<std::string>& choices;  // made before ranks start
   EvaluatedText& evaluated;                 // asked by rank 0 only
   RunObserver& observer;                    // hears rank 0 only

@@ -42,7 +42,7 @@ std::string difference(const std::vector<ContentMark>& is, const std::vector<Con
 void add_problem_of_data(const Resumed& run, const CheckpointInfo& info, std::vector<Problem>& found,
                          const std::string& directory) {
   if (info.data.empty() || run.origin.sources.empty()) return;
-  const std::string what = difference(marks_like(info.data, run.origin), info.data);
+  const std::string what = difference(data::marks_like(info.data, run.origin), info.data);
   if (what.empty()) return;
   found.push_back({"data.paths", spec::value_text(*spec::find_field("data.paths"), run.spec),
                    cat("must hold the data of ", directory, ", ", what), ""});

@@ -22,7 +22,7 @@ void refuse_other_shapes(const ModelSpec& model, const std::string& directory);
 // A run that goes on: what it is told, and what its data are.
 struct Resumed {
   const RunSpec& spec;
-  const CorpusOrigin& origin;
+  const data::CorpusOrigin& origin;
 };
 
 // Every key that must be as it was and is not: the model, and what decides which samples come in which order, the data

@@ -52,15 +52,15 @@ void refuse_problems(const RunSpec& spec, const spec::HostLimits& limits) {
   refuse_faulty_schedule(spec);
 }
 
-RunStart run_start(const RunSpec& spec, const Corpus& corpus, int num_hosts) {
+RunStart run_start(const RunSpec& spec, const data::Corpus& corpus, int num_hosts) {
   RunStart start;
   start.spec = spec;
   start.num_params = count_params(spec.model);
   start.padded_vocab = spec::padded_vocab(spec.model, spec.mesh.tensor);
   start.num_documents = corpus.num_documents;
-  start.train_tokens = num_tokens(corpus.train);
-  start.validation_tokens = num_tokens(corpus.validation);
-  start.bigram_entropy = bigram_entropy(corpus, spec.model.vocab);
+  start.train_tokens = data::num_tokens(corpus.train);
+  start.validation_tokens = data::num_tokens(corpus.validation);
+  start.bigram_entropy = data::bigram_entropy(corpus, spec.model.vocab);
   start.threads = spec::threads_per_rank(spec, num_cores() * num_hosts);
   return start;
 }
@@ -142,7 +142,7 @@ RunEnd run_training(const RunSpec& given, RunObserver& observer, const RunContro
   refuse_problems(spec, controls.limits);
   controls.admit(spec);
   open_device(spec);
-  const Corpus corpus = data.corpus(spec);
+  const data::Corpus corpus = data.corpus(spec);
   install_memory_accounting();
   const auto measured = resolve_partition(spec, spec::threads_per_rank(spec, num_cores()));
   RunStart start = run_start(spec, corpus, num_hosts(controls.host_of_rank));

@@ -14,37 +14,37 @@ namespace braid {
 namespace {
 
 // `place` is where the files of the tokenizer called `name` are.
-TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const std::string& place) {
+data::TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const std::string& place) {
   return {name, tokenizer_identity(place), tokenizer.vocab(), tokenizer.end_of_text()};
 }
 
 // A tokenizer named for data that are tokens already.
-void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const PreparedFolder& folder) {
-  const TokenizerMark& prepared = folder.manifest.tokenizer;
+void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const data::PreparedFolder& folder) {
+  const data::TokenizerMark& prepared = folder.manifest.tokenizer;
   if (mark_of(*make_tokenizer(place), prepared.name, place) == prepared) return;
   throw ConfigError({{"data.tokenizer", spec::toml_text(spec.tokenizer),
                       cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"),
-                      spec::toml_text(tokenizer_name(folder))}});
+                      spec::toml_text(data::tokenizer_name(folder))}});
 }
 
 constexpr const char* kFraction = "data.validation_fraction";
 
 // The rule, and which files and parts were left out: they may be why text is missing.
-std::string with_choices(std::string rule, const Corpus& corpus) {
+std::string with_choices(std::string rule, const data::Corpus& corpus) {
   return corpus.choices.empty() ? rule : cat(rule, " (", joined(corpus.choices, "; "), ")");
 }
 
-void refuse_short(const RunSpec& spec, const Corpus& corpus) {
+void refuse_short(const RunSpec& spec, const data::Corpus& corpus) {
   std::vector<Problem> found;
   const int context = spec.model.context;
-  for (const BlendPart& part : corpus.train) {
+  for (const data::BlendPart& part : corpus.train) {
     const int64_t tokens = part.tokens->num_tokens();
     if (tokens > context) continue;
     const std::string rule = cat("must be less than the ", counted(tokens, "token"), " of the training text");
     found.push_back({"model.context", cat(context), with_choices(rule, corpus), tokens > 1 ? cat(tokens - 1) : ""});
   }
   int64_t most = 0;
-  for (const BlendPart& part : corpus.validation) most = std::max(most, part.tokens->num_tokens());
+  for (const data::BlendPart& part : corpus.validation) most = std::max(most, part.tokens->num_tokens());
   if (!corpus.validation.empty() && most <= context) {
     // Whole documents are held out, each by its digest: of a few it may be none.
     const std::string why =
@@ -59,8 +59,8 @@ void refuse_short(const RunSpec& spec, const Corpus& corpus) {
 
 // Removes parts of a blend that hold out too little for one sample, if any part holds out enough. Returns a sentence
 // about it, else "".
-std::string leave_out_small_parts(const RunSpec& spec, Blend& validation) {
-  const auto small = [&](const BlendPart& part) { return part.tokens->num_tokens() <= spec.model.context; };
+std::string leave_out_small_parts(const RunSpec& spec, data::Blend& validation) {
+  const auto small = [&](const data::BlendPart& part) { return part.tokens->num_tokens() <= spec.model.context; };
   if (std::all_of(validation.begin(), validation.end(), small)) return "";
   const size_t all = validation.size(), left_out = std::erase_if(validation, small);
   if (left_out == 0) return "";
@@ -70,7 +70,7 @@ std::string leave_out_small_parts(const RunSpec& spec, Blend& validation) {
 
 }  // namespace
 
-RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : folders_(prepared_folders(spec.paths)) {
+RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : folders_(data::prepared_folders(spec.paths)) {
   const std::string& place = tokenizer_place.empty() ? spec.tokenizer : tokenizer_place;
   if (!folders_.empty()) {
     open_prepared(spec, place);
@@ -83,9 +83,9 @@ RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : fol
 }
 
 void RunData::open_prepared(const DataSpec& spec, const std::string& tokenizer_place) {
-  const PreparedFolder& folder = folders_[0];
+  const data::PreparedFolder& folder = folders_[0];
   const bool own = spec.tokenizer == DataSpec().tokenizer;
-  const std::string place = own ? tokenizer_name(folder) : tokenizer_place;
+  const std::string place = own ? data::tokenizer_name(folder) : tokenizer_place;
   require_own_tokenizer(folder);
   if (!own) refuse_other_tokenizer(spec, place, folder);
   tokenizer_place_ = place;
@@ -136,13 +136,13 @@ std::vector<int> RunData::token_bytes() const {
   return bytes;
 }
 
-Corpus RunData::corpus(const RunSpec& spec) const {
+data::Corpus RunData::corpus(const RunSpec& spec) const {
   if (auto found = problems(spec); !found.empty()) throw ConfigError(std::move(found));
-  Corpus corpus = folders_.empty() ? read_text(spec.data, *tokenizer_) : prepared_corpus(folders_, spec.data.weights);
+  data::Corpus corpus = folders_.empty() ? read_text(spec.data, *tokenizer_) : data::prepared_corpus(folders_, spec.data.weights);
   if (spec.data.validation_fraction == 0) {
     corpus.validation.clear();
   } else if (folders_.empty() && corpus.validation.empty()) {
-    corpus.validation = {{std::make_shared<MemoryTokens>(mark_.vocab), 1}};  // refused below
+    corpus.validation = {{std::make_shared<data::MemoryTokens>(mark_.vocab), 1}};  // refused below
   }
   if (!folders_.empty() && spec.train.eval_every > 0 && corpus.validation.empty()) {
     throw ConfigError({{"train.eval_every", cat(spec.train.eval_every), "must be 0: the data hold nothing out", "0"}});

@@ -26,7 +26,7 @@ class RunData {
   // Returns the corpus of a resolved spec, with its origin. Throws ConfigError with every problem of the data: options
   // that do not fit its preparation, a model.vocab smaller than the tokenizer's, training data with a part shorter than
   // one sample of model.context, held-out data with no part as long; IoError.
-  Corpus corpus(const RunSpec& spec) const;
+  data::Corpus corpus(const RunSpec& spec) const;
   // For every token of the tokenizer the bytes of text that it stands for; 0 for those that give no text. Throws
   // ConfigError and IoError when the tokenizer of prepared data cannot be opened.
   std::vector<int> token_bytes() const;
@@ -35,9 +35,9 @@ class RunData {
   void open_prepared(const DataSpec& spec, const std::string& tokenizer_place);
   std::vector<Problem> problems(const RunSpec& spec) const;
 
-  std::vector<PreparedFolder> folders_;   // empty: data.paths are text
+  std::vector<data::PreparedFolder> folders_;   // empty: data.paths are text
   std::unique_ptr<Tokenizer> tokenizer_;  // of text
-  TokenizerMark mark_;
+  data::TokenizerMark mark_;
   std::string tokenizer_place_;                         // "bytes", or where its files are
   std::map<std::string, std::string> tokenizer_files_;  // as they were when this was made
 };

@@ -32,21 +32,21 @@ namespace {
 struct TextToMeasure {
   std::string path;
   double size = 0;  // against the others'
-  std::function<std::vector<Tokens>()> open;
+  std::function<std::vector<data::Tokens>()> open;
 };
 
-std::vector<Tokens> tokens_of(const Document& file, const ReaderOptions& reading, const Tokenizer& tokenizer) {
+std::vector<data::Tokens> tokens_of(const Document& file, const ReaderOptions& reading, const Tokenizer& tokenizer) {
   DocumentReader reader({file}, reading);
-  const auto tokens = std::make_shared<MemoryTokens>(tokenizer.vocab());
+  const auto tokens = std::make_shared<data::MemoryTokens>(tokenizer.vocab());
   while (const auto document = reader.next()) {
     tokens->add_document(tokenizer.encode(document->text), tokenizer.end_of_text());
   }
   return {tokens};
 }
 
-std::vector<Tokens> tokens_of(const Blend& blend) {
-  std::vector<Tokens> tokens;
-  for (const BlendPart& part : blend) tokens.push_back(part.tokens);
+std::vector<data::Tokens> tokens_of(const data::Blend& blend) {
+  std::vector<data::Tokens> tokens;
+  for (const data::BlendPart& part : blend) tokens.push_back(part.tokens);
   return tokens;
 }
 
@@ -63,7 +63,7 @@ class TextList {
  private:
   void collect(const std::string& path) {
     try {
-      is_prepared(path) ? add_prepared(path) : add_files(path);
+      data::is_prepared(path) ? add_prepared(path) : add_files(path);
     } catch (const ConfigError& error) {
       problems_.insert(problems_.end(), error.problems().begin(), error.problems().end());
     }
@@ -80,24 +80,24 @@ class TextList {
     }
   }
   void add_prepared(const std::string& path) {
-    const PreparedFolder folder = prepared_folders({path}).at(0);
-    const TokenizerMark& mark = folder.manifest.tokenizer;
+    const data::PreparedFolder folder = data::prepared_folders({path}).at(0);
+    const data::TokenizerMark& mark = folder.manifest.tokenizer;
     const uint64_t identity = tokenizer_identity(tokenizer_place(load_, options_.tokenizer));
     if (mark.identity != identity || mark.end_of_text != tokenizer_.end_of_text()) {
       const std::string rule = cat("must be prepared with the tokenizer of ", load_.directory);
       problems_.push_back({"data.paths", path, rule, ""});
       return;
     }
-    const Corpus corpus = prepared_corpus({folder}, {});
+    const data::Corpus corpus = data::prepared_corpus({folder}, {});
     const bool held_out = options_.half ? *options_.half == PreparedHalf::HeldOut : !corpus.validation.empty();
     if (held_out && corpus.validation.empty()) {
       problems_.push_back({"data.paths", path, "must hold something out", ""});
       return;
     }
-    const Blend& blend = held_out ? corpus.validation : corpus.train;
+    const data::Blend& blend = held_out ? corpus.validation : corpus.train;
     constexpr double kBytesOfToken = 4;
     texts_.push_back({cat(path, held_out ? " (held out)" : " (train)"),
-                      kBytesOfToken * static_cast<double>(num_tokens(blend)), [blend] { return tokens_of(blend); }});
+                      kBytesOfToken * static_cast<double>(data::num_tokens(blend)), [blend] { return tokens_of(blend); }});
   }
 
   const ModelToLoad& load_;
@@ -154,7 +154,7 @@ class TextLossReader {
       : model_(model), options_(options), attention_(attention), token_bytes_(token_bytes) {}
 
   // Adds the loss of `tokens` to `loss`.
-  void measure(const TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
+  void measure(const data::TokenSource& tokens, TextLossMeter& meter, TextLoss& loss) const {
     const int64_t context = model_.spec().context, stride = options_.stride > 0 ? options_.stride : context;
     const auto windows = text_windows(tokens.num_tokens(), context, stride);
     for (size_t first = 0; first < windows.size();) {
@@ -173,7 +173,7 @@ class TextLossReader {
 
  private:
   // Returns the loss of windows of one shape, in one forward pass.
-  TextLoss measure(const TokenSource& tokens, std::span<const TextWindow> windows) const {
+  TextLoss measure(const data::TokenSource& tokens, std::span<const TextWindow> windows) const {
     const auto count = static_cast<int64_t>(windows.size());
     const int64_t length = windows[0].length, num_new = windows[0].num_new;
     Microbatch microbatch;
@@ -239,7 +239,7 @@ std::vector<TextLoss> measure_text_loss(const std::string& directory, const Text
     for (const TextToMeasure& text : texts) {
       meter.begin(text.size);
       found.push_back({text.path});
-      for (const Tokens& tokens : text.open()) reader.measure(*tokens, meter, found.back());
+      for (const data::Tokens& tokens : text.open()) reader.measure(*tokens, meter, found.back());
     }
     return found;
   };

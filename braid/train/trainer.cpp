@@ -28,7 +28,7 @@
 namespace braid {
 
 struct Trainer::Pass {
-  Pass(const Trainer& trainer, const Blend& blend, Schedule the_schedule, ExecutorMode mode)
+  Pass(const Trainer& trainer, const data::Blend& blend, Schedule the_schedule, ExecutorMode mode)
       : batches(trainer.spec_, blend, *trainer.groups_,
                 mode == ExecutorMode::Training ? training_order(trainer.spec_.train) : evaluation_order()),
         schedule(std::move(the_schedule)),
@@ -52,10 +52,10 @@ bool records_graphs(const RunSpec& spec, const Schedule& schedule) {
          !version_plan(spec, schedule).asynchronous();
 }
 
-Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world)
+Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world)
     : Trainer(spec, corpus, world, model_maker(spec.model)) {}
 
-Trainer::Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker)
+Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const ModelMaker& maker)
     : spec_(spec), origin_(corpus.origin), spikes_(spec.train.spike_threshold) {
   const mesh::DeviceMesh mesh(spec_.mesh);
   const Schedule schedule = step_schedule(spec_, mesh.coords(world.rank())[mesh::Axis::Data]);

@@ -27,9 +27,9 @@ class Trainer {
  public:
   // `spec` has no problems and a resolved vocabulary. `corpus` and `world` outlive this. With train.init, whose weights
   // are those of spec.model (initial_weights.h), it begins with them; throws IoError and ConfigError then.
-  Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world);
+  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world);
   // The same for the model that `maker`, which outlives this, makes of spec.model.
-  Trainer(const RunSpec& spec, const Corpus& corpus, Communicator& world, const ModelMaker& maker);
+  Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& world, const ModelMaker& maker);
   ~Trainer();
 
   // Forward, backward, sync, clip, update. Before the update all ranks know whether the step is a spike
@@ -99,7 +99,7 @@ class Trainer {
   std::vector<PlacedTensor> tensors();
 
   RunSpec spec_;
-  const CorpusOrigin& origin_;
+  const data::CorpusOrigin& origin_;
   std::unique_ptr<RankGroups> groups_;
   std::unique_ptr<RankModel> model_;
   std::unique_ptr<Replication> replication_;

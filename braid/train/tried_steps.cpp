@@ -20,7 +20,7 @@ void members(Pack& pack, TriedSteps& tried) {
 
 namespace {
 
-TriedSteps tried_by_rank(const RunSpec& spec, const Corpus& corpus, int steps, Communicator& world) {
+TriedSteps tried_by_rank(const RunSpec& spec, const data::Corpus& corpus, int steps, Communicator& world) {
   account_memory_to(world.rank());
   reset_memory_peak(world.rank());
   enter_device(spec);
@@ -41,7 +41,7 @@ TriedSteps tried_by_rank(const RunSpec& spec, const Corpus& corpus, int steps, C
 
 }  // namespace
 
-TriedSteps try_steps(const RunSpec& spec, const Corpus& corpus, int steps) {
+TriedSteps try_steps(const RunSpec& spec, const data::Corpus& corpus, int steps) {
   install_memory_accounting();
   return values_by_rank(launcher(spec.run.ranks), static_cast<int>(num_ranks(spec.mesh)),
                         [&](Communicator& world) { return tried_by_rank(spec, corpus, steps, world); },

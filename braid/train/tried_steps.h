@@ -17,6 +17,6 @@ struct TriedSteps {
 
 // As many ranks as `spec` says, which has no problems and a resolved vocabulary, make `steps` steps, at least 2. Throws
 // what Launcher::run() throws.
-TriedSteps try_steps(const RunSpec& spec, const Corpus& corpus, int steps);
+TriedSteps try_steps(const RunSpec& spec, const data::Corpus& corpus, int steps);
 
 }  // namespace braid

@@ -7,7 +7,7 @@
 
 #include "braid/base/seeds.h"
 
-namespace braid::corpus_test {
+namespace braid::data::corpus_test {
 namespace {
 
 Tokens in_memory(const std::vector<int>& tokens, int64_t vocab) {
@@ -54,4 +54,4 @@ TEST(BigramEntropy, OfALargePartRunsFromAllOfItAreCounted) {
 }
 
 }  // namespace
-}  // namespace braid::corpus_test
+}  // namespace braid::data::corpus_test

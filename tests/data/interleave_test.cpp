@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid::interleave_test {
+namespace braid::data::interleave_test {
 namespace {
 
 std::vector<double> random_weights(uint64_t seed) {
@@ -65,4 +65,4 @@ TEST(Interleave, TheSmallestShareStillHasATurn) {
 }
 
 }  // namespace
-}  // namespace braid::interleave_test
+}  // namespace braid::data::interleave_test

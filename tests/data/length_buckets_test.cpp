@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid::length_buckets_test {
+namespace braid::data::length_buckets_test {
 namespace {
 
 // Lengths as of sentences: log-normal in spirit, between 1 and 200.
@@ -171,4 +171,4 @@ TEST(LengthBuckets, NamesEverythingThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace braid::length_buckets_test
+}  // namespace braid::data::length_buckets_test

@@ -12,7 +12,7 @@
 #include "tests/support/sample_stream.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::prepared_stream_test {
+namespace braid::data::prepared_stream_test {
 namespace {
 
 constexpr int kContext = 1024;
@@ -100,4 +100,4 @@ TEST_F(PreparedStream, ResumedAnywhereItIsTheSameStream) {
 }
 
 }  // namespace
-}  // namespace braid::prepared_stream_test
+}  // namespace braid::data::prepared_stream_test

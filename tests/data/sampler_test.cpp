@@ -11,7 +11,7 @@
 #include "braid/data/permutation.h"
 #include "tests/support/sample_stream.h"
 
-namespace braid::sampler_test {
+namespace braid::data::sampler_test {
 namespace {
 
 constexpr int kContext = 7;  // of most samplers here
@@ -238,4 +238,4 @@ TEST(FirstSample, IsTheBlockOfTheDocumentation) {
 }
 
 }  // namespace
-}  // namespace braid::sampler_test
+}  // namespace braid::data::sampler_test

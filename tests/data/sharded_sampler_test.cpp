@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/seeds.h"
 
-namespace braid::sharded_sampler_test {
+namespace braid::data::sharded_sampler_test {
 namespace {
 
 constexpr int64_t kNone = -1;
@@ -156,4 +156,4 @@ TEST(ShardedSampler, RefusesWhatItCannotShare) {
 }
 
 }  // namespace
-}  // namespace braid::sharded_sampler_test
+}  // namespace braid::data::sharded_sampler_test

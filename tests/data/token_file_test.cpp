@@ -5,7 +5,7 @@
 #include "braid/base/seeds.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::token_file_test {
+namespace braid::data::token_file_test {
 namespace {
 
 class TokenFileTest : public ScratchFolder {
@@ -186,4 +186,4 @@ TEST_F(TokenFileTest, FilesJoinAsOneSource) {
 }
 
 }  // namespace
-}  // namespace braid::token_file_test
+}  // namespace braid::data::token_file_test

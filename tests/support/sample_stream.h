@@ -9,7 +9,7 @@
 namespace braid {
 
 // Of samples [first, first + count), in this order.
-inline uint64_t stream_hash(const Sampler& sampler, int context, int64_t first, int64_t count) {
+inline uint64_t stream_hash(const data::Sampler& sampler, int context, int64_t first, int64_t count) {
   std::vector<int64_t> tokens(static_cast<size_t>(context) + 1);
   uint64_t all = 0;
   for (int64_t index = first; index < first + count; ++index) {

@@ -10,7 +10,7 @@
 namespace braid {
 
 // With end-of-text drawn as '|'.
-inline std::string drawn(const Blend& blend) {
+inline std::string drawn(const data::Blend& blend) {
   std::string text;
   for (const auto& part : blend) {
     std::vector<int64_t> tokens(static_cast<size_t>(part.tokens->num_tokens()));

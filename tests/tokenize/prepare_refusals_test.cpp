@@ -121,7 +121,7 @@ TEST_F(PrepareTest, UnfinishedMixedAndForeignFoldersAreRefused) {
   }
   const auto problem = [](const std::vector<std::string>& paths) {
     try {
-      prepared_folders(paths);
+      data::prepared_folders(paths);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
@@ -132,7 +132,7 @@ TEST_F(PrepareTest, UnfinishedMixedAndForeignFoldersAreRefused) {
   EXPECT_EQ(problem({path("out")}), "");
   EXPECT_NE(problem({path("out"), path("text")}).find("text: must be prepared data like the others"),
             std::string::npos);
-  EXPECT_TRUE(prepared_folders({path("text"), path("lines.jsonl")}).empty());
+  EXPECT_TRUE(data::prepared_folders({path("text"), path("lines.jsonl")}).empty());
 }
 
 TEST_F(PrepareTest, EachFlippedByteOfAManifestIsFound) {
@@ -141,12 +141,12 @@ TEST_F(PrepareTest, EachFlippedByteOfAManifestIsFound) {
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
-    EXPECT_THROW(parse_prepared_manifest("m", bad), IoError) << i;
+    EXPECT_THROW(data::parse_prepared_manifest("m", bad), IoError) << i;
   }
   for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_THROW(parse_prepared_manifest("m", good.substr(0, size)), IoError) << size;
+    EXPECT_THROW(data::parse_prepared_manifest("m", good.substr(0, size)), IoError) << size;
   }
-  EXPECT_EQ(manifest_json(parse_prepared_manifest("m", good)), good);
+  EXPECT_EQ(data::manifest_json(data::parse_prepared_manifest("m", good)), good);
 }
 
 TEST_F(PrepareTest, AFileOfAnotherPreparationIsFound) {

@@ -57,8 +57,8 @@ class PrepareTest : public ScratchFolder {
     }
     return all;
   }
-  Corpus corpus(const std::string& folder = "out") const {
-    return prepared_corpus(prepared_folders({path(folder)}), {});
+  data::Corpus corpus(const std::string& folder = "out") const {
+    return data::prepared_corpus(data::prepared_folders({path(folder)}), {});
   }
 };
 

@@ -47,22 +47,22 @@ TEST_F(PrepareTest, KilledAtAnyCallItGoesOnToTheSameBytes) {
 
 TEST_F(PrepareTest, TrainsAsTheTextItselfWould) {
   const auto result = run(request({"text"}));
-  const Corpus prepared = corpus();
-  const Corpus text = read_text({.paths = {path("text")}, .validation_fraction = 0.2}, *byte_tokenizer());
+  const data::Corpus prepared = corpus();
+  const data::Corpus text = read_text({.paths = {path("text")}, .validation_fraction = 0.2}, *byte_tokenizer());
   EXPECT_EQ(drawn(prepared.train), drawn(text.train));
   EXPECT_EQ(drawn(prepared.validation), drawn(text.validation));
   EXPECT_EQ(prepared.num_documents, text.num_documents);
-  EXPECT_EQ(stream_hash(Sampler(prepared.train, 16, 3), 16, 0, 500),
-            stream_hash(Sampler(text.train, 16, 3), 16, 0, 500));
+  EXPECT_EQ(stream_hash(data::Sampler(prepared.train, 16, 3), 16, 0, 500),
+            stream_hash(data::Sampler(text.train, 16, 3), 16, 0, 500));
   EXPECT_EQ(result.last.num_documents, 12);
   EXPECT_EQ(result.last.text_bytes, result.last.total_bytes);
 }
 
 TEST_F(PrepareTest, LinesTrainAsTheyWouldPrepared) {
   run(request({"text", "lines.jsonl"}));
-  const Corpus prepared = corpus();
+  const data::Corpus prepared = corpus();
   const DataSpec spec{.paths = {path("text"), path("lines.jsonl")}, .validation_fraction = 0.2};
-  const Corpus text = read_text(spec, *byte_tokenizer());
+  const data::Corpus text = read_text(spec, *byte_tokenizer());
   EXPECT_EQ(drawn(prepared.train), drawn(text.train));
   EXPECT_EQ(drawn(prepared.validation), drawn(text.validation));
   EXPECT_EQ(prepared.num_documents, text.num_documents);
@@ -82,7 +82,7 @@ TEST_F(PrepareTest, LinesAreDocumentsAndTheSameTextIsAlwaysOnTheSameSide) {
   const std::string lines = content(path("lines.jsonl"));
   write(path("twice.jsonl"), lines + "\n" + lines);
   run(request({"twice.jsonl"}));
-  const Corpus both = corpus();
+  const data::Corpus both = corpus();
   const std::string train = drawn(both.train), validation = drawn(both.validation);
   EXPECT_EQ(both.num_documents, 2 * 61);
   for (int i = 0; i < 60; ++i) {
@@ -111,22 +111,22 @@ TEST_F(PrepareTest, WeightsBecomeSharesOfSamples) {
   auto what = request({"text", "lines.jsonl"});
   what.weights = {3, 1};
   run(what);
-  auto folders = prepared_folders({path("out")});
-  const auto blend = prepared_corpus(folders, {}).train;
+  auto folders = data::prepared_folders({path("out")});
+  const auto blend = data::prepared_corpus(folders, {}).train;
   ASSERT_EQ(blend.size(), 2u);
   EXPECT_DOUBLE_EQ(blend[0].weight / blend[1].weight, 3);
   what.out = path("plain");
   what.weights = {};
   run(what);
-  folders = prepared_folders({path("out"), path("plain")});
-  const auto nested = prepared_corpus(folders, {1, 4}).train;  // 3/4 and 1/4 of the first share
+  folders = data::prepared_folders({path("out"), path("plain")});
+  const auto nested = data::prepared_corpus(folders, {1, 4}).train;  // 3/4 and 1/4 of the first share
   ASSERT_EQ(nested.size(), 3u);
   EXPECT_DOUBLE_EQ(nested[0].weight, 0.75);
   EXPECT_DOUBLE_EQ(nested[1].weight, 0.25);
   EXPECT_DOUBLE_EQ(nested[2].weight, 4);
-  const auto one = prepared_corpus({folders[1], folders[1]}, {}).train;
+  const auto one = data::prepared_corpus({folders[1], folders[1]}, {}).train;
   ASSERT_EQ(one.size(), 1u);
-  EXPECT_EQ(one[0].tokens->num_tokens(), 2 * num_tokens(prepared_corpus({folders[1]}, {}).train));
+  EXPECT_EQ(one[0].tokens->num_tokens(), 2 * data::num_tokens(data::prepared_corpus({folders[1]}, {}).train));
 }
 
 TEST_F(PrepareTest, EveryProblemIsNamedAtOnce) {
@@ -244,8 +244,8 @@ TEST_F(PrepareTest, WhatIsFinishedIsSaidToBe) {
 // Written by braid 0.1.0 before manifests named their digests.
 TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
   std::filesystem::copy(BRAID_SOURCE_DIR "/tests/data/data/prepared_v1", path("old"));
-  const Corpus old = corpus("old");
-  EXPECT_EQ(num_tokens(old.train), 21);
+  const data::Corpus old = corpus("old");
+  EXPECT_EQ(data::num_tokens(old.train), 21);
   ASSERT_EQ(old.origin.sources.size(), 2u);
   EXPECT_EQ(old.origin.sources[0],
             (ContentMark{"source0-train-00000.tokens", 1, 4224, {0x22e98650d2ffa83a, DigestKind::Xxh64}}));
@@ -257,14 +257,14 @@ TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
   auto what = request({"again"});
   what.validation_fraction = 0.5;
   run(what);
-  const Corpus young = corpus();
+  const data::Corpus young = corpus();
   EXPECT_NE(young.origin.sources, old.origin.sources);
-  EXPECT_EQ(marks_like(old.origin.sources, young.origin), old.origin.sources);
-  EXPECT_EQ(marks_like(young.origin.sources, old.origin), young.origin.sources);
+  EXPECT_EQ(data::marks_like(old.origin.sources, young.origin), old.origin.sources);
+  EXPECT_EQ(data::marks_like(young.origin.sources, old.origin), young.origin.sources);
   write(path("again/b"), std::string(held_out.size() - 1, 'b'));
   what.out = path("other");
   run(what);
-  const auto other = marks_like(old.origin.sources, corpus("other").origin);
+  const auto other = data::marks_like(old.origin.sources, corpus("other").origin);
   EXPECT_EQ(other[0], old.origin.sources[0]);
   EXPECT_NE(other[1], old.origin.sources[1]);
   EXPECT_EQ(other[1].bytes, old.origin.sources[1].bytes);

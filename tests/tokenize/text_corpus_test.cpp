@@ -33,8 +33,8 @@ class TextCorpusTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << content;
     return path.string();
   }
-  Corpus read(DataSpec spec) { return read_text(spec, *byte_tokenizer()); }
-  Corpus read_all(std::vector<std::string> include = {}, double fraction = 0) {
+  data::Corpus read(DataSpec spec) { return read_text(spec, *byte_tokenizer()); }
+  data::Corpus read_all(std::vector<std::string> include = {}, double fraction = 0) {
     return read({.paths = {folder_.string()}, .include = std::move(include), .validation_fraction = fraction});
   }
 
@@ -223,7 +223,7 @@ TEST_F(TextCorpusTest, BigramsOfTextBeatTheUniformModel) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += cat("The number ", i, " is followed by the number ", i + 1, ". ");
   const auto corpus = read({.paths = {write("text", text)}, .validation_fraction = 0.1});
-  const double nats = bigram_entropy(corpus, 257);
+  const double nats = data::bigram_entropy(corpus, 257);
   EXPECT_GT(nats, 0.5);
   EXPECT_LT(nats, 0.6 * std::log(257));
 }

@@ -117,7 +117,7 @@ class Replay {
 
   const Case case_;
   const RunSpec pipelined_, serial_;
-  Corpus corpus_;
+  data::Corpus corpus_;
   RankGroups groups_;
   RankModel model_;
   BatchSource batches_;

@@ -200,7 +200,7 @@ TEST(AuxiliaryReports, ReportAndEvaluationHaveNoCoefficient) {
 
 TEST(AuxiliaryReports, AreNotRecorded) {
   const RunSpec spec = spec_for({"gpipe", {}}, "none");
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   run_ranks(1, [&](Communicator& world) {
     const RankGroups groups(mesh::DeviceMesh(spec.mesh), StageLayout::single(), world);
     RankModel model(spec, groups, kRouted);

@@ -75,7 +75,7 @@ TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
   const Continuation run = continuation_of(resumed(3));
   EXPECT_EQ(run.tokenizer_place, "");
   EXPECT_EQ(run.choices, spec::Strings{cat("the tokenizer at ", tokenizer_, ": ", step_, " was saved without its own")});
-  Corpus corpus = tiny_corpus();
+  data::Corpus corpus = tiny_corpus();
   corpus.origin.sources = {{"text", 1, 2, 3}};
   run_ranks(1, [&](Communicator& world) {
     at::get_num_threads();
@@ -91,7 +91,7 @@ TEST_F(FirstFormat, GoesOnAndSaysWhatIsNotCompared) {
 TEST_F(FirstFormat, ComparesTheTokenizersFiles) {
   const CheckpointInfo info = read_checkpoint_info(step_);
   RunSpec spec = resumed(3);
-  const CorpusOrigin unknown;
+  const data::CorpusOrigin unknown;
   spec.data.tokenizer = path("same.json");
   std::filesystem::copy_file(tokenizer_, spec.data.tokenizer);
   EXPECT_TRUE(resume_problems({spec, unknown}, info, step_).empty());
@@ -106,7 +106,7 @@ TEST_F(FirstFormat, ComparesDataByTheDigestsOfTheCheckpoint) {
   const NamedDigest was{7, DigestKind::Xxh64}, is{9, DigestKind::Xxh3};
   CheckpointInfo info = read_checkpoint_info(step_);
   info.data = {{"a.tokens", 1, 2, was}};
-  CorpusOrigin origin;
+  data::CorpusOrigin origin;
   origin.sources = {{"a.tokens", 1, 2, is}};
   origin.digest_as = [&](size_t, DigestKind kind) { return kind == was.kind ? was : is; };
   EXPECT_TRUE(resume_problems({resumed(3), origin}, info, step_).empty());

@@ -22,22 +22,22 @@ RunSpec spec_of(int context, int eval_sequences) {
   return spec;
 }
 
-Blend held_out(const std::vector<int>& tokens) {
-  auto source = std::make_shared<MemoryTokens>(kEnd + 1);
+data::Blend held_out(const std::vector<int>& tokens) {
+  auto source = std::make_shared<data::MemoryTokens>(kEnd + 1);
   source->add_document(tokens);
   return {{source, 1}};
 }
 
 TEST(EvaluatedText, CountsWhatIsPredictedAndEndsOfDocumentsAsNoBytes) {
   // Two windows of three: 1 4 E and 2 2 3 are predicted, 0 at the front is not. Two sequences are both of them.
-  const Blend validation = held_out({0, 1, 4, kEnd, 2, 2, 3});
+  const data::Blend validation = held_out({0, 1, 4, kEnd, 2, 2, 3});
   const RunSpec spec = spec_of(3, 2);
   EXPECT_DOUBLE_EQ(EvaluatedText(spec, validation, kBytes).bytes_per_token(), (1 + 4 + 0 + 2 + 2 + 3) / 6.0);
 }
 
 // Every window once, then each again: as evaluations do.
 TEST(EvaluatedText, CountsASampleAsOftenAsItIsMeasuredOn) {
-  const Blend validation = held_out({0, 1, 4, kEnd, 2, 2, 3});
+  const data::Blend validation = held_out({0, 1, 4, kEnd, 2, 2, 3});
   const RunSpec once = spec_of(3, 2), twice = spec_of(3, 4);
   EvaluatedText text(twice, validation, kBytes);
   EXPECT_DOUBLE_EQ(text.bytes_per_token(), EvaluatedText(once, validation, kBytes).bytes_per_token());
@@ -45,7 +45,7 @@ TEST(EvaluatedText, CountsASampleAsOftenAsItIsMeasuredOn) {
 }
 
 TEST(EvaluatedText, WithoutTextThereIsNoNumber) {
-  const Blend validation = held_out({kEnd, kEnd, kEnd});
+  const data::Blend validation = held_out({kEnd, kEnd, kEnd});
   const RunSpec spec = spec_of(2, 2);
   EXPECT_TRUE(std::isnan(EvaluatedText(spec, validation, kBytes).bytes_per_token()));
 }

@@ -19,7 +19,7 @@ class HostAgreement : public ScratchFolder {};
 
 struct HostInput {
   RunSpec spec;
-  CorpusOrigin origin;
+  data::CorpusOrigin origin;
 };
 
 HostInput host_input(uint64_t text, uint64_t tokenizer) {

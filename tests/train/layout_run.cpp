@@ -41,12 +41,12 @@ RunSpec tiny_spec(int heads, int batch) {
   return spec;
 }
 
-Corpus tiny_corpus() {
+data::Corpus tiny_corpus() {
   std::vector<int> tokens;
   for (int i = 0; i < 2000; ++i) {
     tokens.push_back(static_cast<int>((i * 3 + random_bits(5, static_cast<uint64_t>(i)) % 4) % 19));
   }
-  const auto train = std::make_shared<MemoryTokens>(19), validation = std::make_shared<MemoryTokens>(19);
+  const auto train = std::make_shared<data::MemoryTokens>(19), validation = std::make_shared<data::MemoryTokens>(19);
   train->add_document(tokens);
   validation->add_document(std::span(tokens).first(300));
   return {{{train, 1}}, {{validation, 1}}, 1};
@@ -63,7 +63,7 @@ void on_every_rank(const RunSpec& spec, const std::function<void(Trainer&)>& bod
 }
 
 void on_every_rank(const RunSpec& spec, const ModelMaker& maker, const std::function<void(Trainer&)>& body) {
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);

@@ -29,7 +29,7 @@ struct LayoutResult {
 RunSpec tiny_spec(int heads, int batch);
 
 // Tokens that a model can learn something from.
-Corpus tiny_corpus();
+data::Corpus tiny_corpus();
 
 // spec.train.steps steps on thread ranks, of the model of spec's family or of what `maker` makes.
 LayoutResult train_layout(const RunSpec& spec);

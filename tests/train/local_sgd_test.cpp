@@ -101,7 +101,7 @@ class Replay {
   }
 
   const RunSpec spec_, serial_;
-  Corpus corpus_;
+  data::Corpus corpus_;
   RankGroups groups_;
   std::vector<std::unique_ptr<RankModel>> models_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
@@ -162,10 +162,10 @@ TEST(LocalSgd, TheOuterOptimizerThatTakesTheAverageIsAveraging) {
 }
 
 // Windows of six tokens and the next: all are the same.
-Corpus one_sample() {
+data::Corpus one_sample() {
   std::vector<int> tokens;
   for (int i = 0; i < 601; ++i) tokens.push_back(i % 6 * 3);
-  const auto memory = std::make_shared<MemoryTokens>(19);
+  const auto memory = std::make_shared<data::MemoryTokens>(19);
   memory->add_document(tokens);
   return {{{memory, 1}}, {}, 1};
 }

@@ -45,7 +45,7 @@ TEST_F(ComparedReplicas, EveryFewStepsAndBeforeASave) {
   start.spec.train.save_every = 2;
   start.spec.train.check_replicas = 2;
   start.spec.train.out = folder_;
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Damage observer;
   CheckpointReading none("");
@@ -96,7 +96,7 @@ TEST_F(Prospects, WhereTheyCannotBeMeasuredTheRunGoesOn) {
   start.spec.model.width = 128;  // worth measuring
   start.spec.train.eval_sequences = 2;
   start.spec.train.out = folder_;
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   EvaluatedText evaluated(start.spec, corpus.validation, std::vector<int>(19, 1));
   Unforeseen observer;
   CheckpointReading none("");

@@ -14,9 +14,9 @@ namespace braid::rank_reading_test {
 namespace {
 
 // Tokens that tell a rank's thread how many it has read, and may be other ones there.
-class WatchedTokens final : public TokenSource {
+class WatchedTokens final : public data::TokenSource {
  public:
-  explicit WatchedTokens(Tokens tokens) : tokens_(std::move(tokens)) {}
+  explicit WatchedTokens(data::Tokens tokens) : tokens_(std::move(tokens)) {}
   int64_t num_tokens() const override { return tokens_->num_tokens(); }
   int64_t num_documents() const override { return tokens_->num_documents(); }
   void read(int64_t begin, std::span<int64_t> out) const override {
@@ -30,7 +30,7 @@ class WatchedTokens final : public TokenSource {
   static thread_local bool others_here;
 
  private:
-  Tokens tokens_;
+  data::Tokens tokens_;
 };
 thread_local int64_t WatchedTokens::num_read = 0;
 thread_local bool WatchedTokens::others_here = false;
@@ -41,7 +41,7 @@ struct Reading {
 };
 
 Reading second_step(const RunSpec& spec, int rank_with_others = -1) {
-  Corpus corpus = tiny_corpus();
+  data::Corpus corpus = tiny_corpus();
   corpus.train[0].tokens = std::make_shared<WatchedTokens>(corpus.train[0].tokens);
   const int num_ranks = mesh::DeviceMesh(spec.mesh).num_ranks();
   Reading reading{std::vector<int64_t>(static_cast<size_t>(num_ranks)), 0};

@@ -93,7 +93,7 @@ class Rank {
     model_.sink().on_ready = listener;
   }
 
-  const Corpus corpus_;
+  const data::Corpus corpus_;
   RankGroups groups_;
   RankModel model_;
   BatchSource batches_;

@@ -69,7 +69,7 @@ class Rollback : public TextFolder {
   // By hand: a trainer that goes on from `checkpoint` (empty: from the beginning) at `batch`.
   static std::vector<Step> steps_after(const RunSpec& spec, const std::string& checkpoint, int64_t batch) {
     const RunData data(spec.data, "");
-    const Corpus corpus = data.corpus(spec);
+    const data::Corpus corpus = data.corpus(spec);
     std::vector<Step> steps;
     run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
       at::get_num_threads();

@@ -94,7 +94,7 @@ TEST_F(RunCheckpointsTest, OneRankLooksWhetherASaveIsNeeded) {
   run(first, listener);
   const RunData data(first.data, "");
   const RunSpec resolved = data.resolved(first);
-  const Corpus corpus = data.corpus(resolved);
+  const data::Corpus corpus = data.corpus(resolved);
   RunSpec sees = resolved, blind = resolved;
   sees.train.resume = first.train.out + "/step-2";
   blind.train.resume = path("not-mounted") + "/step-2";

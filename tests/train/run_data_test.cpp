@@ -34,7 +34,7 @@ class SmallParts : public ScratchFolder {
 TEST_F(SmallParts, AreTrainedOnAndNotMeasured) {
   const RunSpec wanted = spec({prepared("large", 200), prepared("small", 12)}, 150);
   const RunData data(wanted.data);
-  const Corpus corpus = data.corpus(data.resolved(wanted));
+  const data::Corpus corpus = data.corpus(data.resolved(wanted));
   EXPECT_EQ(corpus.train.size(), 2u);
   ASSERT_EQ(corpus.validation.size(), 1u);
   EXPECT_GT(corpus.validation[0].tokens->num_tokens(), 150);
@@ -94,7 +94,7 @@ TEST_F(SmallParts, NothingHeldOutIsTheFaultOfTheFraction) {
     EXPECT_EQ(error.problems()[0].key, "data.validation_fraction");
   }
   wanted.data.validation_fraction = 0;
-  const Corpus corpus = data.corpus(data.resolved(wanted));
+  const data::Corpus corpus = data.corpus(data.resolved(wanted));
   EXPECT_EQ(corpus.num_documents, 1);
   EXPECT_EQ(corpus.train[0].tokens->num_tokens(), 501);
 }

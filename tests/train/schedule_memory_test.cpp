@@ -76,7 +76,7 @@ using Samples = std::vector<Watched::Sample>;
 
 // One step of `schedule` on thread ranks; the samples of every pipeline rank, above what was held before.
 std::vector<Samples> watched_step(const RunSpec& spec, const Schedule& schedule) {
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   std::vector<Samples> all(schedule.num_ranks());
   install_memory_accounting();
   run_ranks(schedule.num_ranks(), [&](Communicator& world) {

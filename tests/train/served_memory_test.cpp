@@ -19,7 +19,7 @@ struct Measured {
 Measured measured(const RunSpec& spec, const std::string& folder) {
   install_memory_accounting();
   Measured found;
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);

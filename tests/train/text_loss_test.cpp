@@ -106,10 +106,10 @@ TEST_F(TextLossOfModel, IsWhatTrainingMeasures) {
   for (int i = 0; i < 6 * kContext; ++i) text += static_cast<char>('a' + i * i % 26);
   write(path("a.txt"), text);  // with end-of-text, six windows
   options_.paths = {path("a.txt")};
-  const auto tokens = std::make_shared<MemoryTokens>(257);
+  const auto tokens = std::make_shared<data::MemoryTokens>(257);
   const std::vector<int64_t> wide = bytes_and_end(text);
   tokens->add_document(std::vector<int>(wide.begin(), wide.end()));
-  const Corpus corpus{{{tokens, 1}}, {{tokens, 1}}, 1};
+  const data::Corpus corpus{{{tokens, 1}}, {{tokens, 1}}, 1};
   spec_.train.batch = spec_.train.microbatch = 2;
   spec_.train.eval_every = 1;
   spec_.train.eval_sequences = 6;

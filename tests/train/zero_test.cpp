@@ -132,7 +132,7 @@ struct Sizes {
 Sizes measured(const RunSpec& spec) {
   install_memory_accounting();
   Sizes sizes;
-  const Corpus corpus = tiny_corpus();
+  const data::Corpus corpus = tiny_corpus();
   run_ranks(mesh::DeviceMesh(spec.mesh).num_ranks(), [&](Communicator& world) {
     at::get_num_threads();
     at::set_num_threads(1);

@@ -44,16 +44,16 @@ double product_flops(at::ScalarType dtype) {
 }
 
 // Tokens as natural text has them: number k comes about as often as 1 / k, so that the most frequent ones are many.
-Corpus text_like_corpus(const RunSpec& spec) {
+data::Corpus text_like_corpus(const RunSpec& spec) {
   constexpr size_t kTokens = 1 << 22;
   std::vector<int> tokens(kTokens);
   const double width = std::log(static_cast<double>(spec.model.vocab));
   for (size_t i = 0; i < kTokens; ++i) {
     tokens[i] = std::min(spec.model.vocab - 1, static_cast<int>(std::exp(width * uniform(3, i))) - 1);
   }
-  const auto source = std::make_shared<MemoryTokens>(spec.model.vocab);
+  const auto source = std::make_shared<data::MemoryTokens>(spec.model.vocab);
   source->add_document(tokens);
-  Corpus corpus;
+  data::Corpus corpus;
   corpus.train.push_back({source});
   corpus.num_documents = 1;
   return corpus;
@@ -94,7 +94,7 @@ int products() {
 int steps(const std::string& file, const std::vector<std::string>& overrides) {
   const RunSpec spec = spec::read_run(file, overrides, host_limits());
   open_device(spec);
-  const Corpus corpus = text_like_corpus(spec);
+  const data::Corpus corpus = text_like_corpus(spec);
   install_memory_accounting();
   bench::Commands commands(1);
   run_ranks(1, [&](Communicator& world) {
