@@ -39,24 +39,24 @@ void print(const char* what, double megabytes, double seconds) {
 int measure(const char* tokenizer_path, const char* text_path) {
   const std::string text = content(text_path);
   const double megabytes = static_cast<double>(text.size()) / 1e6;
-  const BpeModel model = read_bpe(tokenizer_path);
+  const tokenize::BpeModel model = tokenize::read_bpe(tokenizer_path);
   std::vector<uint32_t> tokens;
-  const auto encode = [&](const Tokenizer& tokenizer) {
+  const auto encode = [&](const tokenize::Tokenizer& tokenizer) {
     tokens.clear();
     tokenizer.encode_append(text, tokens);
   };
-  const auto cut = [&](PieceCursor& cursor) {
+  const auto cut = [&](tokenize::PieceCursor& cursor) {
     cursor.reset(text);
     for (size_t end = 0; end < text.size();) end = cursor.next();
   };
-  const auto tokenizer = bpe_tokenizer(model);
+  const auto tokenizer = tokenize::bpe_tokenizer(model);
   const double warm = best_seconds(kRounds, [&] { encode(*tokenizer); });
   double cold = 1e9;
   for (int round = 0; round < 5; ++round) {
-    const auto fresh = bpe_tokenizer(model);
+    const auto fresh = tokenize::bpe_tokenizer(model);
     cold = std::min(cold, best_seconds(1, [&] { encode(*fresh); }));
   }
-  const auto scanner = cut_by(model.pretokenizer), engine = cut_by_general_engine(model.pretokenizer);
+  const auto scanner = tokenize::cut_by(model.pretokenizer), engine = tokenize::cut_by_general_engine(model.pretokenizer);
   const std::vector<int> ids(tokens.begin(), tokens.end());
   print("braid, encode", megabytes, warm);
   print("braid, encode, empty cache", megabytes, cold);
@@ -64,7 +64,7 @@ int measure(const char* tokenizer_path, const char* text_path) {
   print("braid, cutting alone, PCRE2", megabytes, best_seconds(5, [&] { cut(*engine); }));
   print("braid, decode", megabytes, best_seconds(kRounds, [&] { tokenizer->decode(ids); }));
   std::cerr << text.size() << " bytes, " << tokens.size() << " tokens; loading took "
-            << fixed(1e3 * best_seconds(3, [&] { make_tokenizer(tokenizer_path); }), 0) << " ms\n";
+            << fixed(1e3 * best_seconds(3, [&] { tokenize::make_tokenizer(tokenizer_path); }), 0) << " ms\n";
   return 0;
 }
 

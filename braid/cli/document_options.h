@@ -11,6 +11,6 @@ namespace braid {
 
 // --include, --text-field and --skip-bad-lines.
 void add_document_options(CLI::App& app, std::vector<std::string>& include, std::string& text_field,
-                          BadLines& bad_lines);
+                          tokenize::BadLines& bad_lines);
 
 }  // namespace braid

@@ -146,7 +146,7 @@ std::vector<TextLoss> evaluate(const std::string& directory, EvaluateRequest& re
   std::vector<Problem> problems;
   for (const Problem& problem : error.problems()) {
     const bool is_of_data = problem.key.starts_with("data."), is_tokenizer = problem.key == "data.tokenizer";
-    problems.push_back(is_of_data ? of_option(is_tokenizer ? "--tokenizer" : "PATH", problem) : problem);
+    problems.push_back(is_of_data ? tokenize::of_option(is_tokenizer ? "--tokenizer" : "PATH", problem) : problem);
   }
   throw ConfigError(std::move(problems));
 }

@@ -34,7 +34,7 @@ std::vector<std::string> damage(const data::PreparedFolder& folder) {
   const auto pages = std::make_shared<data::ResidentPages>();
   std::vector<std::string> found;
   try {
-    require_own_tokenizer(folder);
+    tokenize::require_own_tokenizer(folder);
   } catch (const IoError& error) {
     found.push_back(error.what());
     std::cout << "tokenizer  DAMAGED" << std::endl;

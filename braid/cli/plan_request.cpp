@@ -80,7 +80,7 @@ class PlanReading {
     if (request_.what == PlanFor::Best) options.open = searched_keys();
     request_.run = spec::read_run(given_.file, overrides_, options);
     const bool bytes = request_.run.data.tokenizer == "bytes";
-    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = make_tokenizer("bytes")->vocab();
+    if (bytes && request_.run.model.vocab == 0) request_.run.model.vocab = tokenize::make_tokenizer("bytes")->vocab();
   }
 
   std::set<std::string> searched_keys() const {

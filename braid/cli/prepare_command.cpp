@@ -27,7 +27,7 @@ class PreparePrinter {
  public:
   PreparePrinter() : interactive_(stdout_is_interactive()), begin_(now_seconds()), last_(begin_) {}
 
-  void on_status(const PrepareStatus& status) {
+  void on_status(const tokenize::PrepareStatus& status) {
     if (!first_) first_ = status;
     const double now = now_seconds();
     if (now - last_ < (interactive_ ? kBarSeconds : kLineSeconds)) return;
@@ -39,7 +39,7 @@ class PreparePrinter {
     }
   }
 
-  void on_end(const PrepareResult& result, const std::string& folder) {
+  void on_end(const tokenize::PrepareResult& result, const std::string& folder) {
     const std::string out = printable(folder, kMostOfName);
     if (interactive_) std::cout << "\r\x1b[K";
     if (result.was_complete)
@@ -60,14 +60,14 @@ class PreparePrinter {
     std::cout << out << ": " << counted(result.last.num_documents, "document") << ", " << counted(train, "token")
               << " to train on, " << validation << " held out, in " << counted(num_files, "token file") << "\n";
     if (bad_lines > 0) std::cout << "skipped " << counted(bad_lines, "bad line") << "\n";
-    const std::string passed_over = sentence(result.passed_over);
+    const std::string passed_over = tokenize::sentence(result.passed_over);
     if (!passed_over.empty()) std::cout << printable(passed_over, kMostOfName) << "\n";
     if (!result.was_complete) std::cout << line(result.last, seconds) << "\n";
     std::cout << std::flush;
   }
 
  private:
-  report::Progress progress(const PrepareStatus& status, double seconds) const {
+  report::Progress progress(const tokenize::PrepareStatus& status, double seconds) const {
     report::Progress progress;
     progress.step = static_cast<int64_t>(static_cast<double>(status.text_bytes) / kMegabyte);
     progress.steps = static_cast<int64_t>(static_cast<double>(status.total_bytes) / kMegabyte);
@@ -76,10 +76,10 @@ class PreparePrinter {
     return progress;
   }
   // Made by this call.
-  double megabytes(const PrepareStatus& status) const {
+  double megabytes(const tokenize::PrepareStatus& status) const {
     return static_cast<double>(status.text_bytes - first_->text_bytes) / kMegabyte;
   }
-  std::string line(const PrepareStatus& status, double seconds) const {
+  std::string line(const tokenize::PrepareStatus& status, double seconds) const {
     return cat(fixed(static_cast<double>(status.text_bytes) / kMegabyte, 1), " of ",
                fixed(static_cast<double>(status.total_bytes) / kMegabyte, 1), " MB, ",
                counted(status.num_tokens, "token"), ", ", fixed(megabytes(status) / std::max(1e-9, seconds), 1),
@@ -88,14 +88,14 @@ class PreparePrinter {
 
   bool interactive_;
   double begin_, last_;
-  std::optional<PrepareStatus> first_;
+  std::optional<tokenize::PrepareStatus> first_;
 };
 
 }  // namespace
 
 int prepare_command(const Words& words) {
   CLI::App app("Turns text into token files for training. Killed and called again, it goes on.", "braid data prepare");
-  PrepareRequest request;
+  tokenize::PrepareRequest request;
   request.threads = std::min(num_cores(), 16);
   app.add_option("INPUT", request.inputs, "text files, .jsonl files, folders")->required();
   app.add_option("--out", request.out, "the folder to fill")->required()->check(output_name());
@@ -114,7 +114,7 @@ int prepare_command(const Words& words) {
   std::vector<std::string> again{program_invocation_name, "data", "prepare"};
   again.insert(again.end(), words.list.begin(), words.list.end());
   const LastWords stopped("stopped; to go on: " + for_the_shell(again));
-  const auto result = prepare(request, files, [&](const PrepareStatus& status) { printer.on_status(status); });
+  const auto result = tokenize::prepare(request, files, [&](const tokenize::PrepareStatus& status) { printer.on_status(status); });
   printer.on_end(result, request.out);
   return 0;
 }

@@ -24,7 +24,7 @@ bool takes_own_files(const std::vector<std::string>& include) {
   std::vector<std::string> names{kRunLock, kConfigName, kMetricsName};
   names.insert(names.end(), std::begin(kReplacedFiles), std::end(kReplacedFiles));
   const auto is_taken = [&](const std::string& name) {
-    return std::ranges::any_of(include, [&](const std::string& pattern) { return matches(name, pattern); });
+    return std::ranges::any_of(include, [&](const std::string& pattern) { return tokenize::matches(name, pattern); });
   };
   return include.empty() || std::ranges::any_of(names, is_taken);
 }

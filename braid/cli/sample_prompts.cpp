@@ -70,7 +70,7 @@ void add_lines(const std::string& path, std::vector<std::string>& prompts, std::
     problems.push_back({"--prompts", path, kind == PathKind::Nothing ? "does not exist" : "must be a file", ""});
     return;
   }
-  const bool json = has_lines({path, 0});
+  const bool json = tokenize::has_lines({path, 0});
   const size_t before = prompts.size();
   int64_t number = 0;
   for (const std::string& line : lines_of(path)) {

@@ -28,14 +28,14 @@ struct BpeOptions {
   std::string vocab, out, min_frequency;
   std::string pattern = "gpt2";
   std::vector<std::string> inputs, include;
-  ReaderOptions reader;
+  tokenize::ReaderOptions reader;
 };
 
 struct Request {
-  BpeTraining training;
+  tokenize::BpeTraining training;
   std::filesystem::path out;  // the file
-  DocumentList inputs;
-  ReaderOptions reader;
+  tokenize::DocumentList inputs;
+  tokenize::ReaderOptions reader;
 };
 
 class Reader {
@@ -54,7 +54,7 @@ class Reader {
     if (!given.min_frequency.empty()) {
       request.training.min_frequency = number("--min-frequency", given.min_frequency, {1, int64_t{1} << 40});
     }
-    const auto names = pattern_names();
+    const auto names = tokenize::pattern_names();
     if (std::find(names.begin(), names.end(), given.pattern) == names.end()) {
       const std::string rule = cat("must be one of ", joined(names));
       problems_.push_back({"--pattern", given.pattern, rule, nearest(given.pattern, names)});
@@ -100,9 +100,9 @@ class Reader {
     if (paths.empty())
       return problems_.push_back({"INPUT", "", "is needed; text files, .jsonl files, folders of them", ""});
     try {
-      request.inputs = list_documents({.paths = paths, .include = given.include}, given.reader.text_field);
+      request.inputs = tokenize::list_documents({.paths = paths, .include = given.include}, given.reader.text_field);
     } catch (const ConfigError& error) {
-      for (const Problem& problem : error.problems()) problems_.push_back(of_option("INPUT", problem));
+      for (const Problem& problem : error.problems()) problems_.push_back(tokenize::of_option("INPUT", problem));
     }
   }
 
@@ -115,7 +115,7 @@ std::optional<Request> read_request(const Words& words) {
   app.allow_extras();
   app.add_option("--vocab", given.vocab, "tokens to have, end-of-text and 256 bytes included");
   app.add_option("--out", given.out, "folder for tokenizer.json")->check(output_name());
-  app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(pattern_names()), " (gpt2)"));
+  app.add_option("--pattern", given.pattern, cat("how text is cut: one of ", joined(tokenize::pattern_names()), " (gpt2)"));
   app.add_option("--min-frequency", given.min_frequency, "least occurrences of a pair that becomes a token (2)");
   add_document_options(app, given.include, given.reader.text_field, given.reader.bad_lines);
   app.footer("INPUT ...  text files, .jsonl files, folders of them");
@@ -146,10 +146,10 @@ class ProgressLine {
   double shown_ = -kLeastSeconds;
 };
 
-DocumentPieces counted_pieces(const Request& request, ProgressLine& line) {
+tokenize::DocumentPieces counted_pieces(const Request& request, ProgressLine& line) {
   double all = 0;
   for (const auto& file : request.inputs.documents) all += static_cast<double>(file.bytes);
-  return document_pieces(request.inputs.documents, {{pattern_regex(request.training.pattern)}}, request.reader,
+  return tokenize::document_pieces(request.inputs.documents, {{tokenize::pattern_regex(request.training.pattern)}}, request.reader,
                          [&](int64_t bytes) {
                            const double share = static_cast<double>(bytes) / all;
                            line.show(cat("counting pieces  ", fixed(100 * share, 0), " % of ", human_bytes(all)));
@@ -162,13 +162,13 @@ int train_bpe_command(const Words& words) {
   const auto request = read_request(words);
   if (!request) return 0;
   ProgressLine line;
-  const DocumentPieces pieces = counted_pieces(*request, line);
-  const BpeModel model = train_bpe(request->training, pieces.counts, [&](int tokens) {
+  const tokenize::DocumentPieces pieces = counted_pieces(*request, line);
+  const tokenize::BpeModel model = tokenize::train_bpe(request->training, pieces.counts, [&](int tokens) {
     line.show(cat("merging  ", tokens, " of ", counted(request->training.vocab, "token")));
   });
   line.end();
   PosixFileSystem().create_directories(request->out.parent_path().string());
-  write_named_file(request->out.string(), tokenizer_json(model));
+  write_named_file(request->out.string(), tokenize::tokenizer_json(model));
   std::cout << counted(model.tokens.size(), "token") << " (" << counted(model.merges.size(), "merge") << ") from "
             << pieces.counts.table().size() << " distinct pieces of " << counted(pieces.num_documents, "document")
             << "\n";
@@ -177,7 +177,7 @@ int train_bpe_command(const Words& words) {
               << "\n";
   }
   if (pieces.num_bad_lines > 0) std::cout << "skipped " << counted(pieces.num_bad_lines, "bad line") << "\n";
-  const std::string passed_over = sentence(request->inputs.passed_over);
+  const std::string passed_over = tokenize::sentence(request->inputs.passed_over);
   if (!passed_over.empty()) std::cout << shown_on_line(passed_over) << "\n";
   std::cout << "wrote " << shown_on_line(request->out.string()) << "\n";
   return 0;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace braid {
+namespace braid::tokenize {
 
 AddedTokens::AddedTokens(std::vector<AddedToken> added) : longest_first_(std::move(added)) {
   std::stable_sort(longest_first_.begin(), longest_first_.end(),
@@ -22,4 +22,4 @@ AddedTokens::Found AddedTokens::find(std::string_view text, size_t at) const {
   return {text.size(), text.size(), 0};
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

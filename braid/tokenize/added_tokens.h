@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 
 struct AddedToken {
   std::string content;  // not empty
@@ -32,4 +32,4 @@ class AddedTokens {
   std::array<bool, 256> begins_{};  // bytes that an added token begins with
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,7 +7,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr size_t kShort = 48;  // longer pieces are merged with the heap; measured, flat between 32 and 96
@@ -107,4 +107,4 @@ void MergeTable::merge_long(std::vector<uint32_t>& tokens, MergeScratch& scratch
   for (int32_t i = 0; i >= 0; i = nodes[i].behind) tokens.push_back(nodes[i].token);
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 
 struct BpeMerge {
   uint32_t left = 0;
@@ -67,4 +67,4 @@ class MergeTable {
   int shift_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -13,7 +13,7 @@
 #include "braid/tokenize/normal_form.h"
 #include "braid/tokenize/piece_cache.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 struct Workspace {
@@ -191,4 +191,4 @@ std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model) {
   return std::make_unique<BpeTokenizer>(std::move(model));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

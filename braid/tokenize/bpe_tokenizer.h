@@ -9,7 +9,7 @@
 #include "braid/tokenize/pretokenizer.h"
 #include "braid/tokenize/tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 enum class TokenKind : uint8_t {
   Hole,         // no token has this id
@@ -76,4 +76,4 @@ bool stands_for_byte(const BpeToken& token);
 // cut_by() throws.
 std::unique_ptr<Tokenizer> bpe_tokenizer(BpeModel model);
 
-}  // namespace braid
+}  // namespace braid::tokenize

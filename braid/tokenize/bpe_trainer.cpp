@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/tokenize/byte_alphabet.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 using Pair = uint64_t;  // pair_of
@@ -187,4 +187,4 @@ BpeModel train_bpe(const BpeTraining& training, const PieceCounts& counts, const
   return Learner(training, counts).learn(progress);
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

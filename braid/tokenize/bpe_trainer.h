@@ -8,7 +8,7 @@
 #include "braid/tokenize/bpe_tokenizer.h"
 #include "braid/tokenize/piece_counts.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 struct BpeTraining {
   int vocab = 0;              // tokens to have in the end: end-of-text, 256 bytes, merges; at least 257
@@ -26,4 +26,4 @@ struct BpeTraining {
 BpeModel train_bpe(const BpeTraining& training, const PieceCounts& counts,
                    const std::function<void(int)>& progress = {});
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,7 +7,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/byte_alphabet.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
@@ -164,4 +164,4 @@ void BpeVocabulary::find_tokens_without_merge() {
                             first_few(missing)));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

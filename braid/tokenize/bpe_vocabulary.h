@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/tokenize/bpe_tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Everything that is wrong with a tokenizer's files.
 class Faults {
@@ -67,4 +67,4 @@ class BpeVocabulary {
   std::vector<std::string> bad_merges_, equal_merges_, bad_ids_;
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -5,7 +5,7 @@
 
 #include "braid/tokenize/unicode_classes.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr uint32_t kFirstStandIn = 0x100;
@@ -61,4 +61,4 @@ std::optional<std::string> symbol_bytes(std::string_view symbols) {
   return bytes;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

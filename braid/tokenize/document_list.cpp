@@ -15,7 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/text_check.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ std::vector<bool> held_out(const std::vector<Document>& documents, double fracti
   return out;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -13,7 +13,7 @@
 #include "braid/spec/data_spec.h"
 #include "braid/tokenize/file_format.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 struct Document {
   std::string path;
@@ -56,4 +56,4 @@ Problem of_option(const std::string& option, Problem problem);
 // nothing when `fraction` is 0 or there is one document only.
 std::vector<bool> held_out(const std::vector<Document>& documents, double fraction);
 
-}  // namespace braid
+}  // namespace braid::tokenize

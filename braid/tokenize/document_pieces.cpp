@@ -1,7 +1,7 @@
 // Lines one by one, text files in blocks.
 #include "braid/tokenize/document_pieces.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int64_t kToldBytes = 1 << 20;  // between two words about progress, of lines
@@ -41,4 +41,4 @@ DocumentPieces document_pieces(const std::vector<Document>& files, const Pretoke
   return pieces;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -8,7 +8,7 @@
 #include "braid/tokenize/document_reader.h"
 #include "braid/tokenize/piece_counts.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 struct DocumentPieces {
   PieceCounts counts;
@@ -22,4 +22,4 @@ struct DocumentPieces {
 DocumentPieces document_pieces(const std::vector<Document>& files, const PretokenizerSpec& spec,
                                const ReaderOptions& options, const std::function<void(int64_t)>& progress);
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/text_corpus.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 namespace {
 
@@ -142,4 +142,4 @@ void DocumentReader::refuse_bad_lines() {
   throw ConfigError(std::move(problems_));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -9,7 +9,7 @@
 #include "braid/base/line_reader.h"
 #include "braid/tokenize/document_list.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Returns true if every line of the file is a document.
 bool has_lines(const Document& file);
@@ -75,4 +75,4 @@ class DocumentReader {
   std::vector<Problem> problems_;
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -225,4 +225,4 @@ FoundFormat file_format(const std::string& path, const std::string& text_field) 
   return lower_case(path).ends_with(".json") ? json_format(file, head, text_field) : FoundFormat{};
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace braid {
+namespace braid::tokenize {
 
 enum class FileFormat : uint8_t {
   Text,
@@ -33,4 +33,4 @@ bool is_named_as_lines(const std::string& path);
 // `text_field`, or its first two lines are JSON objects; and a JSON array if it begins with `[`. Throws IoError.
 FoundFormat file_format(const std::string& path, const std::string& text_field);
 
-}  // namespace braid
+}  // namespace braid::tokenize

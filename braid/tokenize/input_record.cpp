@@ -13,7 +13,7 @@
 #include "braid/base/text.h"
 #include "braid/base/utf8.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr const char* kRecordFormat = "braid inputs of prepared data";
@@ -113,4 +113,4 @@ std::vector<Problem> changed_inputs(const InputRecord& now, const InputRecord& w
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

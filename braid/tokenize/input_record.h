@@ -11,7 +11,7 @@
 #include "braid/base/digest.h"
 #include "braid/tokenize/document_list.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 constexpr const char* kInputRecordName = "inputs.json";
 
@@ -41,4 +41,4 @@ std::optional<InputRecord> recorded_inputs(const std::string& folder);
 // are copied and touched. Throws IoError.
 std::vector<Problem> changed_inputs(const InputRecord& now, const InputRecord& was, const std::string& folder);
 
-}  // namespace braid
+}  // namespace braid::tokenize

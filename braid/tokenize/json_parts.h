@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/bpe_vocabulary.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // The value under `key`; null where there is none.
 inline const nlohmann::json& member(const nlohmann::json& json, const char* key) {
@@ -55,4 +55,4 @@ inline void add_merges_of(const nlohmann::json& merges, BpeVocabulary& vocabular
   if (malformed > 0) faults.add("model.merges", cat(malformed, " are neither \"left right\" nor [left, right]"));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

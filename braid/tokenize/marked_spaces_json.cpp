@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/json_parts.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 using Json = nlohmann::json;
@@ -114,4 +114,4 @@ class MarkedReader {
 
 BpeModel marked_spaces_of_json(const Json& json, Faults& faults) { return MarkedReader(faults).read(json); }
 
-}  // namespace braid
+}  // namespace braid::tokenize

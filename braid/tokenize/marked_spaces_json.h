@@ -6,9 +6,9 @@
 #include "braid/tokenize/bpe_tokenizer.h"
 #include "braid/tokenize/bpe_vocabulary.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // As bpe_of_json(). Source: the serialisation of huggingface/tokenizers 0.23.
 BpeModel marked_spaces_of_json(const nlohmann::json& json, Faults& faults);
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -9,7 +9,7 @@
 #include "braid/base/utf8.h"
 #include "braid/tokenize/added_tokens.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
@@ -146,4 +146,4 @@ std::unique_ptr<Tokenizer> marked_spaces_tokenizer(BpeModel model) {
   return std::make_unique<MarkedSpacesTokenizer>(std::move(model));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,9 +7,9 @@
 
 #include "braid/tokenize/bpe_tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Makes the tokenizer of a model with FirstTokens::Characters.
 std::unique_ptr<Tokenizer> marked_spaces_tokenizer(BpeModel model);
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/tokenize/unicode_classes.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 using Codes = std::vector<utf8proc_int32_t>;
@@ -108,4 +108,4 @@ std::string normal_form_c(std::string_view text) {
   return out;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::tokenize {
 
 // `text` in the normal form C. Bytes that are not UTF-8 stay as they are and join nothing. Any thread may call.
 // Source: Unicode Standard Annex #15, "Unicode Normalization Forms"; Hangul: The Unicode Standard, section 3.12.
@@ -13,4 +13,4 @@ std::string normal_form_c(std::string_view text);
 // Returns true if a quick look shows that normal_form_c(text) == text: for ASCII and most text.
 bool surely_normal_form_c(std::string_view text);
 
-}  // namespace braid
+}  // namespace braid::tokenize

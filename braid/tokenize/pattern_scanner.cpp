@@ -5,7 +5,7 @@
 
 #include "braid/tokenize/unicode_classes.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 // A character with its class; past the end: no bytes.
@@ -148,4 +148,4 @@ std::unique_ptr<PieceCursor> pattern_scanner(std::string_view regex) {
   return nullptr;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,7 +7,7 @@
 
 #include "braid/tokenize/pretokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Source: openai/gpt-2, src/encoder.py.
 constexpr std::string_view kGpt2Regex = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -21,4 +21,4 @@ constexpr std::string_view kQwen2Regex =
 // Null when there is no scanner for `regex`.
 std::unique_ptr<PieceCursor> pattern_scanner(std::string_view regex);
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 
 // For one thread at a time. 2 MiB.
 class PieceCache {
@@ -60,4 +60,4 @@ class PieceCache {
   std::vector<Slot> slots_;
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,7 +7,7 @@
 
 #include "braid/base/checked_file.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{64} << 20;
@@ -48,4 +48,4 @@ void PieceCounts::add_file(const std::string& path, const std::function<void(int
   }
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

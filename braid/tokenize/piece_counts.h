@@ -10,7 +10,7 @@
 
 #include "braid/tokenize/pretokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 class PieceCounts {
  public:
@@ -37,4 +37,4 @@ class PieceCounts {
   Table table_;
 };
 
-}  // namespace braid
+}  // namespace braid::tokenize

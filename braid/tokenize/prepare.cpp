@@ -14,7 +14,7 @@
 #include "braid/tokenize/text_corpus.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr size_t kBatchBytes = 4 << 20, kBatchDocuments = 4096;
@@ -246,4 +246,4 @@ PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
   return Preparation(request, files, tell).run();
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -11,7 +11,7 @@
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/document_reader.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 struct PrepareRequest {
   std::string out;  // the folder to fill: not there, empty, or holding a preparation of the same, finished or not
@@ -48,4 +48,4 @@ struct PrepareResult {
 PrepareResult prepare(const PrepareRequest& request, FileSystem& files,
                       const std::function<void(const PrepareStatus&)>& tell);
 
-}  // namespace braid
+}  // namespace braid::tokenize

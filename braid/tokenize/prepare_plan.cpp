@@ -12,7 +12,7 @@
 #include "braid/base/utf8.h"
 #include "braid/tokenize/tokenizer_identity.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int64_t kMaxProgressBytes = 1'000'000'000;
@@ -211,4 +211,4 @@ std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& requ
   return progress;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -10,7 +10,7 @@
 #include "braid/tokenize/prepare.h"
 #include "braid/tokenize/tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 struct PreparePlan {
   data::PreparedManifest manifest;                 // without parts
@@ -28,4 +28,4 @@ PreparePlan prepare_plan(const PrepareRequest& request);
 // options, or with files that have changed since; IoError if its manifest is damaged.
 std::optional<data::PrepareProgress> earlier_progress(const PrepareRequest& request, const PreparePlan& plan);
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -7,7 +7,7 @@
 #include "braid/tokenize/pattern_scanner.h"
 #include "braid/tokenize/regex_cursor.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 class WholeText final : public PieceCursor {
@@ -87,4 +87,4 @@ std::unique_ptr<PieceCursor> cut_by(const PretokenizerSpec& spec) {
 
 std::unique_ptr<PieceCursor> cut_by_general_engine(const PretokenizerSpec& spec) { return chain(spec, regex_cursor); }
 
-}  // namespace braid
+}  // namespace braid::tokenize

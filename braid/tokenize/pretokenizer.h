@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 
 // Walks the pieces of one text after another. Pieces are not empty, follow each other without a gap and are the whole
 // text. For one thread at a time.
@@ -41,4 +41,4 @@ std::unique_ptr<PieceCursor> cut_by(const PretokenizerSpec& spec);
 // Always by the general engine, also where there is a scanner. For tests and measurements.
 std::unique_ptr<PieceCursor> cut_by_general_engine(const PretokenizerSpec& spec);
 
-}  // namespace braid
+}  // namespace braid::tokenize

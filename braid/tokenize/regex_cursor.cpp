@@ -11,7 +11,7 @@
 #include "braid/tokenize/regex_translation.h"
 #include "braid/tokenize/unicode_classes.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 // Neither letter, number nor space, and one byte long, so it can stand where a byte is not UTF-8.
@@ -125,4 +125,4 @@ class RegexCursor final : public PieceCursor {
 
 std::unique_ptr<PieceCursor> regex_cursor(const std::string& regex) { return std::make_unique<RegexCursor>(regex); }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -6,10 +6,10 @@
 
 #include "braid/tokenize/pretokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Throws ConfigError (key "regex") for an expression that does not compile or that translate_regex() refuses. A cursor
 // throws RunError when the expression needs more backtracking than the engine allows.
 std::unique_ptr<PieceCursor> regex_cursor(const std::string& regex);
 
-}  // namespace braid
+}  // namespace braid::tokenize

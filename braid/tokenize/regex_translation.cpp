@@ -3,7 +3,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 // The white space of \s, as the members of a set.
@@ -90,4 +90,4 @@ class Translator {
 
 RegexTranslation translate_regex(std::string_view regex) { return Translator(regex).translate(); }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::tokenize {
 
 struct RegexTranslation {
   std::string regex;    // for PCRE2 with the options UTF, UCP and MULTILINE
@@ -17,4 +17,4 @@ struct RegexTranslation {
 // options other than (?i: ... ).
 RegexTranslation translate_regex(std::string_view regex);
 
-}  // namespace braid
+}  // namespace braid::tokenize

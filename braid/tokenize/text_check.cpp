@@ -7,7 +7,7 @@
 #include "braid/base/checked_file.h"
 #include "braid/base/utf8.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int64_t kHeadBytes = 8192;
@@ -31,4 +31,4 @@ bool begins_as_text(const std::string& path) {
   return is_text_so_far(head);
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -12,7 +12,7 @@
 #include "braid/base/text.h"
 #include "braid/tokenize/document_reader.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 std::string content(const Document& document) {
   const CheckedFile file(document.path, Links::Followed);
@@ -55,4 +55,4 @@ data::Corpus read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
   return corpus;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

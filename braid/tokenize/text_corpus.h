@@ -8,7 +8,7 @@
 #include "braid/tokenize/document_list.h"
 #include "braid/tokenize/tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // Reads the documents of every file of `spec.paths` (order and choice: document_list.h), each ended by end-of-text: the
 // same documents as prepared data would hold, held out on the same side (document_reader.h). About
@@ -24,4 +24,4 @@ std::string content(const Document& document);
 // Returns the number of tokens held out at the end of a single document: none, or at least one and never all.
 int64_t held_out_end(int64_t num_tokens, double fraction);
 
-}  // namespace braid
+}  // namespace braid::tokenize

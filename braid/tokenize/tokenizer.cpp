@@ -7,7 +7,7 @@
 #include "braid/spec/fields.h"
 #include "braid/tokenize/tokenizer_file.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 constexpr int kEndOfText = 256;
@@ -54,4 +54,4 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
         is_bytes ? spec::toml_text(std::string("bytes")) : ""}});
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

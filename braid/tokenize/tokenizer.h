@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 
 // Threads may share one: every method may be called by several at once.
 class Tokenizer {
@@ -39,4 +39,4 @@ std::unique_ptr<Tokenizer> byte_tokenizer();
 // Throws ConfigError (key "data.tokenizer") naming everything that is missing, malformed or not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 
-}  // namespace braid
+}  // namespace braid::tokenize

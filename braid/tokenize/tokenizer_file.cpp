@@ -18,7 +18,7 @@
 #include "braid/tokenize/tokenizer_identity.h"
 #include "braid/tokenize/tokenizer_json.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ BpeModel read_bpe(const std::string& path) {
   return model;
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -5,7 +5,7 @@
 
 #include "braid/tokenize/bpe_tokenizer.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // From a tokenizer.json, or a folder with it (preferred) or with vocab.json and merges.txt (GPT-2's pattern). Of a
 // tokenizer.json everything that changes tokens is read or refused (docs/tokenizer.md); post-processor, truncation and
@@ -18,4 +18,4 @@ BpeModel read_bpe(const std::string& path);
 // pattern_names().
 std::string tokenizer_json(const BpeModel& model);
 
-}  // namespace braid
+}  // namespace braid::tokenize

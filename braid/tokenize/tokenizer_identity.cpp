@@ -11,7 +11,7 @@
 #include "braid/base/path_look.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +70,4 @@ uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text) {
   return std::max<uint64_t>(1, digest.value());
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

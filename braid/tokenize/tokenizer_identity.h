@@ -9,7 +9,7 @@
 
 #include "braid/data/prepared_corpus.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 constexpr int64_t kMaxTokenizerBytes = 1'000'000'000;  // of any of its files: none comes near it
 
@@ -33,4 +33,4 @@ std::map<std::string, std::string> tokenizer_copy(const std::string& name);
 // that turn the same documents into the same tokens. Never 0.
 uint64_t tokenizer_hash(uint64_t identity, int64_t end_of_text);
 
-}  // namespace braid
+}  // namespace braid::tokenize

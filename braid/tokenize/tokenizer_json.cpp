@@ -8,7 +8,7 @@
 #include "braid/tokenize/marked_spaces_json.h"
 #include "braid/tokenize/pattern_scanner.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 using Json = nlohmann::json;
@@ -161,4 +161,4 @@ BpeModel bpe_of_json(const Json& json, Faults& faults) {
   return Reader(faults).read(json);
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

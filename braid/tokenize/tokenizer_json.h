@@ -6,10 +6,10 @@
 #include "braid/tokenize/bpe_tokenizer.h"
 #include "braid/tokenize/bpe_vocabulary.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 // The model without its end-of-text token. Adds a fault for everything that changes tokens and is not supported; with
 // faults, the model is worth nothing. Source: the serialisation of huggingface/tokenizers 0.23.
 BpeModel bpe_of_json(const nlohmann::json& json, Faults& faults);
 
-}  // namespace braid
+}  // namespace braid::tokenize

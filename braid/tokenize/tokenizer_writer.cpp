@@ -7,7 +7,7 @@
 #include "braid/tokenize/pattern_scanner.h"
 #include "braid/tokenize/tokenizer_file.h"
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
@@ -73,4 +73,4 @@ std::string tokenizer_json(const BpeModel& model) {
   return std::move(out).str();
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace braid {
+namespace braid::tokenize {
 namespace {
 
 CharClass made_class(uint32_t code) {
@@ -50,4 +50,4 @@ void append_utf8(std::string& out, uint32_t code) {
   out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
-}  // namespace braid
+}  // namespace braid::tokenize

@@ -9,7 +9,7 @@
 
 #include "braid/base/utf8.h"
 
-namespace braid {
+namespace braid::tokenize {
 
 constexpr uint32_t kNumCodes = 0x110000;  // code points of Unicode
 
@@ -32,4 +32,4 @@ inline CharClass class_of(const CharClass* classes, uint32_t code) {
 // Appends the UTF-8 form of a code point below 0x110000.
 void append_utf8(std::string& out, uint32_t code);
 
-}  // namespace braid
+}  // namespace braid::tokenize

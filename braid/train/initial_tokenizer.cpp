@@ -28,7 +28,7 @@ struct TokenizerInUse {
 TokenizerInUse tokenizer_in_use(const DataSpec& data) {
   const std::vector<data::PreparedFolder> folders = data::prepared_folders(data.paths);
   if (!folders.empty()) return {"data.paths", data::tokenizer_name(folders[0]), folders[0].manifest.tokenizer.identity};
-  return {"data.tokenizer", data.tokenizer, tokenizer_identity(data.tokenizer)};
+  return {"data.tokenizer", data.tokenizer, tokenize::tokenizer_identity(data.tokenizer)};
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
   const std::string of_weights = tokenizer_of_weights(init);
   if (of_weights.empty()) {
     const int vocab = spec.model.vocab;
-    if (used.name != kBytes || vocab == 0 || vocab == byte_tokenizer()->vocab()) return {};
+    if (used.name != kBytes || vocab == 0 || vocab == tokenize::byte_tokenizer()->vocab()) return {};
     const bool prepared = used.key == "data.paths";
     return {{used.key, prepared ? spec::toml_text(spec.data.paths) : spec::toml_text(used.name),
              cat("must be ", prepared ? "prepared with " : "", "the tokenizer of the weights of ", init,
@@ -60,7 +60,7 @@ std::vector<Problem> initial_tokenizer_problems(const RunSpec& spec) {
                  prepared ? "--tokenizer of braid data prepare" : "data.tokenizer"),
              ""}};
   }
-  if (used.identity == tokenizer_identity(of_weights)) return {};
+  if (used.identity == tokenize::tokenizer_identity(of_weights)) return {};
   const std::string place = of_weights == init ? init : cat(init, " (", of_weights, ")");
   if (used.key == "data.tokenizer") {
     return {{used.key, spec::toml_text(used.name),

@@ -93,9 +93,9 @@ std::string tokenizer_place(const ModelToLoad& load, const std::string& name) {
                       ""}});
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name) {
+std::unique_ptr<tokenize::Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name) {
   const std::string place = tokenizer_place(load, name);
-  auto tokenizer = make_tokenizer(place);
+  auto tokenizer = tokenize::make_tokenizer(place);
   if (tokenizer->vocab() > load.spec.model.vocab) {
     throw ConfigError({{"data.tokenizer", place,
                         cat("must have at most ", counted(load.spec.model.vocab, "token"), ", as many as the model of ",

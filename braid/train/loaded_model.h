@@ -35,7 +35,7 @@ ModelToLoad model_to_load(const std::string& directory, const LoadOptions& optio
 // the checkpoint's configuration is never opened, since anybody may have written it. Throws ConfigError (key
 // "data.tokenizer") for a tokenizer that cannot be read or that has more tokens than the model, and where `name` is
 // empty and the checkpoint has none.
-std::unique_ptr<Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name);
+std::unique_ptr<tokenize::Tokenizer> tokenizer_of(const ModelToLoad& load, const std::string& name);
 // Returns `name`, or the name of the tokenizer saved with the weights. Throws as tokenizer_of if there is neither.
 std::string tokenizer_place(const ModelToLoad& load, const std::string& name);
 

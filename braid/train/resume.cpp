@@ -154,7 +154,7 @@ void add_problems_of_replicas(const RunSpec& spec, const CheckpointInfo& info, s
 bool same_tokenizer(const std::string& a, const std::string& b) {
   if (a == b) return true;
   try {
-    return tokenizer_identity(a) == tokenizer_identity(b);
+    return tokenize::tokenizer_identity(a) == tokenize::tokenizer_identity(b);
   } catch (const IoError&) {
     return false;
   }

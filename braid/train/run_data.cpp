@@ -14,14 +14,14 @@ namespace braid {
 namespace {
 
 // `place` is where the files of the tokenizer called `name` are.
-data::TokenizerMark mark_of(const Tokenizer& tokenizer, const std::string& name, const std::string& place) {
-  return {name, tokenizer_identity(place), tokenizer.vocab(), tokenizer.end_of_text()};
+data::TokenizerMark mark_of(const tokenize::Tokenizer& tokenizer, const std::string& name, const std::string& place) {
+  return {name, tokenize::tokenizer_identity(place), tokenizer.vocab(), tokenizer.end_of_text()};
 }
 
 // A tokenizer named for data that are tokens already.
 void refuse_other_tokenizer(const DataSpec& spec, const std::string& place, const data::PreparedFolder& folder) {
   const data::TokenizerMark& prepared = folder.manifest.tokenizer;
-  if (mark_of(*make_tokenizer(place), prepared.name, place) == prepared) return;
+  if (mark_of(*tokenize::make_tokenizer(place), prepared.name, place) == prepared) return;
   throw ConfigError({{"data.tokenizer", spec::toml_text(spec.tokenizer),
                       cat("must be left out, or the tokenizer that ", folder.path, " was prepared with"),
                       spec::toml_text(data::tokenizer_name(folder))}});
@@ -77,21 +77,21 @@ RunData::RunData(const DataSpec& spec, const std::string& tokenizer_place) : fol
     return;
   }
   tokenizer_place_ = place;
-  tokenizer_ = make_tokenizer(place);
+  tokenizer_ = tokenize::make_tokenizer(place);
   mark_ = mark_of(*tokenizer_, spec.tokenizer, place);
-  tokenizer_files_ = tokenizer_copy(place);
+  tokenizer_files_ = tokenize::tokenizer_copy(place);
 }
 
 void RunData::open_prepared(const DataSpec& spec, const std::string& tokenizer_place) {
   const data::PreparedFolder& folder = folders_[0];
   const bool own = spec.tokenizer == DataSpec().tokenizer;
   const std::string place = own ? data::tokenizer_name(folder) : tokenizer_place;
-  require_own_tokenizer(folder);
+  tokenize::require_own_tokenizer(folder);
   if (!own) refuse_other_tokenizer(spec, place, folder);
   tokenizer_place_ = place;
   mark_ = folder.manifest.tokenizer;
   mark_.name = own ? place : spec.tokenizer;
-  tokenizer_files_ = tokenizer_copy(place);
+  tokenizer_files_ = tokenize::tokenizer_copy(place);
 }
 
 RunSpec RunData::resolved(RunSpec spec) const {
@@ -127,8 +127,8 @@ std::vector<Problem> RunData::problems(const RunSpec& spec) const {
 }
 
 std::vector<int> RunData::token_bytes() const {
-  const std::unique_ptr<Tokenizer> opened = tokenizer_ ? nullptr : make_tokenizer(tokenizer_place_);
-  const Tokenizer& tokenizer = tokenizer_ ? *tokenizer_ : *opened;
+  const std::unique_ptr<tokenize::Tokenizer> opened = tokenizer_ ? nullptr : tokenize::make_tokenizer(tokenizer_place_);
+  const tokenize::Tokenizer& tokenizer = tokenizer_ ? *tokenizer_ : *opened;
   std::vector<int> bytes;
   for (int token = 0; token < tokenizer.vocab(); ++token) {
     bytes.push_back(static_cast<int>(tokenizer.decode({token}).size()));
@@ -138,7 +138,7 @@ std::vector<int> RunData::token_bytes() const {
 
 data::Corpus RunData::corpus(const RunSpec& spec) const {
   if (auto found = problems(spec); !found.empty()) throw ConfigError(std::move(found));
-  data::Corpus corpus = folders_.empty() ? read_text(spec.data, *tokenizer_) : data::prepared_corpus(folders_, spec.data.weights);
+  data::Corpus corpus = folders_.empty() ? tokenize::read_text(spec.data, *tokenizer_) : data::prepared_corpus(folders_, spec.data.weights);
   if (spec.data.validation_fraction == 0) {
     corpus.validation.clear();
   } else if (folders_.empty() && corpus.validation.empty()) {
@@ -150,7 +150,7 @@ data::Corpus RunData::corpus(const RunSpec& spec) const {
   const std::string left_out = leave_out_small_parts(spec, corpus.validation);
   if (!left_out.empty()) corpus.choices.push_back(left_out);
   refuse_short(spec, corpus);
-  corpus.origin.tokenizer = tokenizer_hash(mark_.identity, mark_.end_of_text);
+  corpus.origin.tokenizer = tokenize::tokenizer_hash(mark_.identity, mark_.end_of_text);
   corpus.origin.tokenizer_files = tokenizer_files_;
   return corpus;
 }

@@ -36,7 +36,7 @@ class RunData {
   std::vector<Problem> problems(const RunSpec& spec) const;
 
   std::vector<data::PreparedFolder> folders_;   // empty: data.paths are text
-  std::unique_ptr<Tokenizer> tokenizer_;  // of text
+  std::unique_ptr<tokenize::Tokenizer> tokenizer_;  // of text
   data::TokenizerMark mark_;
   std::string tokenizer_place_;                         // "bytes", or where its files are
   std::map<std::string, std::string> tokenizer_files_;  // as they were when this was made

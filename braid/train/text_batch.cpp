@@ -25,7 +25,7 @@ uint64_t text_key(uint64_t seed, int number) {
 
 at::Tensor row_of(const std::vector<int64_t>& tokens) { return at::tensor(tokens, at::kLong).unsqueeze(0); }
 
-at::Tensor unused_ids(int64_t vocab, const Tokenizer& tokenizer) {
+at::Tensor unused_ids(int64_t vocab, const tokenize::Tokenizer& tokenizer) {
   std::vector<int64_t> unused;
   for (int64_t id = 0; id < vocab; ++id) {
     const bool used = id == tokenizer.end_of_text() || (id < tokenizer.vocab() && tokenizer.has(static_cast<int>(id)));
@@ -46,7 +46,7 @@ struct TextBatch::Text {
   at::Tensor scores_v;      // of the token that comes, in float64
 };
 
-TextBatch::TextBatch(const Model& model, const Tokenizer& tokenizer, const GenerateOptions& options)
+TextBatch::TextBatch(const Model& model, const tokenize::Tokenizer& tokenizer, const GenerateOptions& options)
     : model_(model), tokenizer_(tokenizer), options_(options), unused_(unused_ids(model.vocab, tokenizer)) {}
 TextBatch::~TextBatch() = default;
 

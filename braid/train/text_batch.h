@@ -24,7 +24,7 @@ class TextBatch {
   };
 
   // All outlive this.
-  TextBatch(const Model& model, const Tokenizer& tokenizer, const GenerateOptions& options);
+  TextBatch(const Model& model, const tokenize::Tokenizer& tokenizer, const GenerateOptions& options);
   ~TextBatch();
 
   // As generate_all().
@@ -44,7 +44,7 @@ class TextBatch {
   at::Tensor scores(const at::Tensor& tokens_bt);
 
   const Model& model_;
-  const Tokenizer& tokenizer_;
+  const tokenize::Tokenizer& tokenizer_;
   const GenerateOptions& options_;
   at::Tensor unused_;  // ids below `vocab` that are no token of the tokenizer: never chosen
   const GenerationListener* listener_ = nullptr;

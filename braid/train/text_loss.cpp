@@ -35,8 +35,8 @@ struct TextToMeasure {
   std::function<std::vector<data::Tokens>()> open;
 };
 
-std::vector<data::Tokens> tokens_of(const Document& file, const ReaderOptions& reading, const Tokenizer& tokenizer) {
-  DocumentReader reader({file}, reading);
+std::vector<data::Tokens> tokens_of(const tokenize::Document& file, const tokenize::ReaderOptions& reading, const tokenize::Tokenizer& tokenizer) {
+  tokenize::DocumentReader reader({file}, reading);
   const auto tokens = std::make_shared<data::MemoryTokens>(tokenizer.vocab());
   while (const auto document = reader.next()) {
     tokens->add_document(tokenizer.encode(document->text), tokenizer.end_of_text());
@@ -53,7 +53,7 @@ std::vector<data::Tokens> tokens_of(const data::Blend& blend) {
 // The texts that the paths lead to, in their order.
 class TextList {
  public:
-  TextList(const ModelToLoad& load, const TextLossOptions& options, const Tokenizer& tokenizer)
+  TextList(const ModelToLoad& load, const TextLossOptions& options, const tokenize::Tokenizer& tokenizer)
       : load_(load), options_(options), tokenizer_(tokenizer) {
     for (const std::string& path : options.paths) collect(path);
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
@@ -69,10 +69,10 @@ class TextList {
     }
   }
   void add_files(const std::string& path) {
-    const DocumentList list =
-        list_documents({.paths = {path}, .include = options_.include}, options_.reading.text_field);
-    if (options_.on_passed_over && !list.passed_over.empty()) options_.on_passed_over(sentence(list.passed_over));
-    for (const Document& file : list.documents) {
+    const tokenize::DocumentList list =
+        tokenize::list_documents({.paths = {path}, .include = options_.include}, options_.reading.text_field);
+    if (options_.on_passed_over && !list.passed_over.empty()) options_.on_passed_over(tokenize::sentence(list.passed_over));
+    for (const tokenize::Document& file : list.documents) {
       const auto open = [this_file = file, reading = options_.reading, &tokenizer = tokenizer_] {
         return tokens_of(this_file, reading, tokenizer);
       };
@@ -82,7 +82,7 @@ class TextList {
   void add_prepared(const std::string& path) {
     const data::PreparedFolder folder = data::prepared_folders({path}).at(0);
     const data::TokenizerMark& mark = folder.manifest.tokenizer;
-    const uint64_t identity = tokenizer_identity(tokenizer_place(load_, options_.tokenizer));
+    const uint64_t identity = tokenize::tokenizer_identity(tokenizer_place(load_, options_.tokenizer));
     if (mark.identity != identity || mark.end_of_text != tokenizer_.end_of_text()) {
       const std::string rule = cat("must be prepared with the tokenizer of ", load_.directory);
       problems_.push_back({"data.paths", path, rule, ""});
@@ -102,7 +102,7 @@ class TextList {
 
   const ModelToLoad& load_;
   const TextLossOptions& options_;
-  const Tokenizer& tokenizer_;
+  const tokenize::Tokenizer& tokenizer_;
   std::vector<TextToMeasure> texts_;
   std::vector<Problem> problems_;
 };
@@ -110,7 +110,7 @@ class TextList {
 // The bytes of text that a token stands for: behind others, and where a text begins with it.
 class TokenBytes {
  public:
-  explicit TokenBytes(const Tokenizer& tokenizer) : end_of_text_(tokenizer.end_of_text()) {
+  explicit TokenBytes(const tokenize::Tokenizer& tokenizer) : end_of_text_(tokenizer.end_of_text()) {
     for (int token = 0; token < tokenizer.vocab(); ++token) {
       within_.push_back(std::ssize(tokenizer.decode({token})));
       first_.push_back(std::ssize(tokenizer.decode_text({token})));

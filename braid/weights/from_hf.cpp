@@ -76,14 +76,14 @@ FoundTokenizer tokenizer_in(const std::string& folder, int model_vocab) {
     found.sentence = cat("no tokenizer: ", folder, " has none");
     return found;
   }
-  found.files = tokenizer_copy(folder);
+  found.files = tokenize::tokenizer_copy(folder);
   for (const std::string& name : carried_files()) {
     const std::string path = cat(folder, "/", name);
-    if (path_kind(path) == PathKind::File) found.files[name] = file_content(path, kMaxTokenizerBytes);
+    if (path_kind(path) == PathKind::File) found.files[name] = file_content(path, tokenize::kMaxTokenizerBytes);
   }
   try {
-    const auto tokenizer = make_tokenizer(folder);
-    found.hash = tokenizer_hash(tokenizer_identity(folder), tokenizer->end_of_text());
+    const auto tokenizer = tokenize::make_tokenizer(folder);
+    found.hash = tokenize::tokenizer_hash(tokenize::tokenizer_identity(folder), tokenizer->end_of_text());
     found.sentence = cat("the tokenizer of ", counted(tokenizer->vocab(), "token"));
     if (tokenizer->vocab() > model_vocab) {
       throw ConfigError(

@@ -148,13 +148,13 @@ std::string type_name(at::ScalarType type) {
 
 std::string content_of(const std::string& folder, const std::string& name) {
   const std::string path = cat(folder, "/", name);
-  return path_kind(path) == PathKind::File ? CheckedFile(path).content(kMaxTokenizerBytes) : "";
+  return path_kind(path) == PathKind::File ? CheckedFile(path).content(tokenize::kMaxTokenizerBytes) : "";
 }
 
 // The token that ends texts; none where braid cannot read the tokenizer.
 std::optional<int> end_of_text_in(const std::string& folder) {
   try {
-    return make_tokenizer(folder)->end_of_text();
+    return tokenize::make_tokenizer(folder)->end_of_text();
   } catch (const ConfigError&) {
     return {};
   }

@@ -10,7 +10,7 @@
 #include "braid/tokenize/unicode_classes.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::added_tokens_test {
+namespace braid::tokenize::added_tokens_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -84,4 +84,4 @@ TEST_F(AddedTokensOfJson, RawOnesComeFirst) {
 }
 
 }  // namespace
-}  // namespace braid::added_tokens_test
+}  // namespace braid::tokenize::added_tokens_test

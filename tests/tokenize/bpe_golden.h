@@ -27,9 +27,9 @@ inline std::string not_utf8() {
 }
 
 // The committed model with another pattern.
-inline BpeModel small_model(const std::string& pattern = "gpt2", WholePieces whole_pieces = WholePieces::Merge) {
-  BpeModel model = read_bpe(data_file("bpe.json"));
-  model.pretokenizer.regexes = {pattern_regex(pattern)};
+inline tokenize::BpeModel small_model(const std::string& pattern = "gpt2", tokenize::WholePieces whole_pieces = tokenize::WholePieces::Merge) {
+  tokenize::BpeModel model = tokenize::read_bpe(data_file("bpe.json"));
+  model.pretokenizer.regexes = {tokenize::pattern_regex(pattern)};
   model.whole_pieces = whole_pieces;
   return model;
 }

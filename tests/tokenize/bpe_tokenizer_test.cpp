@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::bpe_tokenizer_test {
+namespace braid::tokenize::bpe_tokenizer_test {
 namespace {
 
 using Tokens = std::vector<int>;
@@ -202,4 +202,4 @@ TEST(MergeTable, OfAPairGivenTwiceTheLaterCounts) {
 }
 
 }  // namespace
-}  // namespace braid::bpe_tokenizer_test
+}  // namespace braid::tokenize::bpe_tokenizer_test

@@ -9,7 +9,7 @@
 #include "braid/base/errors.h"
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::bpe_trainer_test {
+namespace braid::tokenize::bpe_trainer_test {
 namespace {
 
 std::string content(const std::string& path) {
@@ -92,4 +92,4 @@ TEST(PieceCounts, AFileLargerThanABlockCountsAsOneText) {
 }
 
 }  // namespace
-}  // namespace braid::bpe_trainer_test
+}  // namespace braid::tokenize::bpe_trainer_test

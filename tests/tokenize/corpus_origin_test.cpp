@@ -6,7 +6,7 @@
 #include "braid/tokenize/tokenizer_identity.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::corpus_origin_test {
+namespace braid::tokenize::corpus_origin_test {
 namespace {
 
 class OriginOfText : public ScratchFolder {
@@ -72,4 +72,4 @@ TEST_F(OriginOfText, ACopyOfATokenizerIsTheSameTokenizer) {
 }
 
 }  // namespace
-}  // namespace braid::corpus_origin_test
+}  // namespace braid::tokenize::corpus_origin_test

@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/tokenize/drawn_tokens.h"
 
-namespace braid::file_format_test {
+namespace braid::tokenize::file_format_test {
 namespace {
 
 using namespace std::string_literals;
@@ -155,4 +155,4 @@ TEST(PassedOverFiles, TheSentenceNamesTenOfAReason) {
 }
 
 }  // namespace
-}  // namespace braid::file_format_test
+}  // namespace braid::tokenize::file_format_test

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::marked_spaces_test {
+namespace braid::tokenize::marked_spaces_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -112,4 +112,4 @@ TEST_F(MarkedSpaces, WhatIsNotFollowedIsRefusedAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace braid::marked_spaces_test
+}  // namespace braid::tokenize::marked_spaces_test

@@ -5,7 +5,7 @@
 
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::normal_form_test {
+namespace braid::tokenize::normal_form_test {
 namespace {
 
 TEST(NormalFormC, IsTheReferences) {
@@ -38,4 +38,4 @@ TEST(NormalFormC, ComposesOrdersAndLeavesAlone) {
 }
 
 }  // namespace
-}  // namespace braid::normal_form_test
+}  // namespace braid::tokenize::normal_form_test

@@ -6,7 +6,7 @@
 #include "tests/tokenize/dying_file_system.h"
 #include "tests/tokenize/prepare_requests.h"
 
-namespace braid::prepare_refusals_test {
+namespace braid::tokenize::prepare_refusals_test {
 namespace {
 
 TEST_F(PrepareTest, AnotherRequestOrChangedTextIsRefused) {
@@ -160,4 +160,4 @@ TEST_F(PrepareTest, AFileOfAnotherPreparationIsFound) {
 }
 
 }  // namespace
-}  // namespace braid::prepare_refusals_test
+}  // namespace braid::tokenize::prepare_refusals_test

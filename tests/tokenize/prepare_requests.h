@@ -30,19 +30,19 @@ class PrepareTest : public ScratchFolder {
     for (int word = 0; word < 5 + i % 7; ++word) text += cat("word", i * word, ' ');
     return text;
   }
-  PrepareRequest request(std::vector<std::string> inputs) const {
-    PrepareRequest request;
+  tokenize::PrepareRequest request(std::vector<std::string> inputs) const {
+    tokenize::PrepareRequest request;
     request.out = path("out");
     for (auto& input : inputs) request.inputs.push_back(path(input));
     request.validation_fraction = 0.2;
     request.shard_tokens = 300;
     return request;
   }
-  static PrepareResult run(const PrepareRequest& request) {
+  static tokenize::PrepareResult run(const tokenize::PrepareRequest& request) {
     DyingFileSystem files(-1);
-    return prepare(request, files, [](const PrepareStatus&) {});
+    return tokenize::prepare(request, files, [](const tokenize::PrepareStatus&) {});
   }
-  static std::string message(const PrepareRequest& request) {
+  static std::string message(const tokenize::PrepareRequest& request) {
     try {
       run(request);
     } catch (const ConfigError& error) {

@@ -16,7 +16,7 @@
 #include "tests/tokenize/dying_file_system.h"
 #include "tests/tokenize/prepare_requests.h"
 
-namespace braid::prepare_test {
+namespace braid::tokenize::prepare_test {
 namespace {
 
 TEST_F(PrepareTest, KilledAtAnyCallItGoesOnToTheSameBytes) {
@@ -276,4 +276,4 @@ TEST_F(PrepareTest, TheFirstVersionIsReadAndMarksKeepItsDigests) {
 }
 
 }  // namespace
-}  // namespace braid::prepare_test
+}  // namespace braid::tokenize::prepare_test

@@ -14,7 +14,7 @@
 #include "braid/tokenize/unicode_classes.h"
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::pretokenizer_test {
+namespace braid::tokenize::pretokenizer_test {
 namespace {
 
 std::vector<size_t> ends(PieceCursor& cursor, std::string_view text) {
@@ -168,4 +168,4 @@ TEST(RegexTranslation, KeepsTheMeaningOrRefuses) {
 }
 
 }  // namespace
-}  // namespace braid::pretokenizer_test
+}  // namespace braid::tokenize::pretokenizer_test

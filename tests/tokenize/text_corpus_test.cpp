@@ -15,7 +15,7 @@
 #include "braid/tokenize/text_check.h"
 #include "tests/tokenize/drawn_tokens.h"
 
-namespace braid::text_corpus_test {
+namespace braid::tokenize::text_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -229,4 +229,4 @@ TEST_F(TextCorpusTest, BigramsOfTextBeatTheUniformModel) {
 }
 
 }  // namespace
-}  // namespace braid::text_corpus_test
+}  // namespace braid::tokenize::text_corpus_test

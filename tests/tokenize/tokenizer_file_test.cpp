@@ -11,7 +11,7 @@
 #include "braid/tokenize/byte_alphabet.h"
 #include "tests/tokenize/bpe_golden.h"
 
-namespace braid::tokenizer_file_test {
+namespace braid::tokenize::tokenizer_file_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -275,4 +275,4 @@ TEST(ByteAlphabet, EveryByteHasASymbolOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace braid::tokenizer_file_test
+}  // namespace braid::tokenize::tokenizer_file_test

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::tokenizer_test {
+namespace braid::tokenize::tokenizer_test {
 namespace {
 
 TEST(ByteTokenizer, EveryByteComesBack) {
@@ -41,4 +41,4 @@ TEST(MakeTokenizer, NamesTheNearest) {
 }
 
 }  // namespace
-}  // namespace braid::tokenizer_test
+}  // namespace braid::tokenize::tokenizer_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace braid::unicode_classes_test {
+namespace braid::tokenize::unicode_classes_test {
 namespace {
 
 TEST(Utf8, EveryCodePointComesBackAndNothingElseIsOne) {
@@ -47,4 +47,4 @@ TEST(CharClasses, SpacesAndNewlinesAndBytesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace braid::unicode_classes_test
+}  // namespace braid::tokenize::unicode_classes_test

@@ -20,7 +20,7 @@ namespace braid::greedy_golden_test {
 namespace {
 
 // Tokens as words: "9 23 17".
-class Numbers final : public Tokenizer {
+class Numbers final : public tokenize::Tokenizer {
  public:
   explicit Numbers(int vocab) : vocab_(vocab) {}
   int vocab() const override { return vocab_; }

@@ -14,12 +14,12 @@ class SmallParts : public ScratchFolder {
     std::string lines;
     for (int i = 0; i < num_lines; ++i) lines += "{\"text\": \"a line of text, number " + std::to_string(i) + "\"}\n";
     write(path(name + ".jsonl"), lines);
-    PrepareRequest request;
+    tokenize::PrepareRequest request;
     request.out = path(name);
     request.inputs = {path(name + ".jsonl")};
     request.validation_fraction = 0.2;
     PosixFileSystem files;
-    prepare(request, files, [](const PrepareStatus&) {});
+    tokenize::prepare(request, files, [](const tokenize::PrepareStatus&) {});
     return request.out;
   }
   static RunSpec spec(const std::vector<std::string>& paths, int context) {

@@ -29,7 +29,7 @@ Batches batches(const std::vector<std::string>& prompts, const GenerateOptions& 
     return scores_sv;
   };
   const TextBatch::Model model{forward, kContext, kVocab};
-  const auto tokenizer = make_tokenizer("bytes");
+  const auto tokenizer = tokenize::make_tokenizer("bytes");
   const Generation made = TextBatch(model, *tokenizer, options).run(prompts, {});
   for (const GeneratedText& text : made.texts) {
     EXPECT_EQ(text.text, std::string(static_cast<size_t>(options.num_tokens), 'z'));

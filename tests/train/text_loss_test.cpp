@@ -121,13 +121,13 @@ TEST_F(TextLossOfModel, IsWhatTrainingMeasures) {
 TEST_F(TextLossOfModel, PreparedDataAreMeasuredByTheirPart) {
   std::filesystem::create_directory(path("docs"));
   for (int i = 0; i < 10; ++i) write(path("docs/" + std::to_string(i)), "document number " + std::to_string(i));
-  PrepareRequest request;
+  tokenize::PrepareRequest request;
   request.inputs = {path("docs")};
   request.out = path("prepared");
   request.validation_fraction = 0.3;
   request.threads = 1;
   PosixFileSystem files;
-  prepare(request, files, [](const PrepareStatus&) {});
+  tokenize::prepare(request, files, [](const tokenize::PrepareStatus&) {});
   options_.paths = {path("prepared")};
   const TextLoss held_out = measured()[0];
   EXPECT_EQ(held_out.path, path("prepared") + " (held out)");
