@@ -21,7 +21,7 @@ std::string torch_text() {
 
 // The library is a target of its own: sources that are there need not have been built.
 std::string cuda_text() {
-  const bool is_built = path_kind(cuda_places().braid_library) == PathKind::File;
+  const bool is_built = path_kind(device::cuda_places().braid_library) == PathKind::File;
   return is_built ? "CUDA sources built, as libbraid_cuda.so" : "without CUDA: no libbraid_cuda.so beside the program";
 }
 

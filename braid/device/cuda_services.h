@@ -4,7 +4,7 @@
 
 #include "braid/device/cuda_tables.h"
 
-namespace braid {
+namespace braid::device {
 
 // Memory of LibTorch's caching allocator on one device.
 struct CudaMemory {
@@ -49,4 +49,4 @@ void* cuda_stream(int device);
 // Throws RunError when a launch was refused: `why` is not null.
 void require_launched(const char* why);
 
-}  // namespace braid
+}  // namespace braid::device

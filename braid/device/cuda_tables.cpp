@@ -10,7 +10,7 @@
 #include "braid/device/cuda_services.h"
 #include "braid/device/loaded_library.h"
 
-namespace braid {
+namespace braid::device {
 namespace {
 
 // The one thing of the process: which CUDA library it has opened. LibTorch's own list of devices is of the process too.
@@ -91,4 +91,4 @@ void require_launched(const char* why) {
   if (why) throw RunError(cat("CUDA refused a kernel: ", why));
 }
 
-}  // namespace braid
+}  // namespace braid::device

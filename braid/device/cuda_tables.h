@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace braid {
+namespace braid::device {
 
 // A table begins with this; function pointers alone follow, and none is null.
 struct CudaTable {
@@ -49,4 +49,4 @@ const Table* cuda_table() {
   return reinterpret_cast<const Table*>(find_cuda_table(Table::kRoom, sizeof(Table)));
 }
 
-}  // namespace braid
+}  // namespace braid::device

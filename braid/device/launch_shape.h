@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace braid {
+namespace braid::device {
 
 struct LaunchShape {
   int64_t blocks = 0;  // 0: nothing to launch
@@ -30,4 +30,4 @@ inline LaunchShape team_shape(int64_t items, int64_t wanted) {
   return {std::min(items, kMostBlocks), threads};
 }
 
-}  // namespace braid
+}  // namespace braid::device

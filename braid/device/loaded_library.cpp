@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace braid {
+namespace braid::device {
 namespace {
 
 struct Search {
@@ -44,4 +44,4 @@ std::string folder_of_program() {
   return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
 }
 
-}  // namespace braid
+}  // namespace braid::device

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::device {
 
 // Shared: libraries opened later find this one's symbols.
 enum class Symbols { Private, Shared };
@@ -30,4 +30,4 @@ std::string folder_of_loaded(const std::string& file_name);
 // The folder of the running program.
 std::string folder_of_program();
 
-}  // namespace braid
+}  // namespace braid::device

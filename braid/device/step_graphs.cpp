@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/device/cuda_services.h"
 
-namespace braid {
+namespace braid::device {
 namespace {
 
 class CudaGraph final : public DeviceGraph {
@@ -72,4 +72,4 @@ void StepGraphs::capture(int num_pieces, const std::function<void(int)>& record)
   }
 }
 
-}  // namespace braid
+}  // namespace braid::device

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::device {
 
 // One recording. A device's, or a fake.
 class DeviceGraph {
@@ -56,4 +56,4 @@ class StepGraphs {
   std::string failure_;
 };
 
-}  // namespace braid
+}  // namespace braid::device

@@ -39,7 +39,7 @@ struct FlatUpdate {
 
 struct OptimCudaTable {
   static constexpr const char* kRoom = "optim";
-  CudaTable header;
+  device::CudaTable header;
   // The arithmetic is that of the CPU (element_update) up to fused multiply-adds: last bits differ.
   const char* (*update_f32)(const FlatUpdate<float>&, void* stream);
   const char* (*update_f64)(const FlatUpdate<double>&, void* stream);

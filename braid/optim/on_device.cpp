@@ -15,7 +15,7 @@ namespace {
 static_assert(kFlatBlock == ParamStore::kAlign);
 
 const OptimCudaTable& table(const at::Tensor& x) {
-  const auto* found = x.is_cuda() ? cuda_table<OptimCudaTable>() : nullptr;
+  const auto* found = x.is_cuda() ? device::cuda_table<OptimCudaTable>() : nullptr;
   check(found != nullptr, "parameters are on the CPU or on a CUDA device that was loaded");
   return *found;
 }
@@ -51,11 +51,11 @@ void update(const at::Tensor& group_of_block, const Elements<T>& elements, const
   std::copy(of_groups.begin(), of_groups.end(), factors.at);
   const FlatUpdate<T> call{elements.range, group_of_block.const_data_ptr<uint8_t>(), factors, elements.data,
                            rounded_to(elements.data_type)};
-  void* const stream = cuda_stream(group_of_block.get_device());
+  void* const stream = device::cuda_stream(group_of_block.get_device());
   if constexpr (std::is_same_v<T, double>) {
-    require_launched(functions.update_f64(call, stream));
+    device::require_launched(functions.update_f64(call, stream));
   } else {
-    require_launched(functions.update_f32(call, stream));
+    device::require_launched(functions.update_f32(call, stream));
   }
 }
 
@@ -86,8 +86,8 @@ std::vector<double> squares(const ParamStore& store) {
                           of_blocks.mutable_data_ptr<double>(),
                           of_slices.mutable_data_ptr<double>()};
   };
-  void* const stream = cuda_stream(grads.get_device());
-  require_launched(grads.scalar_type() == at::kDouble ? functions.squares_f64(call(double{}), stream)
+  void* const stream = device::cuda_stream(grads.get_device());
+  device::require_launched(grads.scalar_type() == at::kDouble ? functions.squares_f64(call(double{}), stream)
                                                       : functions.squares_f32(call(float{}), stream));
   const at::Tensor host = of_slices.cpu();
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + num_slices};

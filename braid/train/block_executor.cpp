@@ -29,7 +29,7 @@ BlockExecutor::BlockExecutor(const RunSpec& spec, RankModel& model, const BatchS
   }
 }
 
-void BlockExecutor::record_with(MakeGraph make) {
+void BlockExecutor::record_with(device::MakeGraph make) {
   check(mode_ == ExecutorMode::Training && model_.groups().layout.num_stages() == 1, "a whole model is recorded");
   check(model_.auxiliaries().empty(), "a replay runs no blocks, so none that hand something in");
   recorded_ = std::make_unique<RecordedMicrobatches>(model_, std::move(make));

@@ -40,7 +40,7 @@ class BlockExecutor final : public StageExecutor {
   // From now on microbatches are recorded and replayed (recorded_microbatches.h): a forward makes the gradients too,
   // and the backward that follows does nothing. For training on one rank with an accumulating sink, of a model whose
   // blocks hand in nothing.
-  void record_with(MakeGraph make);
+  void record_with(device::MakeGraph make);
   RecordedMicrobatches* recorded() { return recorded_.get(); }  // null before record_with
   // Returns the last step's losses by microbatch, 0 where the last stage ran on another rank; empty if it is never on
   // this one. In training a loss is the mean over the microbatch's sequences, in evaluation the sum over those that

@@ -29,21 +29,21 @@ at::Device compute_device(const RunSpec& spec) {
 }
 
 void open_device(const RunSpec& spec) {
-  if (spec.train.device == DeviceKind::Cuda) load_cuda(cuda_places());
+  if (spec.train.device == DeviceKind::Cuda) device::load_cuda(device::cuda_places());
 }
 
 void enter_device(const RunSpec& spec) {
   const at::Device device = compute_device(spec);
   if (device.is_cpu()) return;
   at::globalContext().lazyInitDevice(device.type());  // the allocator has no statistics before
-  const auto& services = *cuda_table<CudaServices>();
+  const auto& services = *device::cuda_table<device::CudaServices>();
   services.take_stream(device.index());
   services.reset_peak(device.index());
 }
 
 void forget_peak(const RunSpec& spec) {
   const at::Device device = compute_device(spec);
-  if (!device.is_cpu()) cuda_table<CudaServices>()->reset_peak(device.index());
+  if (!device.is_cpu()) device::cuda_table<device::CudaServices>()->reset_peak(device.index());
 }
 
 Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
@@ -57,7 +57,7 @@ Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab) {
   return microbatch;
 }
 
-MemoryUse device_memory_use(const CudaMemory& memory, const MemoryByCategory& kept) {
+MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept) {
   MemoryUse use;
   use.bytes = use.peak_bytes = kept;
   int64_t all_kept = 0;

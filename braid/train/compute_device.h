@@ -32,6 +32,6 @@ Microbatch placed_on(at::Device device, Microbatch microbatch, int64_t vocab);
 using MemoryByCategory = std::array<int64_t, kNumMemoryCategories>;
 // Returns the memory account of a device, whose allocator has no categories: `kept` is there all the time, all other
 // bytes are activations.
-MemoryUse device_memory_use(const CudaMemory& memory, const MemoryByCategory& kept);
+MemoryUse device_memory_use(const device::CudaMemory& memory, const MemoryByCategory& kept);
 
 }  // namespace braid

@@ -18,7 +18,7 @@ namespace braid {
 class RecordedMicrobatches {
  public:
   // `model` is the whole model, with an accumulating sink, and outlives this.
-  RecordedMicrobatches(RankModel& model, MakeGraph make) : model_(model), graphs_(std::move(make)) {}
+  RecordedMicrobatches(RankModel& model, device::MakeGraph make) : model_(model), graphs_(std::move(make)) {}
 
   // Before a step of `num_microbatches` shaped as `like`, after the sink's begin_step and before any contribution: may
   // record, and then begins the sink's step again.
@@ -38,7 +38,7 @@ class RecordedMicrobatches {
 
  private:
   RankModel& model_;
-  StepGraphs graphs_;
+  device::StepGraphs graphs_;
   Microbatch fixed_;
   std::array<at::Tensor, 2> losses_;
   int num_replayed_ = 0;  // in this step

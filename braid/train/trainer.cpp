@@ -78,7 +78,7 @@ Trainer::Trainer(const RunSpec& spec, const data::Corpus& corpus, Communicator& 
   training_->executor.on_update = [this](int update) { update_within_step(update); };
   training_->executor.on_reduce = [this] { replication_->flush(); };
   const bool hands_in = !model_->auxiliaries().empty();  // a replay runs no block that could
-  if (records_graphs(spec_, schedule) && !hands_in) training_->executor.record_with(cuda_graph);
+  if (records_graphs(spec_, schedule) && !hands_in) training_->executor.record_with(device::cuda_graph);
 }
 
 Trainer::~Trainer() = default;
@@ -222,8 +222,8 @@ MemoryUse Trainer::memory() const {
   auto& of_optimizer = kept[static_cast<size_t>(MemoryCategory::Optimizer)];
   for (const OptimizerState& state : optimizer_->states()) of_optimizer += bytes(state.flat);
   if (!store.flat_master().is_same(store.flat_data())) of_optimizer += bytes(store.flat_master());
-  CudaMemory on_device;
-  cuda_table<CudaServices>()->memory(store.flat_data().get_device(), &on_device);
+  device::CudaMemory on_device;
+  device::cuda_table<device::CudaServices>()->memory(store.flat_data().get_device(), &on_device);
   return device_memory_use(on_device, kept);
 }
 

@@ -9,7 +9,7 @@
 #include "braid/device/cuda_services.h"
 #include "braid/device/loaded_library.h"
 
-namespace braid::cuda_tables_test {
+namespace braid::device::cuda_tables_test {
 namespace {
 
 struct SomeTable {
@@ -79,4 +79,4 @@ TEST(LoadCuda, NamesWhatIsMissingThenLoadsOnce) {
 }
 
 }  // namespace
-}  // namespace braid::cuda_tables_test
+}  // namespace braid::device::cuda_tables_test

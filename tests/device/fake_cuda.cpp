@@ -8,13 +8,13 @@ namespace {
 
 std::string device_problem;
 
-braid::CudaServices services{
-    {braid::kCudaTableVersion, sizeof(braid::CudaServices)},
+braid::device::CudaServices services{
+    {braid::device::kCudaTableVersion, sizeof(braid::device::CudaServices)},
     [] { return device_problem.c_str(); },
-    [](int, braid::CudaDeviceFacts* out) { *out = {"Made of paper", 9, 0, 132, int64_t{80} << 30, 13000, 13000}; },
+    [](int, braid::device::CudaDeviceFacts* out) { *out = {"Made of paper", 9, 0, 132, int64_t{80} << 30, 13000, 13000}; },
     [](int) {},
     [](int device) { return reinterpret_cast<void*>(intptr_t{100} + device); },
-    [](int, braid::CudaMemory* out) {
+    [](int, braid::device::CudaMemory* out) {
       *out = {7, 9};
     },
     [](int) {},
@@ -29,7 +29,7 @@ braid::CudaServices services{
 
 extern "C" {
 
-const braid::CudaTable* braid_cuda_table(const char* room) {
+const braid::device::CudaTable* braid_cuda_table(const char* room) {
   return std::strcmp(room, "device") == 0 ? &services.header : nullptr;
 }
 void set_fake_problem(const char* problem) { device_problem = problem; }

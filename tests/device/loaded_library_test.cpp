@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid::loaded_library_test {
+namespace braid::device::loaded_library_test {
 namespace {
 
 TEST(LoadedLibrary, SaysWhyItIsNotOpen) {
@@ -26,4 +26,4 @@ TEST(LoadedLibrary, KnowsWhereLoadedLibrariesAre) {
 }
 
 }  // namespace
-}  // namespace braid::loaded_library_test
+}  // namespace braid::device::loaded_library_test

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace braid::step_graphs_test {
+namespace braid::device::step_graphs_test {
 namespace {
 
 // Writes down what happens to each graph: "b0" began, "e" ended, "a" abandoned, "r" replayed, "f" freed.
@@ -92,4 +92,4 @@ TEST(StepGraphs, ARecordingThatCannotBeEndedIsNotAbandonedTwice) {
 }
 
 }  // namespace
-}  // namespace braid::step_graphs_test
+}  // namespace braid::device::step_graphs_test

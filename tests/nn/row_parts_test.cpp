@@ -13,35 +13,35 @@ namespace {
 
 constexpr int64_t kMostGridX = 2147483647, kMostGridY = 65535;
 
-void expect_legal(const LaunchShape& shape) {
+void expect_legal(const device::LaunchShape& shape) {
   EXPECT_LE(shape.blocks, kMostGridX);
   EXPECT_LE(shape.parts, kMostGridY);
   EXPECT_GE(shape.parts, 1);
-  EXPECT_EQ(shape.threads % kWarp, 0);
+  EXPECT_EQ(shape.threads % device::kWarp, 0);
   EXPECT_GT(shape.threads, 0);
-  EXPECT_LE(shape.threads, kMostTeamThreads) << "a block's sums have room for so many";
+  EXPECT_LE(shape.threads, device::kMostTeamThreads) << "a block's sums have room for so many";
 }
 
 TEST(LaunchShape, IsLegalForEverySize) {
   for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{31}, int64_t{33}, int64_t{768}, int64_t{50304},
                              int64_t{1} << 20, int64_t{1} << 40}) {
-    expect_legal(flat_shape(size));
-    expect_legal(team_shape(size, 96));
-    expect_legal(team_shape(16, size));
+    expect_legal(device::flat_shape(size));
+    expect_legal(device::team_shape(size, 96));
+    expect_legal(device::team_shape(16, size));
     const RowParts parts = row_parts(size, 3);
     EXPECT_LE(parts.num, kMostParts);
     if (size < (int64_t{1} << 38)) expect_legal(column_shape(size, parts.num));
   }
-  EXPECT_EQ(flat_shape(0).blocks, 0);
-  EXPECT_EQ(team_shape(0, 5).blocks, 0);
-  EXPECT_EQ(team_shape(10, 1).threads, 32);
-  EXPECT_EQ(team_shape(10, 96).threads, 128);
-  EXPECT_EQ(team_shape(10, 6288).threads, 512);
+  EXPECT_EQ(device::flat_shape(0).blocks, 0);
+  EXPECT_EQ(device::team_shape(0, 5).blocks, 0);
+  EXPECT_EQ(device::team_shape(10, 1).threads, 32);
+  EXPECT_EQ(device::team_shape(10, 96).threads, 128);
+  EXPECT_EQ(device::team_shape(10, 6288).threads, 512);
 }
 
 TEST(LaunchShape, ThreadsOfAColumnShapeCoverTheColumns) {
   for (int64_t packs = 1; packs < 1000; ++packs) {
-    const LaunchShape shape = column_shape(packs, 1);
+    const device::LaunchShape shape = column_shape(packs, 1);
     EXPECT_GE(shape.blocks * shape.threads, packs);
     EXPECT_LT((shape.blocks - 1) * shape.threads, packs);
   }

@@ -16,7 +16,7 @@
 namespace braid::recorded_microbatches_test {
 namespace {
 
-constexpr int kSteps = StepGraphs::kWarmUpSteps + 3;
+constexpr int kSteps = device::StepGraphs::kWarmUpSteps + 3;
 
 enum class Fault { None, InRecording };
 enum class Backward { Full, Split };
@@ -35,7 +35,7 @@ class Rank {
   }
 
   void record(Fault fault) {
-    executor_.record_with([this, fault](DeviceGraph*) { return std::make_unique<Graph>(*this, fault); });
+    executor_.record_with([this, fault](device::DeviceGraph*) { return std::make_unique<Graph>(*this, fault); });
   }
 
   struct Step {
@@ -67,7 +67,7 @@ class Rank {
   std::string failure() { return executor_.recorded()->failure(); }
 
  private:
-  struct Graph final : DeviceGraph {
+  struct Graph final : device::DeviceGraph {
     Graph(Rank& r, Fault f) : rank(r), fault(f), piece(r.num_graphs_++ % 2) {}
     void begin_capture() override {
       if (fault == Fault::InRecording && piece == 1) throw std::runtime_error("cannot record");
@@ -111,7 +111,7 @@ void with_rank(const RunSpec& spec, const std::function<void(Rank&)>& body) {
 }
 
 // float16's scale halves at the sixth step.
-double scale_at(int step) { return step < StepGraphs::kWarmUpSteps + 2 ? 4 : 2; }
+double scale_at(int step) { return step < device::StepGraphs::kWarmUpSteps + 2 ? 4 : 2; }
 
 std::vector<Rank::Step> eager_steps(const RunSpec& spec) {
   std::vector<Rank::Step> steps;
@@ -142,7 +142,7 @@ TEST(RecordedMicrobatches, ReplayWhatWasComputed) {
       for (int step = 0; step < kSteps; ++step) {
         const int before = rank.num_replays();
         expect_same(rank.step(step, scale_at(step)), eager[static_cast<size_t>(step)]);
-        const bool replays = step >= StepGraphs::kWarmUpSteps && scale_at(step) == 4;
+        const bool replays = step >= device::StepGraphs::kWarmUpSteps && scale_at(step) == 4;
         EXPECT_EQ(rank.num_replays() - before, replays ? batch : 0) << "step " << step;
       }
       EXPECT_EQ(rank.failure(), "");

@@ -140,7 +140,7 @@ void check_weight_gradient(const Setting& s, Verdict& verdict) {
 
 void check_dropout_mask(const Setting& s, Verdict& verdict) {
   if (s.device.is_cpu() || s.dtype != at::kFloat) return;
-  const int64_t beyond_the_grid = 4 * kMostBlocks * kFlatThreads + 5;
+  const int64_t beyond_the_grid = 4 * device::kMostBlocks * device::kFlatThreads + 5;
   for (const int64_t count : {int64_t{1}, int64_t{1003}, s.sizes == Sizes::Full ? beyond_the_grid : 4096}) {
     const uint64_t key = 0x123456789abcdef;
     const at::Tensor key_1 = at::full({1}, static_cast<int64_t>(key), at::kLong).to(s.device);

@@ -38,8 +38,8 @@ std::string version_text(int version) { return cat(version / 1000, ".", version 
 
 int print_device() {
   enter("cuda");
-  CudaDeviceFacts facts;
-  cuda_table<CudaServices>()->facts(0, &facts);
+  device::CudaDeviceFacts facts;
+  device::cuda_table<device::CudaServices>()->facts(0, &facts);
   report::MetricsLine line;
   line.add("name", std::string_view(facts.name));
   line.add("capability", std::string_view(cat(facts.major, ".", facts.minor)));

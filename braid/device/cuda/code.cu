@@ -1,7 +1,7 @@
 // Checks that this library's code runs on the device, with a kernel that does nothing.
 #include <cuda_runtime.h>
 
-namespace braid {
+namespace braid::device {
 
 namespace {
 
@@ -18,4 +18,4 @@ const char* code_problem() {
   return cudaGetErrorString(failed);
 }
 
-}  // namespace braid
+}  // namespace braid::device

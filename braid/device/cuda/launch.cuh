@@ -5,7 +5,7 @@
 
 #include "braid/device/launch_shape.h"
 
-namespace braid {
+namespace braid::device {
 
 // The threads of this block. Every thread of the block calls sum() and max().
 class BlockTeam {
@@ -73,4 +73,4 @@ const char* launch(void (*kernel)(Parameters...), const LaunchShape& shape, int6
   return refusal();
 }
 
-}  // namespace braid
+}  // namespace braid::device

@@ -10,7 +10,7 @@
 
 #include "braid/device/cuda_services.h"
 
-namespace braid {
+namespace braid::device {
 
 const CudaTable* device_cuda_table();
 const char* code_problem();  // code.cu
@@ -130,4 +130,4 @@ const CudaServices kServices{{kCudaTableVersion, sizeof(CudaServices)},
 
 const CudaTable* device_cuda_table() { return &kServices.header; }
 
-}  // namespace braid
+}  // namespace braid::device

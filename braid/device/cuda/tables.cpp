@@ -3,17 +3,17 @@
 
 #include "braid/device/cuda_tables.h"
 
-namespace braid {
+namespace braid::device {
 
 const CudaTable* device_cuda_table();
 const CudaTable* optim_cuda_table();
 const CudaTable* nn_cuda_table();
 
-}  // namespace braid
+}  // namespace braid::device
 
-extern "C" __attribute__((visibility("default"))) const braid::CudaTable* braid_cuda_table(const char* room) {
-  if (std::strcmp(room, "device") == 0) return braid::device_cuda_table();
-  if (std::strcmp(room, "optim") == 0) return braid::optim_cuda_table();
-  if (std::strcmp(room, "nn") == 0) return braid::nn_cuda_table();
+extern "C" __attribute__((visibility("default"))) const braid::device::CudaTable* braid_cuda_table(const char* room) {
+  if (std::strcmp(room, "device") == 0) return braid::device::device_cuda_table();
+  if (std::strcmp(room, "optim") == 0) return braid::device::optim_cuda_table();
+  if (std::strcmp(room, "nn") == 0) return braid::device::nn_cuda_table();
   return nullptr;
 }

@@ -3,7 +3,7 @@
 
 namespace braid {
 
-const CudaTable* nn_cuda_table();
+const device::CudaTable* device::nn_cuda_table();
 
 namespace kernels {
 namespace {
@@ -14,7 +14,7 @@ constexpr CudaRowTable<T> kRows{cuda::norm_forward<T>,     cuda::norm_backward<T
                                 cuda::rotary<T>,           cuda::row_sum<T>,        cuda::softmax_sums<T>,
                                 cuda::softmax_gradient<T>, cuda::add_rows<T>};
 
-const NnCudaTable kTable{{kCudaTableVersion, sizeof(NnCudaTable)},
+const NnCudaTable kTable{{device::kCudaTableVersion, sizeof(NnCudaTable)},
                          kRows<float>,
                          kRows<double>,
                          kRows<c10::BFloat16>,
@@ -25,6 +25,6 @@ const NnCudaTable kTable{{kCudaTableVersion, sizeof(NnCudaTable)},
 }  // namespace
 }  // namespace kernels
 
-const CudaTable* nn_cuda_table() { return &kernels::kTable.header; }
+const device::CudaTable* device::nn_cuda_table() { return &kernels::kTable.header; }
 
 }  // namespace braid

@@ -38,7 +38,7 @@ struct CudaRowTable {
 
 struct NnCudaTable {
   static constexpr const char* kRoom = "nn";
-  CudaTable header;
+  device::CudaTable header;
   CudaRowTable<float> f32;
   CudaRowTable<double> f64;
   CudaRowTable<c10::BFloat16> bf16;

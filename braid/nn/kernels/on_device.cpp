@@ -43,13 +43,13 @@ void run_forward(const Addends& in, const NormParams& params, const Normed& out)
   check_vector(in.residual, params.bias);
   with_table(in.residual, [&](const auto& table, auto zero) {
     const auto rows = forward_rows<decltype(zero)>(in, params, out);
-    require_launched(table.norm_forward(rows, num_rows(in.residual), stream_of(in.residual)));
+    device::require_launched(table.norm_forward(rows, num_rows(in.residual), stream_of(in.residual)));
   });
 }
 
 }  // namespace
 
-bool takes(const at::Tensor& x) { return x.is_cuda() && cuda_is_loaded(); }
+bool takes(const at::Tensor& x) { return x.is_cuda() && device::cuda_is_loaded(); }
 
 Normed norm_forward(const Addends& in, const NormParams& params) {
   const auto per_row = [&] { return at::empty({num_rows(in.residual)}, math_options(in.residual)); };
@@ -75,7 +75,7 @@ NormGradients norm_backward(const NormCotangents& d, const Normed& normed, const
     const NormBackwardRows<T> rows{params.kind,          normed.sum.size(-1),  read<T>(d.dsum),
                                    read<T>(d.dy),        read<T>(normed.sum),  read<T>(params.weight),
                                    read<M>(normed.mean), read<M>(normed.rstd), write<T>(out.dx)};
-    require_launched(table.norm_backward(rows, sums.call<M>(), stream_of(normed.sum)));
+    device::require_launched(table.norm_backward(rows, sums.call<M>(), stream_of(normed.sum)));
   });
   out.dweight = sums.to.select(0, 0);
   out.dbias = sums.to.select(0, 1);
@@ -95,7 +95,7 @@ at::Tensor bias_gelu(const at::Tensor& h, const at::Tensor& bias) {
   with_table(h, [&](const auto& table, auto zero) {
     using T = decltype(zero);
     const GeluForwardRows<T> rows{h.size(-1), read<T>(h), read<T>(bias), write<T>(y)};
-    require_launched(table.gelu_forward(rows, num_rows(h), stream_of(h)));
+    device::require_launched(table.gelu_forward(rows, num_rows(h), stream_of(h)));
   });
   return y;
 }
@@ -107,7 +107,7 @@ at::Tensor bias_gelu_backward_(const at::Tensor& h, const at::Tensor& bias, cons
   with_table(h, [&](const auto& table, auto zero) {
     using T = decltype(zero);
     const GeluBackwardRows<T> rows{h.size(-1), read<T>(dy), read<T>(h), read<T>(bias), write<T>(h)};
-    require_launched(table.gelu_backward(rows, sums.call<MathOf<T>>(), stream_of(h)));
+    device::require_launched(table.gelu_backward(rows, sums.call<MathOf<T>>(), stream_of(h)));
   });
   return sums.to.select(0, 0);
 }
@@ -120,7 +120,7 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
   with_table(gate_up, [&](const auto& table, auto zero) {
     using T = decltype(zero);
     const SwigluForwardRows<T> rows{sizes.back(), read<T>(gate_up), write<T>(y)};
-    require_launched(table.swiglu_forward(rows, num_rows(y), stream_of(gate_up)));
+    device::require_launched(table.swiglu_forward(rows, num_rows(y), stream_of(gate_up)));
   });
   return y;
 }
@@ -131,7 +131,7 @@ void swiglu_backward_(const at::Tensor& gate_up, const at::Tensor& dy) {
   with_table(gate_up, [&](const auto& table, auto zero) {
     using T = decltype(zero);
     const SwigluBackwardRows<T> rows{dy.size(-1), read<T>(dy), read<T>(gate_up), write<T>(gate_up)};
-    require_launched(table.swiglu_backward(rows, num_rows(dy), stream_of(gate_up)));
+    device::require_launched(table.swiglu_backward(rows, num_rows(dy), stream_of(gate_up)));
   });
 }
 
@@ -148,7 +148,7 @@ void rotate_(const at::Tensor& x, const Rotation& rotation, Turn turn) {
     using M = MathOf<T>;
     const RotaryRows<T> rows{write<T>(x),  x.size(2),    rotation.heads, cos.size(1),
                              read<M>(cos), read<M>(sin), x.size(1),      turn == Turn::Forward ? M(1) : M(-1)};
-    require_launched(table.rotary(rows, num_rows(x), stream_of(x)));
+    device::require_launched(table.rotary(rows, num_rows(x), stream_of(x)));
   });
 }
 

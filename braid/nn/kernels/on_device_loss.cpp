@@ -25,7 +25,7 @@ SoftmaxSums softmax_sums(const at::Tensor& logits_nv, int64_t real, const at::Te
     using M = MathOf<T>;
     const LogitRows<const T> logits{read<T>(logits_nv), width, real, read<int64_t>(column)};
     const SoftmaxSumRows<T> rows{logits, write<M>(sums.max_n), write<M>(sums.sum_n), write<M>(sums.target_n)};
-    require_launched(table.softmax_sums(rows, n, stream_of(logits_nv)));
+    device::require_launched(table.softmax_sums(rows, n, stream_of(logits_nv)));
   });
   return sums;
 }
@@ -39,7 +39,7 @@ void softmax_gradient_(const at::Tensor& logits_nv, const SoftmaxGradient& of) {
     using M = MathOf<T>;
     const LogitRows<T> logits{write<T>(logits_nv), width, of.real, read<int64_t>(column)};
     const TeamSoftmaxGradient<T> rows{logits, read<M>(max_n), read<M>(scale_n), read<M>(step)};
-    require_launched(table.softmax_gradient(rows, n, stream_of(logits_nv)));
+    device::require_launched(table.softmax_gradient(rows, n, stream_of(logits_nv)));
   });
 }
 
@@ -52,7 +52,7 @@ void accumulate_row_sum(const at::Tensor& sums_c, const at::Tensor& x_nc, double
     using T = decltype(zero);
     using M = MathOf<T>;
     const RowMatrix<T> rows{read<T>(x), x.size(1)};
-    require_launched(table.row_sum(rows, sums.call<M>(static_cast<M>(beta)), stream_of(x)));
+    device::require_launched(table.row_sum(rows, sums.call<M>(static_cast<M>(beta)), stream_of(x)));
   });
 }
 
@@ -66,7 +66,7 @@ void add_rows_(const at::Tensor& table_vc, const at::Tensor& x_nc, const at::Ten
     using T = decltype(zero);
     const SortedRows<T> call{
         read<T>(x), write<MathOf<T>>(table_vc), read<int64_t>(rows), read<int64_t>(order), x.size(0), x.size(1)};
-    require_launched(table.add_rows(call, stream_of(x)));
+    device::require_launched(table.add_rows(call, stream_of(x)));
   });
 }
 
@@ -85,7 +85,7 @@ void accumulate_product(const at::Tensor& slot_oi, const at::Tensor& dy_no, cons
                            x.size(1),
                            static_cast<float>(beta),
                            slot_oi.mutable_data_ptr<float>()};
-  require_launched(cuda_table<NnCudaTable>()->product(call));
+  device::require_launched(device::cuda_table<NnCudaTable>()->product(call));
 }
 
 at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw) {
@@ -96,7 +96,7 @@ at::Tensor keep_mask(const at::Tensor& like, const MaskDraw& draw) {
   const auto threshold = static_cast<uint64_t>(std::llround(draw.keep * 0x1p32));
   const KeepMask call{reinterpret_cast<const uint64_t*>(draw.key_1.const_data_ptr<int64_t>()), draw.place, threshold,
                       mask.mutable_data_ptr<bool>(), mask.numel()};
-  require_launched(cuda_table<NnCudaTable>()->keep_mask(call, stream_of(like)));
+  device::require_launched(device::cuda_table<NnCudaTable>()->keep_mask(call, stream_of(like)));
   return mask;
 }
 

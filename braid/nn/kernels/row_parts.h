@@ -36,7 +36,7 @@ inline RowParts row_parts(int64_t rows, int64_t blocks) {
 }
 
 // A thread to a column of packs in each part of the rows.
-inline LaunchShape column_shape(int64_t packs, int64_t parts) {
+inline device::LaunchShape column_shape(int64_t packs, int64_t parts) {
   return {(packs + kColumnThreads - 1) / kColumnThreads, kColumnThreads, parts};
 }
 

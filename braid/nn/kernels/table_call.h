@@ -14,7 +14,7 @@ namespace braid::kernels::on_device {
 template <class Body>
 void with_table(const at::Tensor& x, const Body& body) {
   check(takes(x) && x.is_contiguous(), "device kernels take contiguous CUDA tensors");
-  const NnCudaTable& table = *cuda_table<NnCudaTable>();
+  const NnCudaTable& table = *device::cuda_table<NnCudaTable>();
   switch (x.scalar_type()) {
     case at::kFloat:
       return body(table.f32, float{});
@@ -38,7 +38,7 @@ T* write(const at::Tensor& x) {
   return x.defined() ? x.mutable_data_ptr<T>() : nullptr;
 }
 
-inline void* stream_of(const at::Tensor& x) { return cuda_stream(x.get_device()); }
+inline void* stream_of(const at::Tensor& x) { return device::cuda_stream(x.get_device()); }
 inline int64_t num_rows(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 inline at::TensorOptions math_options(const at::Tensor& x) {
   return x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
