@@ -42,35 +42,35 @@ std::map<std::string, std::string> variables() {
 }
 
 // As HOST:PORT; empty where the launcher says too little.
-std::string root_of(const LauncherEnvironment& started) {
-  if (started.root && started.root->port > 0) return text(*started.root);
+std::string root_of(const control::LauncherEnvironment& started) {
+  if (started.root && started.root->port > 0) return control::text(*started.root);
   const bool one_host = started.local_size && started.size && *started.local_size == *started.size;
   if (one_host) return cat("127.0.0.1:", kFirstPort + getppid() % kNumPorts);
-  return started.root ? text(JobAddress{started.root->host, kUsualPort}) : "";
+  return started.root ? control::text(control::JobAddress{started.root->host, kUsualPort}) : "";
 }
 
-void take_attempt(const LauncherEnvironment& started, JobPlace& place) {
+void take_attempt(const control::LauncherEnvironment& started, JobPlace& place) {
   place.attempt = started.attempt;
   place.job = started.job;
-  if (started.starter == Starter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
+  if (started.starter == control::ProcessStarter::Torchrun) place.job += cat(" of process ", getppid());  // its agent lives on
 }
 
 bool gives_place(const JobOptions& options) { return options.nodes > 0 || options.node >= 0 || !options.root.empty(); }
 
 // Returns true if the place comes from the command's words, or there is none: no launcher, a launcher of one process
 // (a shell of `srun --pty`), or a pod of a Kubernetes Job with neither a place nor a token.
-bool is_by_hand(const LauncherEnvironment& started, const JobOptions& options) {
+bool is_by_hand(const control::LauncherEnvironment& started, const JobOptions& options) {
   if (started.size == 1) return true;
   const bool has_token = !options.token_file.empty() || std::getenv(kTokenVariable);
-  if (started.starter == Starter::KubernetesJob) return !gives_place(options) && !has_token;
-  return started.starter == Starter::Hand;
+  if (started.starter == control::ProcessStarter::KubernetesJob) return !gives_place(options) && !has_token;
+  return started.starter == control::ProcessStarter::Hand;
 }
 
 // Each of them would train alone, in the same folder.
-JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& problems) {
+JobPlace place_alone(const control::LauncherEnvironment& started, std::vector<Problem>& problems) {
   JobPlace place;
   take_attempt(started, place);
-  if (started.starter == Starter::KubernetesJob) {
+  if (started.starter == control::ProcessStarter::KubernetesJob) {
     place.note = cat(started.index_name, " = ", *started.index,
                      ", and this runs alone: --nodes would join it with the other pods of its job");
   }
@@ -88,7 +88,7 @@ JobPlace place_alone(const LauncherEnvironment& started, std::vector<Problem>& p
   return place;
 }
 
-JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
+JobPlace place_by_hand(const control::LauncherEnvironment& started, const JobOptions& options, std::vector<Problem>& problems) {
   // A launcher's world of one process needs neither a root nor a token, which command lines for many may name.
   if (started.size == 1 && options.node < 0 && options.nodes <= 1) return place_alone(started, problems);
   const bool any = gives_place(options);
@@ -109,7 +109,7 @@ JobPlace place_by_hand(const LauncherEnvironment& started, const JobOptions& opt
   return {options.node, options.nodes};
 }
 
-JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions& options,
+JobPlace place_by_launcher(const control::LauncherEnvironment& started, const JobOptions& options,
                            std::vector<Problem>& problems) {
   if (options.node >= 0) {
     problems.push_back({"--node", cat(options.node), cat("must not be given: ", started.name, " says it")});
@@ -126,32 +126,32 @@ JobPlace place_by_launcher(const LauncherEnvironment& started, const JobOptions&
   }
   JobPlace place;
   place.launcher = started.name;
-  place.one_rank_each = started.unit == StartedUnit::Rank;
+  place.one_rank_each = started.unit == control::StartedPerRankOrNode::Rank;
   take_attempt(started, place);
   place.node = started.index.value_or(0);
   place.num_nodes = started.size.value_or(options.nodes);
   return place;
 }
 
-JobToken token_of(const JobOptions& options, JobPlace& place) {
-  if (!options.token_file.empty()) return token_of_file({kTokenOption, options.token_file, options.token_file});
+control::JobToken token_of(const JobOptions& options, JobPlace& place) {
+  if (!options.token_file.empty()) return control::token_of_file({kTokenOption, options.token_file, options.token_file});
   if (const char* const text = std::getenv(kTokenVariable)) {
     place.token_key = kTokenVariable;
-    return token_of_text(kTokenVariable, text);
+    return control::token_of_text(kTokenVariable, text);
   }
   place.on_this_host = true;
-  return token_of_host(host_token_folder());
+  return control::token_of_host(control::host_token_folder());
 }
 
 // The token is gone afterwards.
 void make_keys(const JobOptions& options, JobPlace& place) {
-  place.keys = std::make_shared<const JobKeys>(token_of(options, place), place.attempt);
+  place.keys = std::make_shared<const control::JobKeys>(token_of(options, place), place.attempt);
 }
 
 std::vector<int> hosts_of_ranks(const Job& job, bool one_rank_each) {
   std::vector<std::string> hosts;
   std::vector<int> host_of_node, host_of_rank;
-  for (const JobNode& node : job.nodes()) {
+  for (const control::JobNode& node : job.nodes()) {
     const auto known = one_rank_each ? std::ranges::find(hosts, node.host) : hosts.end();
     host_of_node.push_back(static_cast<int>(known - hosts.begin()));
     if (known == hosts.end()) hosts.push_back(node.host);
@@ -183,8 +183,8 @@ JobPlace job_place(const JobOptions& options) {
   char domain_name[256] = {};
   gethostname(domain_name, sizeof domain_name - 1);
   // Words win over plain variables, which may be left from something else.
-  const auto plain = gives_place(options) ? PlainVariables::Ignored : PlainVariables::Read;
-  const LauncherEnvironment started = read_launcher_environment(variables(), domain_name, plain);
+  const auto plain = gives_place(options) ? control::PlainVariables::Ignored : control::PlainVariables::Read;
+  const control::LauncherEnvironment started = control::read_launcher_environment(variables(), domain_name, plain);
   std::vector<Problem> problems;
   const bool by_hand = is_by_hand(started, options);
   JobPlace place = by_hand ? place_by_hand(started, options, problems) : place_by_launcher(started, options, problems);
@@ -192,7 +192,7 @@ JobPlace job_place(const JobOptions& options) {
   if (!by_hand && root.empty() && place.num_nodes > 1) {
     problems.push_back({kRootOption, "", cat("must be given: ", started.name, " names no address of its first host")});
   }
-  if (!root.empty()) collect_problems(problems, [&] { place.root = parse_job_address(kRootOption, root); });
+  if (!root.empty()) collect_problems(problems, [&] { place.root = control::parse_job_address(kRootOption, root); });
   if (place.num_nodes > 1) collect_problems(problems, [&] { make_keys(options, place); });
   forget_token_variable();
   throw_problems(std::move(problems));
@@ -201,7 +201,7 @@ JobPlace job_place(const JobOptions& options) {
 
 Job::Job(JobPlace& place, const JobWork& work)
     : control_([&] {
-        JoinOptions join;
+        control::JoinOptions join;
         join.node = place.node;
         join.num_nodes = place.num_nodes;
         join.root = place.root;
@@ -219,12 +219,12 @@ Job::Job(JobPlace& place, const JobWork& work)
         join.name_seconds = place.launcher.empty() ? kNameSeconds : kJoinSeconds;
         join.on_wait = work.on_wait;
         join.heartbeat_seconds = work.heartbeat_seconds;
-        return join_job(join);
+        return control::join_job(join);
       }()),
       rounds_(*control_, work.progress_seconds),
       node_of_rank_(work.node_of_rank.empty() ? nodes_of_ranks(control_->nodes()) : work.node_of_rank),
       host_of_rank_(hosts_of_ranks(*this, place.one_rank_each)),
-      launcher_(rounds_, {node_of_rank_, own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
+      launcher_(rounds_, {node_of_rank_, control::own_address(kRootOption, place.root), work.sums, work.heartbeat_seconds}) {}
 
 std::string engines_text() { return cat("braid ", BRAID_VERSION, ", Gloo of LibTorch ", TORCH_VERSION); }
 

@@ -30,8 +30,8 @@ std::vector<std::string> job_words(const JobOptions& options);
 // This command's place, as its words and the launcher's variables say it together.
 struct JobPlace {
   int node = 0, num_nodes = 1;
-  JobAddress root;
-  std::shared_ptr<const JobKeys> keys;     // null for a job of one node
+  control::JobAddress root;
+  std::shared_ptr<const control::JobKeys> keys;     // null for a job of one node
   bool on_this_host = false;               // no token was given: that of this host is used (control/host_token.h)
   std::string token_key = "--token-file";  // how errors name it: as it was given
   std::string launcher;                    // "torchrun"; empty: by hand
@@ -69,14 +69,14 @@ class Job {
   JobRounds& rounds() { return rounds_; }
   const HostsLauncher& launcher() const { return launcher_; }
   int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
-  const std::vector<JobNode>& nodes() const { return rounds_.nodes(); }
+  const std::vector<control::JobNode>& nodes() const { return rounds_.nodes(); }
   const std::vector<int>& node_of_rank() const { return node_of_rank_; }
   // A node is a host, or a rank of one where a launcher has started each: then equal names are one host. By rank of the
   // world; hosts are counted in the order of nodes.
   const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
  private:
-  std::unique_ptr<JobControl> control_;
+  std::unique_ptr<control::JobControl> control_;
   JobRounds rounds_;
   std::vector<int> node_of_rank_, host_of_rank_;
   HostsLauncher launcher_;

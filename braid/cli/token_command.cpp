@@ -41,7 +41,7 @@ int token_command(const Words& words) {
   std::string out;
   app.add_option("--out", out, "file to make, which only its owner may read; else it is printed")->check(output_name());
   if (const auto code = parse_words(app, words)) return *code;
-  const std::string token = new_token_text();
+  const std::string token = control::new_token_text();
   if (out.empty()) {
     std::cout << token << "\n";
   } else {

@@ -226,7 +226,7 @@ int train_on_hosts(Start& start, RunSpec spec) {
   JobWork work = work_of_run(start.place, spec);
   work.on_wait = [](const std::string& what) { std::cout << "waits for " << shown_on_line(what) << std::endl; };
   StopSignals signals;
-  std::cout << "waits for all " << counted(start.place.num_nodes, "node") << " at " << text(start.place.root)
+  std::cout << "waits for all " << counted(start.place.num_nodes, "node") << " at " << control::text(start.place.root)
             << std::endl;
   Job job(start.place, work);
   signals.others_hear();

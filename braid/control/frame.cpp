@@ -6,7 +6,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::control {
 
 Frame framed(std::string_view message) {
   check(message.size() <= kMostFrameBytes, "what is said to the nodes of a job is at most 64 MiB");
@@ -39,4 +39,4 @@ bool FrameReader::add(std::string_view bytes) {
   return !broken_;
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::control {
 
 constexpr size_t kMostFrameBytes = size_t{64} << 20;
 
@@ -37,4 +37,4 @@ class FrameReader {
   std::deque<std::string> messages_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -6,7 +6,7 @@
 
 #include "braid/base/clock.h"
 
-namespace braid {
+namespace braid::control {
 
 // For poll(2): until the clock shows `at`, but a minute at most.
 inline int milliseconds_until(double at) {
@@ -47,10 +47,10 @@ class Heartbeat {
 };
 
 // The liveness of another node, in seconds that this node has listened.
-struct PeerLife {
+struct PeerLiveness {
   double heard_at = 0;
 
   bool lost(const Heartbeat& beat) const { return beat.listened() - heard_at > beat.lost_seconds(); }
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr const char* kFileName = "token";
@@ -84,4 +84,4 @@ JobToken token_of_host(const std::string& path) {
   return token_of_descriptor(descriptor, {file, "", file});
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -6,7 +6,7 @@
 
 #include "braid/control/job_token.h"
 
-namespace braid {
+namespace braid::control {
 
 // The folder of the file, named for the user's number: in /tmp, which all processes of a host see. XDG_RUNTIME_DIR is
 // set for some of a user's processes and not for others, such as those of cron and sshd: they would have two tokens.
@@ -17,4 +17,4 @@ std::string host_token_folder();
 // somebody else or is open to others, or the file is unfit as token_of_file() says; IoError where they cannot be made.
 JobToken token_of_host(const std::string& folder);
 
-}  // namespace braid
+}  // namespace braid::control

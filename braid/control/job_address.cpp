@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 std::optional<int> port_of(std::string_view digits) {
@@ -130,4 +130,4 @@ std::string own_address(const std::string& key, const JobAddress& other) {
   return name;
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::control {
 
 struct JobAddress {
   std::string host;  // IPv6 without brackets
@@ -47,4 +47,4 @@ ResolvedAddress resolve(const JobAddress& address);
 // ConfigError about `key`, which has named that.
 std::string own_address(const std::string& key, const JobAddress& other);
 
-}  // namespace braid
+}  // namespace braid::control

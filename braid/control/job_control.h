@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::control {
 
 struct JobNode {
   std::string host;   // its name, as it calls itself
@@ -33,7 +33,7 @@ struct JobEvent {
 
 // Validates a message from `event.node`. Returns the fault as the end of the sentence "node 1 on h1 "; empty if there
 // is none. An exception counts as a fault of the node, too.
-using JobJudge = std::function<std::string(const JobEvent& event)>;
+using MessageValidator = std::function<std::string(const JobEvent& event)>;
 
 class JobControl {
  public:
@@ -50,7 +50,7 @@ class JobControl {
   // Sets the validator that advance() calls for every message of another node, before anybody receives it; on node 0
   // before it is relayed. The sender of an invalid message counts as failed; on a member that is node 0, which relayed
   // it.
-  virtual void judge_by(JobJudge) {}
+  virtual void judge_by(MessageValidator) {}
   // The caller has found that another node said what cannot be, though each message was well-formed. On node 0 that
   // node is lost and all hear why; on the others nothing happens, because they have heard the same and say the same.
   virtual void lose(int, const std::string&) {}
@@ -63,4 +63,4 @@ class JobControl {
   virtual void leave_to_child() = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::control

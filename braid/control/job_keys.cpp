@@ -14,7 +14,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr std::string_view kSalt = "braid job control 1";
@@ -46,10 +46,10 @@ JobKeys::JobKeys(const JobToken& token, int attempt)
       gate_(derived(token.secret, "gate")),
       tls_(derived(token.secret, cat("tls ", attempt, " ", kName))) {}
 
-GateBytes JobKeys::gate_answer(const GateBytes& nonce, const JobConnection& connection) const {
+AuthenticationBytes JobKeys::gate_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const {
   std::string bytes = cat(kNodeRole, identity_, '\0', endpoint_bytes(connection.node), endpoint_bytes(connection.root));
   bytes.append(nonce.begin(), nonce.end());
-  GateBytes answer;
+  AuthenticationBytes answer;
   unsigned int length = 0;
   HMAC(EVP_sha256(), gate_.bytes().data(), static_cast<int>(Secret::kBytes),
        reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
@@ -58,10 +58,10 @@ GateBytes JobKeys::gate_answer(const GateBytes& nonce, const JobConnection& conn
   return answer;
 }
 
-bool JobKeys::draw(GateBytes& nonce) {
+bool JobKeys::draw(AuthenticationBytes& nonce) {
   return RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) == 1;
 }
 
-bool JobKeys::equal(const GateBytes& a, const GateBytes& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool JobKeys::equal(const AuthenticationBytes& a, const AuthenticationBytes& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -9,9 +9,9 @@
 #include "braid/control/job_address.h"
 #include "braid/control/job_token.h"
 
-namespace braid {
+namespace braid::control {
 
-using GateBytes = std::array<char, 32>;
+using AuthenticationBytes = std::array<char, 32>;
 
 // The two ends of a connection to node 0.
 struct JobConnection {
@@ -26,11 +26,11 @@ class JobKeys {
 
   // HMAC-SHA-256 over the role of a node, the attempt, both ends of its connection and the nonce: an answer is of no
   // use on any other connection.
-  GateBytes gate_answer(const GateBytes& nonce, const JobConnection& connection) const;
+  AuthenticationBytes gate_answer(const AuthenticationBytes& nonce, const JobConnection& connection) const;
   // Random bytes; false where the system has none.
-  static bool draw(GateBytes& nonce);
+  static bool draw(AuthenticationBytes& nonce);
   // In a time that does not tell where two differ.
-  static bool equal(const GateBytes& a, const GateBytes& b);
+  static bool equal(const AuthenticationBytes& a, const AuthenticationBytes& b);
 
   const Secret& tls() const { return tls_; }
   // The name of the key of TLS, sent in clear text: it says the attempt.
@@ -41,4 +41,4 @@ class JobKeys {
   Secret gate_, tls_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kMemberEndSeconds = 1;
@@ -18,7 +18,7 @@ JobMember::JobMember(MemberParts parts) : parts_(std::move(parts)), reader_(stat
 
 JobMember::~JobMember() {
   if (!parts_.line) return;
-  Farewell farewell;
+  LingeringConnections farewell;
   farewell.add(std::move(parts_.line), kMemberEndSeconds);
   farewell.wait(kMemberEndSeconds);
 }
@@ -26,7 +26,7 @@ JobMember::~JobMember() {
 void JobMember::say(const std::string& bytes) {
   check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
   if (!parts_.line) return;
-  parts_.line->send(framed_message(JobWord{bytes}));
+  parts_.line->send(framed_message(JobBroadcastRequest{bytes}));
   parts_.line->flush();
 }
 
@@ -72,7 +72,7 @@ void JobMember::hear() {
 }
 
 void JobMember::beat() {
-  parts_.line->send(framed_message(JobBeat{std::exchange(progress_, {})}));
+  parts_.line->send(framed_message(JobHeartbeat{std::exchange(progress_, {})}));
   parts_.line->flush();
 }
 
@@ -82,4 +82,4 @@ void JobMember::take_loss(int node, const std::string& why) {
   if (node == 0 || node == parts_.node) parts_.line.reset();
 }
 
-}  // namespace braid
+}  // namespace braid::control

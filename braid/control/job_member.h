@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "braid/control/farewell.h"
+#include "braid/control/lingering_connections.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
 #include "braid/control/job_reader.h"
-#include "braid/control/tls_line.h"
+#include "braid/control/tls_connection.h"
 
-namespace braid {
+namespace braid::control {
 
 struct MemberParts {
   std::unique_ptr<TlsContext> context;
-  std::unique_ptr<TlsLine> line;
+  std::unique_ptr<TlsConnection> line;
   int node = 0;
   std::vector<JobNode> nodes;
   Heartbeat heartbeat;
@@ -31,7 +31,7 @@ class JobMember final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void judge_by(JobJudge judge) override { reader_.judge_by(std::move(judge)); }
+  void judge_by(MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
   void leave_to_child() override { parts_.line.reset(); }
@@ -43,9 +43,9 @@ class JobMember final : public JobControl {
 
   MemberParts parts_;
   JobReader reader_;
-  PeerLife root_;
+  PeerLiveness root_;
   std::optional<std::string> progress_;
   std::vector<JobEvent> events_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr size_t kBeatHeadBytes = 5;  // whether there is progress, and its length
@@ -123,18 +123,18 @@ void message_members(Wire& wire, Message& message) {
   if constexpr (std::is_same_v<Plain, JobHello>) hello_members(wire, message);
   if constexpr (std::is_same_v<Plain, JobTable>) wire(message.nodes);
   if constexpr (std::is_same_v<Plain, JobRefusal>) wire(message.reasons);
-  if constexpr (std::is_same_v<Plain, JobWord>) wire(message.bytes);
-  if constexpr (std::is_same_v<Plain, JobSaid>) wire(message.node, message.bytes);
-  if constexpr (std::is_same_v<Plain, JobBeat>) wire(message.progress);
-  if constexpr (std::is_same_v<Plain, JobLoss>) wire(message.node, message.why);
+  if constexpr (std::is_same_v<Plain, JobBroadcastRequest>) wire(message.bytes);
+  if constexpr (std::is_same_v<Plain, JobBroadcast>) wire(message.node, message.bytes);
+  if constexpr (std::is_same_v<Plain, JobHeartbeat>) wire(message.progress);
+  if constexpr (std::is_same_v<Plain, NodeFailure>) wire(message.node, message.why);
 }
 
 // Limits of each kind of message; `size` is that of its members' bytes.
 bool is_within_limits(const JobMessage& message, size_t size) {
   if (std::holds_alternative<JobHello>(message)) return size <= kMostHelloBytes;
-  if (const auto* word = std::get_if<JobWord>(&message)) return word->bytes.size() <= kMostSaidBytes;
-  if (std::holds_alternative<JobBeat>(message)) return size <= kMostReportBytes + kBeatHeadBytes;
-  if (const auto* loss = std::get_if<JobLoss>(&message)) return loss->why.size() <= kMostReasonBytes;
+  if (const auto* word = std::get_if<JobBroadcastRequest>(&message)) return word->bytes.size() <= kMostSaidBytes;
+  if (std::holds_alternative<JobHeartbeat>(message)) return size <= kMostReportBytes + kBeatHeadBytes;
+  if (const auto* loss = std::get_if<NodeFailure>(&message)) return loss->why.size() <= kMostReasonBytes;
   return true;
 }
 
@@ -169,7 +169,7 @@ std::optional<JobMessage> message_of_kind(size_t kind, std::string_view bytes) {
 
 Frame framed_message(JobMessage message) {
   if (auto* refusal = std::get_if<JobRefusal>(&message)) shorten(*refusal);
-  if (auto* loss = std::get_if<JobLoss>(&message)) shorten(loss->why);
+  if (auto* loss = std::get_if<NodeFailure>(&message)) shorten(loss->why);
   MessageWriter writer;
   writer(static_cast<uint8_t>(message.index()));
   std::visit([&](const auto& one) { message_members(writer, one); }, message);
@@ -181,4 +181,4 @@ std::optional<JobMessage> parse_job_message(std::string_view bytes) {
   return message_of_kind(static_cast<unsigned char>(bytes[0]), bytes.substr(1));
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -11,7 +11,7 @@
 #include "braid/control/frame.h"
 #include "braid/control/job_control.h"
 
-namespace braid {
+namespace braid::control {
 
 constexpr uint32_t kJobProtocol = 4;
 
@@ -42,25 +42,25 @@ struct JobRefusal {
   std::vector<std::string> reasons;
 };
 // A node to node 0, for all.
-struct JobWord {
+struct JobBroadcastRequest {
   std::string bytes;
 };
 // Node 0 to all: what `node` has said.
-struct JobSaid {
+struct JobBroadcast {
   int node = 0;
   std::string bytes;
 };
 // Either way: who sends it lives.
-struct JobBeat {
+struct JobHeartbeat {
   std::optional<std::string> progress;  // before the table, of node 0: for whom it waits
 };
 // Node 0 to all, and to the node itself. In place of the table: who did not come.
-struct JobLoss {
+struct NodeFailure {
   int node = 0;
   std::string why;
 };
 
-using JobMessage = std::variant<JobHello, JobTable, JobRefusal, JobWord, JobSaid, JobBeat, JobLoss>;
+using JobMessage = std::variant<JobHello, JobTable, JobRefusal, JobBroadcastRequest, JobBroadcast, JobHeartbeat, NodeFailure>;
 
 // The most that a node may say at once: it fits into a frame when it is relayed.
 constexpr size_t kMostSaidBytes = kMostFrameBytes - 64;
@@ -71,4 +71,4 @@ Frame framed_message(JobMessage message);
 // of `bytes`.
 std::optional<JobMessage> parse_job_message(std::string_view bytes);
 
-}  // namespace braid
+}  // namespace braid::control

@@ -5,7 +5,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 template <class Read>
@@ -30,10 +30,10 @@ ReadMessage JobReader::from_root(std::string_view bytes) const {
 ReadMessage JobReader::read_from_member(int node, std::string_view bytes) const {
   auto message = parse_job_message(bytes);
   if (!message) return {{}, "has sent what is no message"};
-  if (auto* word = std::get_if<JobWord>(&*message)) {
+  if (auto* word = std::get_if<JobBroadcastRequest>(&*message)) {
     return judged({JobEvent::Kind::Said, node, std::move(word->bytes)});
   }
-  auto* beat = std::get_if<JobBeat>(&*message);
+  auto* beat = std::get_if<JobHeartbeat>(&*message);
   if (!beat) return {{}, "has sent a message that only node 0 sends"};
   if (!beat->progress) return {};
   return judged({JobEvent::Kind::Progress, node, std::move(*beat->progress)});
@@ -42,11 +42,11 @@ ReadMessage JobReader::read_from_member(int node, std::string_view bytes) const 
 ReadMessage JobReader::read_from_root(std::string_view bytes) const {
   auto message = parse_job_message(bytes);
   if (!message) return {{}, "has sent what is no message"};
-  if (std::holds_alternative<JobBeat>(*message)) return {};
+  if (std::holds_alternative<JobHeartbeat>(*message)) return {};
   JobEvent event;
-  if (auto* said = std::get_if<JobSaid>(&*message)) {
+  if (auto* said = std::get_if<JobBroadcast>(&*message)) {
     event = {JobEvent::Kind::Said, said->node, std::move(said->bytes)};
-  } else if (auto* loss = std::get_if<JobLoss>(&*message)) {
+  } else if (auto* loss = std::get_if<NodeFailure>(&*message)) {
     event = {JobEvent::Kind::Lost, loss->node, std::move(loss->why)};
   } else {
     return {{}, "has sent a message that is not node 0's"};
@@ -64,7 +64,7 @@ ReadMessage JobReader::judged(JobEvent event) const {
   return {std::move(event), ""};
 }
 
-std::string table_fault(const JobTable& table, const JoinOptions& options) {
+std::string table_problem(const JobTable& table, const JoinOptions& options) {
   const size_t num_nodes = static_cast<size_t>(options.num_nodes);
   if (table.nodes.size() != num_nodes) {
     return cat("has sent a table of ", table.nodes.size(), " nodes, of which there are ", num_nodes);
@@ -81,4 +81,4 @@ std::string table_fault(const JobTable& table, const JoinOptions& options) {
   return "";
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -11,7 +11,7 @@
 #include "braid/control/job_message.h"
 #include "braid/control/join_job.h"
 
-namespace braid {
+namespace braid::control {
 
 // Either an event or what is wrong with its sender, which continues the sentence "node 1 on h1 "; neither for a
 // heartbeat without news.
@@ -25,7 +25,7 @@ class JobReader {
   explicit JobReader(int num_nodes) : num_nodes_(num_nodes) {}
 
   // See JobControl::judge_by().
-  void judge_by(JobJudge judge) { judge_ = std::move(judge); }
+  void judge_by(MessageValidator judge) { judge_ = std::move(judge); }
 
   // Never throw: whatever goes wrong, want of memory included, is the sender's fault.
   // By node 0, of what member `node` has sent.
@@ -41,10 +41,10 @@ class JobReader {
   bool is_node(int node) const { return 0 <= node && node < num_nodes_; }
 
   const int num_nodes_;
-  JobJudge judge_;
+  MessageValidator judge_;
 };
 
 // Validates the table that node 0 has sent to the member with `options`. Returns the fault; empty if there is none.
-std::string table_fault(const JobTable& table, const JoinOptions& options);
+std::string table_problem(const JobTable& table, const JoinOptions& options);
 
-}  // namespace braid
+}  // namespace braid::control

@@ -7,7 +7,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kPartingSeconds = 30;  // for who is counted as lost to hear that
@@ -21,7 +21,7 @@ JobRoot::JobRoot(RootParts parts)
       lives_(parts_.nodes.size()),
       faults_(lives_.size()) {
   parts_.heartbeat.listen();
-  for (PeerLife& life : lives_) life.heard_at = parts_.heartbeat.listened();
+  for (PeerLiveness& life : lives_) life.heard_at = parts_.heartbeat.listened();
 }
 
 JobRoot::~JobRoot() {
@@ -35,7 +35,7 @@ JobRoot::~JobRoot() {
 void JobRoot::say(const std::string& bytes) {
   check(bytes.size() <= kMostSaidBytes, "what is said to the nodes of a job is at most 64 MiB");
   events_.push_back({JobEvent::Kind::Said, 0, bytes});
-  tell_all(framed_message(JobSaid{0, bytes}));
+  tell_all(framed_message(JobBroadcast{0, bytes}));
 }
 
 void JobRoot::report_progress(const std::string& bytes) { events_.push_back({JobEvent::Kind::Progress, 0, bytes}); }
@@ -67,7 +67,7 @@ void JobRoot::leave_to_child() {
 }
 
 void JobRoot::refuse_late() {
-  std::erase_if(parts_.reception->arrivals(), [&](JobArrival& arrival) {
+  std::erase_if(parts_.reception->arrivals(), [&](AcceptedConnection& arrival) {
     if (!arrival.hello) return false;
     const std::string who = cat("node ", arrival.hello->node, " on ", arrival.hello->self.host);
     parts_.reception->refuse(std::move(arrival), {cat(who, ": came when the job had begun")});
@@ -76,7 +76,7 @@ void JobRoot::refuse_late() {
 }
 
 void JobRoot::hear(int node) {
-  TlsLine* line = parts_.lines[node].get();
+  TlsConnection* line = parts_.lines[node].get();
   if (line == nullptr) return;
   line->advance();
   if (line->take_heard()) lives_[node].heard_at = parts_.heartbeat.listened();
@@ -94,7 +94,7 @@ void JobRoot::hear(int node) {
 }
 
 void JobRoot::take(JobEvent event) {
-  if (event.kind == JobEvent::Kind::Said) tell_all(framed_message(JobSaid{event.node, event.bytes}));
+  if (event.kind == JobEvent::Kind::Said) tell_all(framed_message(JobBroadcast{event.node, event.bytes}));
   events_.push_back(std::move(event));
 }
 
@@ -109,7 +109,7 @@ void JobRoot::lose_whoever_is_lost() {
     const std::string why = loss(node);
     if (why.empty()) continue;
     auto line = std::move(parts_.lines[node]);
-    const Frame frame = framed_message(JobLoss{node, why});
+    const Frame frame = framed_message(NodeFailure{node, why});
     line->send(frame);
     parts_.reception->part(std::move(line), kPartingSeconds);
     tell_all(frame);
@@ -119,7 +119,7 @@ void JobRoot::lose_whoever_is_lost() {
 }
 
 std::string JobRoot::loss(int node) const {
-  const TlsLine* line = parts_.lines[node].get();
+  const TlsConnection* line = parts_.lines[node].get();
   if (line == nullptr) return "";
   if (!faults_[node].empty()) return faults_[node];
   if (!line->fault().empty()) return line->fault();
@@ -127,7 +127,7 @@ std::string JobRoot::loss(int node) const {
   return cat("was silent for ", fixed(parts_.heartbeat.listened() - lives_[node].heard_at, 1), " s");
 }
 
-void JobRoot::beat() { tell_all(framed_message(JobBeat{})); }
+void JobRoot::beat() { tell_all(framed_message(JobHeartbeat{})); }
 
 void JobRoot::tell_all(const Frame& frame) {
   for (const auto& line : parts_.lines) {
@@ -137,4 +137,4 @@ void JobRoot::tell_all(const Frame& frame) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::control

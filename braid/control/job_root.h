@@ -8,14 +8,14 @@
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_control.h"
 #include "braid/control/job_reader.h"
-#include "braid/control/reception.h"
+#include "braid/control/acceptor.h"
 
-namespace braid {
+namespace braid::control {
 
 struct RootParts {
   std::unique_ptr<TlsContext> context;
-  std::unique_ptr<Reception> reception;         // where who comes late is refused
-  std::vector<std::unique_ptr<TlsLine>> lines;  // by node, none to node 0
+  std::unique_ptr<Acceptor> reception;         // where who comes late is refused
+  std::vector<std::unique_ptr<TlsConnection>> lines;  // by node, none to node 0
   std::vector<JobNode> nodes;
   Heartbeat heartbeat;
 };
@@ -29,7 +29,7 @@ class JobRoot final : public JobControl {
   const std::vector<JobNode>& nodes() const override { return parts_.nodes; }
   void say(const std::string& bytes) override;
   void report_progress(const std::string& bytes) override;
-  void judge_by(JobJudge judge) override { reader_.judge_by(std::move(judge)); }
+  void judge_by(MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
   void lose(int node, const std::string& why) override;
   int watch(std::vector<pollfd>& watched) const override;
   std::vector<JobEvent> advance() override;
@@ -46,9 +46,9 @@ class JobRoot final : public JobControl {
 
   RootParts parts_;
   JobReader reader_;
-  std::vector<PeerLife> lives_;
+  std::vector<PeerLiveness> lives_;
   std::vector<std::string> faults_;  // by node: what it has done wrong
   std::vector<JobEvent> events_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -16,7 +16,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -95,4 +95,4 @@ JobToken token_of_text(const std::string& key, std::string_view text) {
   throw ConfigError({{key, "", "must be 64 hexadecimal digits (what it is set to is not shown)", ""}});
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -9,7 +9,7 @@
 #include "braid/base/named_file.h"
 #include "braid/control/secret.h"
 
-namespace braid {
+namespace braid::control {
 
 struct JobToken {
   Secret secret;
@@ -30,4 +30,4 @@ JobToken token_of_descriptor(int descriptor, const NamedFile& file);
 // The same of text that `key` was set to.
 JobToken token_of_text(const std::string& key, std::string_view text);
 
-}  // namespace braid
+}  // namespace braid::control

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/control/join_steps.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr int kRetryMilliseconds = 100;
@@ -24,7 +24,7 @@ std::string own_boot_id() {
 
 std::vector<SocketAddress> root_addresses(const JoinOptions& options) {
   const ResolvedAddress resolved = resolve(options.root);
-  if (resolved.found.empty()) throw UnknownHost(resolved.fault);
+  if (resolved.found.empty()) throw UnknownHostError(resolved.fault);
   for (const SocketAddress& address : resolved.found) {
     std::string fault;
     if (is_wildcard(address)) {
@@ -86,4 +86,4 @@ std::unique_ptr<JobControl> join_job(const JoinOptions& options) {
   return options.node == 0 ? join_as_root(options) : join_as_member(options);
 }
 
-}  // namespace braid
+}  // namespace braid::control

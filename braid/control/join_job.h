@@ -10,7 +10,7 @@
 #include "braid/control/job_control.h"
 #include "braid/control/job_keys.h"
 
-namespace braid {
+namespace braid::control {
 
 struct JoinOptions {
   int node = 0, num_nodes = 1;
@@ -48,4 +48,4 @@ std::unique_ptr<JobControl> join_job(const JoinOptions& options);
 // A job of one node.
 std::unique_ptr<JobControl> make_solo_job(JobNode self);
 
-}  // namespace braid
+}  // namespace braid::control

@@ -10,9 +10,9 @@
 #include "braid/control/job_member.h"
 #include "braid/control/job_reader.h"
 #include "braid/control/join_steps.h"
-#include "braid/control/stranger_gate.h"
+#include "braid/control/authenticator.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kStepSeconds = 5;  // for connecting, for each part of the gate, for TLS
@@ -33,7 +33,7 @@ class MemberJoin {
   Socket connect();
   void pass_gate(Socket& socket) const;
   void receive(Socket& socket, std::span<char> into) const;
-  std::vector<JobNode> table(TlsLine& line);
+  std::vector<JobNode> table(TlsConnection& line);
   std::vector<JobNode> checked(JobTable table) const;
 
   const JoinOptions& options_;
@@ -48,9 +48,9 @@ std::unique_ptr<JobControl> MemberJoin::run() {
   for (;;) {
     try {
       return attempt();
-    } catch (const UnknownHost& why) {
+    } catch (const UnknownHostError& why) {
       wait_.for_name(why.what());
-    } catch (const NotYet& why) {
+    } catch (const RetryableError& why) {
       if (came_to_ >= furthest_) why_ = why.what();
       furthest_ = std::max(furthest_, came_to_);
       wait_.for_node_0(why_);
@@ -64,7 +64,7 @@ std::unique_ptr<JobControl> MemberJoin::attempt() {
   came_to_ = Place::Gate;
   pass_gate(socket);
   came_to_ = Place::Inside;
-  auto line = std::make_unique<TlsLine>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
+  auto line = std::make_unique<TlsConnection>(*context_, std::move(socket), TlsSide::Client, options_.most_queued_bytes);
   line->send(framed_message(hello_of(options_)));
   auto nodes = table(*line);
   context_->forget_keys();
@@ -76,68 +76,68 @@ Socket MemberJoin::connect() {
   const auto addresses = root_addresses(options_);
   const SocketAddress& address = addresses[num_dialed_++ % addresses.size()];
   Socket socket = Socket::connecting(address);
-  if (const int error = errno; !socket) throw NotYet(cat(text(address), ": ", std::strerror(error)));
+  if (const int error = errno; !socket) throw RetryableError(cat(text(address), ": ", std::strerror(error)));
   if (!ready({socket.descriptor(), POLLOUT, 0}, now_seconds() + kStepSeconds)) {
-    throw NotYet(cat(text(address), " does not answer"));
+    throw RetryableError(cat(text(address), " does not answer"));
   }
-  if (const auto fault = socket.fault(); !fault.empty()) throw NotYet(cat(text(address), ": ", fault));
+  if (const auto fault = socket.fault(); !fault.empty()) throw RetryableError(cat(text(address), ": ", fault));
   return socket;
 }
 
 // Anybody may be at the other end: nothing that is said here ends the node.
 void MemberJoin::pass_gate(Socket& socket) const {
-  GateBytes nonce;
+  AuthenticationBytes nonce;
   receive(socket, nonce);
-  const GateBytes answer = options_.keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()});
-  if (socket.send(answer).bytes < answer.size()) throw NotYet("node 0 has closed the connection");
+  const AuthenticationBytes answer = options_.keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()});
+  if (socket.send(answer).bytes < answer.size()) throw RetryableError("node 0 has closed the connection");
   char verdict = kGateShut;
   receive(socket, {&verdict, 1});
   if (verdict == kGateOpen) return;
-  if (verdict != kGateShut) throw NotYet("another program listens there");
-  throw NotYet(cat("node ", options_.node, " is refused: the token (", options_.token_key,
+  if (verdict != kGateShut) throw RetryableError("another program listens there");
+  throw RetryableError(cat("node ", options_.node, " is refused: the token (", options_.token_key,
                    ") is another than node 0's, or the attempt or an address"));
 }
 
 void MemberJoin::receive(Socket& socket, std::span<char> into) const {
   const double until = now_seconds() + kStepSeconds;
   while (!into.empty()) {
-    if (!ready({socket.descriptor(), POLLIN, 0}, until)) throw NotYet("who listens there says nothing");
-    const Moved moved = socket.receive(into);
-    if (!moved.closed.empty()) throw NotYet(cat("who listens there ", moved.closed));
+    if (!ready({socket.descriptor(), POLLIN, 0}, until)) throw RetryableError("who listens there says nothing");
+    const IoResult moved = socket.receive(into);
+    if (!moved.closed.empty()) throw RetryableError(cat("who listens there ", moved.closed));
     into = into.subspan(moved.bytes);
   }
 }
 
 // Until it comes, node 0 beats, and says for whom it waits.
-std::vector<JobNode> MemberJoin::table(TlsLine& line) {
+std::vector<JobNode> MemberJoin::table(TlsConnection& line) {
   std::string awaited = "the other nodes";
   double until = now_seconds() + kStepSeconds;
   for (;;) {
     line.advance();
     while (const auto bytes = line.next_message()) {
       auto message = parse_job_message(*bytes);
-      if (const auto* beat = message ? std::get_if<JobBeat>(&*message) : nullptr) {
+      if (const auto* beat = message ? std::get_if<JobHeartbeat>(&*message) : nullptr) {
         awaited = beat->progress.value_or(awaited);
         continue;
       }
-      if (message && std::holds_alternative<JobLoss>(*message)) throw RunError(std::get<JobLoss>(*message).why);
+      if (message && std::holds_alternative<NodeFailure>(*message)) throw RunError(std::get<NodeFailure>(*message).why);
       if (auto* table = message ? std::get_if<JobTable>(&*message) : nullptr) return checked(std::move(*table));
-      if (!message || !std::holds_alternative<JobRefusal>(*message)) throw NotYet("node 0 speaks another protocol");
+      if (!message || !std::holds_alternative<JobRefusal>(*message)) throw RetryableError("node 0 speaks another protocol");
       std::vector<Problem> problems;
       for (const auto& reason : std::get<JobRefusal>(*message).reasons) problems.push_back({.rule = reason});
       throw ConfigError(std::move(problems));
     }
     const std::string hint = line.established() ? "" : " (perhaps it is in another attempt of the job)";
-    if (!line.fault().empty()) throw NotYet(cat("node 0 ", line.fault(), hint));
+    if (!line.fault().empty()) throw RetryableError(cat("node 0 ", line.fault(), hint));
     if (line.take_heard()) until = now_seconds() + std::max(kStepSeconds, options_.heartbeat_seconds);
-    if (now_seconds() > until) throw NotYet(cat("node 0 is silent", hint));
+    if (now_seconds() > until) throw RetryableError(cat("node 0 is silent", hint));
     wait_.say(awaited);
     ready(line.wanted(), std::min(until, wait_.due()));
   }
 }
 
 std::vector<JobNode> MemberJoin::checked(JobTable table) const {
-  const std::string fault = table_fault(table, options_);
+  const std::string fault = table_problem(table, options_);
   if (fault.empty()) return std::move(table.nodes);
   throw CommError({"joining the job", -1, wait_.waited(), cat("node 0 at ", text(options_.root), " ", fault)});
 }
@@ -146,4 +146,4 @@ std::vector<JobNode> MemberJoin::checked(JobTable table) const {
 
 std::unique_ptr<JobControl> join_as_member(const JoinOptions& options) { return MemberJoin(options).run(); }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -7,10 +7,10 @@
 #include "braid/base/text.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_root.h"
-#include "braid/control/join_faults.h"
+#include "braid/control/join_problems.h"
 #include "braid/control/join_steps.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kRefusalsSeconds = 5;
@@ -23,10 +23,10 @@ class RootJoin {
   std::unique_ptr<JobControl> run();
 
  private:
-  StrangerGate gate();
+  Authenticator gate();
   void wait_for_news();
   void beat(const std::vector<int>& missing);
-  std::vector<HeardHello> heard() const;
+  std::vector<ReceivedHello> heard() const;
   void note(std::vector<std::string> faults);
   double ends_at() const { return std::min(deadline_, fault_until_); }
   std::unique_ptr<JobControl> start();
@@ -43,7 +43,7 @@ class RootJoin {
   std::vector<std::string> faults_;  // of those who are there, or else of the last who were
   Heartbeat heartbeat_;
   std::unique_ptr<TlsContext> context_;
-  std::unique_ptr<Reception> reception_;
+  std::unique_ptr<Acceptor> reception_;
 };
 
 RootJoin::RootJoin(const JoinOptions& options)
@@ -53,9 +53,9 @@ RootJoin::RootJoin(const JoinOptions& options)
       deadline_(wait_.deadline()),
       heartbeat_(options.heartbeat_seconds),
       context_(std::make_unique<TlsContext>(options.keys)),
-      reception_(std::make_unique<Reception>(gate(), *context_, options.most_queued_bytes)) {}
+      reception_(std::make_unique<Acceptor>(gate(), *context_, options.most_queued_bytes)) {}
 
-StrangerGate RootJoin::gate() {
+Authenticator RootJoin::gate() {
   for (;;) {
     try {
       for (const SocketAddress& address : root_addresses(options_)) {
@@ -64,7 +64,7 @@ StrangerGate RootJoin::gate() {
       }
       throw ConfigError(
           {{options_.root_key, text(options_.root), "is no address of this host, on which node 0 listens", ""}});
-    } catch (const UnknownHost& why) {
+    } catch (const UnknownHostError& why) {
       wait_.for_name(why.what());
     }
   }
@@ -75,7 +75,7 @@ std::unique_ptr<JobControl> RootJoin::run() {
     wait_for_news();
     reception_->advance();
     const auto others = heard();
-    note(join_faults(hello_, options_.ranks_of_nodes, others));
+    note(join_problems(hello_, options_.ranks_of_nodes, others));
     if (others.size() >= static_cast<size_t>(options_.num_nodes) + kMostHellosTooMany) fault_until_ = now_seconds();
     const auto missing = missing_nodes(options_.num_nodes, others);
     if (fault_until_ == kNever && missing.empty()) return start();
@@ -98,17 +98,17 @@ void RootJoin::wait_for_news() {
 // So that who waits for others to come knows that node 0 lives, and who they are.
 void RootJoin::beat(const std::vector<int>& missing) {
   if (!heartbeat_.take_due()) return;
-  const Frame frame = framed_message(JobBeat{nodes_text(missing)});
-  for (JobArrival& arrival : reception_->arrivals()) {
+  const Frame frame = framed_message(JobHeartbeat{nodes_text(missing)});
+  for (AcceptedConnection& arrival : reception_->arrivals()) {
     if (!arrival.hello) continue;
     arrival.line->send(frame);
     arrival.line->flush();
   }
 }
 
-std::vector<HeardHello> RootJoin::heard() const {
-  std::vector<HeardHello> heard;
-  for (const JobArrival& arrival : reception_->arrivals()) {
+std::vector<ReceivedHello> RootJoin::heard() const {
+  std::vector<ReceivedHello> heard;
+  for (const AcceptedConnection& arrival : reception_->arrivals()) {
     if (arrival.hello) heard.push_back({*arrival.hello, arrival.line->peer()});
   }
   return heard;
@@ -126,9 +126,9 @@ void RootJoin::note(std::vector<std::string> faults) {
 
 std::unique_ptr<JobControl> RootJoin::start() {
   std::vector<JobNode> nodes(static_cast<size_t>(options_.num_nodes));
-  std::vector<std::unique_ptr<TlsLine>> lines(nodes.size());
+  std::vector<std::unique_ptr<TlsConnection>> lines(nodes.size());
   nodes[0] = options_.self;
-  std::erase_if(reception_->arrivals(), [&](JobArrival& arrival) {
+  std::erase_if(reception_->arrivals(), [&](AcceptedConnection& arrival) {
     if (!arrival.hello) return false;
     const auto node = static_cast<size_t>(arrival.hello->node);
     nodes[node] = arrival.hello->self;
@@ -148,7 +148,7 @@ std::unique_ptr<JobControl> RootJoin::start() {
 
 // Perhaps those who are missing.
 std::string RootJoin::strangers() const {
-  const StrangerGate& gate = reception_->gate();
+  const Authenticator& gate = reception_->gate();
   if (gate.num_refused() == 0) return "";
   return cat("; ", gate.num_refused(), " refused: the token is another, or the attempt or an address (the last from ",
              gate.last_refused(), ")");
@@ -163,9 +163,9 @@ std::string RootJoin::absence(const std::vector<int>& missing) const {
 // Nothing is wrong with those who have come.
 void RootJoin::give_up(const std::vector<int>& missing) {
   const std::string why = absence(missing);
-  for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
+  for (AcceptedConnection& arrival : std::exchange(reception_->arrivals(), {})) {
     if (!arrival.hello) continue;
-    arrival.line->send(framed_message(JobLoss{missing[0], why}));
+    arrival.line->send(framed_message(NodeFailure{missing[0], why}));
     reception_->part(std::move(arrival.line), kRefusalsSeconds);
   }
   reception_->finish(kRefusalsSeconds);
@@ -175,7 +175,7 @@ void RootJoin::give_up(const std::vector<int>& missing) {
 void RootJoin::refuse(const std::vector<int>& missing) {
   std::vector<std::string> faults = faults_;
   if (!missing.empty()) faults.push_back(absence(missing));
-  for (JobArrival& arrival : std::exchange(reception_->arrivals(), {})) {
+  for (AcceptedConnection& arrival : std::exchange(reception_->arrivals(), {})) {
     if (arrival.hello) reception_->refuse(std::move(arrival), faults);
   }
   reception_->finish(kRefusalsSeconds);
@@ -188,4 +188,4 @@ void RootJoin::refuse(const std::vector<int>& missing) {
 
 std::unique_ptr<JobControl> join_as_root(const JoinOptions& options) { return RootJoin(options).run(); }
 
-}  // namespace braid
+}  // namespace braid::control

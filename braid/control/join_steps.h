@@ -8,15 +8,15 @@
 #include "braid/control/job_message.h"
 #include "braid/control/join_job.h"
 
-namespace braid {
+namespace braid::control {
 
 // A failed attempt that may succeed later.
-struct NotYet : std::runtime_error {
+struct RetryableError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct UnknownHost : NotYet {
-  using NotYet::NotYet;
+struct UnknownHostError : RetryableError {
+  using RetryableError::RetryableError;
 };
 
 // The deadline of a node's wait for the others, and its messages meanwhile.
@@ -41,7 +41,7 @@ class JoinWait {
   double say_at_, unnamed_since_ = -1;
 };
 
-// Returns node 0's addresses. Throws UnknownHost for an unknown name, and ConfigError if it stands for all interfaces
+// Returns node 0's addresses. Throws UnknownHostError for an unknown name, and ConfigError if it stands for all interfaces
 // or is not loopback though the job stays on this host.
 std::vector<SocketAddress> root_addresses(const JoinOptions& options);
 JobHello hello_of(const JoinOptions& options);
@@ -49,4 +49,4 @@ JobHello hello_of(const JoinOptions& options);
 std::unique_ptr<JobControl> join_as_root(const JoinOptions& options);
 std::unique_ptr<JobControl> join_as_member(const JoinOptions& options);
 
-}  // namespace braid
+}  // namespace braid::control

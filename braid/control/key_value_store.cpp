@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace braid {
+namespace braid::control {
 
 void LocalStore::set(const std::string& key, const std::string& value) {
   const std::scoped_lock hold(lock_);
@@ -19,4 +19,4 @@ std::optional<std::string> LocalStore::get(const std::string& key, double second
   return values_.at(key);
 }
 
-}  // namespace braid
+}  // namespace braid::control

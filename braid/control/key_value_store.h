@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace braid {
+namespace braid::control {
 
 // Thread-safe.
 class KeyValueStore {
@@ -32,4 +32,4 @@ class LocalStore final : public KeyValueStore {
   std::map<std::string, std::string> values_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

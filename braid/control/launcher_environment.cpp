@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -20,30 +20,30 @@ using Variables = std::map<std::string, std::string>;
 constexpr int kMostPort = 65535;
 
 struct LauncherRow {
-  Starter starter;
+  ProcessStarter starter;
   const char* name;
   const char* mark;  // its variable that no other launcher sets
   int depth;         // the innermost launcher has the lowest; of equal ones neither starts the other
-  StartedUnit unit;
+  StartedPerRankOrNode unit;
   // Names of variables; null: the launcher does not say.
   const char *index, *size, *local_index, *local_size, *host, *port, *attempt, *job;
 };
 
 constexpr LauncherRow kLaunchers[] = {
-    {Starter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedUnit::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
+    {ProcessStarter::Torchrun, "torchrun", "TORCHELASTIC_RUN_ID", 0, StartedPerRankOrNode::Rank, "RANK", "WORLD_SIZE", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"},
-    {Starter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedUnit::Rank, "OMPI_COMM_WORLD_RANK",
+    {ProcessStarter::OpenMpi, "Open MPI", "OMPI_COMM_WORLD_RANK", 0, StartedPerRankOrNode::Rank, "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, nullptr,
      nullptr},
-    {Starter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedUnit::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+    {ProcessStarter::Hydra, "hydra", "MPI_LOCALRANKID", 0, StartedPerRankOrNode::Rank, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
      "MPI_LOCALNRANKS", nullptr, nullptr, nullptr, nullptr},
-    {Starter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedUnit::Rank, "SLURM_PROCID", "SLURM_NTASKS",
+    {ProcessStarter::Srun, "srun", "SLURM_STEP_NODELIST", 1, StartedPerRankOrNode::Rank, "SLURM_PROCID", "SLURM_NTASKS",
      "SLURM_LOCALID", nullptr, nullptr, nullptr, "SLURM_RESTART_COUNT", "SLURM_JOB_ID"},
-    {Starter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedUnit::Node, "PET_NODE_RANK", "PET_NNODES",
+    {ProcessStarter::KubeflowTrainer, "Kubeflow Trainer", "PET_NODE_RANK", 2, StartedPerRankOrNode::Node, "PET_NODE_RANK", "PET_NNODES",
      nullptr, "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT", nullptr, nullptr},
-    {Starter::Variables, "the environment", "RANK", 3, StartedUnit::Node, "RANK", "WORLD_SIZE", "LOCAL_RANK",
+    {ProcessStarter::Variables, "the environment", "RANK", 3, StartedPerRankOrNode::Node, "RANK", "WORLD_SIZE", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", nullptr, nullptr},
-    {Starter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 4, StartedUnit::Node, "JOB_COMPLETION_INDEX",
+    {ProcessStarter::KubernetesJob, "Kubernetes", "JOB_COMPLETION_INDEX", 4, StartedPerRankOrNode::Node, "JOB_COMPLETION_INDEX",
      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -190,7 +190,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
     reader.problems.push_back({row.port, cat(*port), cat("must be a port, from 1 to ", kMostPort), ""});
   }
   if (!host || !port) return;
-  const int port_of_node_0 = *port + (row.starter == Starter::Torchrun ? 1 : 0);
+  const int port_of_node_0 = *port + (row.starter == ProcessStarter::Torchrun ? 1 : 0);
   if (*port <= kMostPort && port_of_node_0 > kMostPort) {
     reader.problems.push_back({row.port, cat(*port), "leaves no port for node 0", ""});
   }
@@ -199,7 +199,7 @@ void read_root(LauncherReader& reader, const LauncherRow& row, LauncherEnvironme
 
 // Refuses impossible values of variables that are otherwise unused: the unit's place on its host and among agents.
 void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const LauncherEnvironment& found) {
-  const bool of_ranks = found.unit == StartedUnit::Rank;
+  const bool of_ranks = found.unit == StartedPerRankOrNode::Rank;
   const int most = of_ranks && found.size > 0 ? *found.size : INT_MAX;
   if (row.local_size != nullptr && found.local_size && (*found.local_size < 1 || *found.local_size > most)) {
     const std::string rule =
@@ -208,9 +208,9 @@ void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const Lau
   } else {
     const std::string tasks = "SLURM_STEP_TASKS_PER_NODE of this node";
     reader.below(row.local_index, reader.number_if_set(row.local_index),
-                 row.starter == Starter::Srun ? tasks.c_str() : row.local_size, found.local_size);
+                 row.starter == ProcessStarter::Srun ? tasks.c_str() : row.local_size, found.local_size);
   }
-  if (row.starter != Starter::Torchrun) return;
+  if (row.starter != ProcessStarter::Torchrun) return;
   const auto num_agents = reader.number_if_set("GROUP_WORLD_SIZE");  // each has a rank at least
   reader.below("GROUP_RANK", reader.number_if_set("GROUP_RANK"), num_agents ? "GROUP_WORLD_SIZE" : row.size,
                num_agents ? num_agents : found.size);
@@ -219,7 +219,7 @@ void refuse_odd_places(LauncherReader& reader, const LauncherRow& row, const Lau
 // Returns true if the row's launcher has started this process.
 bool is_of(const LauncherRow& row, const Variables& variables) {
   const auto is_set = [&](const char* name) { return variables.contains(name); };
-  if (row.starter != Starter::Variables) return is_set(row.mark);
+  if (row.starter != ProcessStarter::Variables) return is_set(row.mark);
   return is_set(row.index) && is_set(row.size) && is_set(row.host) && is_set(row.port);
 }
 
@@ -233,16 +233,16 @@ std::optional<UnclaimedProcesses> unclaimed_world(const Variables& variables) {
       throw ConfigError({{row.size, variables.at(row.size), "must be a whole number, or unset", ""}});
     }
     const int size = number.value_or(0);
-    if (size > 1) return UnclaimedProcesses{row.index, row.size, size, row.starter == Starter::Srun};
+    if (size > 1) return UnclaimedProcesses{row.index, row.size, size, row.starter == ProcessStarter::Srun};
   }
   return std::nullopt;
 }
 
 LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row, const std::string& full_host_name) {
-  const bool says_local_size = row.unit == StartedUnit::Rank;
+  const bool says_local_size = row.unit == StartedPerRankOrNode::Rank;
   LauncherReader reader(variables, row);
   LauncherEnvironment found{row.starter, row.name, row.unit};
-  if (row.starter == Starter::Variables && variables.contains(row.local_index)) found.unit = StartedUnit::Rank;
+  if (row.starter == ProcessStarter::Variables && variables.contains(row.local_index)) found.unit = StartedPerRankOrNode::Rank;
   found.index_name = row.index;
   found.index = reader.number(row.index);
   found.size = reader.number(row.size);
@@ -250,8 +250,8 @@ LauncherEnvironment read_row(const Variables& variables, const LauncherRow& row,
   found.attempt = reader.number_if_set(row.attempt).value_or(0);
   if (row.job != nullptr && variables.contains(row.job)) found.job = cat(row.name, " ", variables.at(row.job));
   if (row.host != nullptr) read_root(reader, row, found);
-  if (row.starter == Starter::Srun) read_slurm(reader, found);
-  if (row.starter == Starter::KubernetesJob) found.root = first_pod(full_host_name, found.index);
+  if (row.starter == ProcessStarter::Srun) read_slurm(reader, found);
+  if (row.starter == ProcessStarter::KubernetesJob) found.root = first_pod(full_host_name, found.index);
   reader.below(row.index, found.index, row.size, found.size);
   refuse_odd_places(reader, row, found);
   if (!reader.problems.empty()) throw ConfigError(std::move(reader.problems));
@@ -265,7 +265,7 @@ LauncherEnvironment read_launcher_environment(const Variables& variables, const 
                                               PlainVariables plain) {
   const LauncherRow* chosen = nullptr;
   for (const LauncherRow& row : kLaunchers) {
-    if (row.starter == Starter::Variables && plain == PlainVariables::Ignored) continue;
+    if (row.starter == ProcessStarter::Variables && plain == PlainVariables::Ignored) continue;
     if (!is_of(row, variables)) continue;
     if (chosen != nullptr && row.depth == chosen->depth) {
       throw ConfigError({{row.mark, variables.at(row.mark),
@@ -281,4 +281,4 @@ LauncherEnvironment read_launcher_environment(const Variables& variables, const 
   return found;
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -8,11 +8,11 @@
 
 #include "braid/control/job_address.h"
 
-namespace braid {
+namespace braid::control {
 
 // Variables: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, by Kubeflow's PyTorchJob, DeepSpeed or a script.
-enum class Starter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, Variables, KubernetesJob };
-enum class StartedUnit { Rank, Node };  // what each process is
+enum class ProcessStarter { Hand, Torchrun, OpenMpi, Hydra, Srun, KubeflowTrainer, Variables, KubernetesJob };
+enum class StartedPerRankOrNode { Rank, Node };  // what each process is
 
 // Several processes that were started together, as variables say that no launcher below is known by.
 struct UnclaimedProcesses {
@@ -23,9 +23,9 @@ struct UnclaimedProcesses {
 
 // `index`, `size`: of the unit. What the launcher does not say is nothing.
 struct LauncherEnvironment {
-  Starter starter = Starter::Hand;
+  ProcessStarter starter = ProcessStarter::Hand;
   std::string name;  // "torchrun"; empty for Hand
-  StartedUnit unit = StartedUnit::Node;
+  StartedPerRankOrNode unit = StartedPerRankOrNode::Node;
   std::optional<int> index, size;  // index < size
   std::string index_name;          // the variable that says the index
   std::optional<int> local_size;   // ranks of this node
@@ -47,4 +47,4 @@ LauncherEnvironment read_launcher_environment(const std::map<std::string, std::s
                                               const std::string& full_host_name,
                                               PlainVariables plain = PlainVariables::Read);
 
-}  // namespace braid
+}  // namespace braid::control

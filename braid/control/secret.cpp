@@ -13,7 +13,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 
 SecretPage::SecretPage() : owner_(getpid()) {
   void* const page = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,4 +41,4 @@ void SecretPage::wipe() {
   munmap(std::exchange(page_, nullptr), kBytes);
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace braid {
+namespace braid::control {
 
 // One page of zeros (MADV_DONTDUMP, MADV_DONTFORK). The destructor overwrites it. A forked child must not read or write
 // it; the destructor does nothing there.
@@ -40,4 +40,4 @@ class Secret {
   SecretPage page_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -17,7 +17,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr int kUserTimeoutMilliseconds = 30'000;
@@ -123,23 +123,23 @@ bool Socket::acknowledged() const {
   return ::ioctl(descriptor_, SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
-Moved Socket::receive(std::span<char> into) {
+IoResult Socket::receive(std::span<char> into) {
   ssize_t bytes = 0;
   do {
     bytes = ::recv(descriptor_, into.data(), into.size(), 0);
   } while (bytes < 0 && errno == EINTR);
   if (bytes > 0) return {static_cast<size_t>(bytes), ""};
   if (bytes == 0) return {0, "has closed its connection"};
-  return only_not_now(errno) ? Moved{} : Moved{0, cat("has lost its connection: ", std::strerror(errno))};
+  return only_not_now(errno) ? IoResult{} : IoResult{0, cat("has lost its connection: ", std::strerror(errno))};
 }
 
-Moved Socket::send(std::span<const char> bytes) {
+IoResult Socket::send(std::span<const char> bytes) {
   ssize_t sent = 0;
   do {
     sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return {static_cast<size_t>(sent), ""};
-  return only_not_now(errno) ? Moved{} : Moved{0, cat("has lost its connection: ", std::strerror(errno))};
+  return only_not_now(errno) ? IoResult{} : IoResult{0, cat("has lost its connection: ", std::strerror(errno))};
 }
 
 void Socket::close() {
@@ -148,4 +148,4 @@ void Socket::close() {
 
 int Socket::release() { return std::exchange(descriptor_, -1); }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -7,10 +7,10 @@
 
 #include "braid/control/job_address.h"
 
-namespace braid {
+namespace braid::control {
 
 // The result of a read or write. `closed` is the reason why no more bytes will follow; empty while it is connected.
-struct Moved {
+struct IoResult {
   size_t bytes = 0;
   std::string closed;
 };
@@ -41,8 +41,8 @@ class Socket {
   // Returns true if the other host has acknowledged all bytes sent.
   bool acknowledged() const;
 
-  Moved receive(std::span<char> into);
-  Moved send(std::span<const char> bytes);
+  IoResult receive(std::span<char> into);
+  IoResult send(std::span<const char> bytes);
 
   int descriptor() const { return descriptor_; }  // -1: none
   explicit operator bool() const { return descriptor_ >= 0; }
@@ -54,4 +54,4 @@ class Socket {
   int descriptor_ = -1;
 };
 
-}  // namespace braid
+}  // namespace braid::control

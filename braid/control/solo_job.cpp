@@ -3,7 +3,7 @@
 
 #include "braid/control/join_job.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr int kSoloWatchMilliseconds = 60'000;
@@ -29,4 +29,4 @@ class SoloJob final : public JobControl {
 
 std::unique_ptr<JobControl> make_solo_job(JobNode self) { return std::make_unique<SoloJob>(std::move(self)); }
 
-}  // namespace braid
+}  // namespace braid::control

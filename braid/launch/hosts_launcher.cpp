@@ -17,11 +17,11 @@
 namespace braid {
 namespace {
 
-static_assert(HostsLauncher::kMostReturned < kMostSaidBytes);  // with the words around it
+static_assert(HostsLauncher::kMostReturned < control::kMostSaidBytes);  // with the words around it
 
 // Node 0's view of other nodes' ranks is as old as a heartbeat, a sample, and half a sample of delay.
 double report_seconds(double heartbeat_seconds) {
-  return Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
+  return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
 }
 
 // The life of a rank, in its process: how it ended.
@@ -95,7 +95,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   return values;
 }
 
-std::vector<int> nodes_of_ranks(const std::vector<JobNode>& nodes) {
+std::vector<int> nodes_of_ranks(const std::vector<control::JobNode>& nodes) {
   std::vector<int> node_of_rank;
   for (size_t node = 0; node < nodes.size(); ++node) {
     node_of_rank.insert(node_of_rank.end(), static_cast<size_t>(nodes[node].num_ranks), static_cast<int>(node));

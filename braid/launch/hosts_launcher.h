@@ -41,6 +41,6 @@ class HostsLauncher final : public Launcher {
 
 // So many ranks for each node, one after another: neighbouring ranks, which the inner axes of a mesh connect, share a
 // host.
-std::vector<int> nodes_of_ranks(const std::vector<JobNode>& nodes);
+std::vector<int> nodes_of_ranks(const std::vector<control::JobNode>& nodes);
 
 }  // namespace braid

@@ -17,13 +17,13 @@ namespace {
 constexpr size_t kMostWaitingBytes = size_t{256} << 20;
 constexpr size_t kWordBytes = 256;  // of memory that a word takes beside its bytes
 
-size_t memory_of(const JobEvent& event) { return event.bytes.size() + kWordBytes; }
+size_t memory_of(const control::JobEvent& event) { return event.bytes.size() + kWordBytes; }
 
 }  // namespace
 
-JobRounds::JobRounds(JobControl& control, double progress_seconds)
+JobRounds::JobRounds(control::JobControl& control, double progress_seconds)
     : control_(control), progress_seconds_(progress_seconds), waiting_bytes_(nodes().size()), reports_(nodes().size()) {
-  control_.judge_by([this](const JobEvent& event) { return judge(event); });
+  control_.judge_by([this](const control::JobEvent& event) { return judge(event); });
   end();
 }
 
@@ -51,10 +51,10 @@ void JobRounds::report(RanksReport report) {
 }
 
 // On the thread that listens, which between rounds is the StandIn's: nobody else touches this object then.
-std::string JobRounds::judge(const JobEvent& event) {
+std::string JobRounds::judge(const control::JobEvent& event) {
   const RoundReader reader{nodes(), number_};
   std::string fault;
-  if (event.kind == JobEvent::Kind::Progress) {
+  if (event.kind == control::JobEvent::Kind::Progress) {
     reader.report(event.node, event.bytes, fault);
     return fault;
   }
@@ -65,13 +65,13 @@ std::string JobRounds::judge(const JobEvent& event) {
   return fault;
 }
 
-void JobRounds::take(std::vector<JobEvent> events) {
+void JobRounds::take(std::vector<control::JobEvent> events) {
   const RoundReader reader{nodes(), number_};
   std::string none;
-  for (JobEvent& event : events) {
-    if (event.kind == JobEvent::Kind::Progress) {
+  for (control::JobEvent& event : events) {
+    if (event.kind == control::JobEvent::Kind::Progress) {
       reports_[static_cast<size_t>(event.node)] = reader.report(event.node, event.bytes, none);
-    } else if (event.kind == JobEvent::Kind::Lost) {
+    } else if (event.kind == control::JobEvent::Kind::Lost) {
       if (lost_node_ >= 0) continue;
       lost_node_ = event.node;
       loss_ = cat("node ", event.node, " on ", nodes()[static_cast<size_t>(event.node)].host, " ", event.bytes);
@@ -104,7 +104,7 @@ std::vector<std::optional<RanksReport>> JobRounds::take_reports() {
 void JobRounds::lose(int node, const std::string& why) {
   check(node != 0 || this->node() != 0, cat("node 0 ", why));
   if (node == this->node()) return lose(0, cat("has relayed, as node ", node, "'s, what ", why));
-  take({{JobEvent::Kind::Lost, node, why}});
+  take({{control::JobEvent::Kind::Lost, node, why}});
   control_.lose(node, why);
   take(control_.advance());
 }

@@ -26,13 +26,13 @@ struct Said {
 class JobRounds {
  public:
   // `control` outlives this. A node that is busy and makes no progress is lost (stand_in.h); 0: it never is for that.
-  explicit JobRounds(JobControl& control, double progress_seconds = 0);
+  explicit JobRounds(control::JobControl& control, double progress_seconds = 0);
   ~JobRounds();
 
   // In a round.
-  JobControl& control() { return control_; }
+  control::JobControl& control() { return control_; }
   int node() const { return control_.node(); }
-  const std::vector<JobNode>& nodes() const { return control_.nodes(); }
+  const std::vector<control::JobNode>& nodes() const { return control_.nodes(); }
 
   // Begins the next; what was said in those before and is not heard yet never is. From here on it is the caller who
   // listens and beats.
@@ -69,13 +69,13 @@ class JobRounds {
     Said said;
   };
 
-  std::string judge(const JobEvent& event);
-  void take(std::vector<JobEvent> events);
+  std::string judge(const control::JobEvent& event);
+  void take(std::vector<control::JobEvent> events);
   std::vector<std::string> exchange_bytes(std::string own);  // within the round, which it begins
   void take(std::vector<std::optional<std::string>>& all, Said& said);
   [[noreturn]] void throw_loss() const;
 
-  JobControl& control_;
+  control::JobControl& control_;
   const double progress_seconds_;
   std::optional<StandIn> stand_in_;  // between rounds
   int number_ = 0;

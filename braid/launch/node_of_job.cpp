@@ -230,7 +230,7 @@ void NodeOfJob::look_at_all() {
   if (board_.failed()) return;
   const auto hung = hangs_.look(now_seconds(), signs_);
   if (!hung) return;
-  const JobNode& node = rounds_.nodes()[static_cast<size_t>(node_of_rank_[static_cast<size_t>(*hung)])];
+  const control::JobNode& node = rounds_.nodes()[static_cast<size_t>(node_of_rank_[static_cast<size_t>(*hung)])];
   board_.fail({*hung, *hung, cat("makes no progress on ", node.host, " (", joined(states_, "; "), ")")});
 }
 

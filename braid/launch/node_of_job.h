@@ -41,7 +41,7 @@ class NodeOfJob final : public Surroundings {
  private:
   // The bytes that a rank has written.
   struct Line {
-    FrameReader reader;
+    control::FrameReader reader;
     size_t read = 0;  // bytes that the reader has had
     bool ended = false, broken = false;
   };

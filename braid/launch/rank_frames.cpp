@@ -33,9 +33,9 @@ void members(Pack& pack, RankAnswer& answer) {
   pack(answer.question, answer.value);
 }
 
-std::string frame_of(RankFrame frame) { return *framed(packed(std::move(frame))); }
+std::string frame_of(RankFrame frame) { return *control::framed(packed(std::move(frame))); }
 
-std::optional<RankFrame> next_frame(FrameReader& reader) {
+std::optional<RankFrame> next_frame(control::FrameReader& reader) {
   if (reader.messages().empty()) return std::nullopt;
   auto frame = unpacked<RankFrame>(reader.messages().front());
   if (!frame) throw CommError({"the line of a rank", -1, 0, "has what is no frame"});

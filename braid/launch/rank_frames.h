@@ -36,10 +36,10 @@ using RankFrame = std::variant<RankSets, RankAsks, RankEnds, RankAnswer>;
 
 std::string frame_of(RankFrame frame);
 // The oldest frame that has come whole; nothing where none has. Throws CommError for bytes that are no frame.
-std::optional<RankFrame> next_frame(FrameReader& reader);
+std::optional<RankFrame> next_frame(control::FrameReader& reader);
 
 // The rank's side: values that all ranks of a job see. Thread-safe.
-class StoreOverLine final : public KeyValueStore {
+class StoreOverLine final : public control::KeyValueStore {
  public:
   // `line` outlives this; nobody else reads it.
   explicit StoreOverLine(int line) : line_(line) {}
@@ -54,7 +54,7 @@ class StoreOverLine final : public KeyValueStore {
 
   const int line_;
   std::mutex lock_;
-  FrameReader heard_;
+  control::FrameReader heard_;
   int64_t questions_ = 0;
 };
 

@@ -15,9 +15,9 @@ namespace {
 // Nodes pass rounds together, but for those that have heard of a loss before others.
 constexpr int kMostRoundsAhead = 16;
 
-int num_ranks_of(const std::vector<JobNode>& nodes) {
+int num_ranks_of(const std::vector<control::JobNode>& nodes) {
   return std::accumulate(nodes.begin(), nodes.end(), 0,
-                         [](int sum, const JobNode& node) { return sum + node.num_ranks; });
+                         [](int sum, const control::JobNode& node) { return sum + node.num_ranks; });
 }
 
 bool is_past(int round, int number) { return number < 0 || number > round + kMostRoundsAhead; }

@@ -51,7 +51,7 @@ std::string ranks_report_bytes(RanksReport report);
 // Reads and validates the bytes of a node: their form, and every count, index and number against `nodes` and against
 // the current round. Returns nothing for invalid bytes; `fault` then continues the sentence "node 1 on h1 ".
 struct RoundReader {
-  const std::vector<JobNode>& nodes;
+  const std::vector<control::JobNode>& nodes;
   int round = 0;
 
   std::optional<RoundMessage> message(std::string_view bytes, std::string& fault) const;

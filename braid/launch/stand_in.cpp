@@ -56,7 +56,7 @@ class WithoutSignals {
 
 }  // namespace
 
-StandIn::StandIn(JobControl& control, double progress_seconds)
+StandIn::StandIn(control::JobControl& control, double progress_seconds)
     : control_(control),
       patience_seconds_(progress_seconds > 0 ? kBusyPatience * progress_seconds
                                              : std::numeric_limits<double>::infinity()),
@@ -88,7 +88,7 @@ void StandIn::end() {
   while (access(listed.c_str(), F_OK) == 0) poll(nullptr, 0, 1);
 }
 
-std::vector<JobEvent> StandIn::leave() {
+std::vector<control::JobEvent> StandIn::leave() {
   end();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return std::exchange(heard_, {});
@@ -111,8 +111,8 @@ void StandIn::listen() {
     watched.push_back({wake_, POLLIN, 0});
     poll(watched.data(), watched.size(), std::min(most, static_cast<int>(kLookSeconds * 1000)));
     if (!beats) continue;
-    for (JobEvent& event : control_.advance()) {
-      if (event.kind != JobEvent::Kind::Progress) heard_.push_back(std::move(event));
+    for (control::JobEvent& event : control_.advance()) {
+      if (event.kind != control::JobEvent::Kind::Progress) heard_.push_back(std::move(event));
     }
   }
 }

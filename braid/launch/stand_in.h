@@ -17,14 +17,14 @@ namespace braid {
 class StandIn {
  public:
   // `control` outlives this, and is this one's alone until leave().
-  StandIn(JobControl& control, double progress_seconds);
+  StandIn(control::JobControl& control, double progress_seconds);
   ~StandIn();
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;
 
   // Ends the thread and returns the messages and node failures received meanwhile; outdated progress reports are
   // dropped. Afterwards the kernel has no such thread either: this process may fork. Throws the thread's exception.
-  std::vector<JobEvent> leave();
+  std::vector<control::JobEvent> leave();
 
  private:
   void run() noexcept;
@@ -32,9 +32,9 @@ class StandIn {
   void end();
   bool stands_still();
 
-  JobControl& control_;
+  control::JobControl& control_;
   const double patience_seconds_;
-  std::vector<JobEvent> heard_;
+  std::vector<control::JobEvent> heard_;
   std::exception_ptr failure_;
   double computed_seconds_ = 0, looked_at_, sign_at_;
   std::atomic<bool> leaving_{false};

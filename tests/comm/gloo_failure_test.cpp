@@ -100,7 +100,7 @@ TEST(GlooDeadline, of_a_message_names_the_peer) {
 }
 
 TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
-  LocalStore store;
+  control::LocalStore store;
   OneFate fate;
   HostQueue queue;
   try {
@@ -114,7 +114,7 @@ TEST(GlooDeadline, of_coming_together_names_who_did_not_come) {
 
 // Or it would count as hung where another host prepares itself for long.
 TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
-  LocalStore store;
+  control::LocalStore store;
   OneFate fate;
   HostQueue queue;
   RankActivity activity;
@@ -133,7 +133,7 @@ TEST(GlooStart, says_that_it_waits_for_those_who_have_not_come) {
 
 // A peer that has come and then cannot be reached: neither of the two is named alone.
 TEST(GlooStart, names_both_ends_of_a_connection_that_is_not_made) {
-  LocalStore store;
+  control::LocalStore store;
   OneFate fate;
   HostQueue queue;
   RankActivity activity;
@@ -151,9 +151,9 @@ TEST(GlooStart, names_both_ends_of_a_connection_that_is_not_made) {
 }
 
 // Its rank tells its address for sums only once the test lets it.
-class LateForSums final : public KeyValueStore {
+class LateForSums final : public control::KeyValueStore {
  public:
-  explicit LateForSums(LocalStore& store) : store_(store) {}
+  explicit LateForSums(control::LocalStore& store) : store_(store) {}
   void set(const std::string& key, const std::string& value) override {
     const bool of_sums = key.starts_with("sums/") && key.find("/here/") == key.npos;
     while (of_sums && !is_let) poll(nullptr, 0, 1);
@@ -163,11 +163,11 @@ class LateForSums final : public KeyValueStore {
   std::atomic<bool> is_let{false};
 
  private:
-  LocalStore& store_;
+  control::LocalStore& store_;
 };
 
 TEST(GlooStart, connecting_for_sums_is_an_activity) {
-  LocalStore store;
+  control::LocalStore store;
   LateForSums late(store);
   OneFate fate;
   RankActivity activities[2];
@@ -175,7 +175,7 @@ TEST(GlooStart, connecting_for_sums_is_an_activity) {
     HostQueue queue;
     const auto world = make_gloo_world({.rank = rank,
                                         .size = 2,
-                                        .store = rank == 0 ? static_cast<KeyValueStore*>(&store) : &late,
+                                        .store = rank == 0 ? static_cast<control::KeyValueStore*>(&store) : &late,
                                         .fate = &fate,
                                         .sums = GlooSumOrder::Engine,
                                         .activity = &activities[rank]},
@@ -194,7 +194,7 @@ TEST(GlooStart, connecting_for_sums_is_an_activity) {
 }
 
 TEST(GlooStart, says_where_it_cannot_listen) {
-  LocalStore store;
+  control::LocalStore store;
   OneFate fate;
   HostQueue queue;
   try {
@@ -210,7 +210,7 @@ TEST(GlooStart, without_threads_for_its_connections_a_rank_says_so) {
   int by_connections = 0;
   for (int threads = 0; threads < 8; ++threads) {
     SCOPED_TRACE(threads);
-    LocalStore store;
+    control::LocalStore store;
     OneFate fate;
     const auto start = [&](int rank) {
       const ThreadLimit limit(rank == 1 ? threads : 1000);

@@ -22,7 +22,7 @@ class Nobody final : public GlooLane::Receiver {
 };
 
 struct Side {
-  Side(int rank, KeyValueStore& store)
+  Side(int rank, control::KeyValueStore& store)
       : engine({.rank = rank, .size = 2, .listener = GlooListener::at("127.0.0.1"), .store = &store}),
         lane(engine, 1 - rank, nobody) {
     lane.start();
@@ -39,7 +39,7 @@ struct Side {
 
 // What is sent beside it, by the thread that hears the peer's, is not answered for long.
 TEST(GlooLane, the_last_word_is_heard_whatever_is_sent_beside_it) {
-  LocalStore store;
+  control::LocalStore store;
   std::unique_ptr<Side> sides[2];
   {
     std::jthread other([&] { sides[1] = std::make_unique<Side>(1, store); });

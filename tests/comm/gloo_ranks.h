@@ -39,7 +39,7 @@ struct GlooRanks {
 // Throws what the rank that failed first has thrown.
 inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&)>& body,
                            const GlooRanks& options = {}) {
-  LocalStore store;
+  control::LocalStore store;
   OneFate fate;
   std::vector<std::exception_ptr> errors(num_ranks);
   const auto live = [&](int rank) {

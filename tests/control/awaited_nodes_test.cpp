@@ -3,25 +3,25 @@
 #include <mutex>
 
 #include "braid/control/join_steps.h"
-#include "braid/control/stranger_gate.h"
-#include "braid/control/tls_line.h"
+#include "braid/control/authenticator.h"
+#include "braid/control/tls_connection.h"
 #include "tests/control/nodes_of_a_job.h"
 
-namespace braid::awaited_nodes_test {
+namespace braid::control::awaited_nodes_test {
 namespace {
 
 // Up to its hello.
-std::unique_ptr<TlsLine> said_hello(const JoinOptions& options, const TlsContext& context, const JobKeys& keys) {
+std::unique_ptr<TlsConnection> said_hello(const JoinOptions& options, const TlsContext& context, const JobKeys& keys) {
   Socket socket = dial(options.root.port);
   while (!socket.fault().empty()) {
     poll(nullptr, 0, 10);
     socket = dial(options.root.port);
   }
-  GateBytes nonce{};
+  AuthenticationBytes nonce{};
   std::ranges::copy(receive(socket, nonce.size()), nonce.begin());
   socket.send(keys.gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
   EXPECT_EQ(receive(socket, 1), std::string(1, kGateOpen));
-  auto line = std::make_unique<TlsLine>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
+  auto line = std::make_unique<TlsConnection>(context, std::move(socket), TlsSide::Client, options.most_queued_bytes);
   line->send(framed_message(hello_of(options)));
   return line;
 }
@@ -102,7 +102,7 @@ TEST(AwaitedNodes, node_zero_beats_while_it_waits_for_others) {
   for (const double until = now_seconds() + 20; beats < 3 && now_seconds() < until; poll(nullptr, 0, 5)) {
     line->advance();
     while (const auto bytes = line->next_message()) {
-      beats += std::holds_alternative<JobBeat>(parse_job_message(*bytes).value_or(JobTable{}));
+      beats += std::holds_alternative<JobHeartbeat>(parse_job_message(*bytes).value_or(JobTable{}));
     }
   }
   EXPECT_EQ(beats, 3);
@@ -125,4 +125,4 @@ TEST(AwaitedNodes, who_comes_late_is_told) {
 }
 
 }  // namespace
-}  // namespace braid::awaited_nodes_test
+}  // namespace braid::control::awaited_nodes_test

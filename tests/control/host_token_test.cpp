@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::host_token_test {
+namespace braid::control::host_token_test {
 namespace {
 
 constexpr uid_t kSomebodyElse = 12345;
@@ -117,4 +117,4 @@ TEST_F(HostToken, a_file_that_somebody_else_prepared_is_refused) {
 }
 
 }  // namespace
-}  // namespace braid::host_token_test
+}  // namespace braid::control::host_token_test

@@ -5,7 +5,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid::job_address_test {
+namespace braid::control::job_address_test {
 namespace {
 
 TEST(JobAddress, there_and_back) {
@@ -54,4 +54,4 @@ TEST(JobAddress, a_host_that_there_is_not) {
 }
 
 }  // namespace
-}  // namespace braid::job_address_test
+}  // namespace braid::control::job_address_test

@@ -5,7 +5,7 @@
 
 #include "tests/control/nodes_of_a_job.h"
 
-namespace braid::job_control_test {
+namespace braid::control::job_control_test {
 namespace {
 
 using enum JobEvent::Kind;
@@ -168,4 +168,4 @@ TEST(JobControl, a_child_that_leaves_keeps_no_line_open) {
 }
 
 }  // namespace
-}  // namespace braid::job_control_test
+}  // namespace braid::control::job_control_test

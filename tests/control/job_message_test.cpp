@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "tests/support/sampled.h"
 
-namespace braid::job_message_test {
+namespace braid::control::job_message_test {
 namespace {
 
 std::vector<JobMessage> one_of_each() {
@@ -17,18 +17,18 @@ std::vector<JobMessage> one_of_each() {
   return {JobHello{kJobProtocol, 1, 4, "boot", "gloo 2", {"a = 1", "b = 2"}, node},
           JobTable{{node, {"h2", 1}}},
           JobRefusal{{"one", "two"}},
-          JobWord{"word"},
-          JobSaid{2, "word"},
-          JobBeat{},
-          JobBeat{"step 7"},
-          JobLoss{3, "closed"}};
+          JobBroadcastRequest{"word"},
+          JobBroadcast{2, "word"},
+          JobHeartbeat{},
+          JobHeartbeat{"step 7"},
+          NodeFailure{3, "closed"}};
 }
 
 std::string bytes_of(const JobMessage& message) { return framed_message(message)->substr(4); }
 
 TEST(JobMessage, the_bytes_of_the_documentation) {
-  EXPECT_EQ(*framed_message(JobSaid{258, "ab"}), std::string("\x0b\0\0\0\x04\x02\x01\0\0\x02\0\0\0ab", 15));
-  EXPECT_EQ(*framed_message(JobBeat{"x"}), std::string("\x07\0\0\0\x05\x01\x01\0\0\0x", 11));
+  EXPECT_EQ(*framed_message(JobBroadcast{258, "ab"}), std::string("\x0b\0\0\0\x04\x02\x01\0\0\x02\0\0\0ab", 15));
+  EXPECT_EQ(*framed_message(JobHeartbeat{"x"}), std::string("\x07\0\0\0\x05\x01\x01\0\0\0x", 11));
   EXPECT_EQ(*framed_message(JobRefusal{{"x"}}), std::string("\x0a\0\0\0\x02\x01\0\0\0\x01\0\0\0x", 14));
 }
 
@@ -106,4 +106,4 @@ TEST(FrameReader, a_length_that_no_frame_has_ends_it) {
 }
 
 }  // namespace
-}  // namespace braid::job_message_test
+}  // namespace braid::control::job_message_test

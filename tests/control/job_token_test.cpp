@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "tests/support/scratch_folder.h"
 
-namespace braid::job_token_test {
+namespace braid::control::job_token_test {
 namespace {
 
 class JobTokenFile : public ScratchFolder {
@@ -85,4 +85,4 @@ TEST_F(JobTokenFile, only_a_regular_file_of_ones_own) {
 }
 
 }  // namespace
-}  // namespace braid::job_token_test
+}  // namespace braid::control::job_token_test

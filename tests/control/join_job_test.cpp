@@ -4,10 +4,10 @@
 #include <fstream>
 #include <set>
 
-#include "braid/control/stranger_gate.h"
+#include "braid/control/authenticator.h"
 #include "tests/control/nodes_of_a_job.h"
 
-namespace braid::join_job_test {
+namespace braid::control::join_job_test {
 namespace {
 
 TEST(JoinJob, all_nodes_have_the_table) {
@@ -171,7 +171,7 @@ TEST(JoinJob, another_program_listens_at_the_address) {
     }
     const std::string banner = "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n";
     heard.send(banner);
-    receive(heard, sizeof(GateBytes));
+    receive(heard, sizeof(AuthenticationBytes));
   });
   EXPECT_TRUE(holds(error_of(options), {"run: ", " within 0 s: another program listens there"}));
 }
@@ -186,7 +186,7 @@ std::string error_after(const std::string& words) {
   Socket heard;
   while (!(heard = listener.accept())) poll(nullptr, 0, 1);
   heard.send(words);
-  if (words.size() >= sizeof(GateBytes)) receive(heard, sizeof(GateBytes));
+  if (words.size() >= sizeof(AuthenticationBytes)) receive(heard, sizeof(AuthenticationBytes));
   heard.close();
   listener.close();
   error_of(all[0]);
@@ -195,7 +195,7 @@ std::string error_after(const std::string& words) {
 }
 
 TEST(JoinJob, whoever_has_no_token_ends_no_node) {
-  const std::string nonce(sizeof(GateBytes), 'n');
+  const std::string nonce(sizeof(AuthenticationBytes), 'n');
   for (const std::string& words : {std::string("x"), nonce + kGateShut, nonce + "x", nonce + kGateOpen + nonce}) {
     EXPECT_EQ(error_after(words), "") << words.size();
   }
@@ -213,8 +213,8 @@ TEST(JoinJob, a_relayed_challenge_is_refused) {
   Socket from_node, to_root;
   while (!(from_node = listener.accept())) poll(nullptr, 0, 1);
   for (to_root = dial(port); !to_root.fault().empty(); to_root = dial(port)) poll(nullptr, 0, 1);
-  from_node.send(receive(to_root, sizeof(GateBytes)));
-  to_root.send(receive(from_node, sizeof(GateBytes)));
+  from_node.send(receive(to_root, sizeof(AuthenticationBytes)));
+  to_root.send(receive(from_node, sizeof(AuthenticationBytes)));
   EXPECT_EQ(receive(to_root, 100), std::string(1, kGateShut));
   from_node.close();
   listener.close();
@@ -247,4 +247,4 @@ TEST(JoinJob, all_hear_all_that_is_wrong) {
 }
 
 }  // namespace
-}  // namespace braid::join_job_test
+}  // namespace braid::control::join_job_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace braid::key_value_store_test {
+namespace braid::control::key_value_store_test {
 namespace {
 
 TEST(LocalStore, a_value_is_waited_for) {
@@ -17,4 +17,4 @@ TEST(LocalStore, a_value_is_waited_for) {
 TEST(LocalStore, a_value_that_nobody_sets_is_nothing) { EXPECT_EQ(LocalStore().get("address", 0), std::nullopt); }
 
 }  // namespace
-}  // namespace braid::key_value_store_test
+}  // namespace braid::control::key_value_store_test

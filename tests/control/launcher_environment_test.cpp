@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid::launcher_environment_test {
+namespace braid::control::launcher_environment_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -15,8 +15,8 @@ std::string number(std::optional<int> value) { return value ? cat(*value) : "-";
 
 // "torchrun rank 1/4 local 2 root h0:29501 attempt 2 of torchrun none"
 std::string text(const LauncherEnvironment& found) {
-  if (found.starter == Starter::Hand) return "by hand";
-  return cat(found.name, found.unit == StartedUnit::Rank ? " rank " : " node ", number(found.index), "/",
+  if (found.starter == ProcessStarter::Hand) return "by hand";
+  return cat(found.name, found.unit == StartedPerRankOrNode::Rank ? " rank " : " node ", number(found.index), "/",
              number(found.size), " local ", number(found.local_size), " root ", found.root ? text(*found.root) : "-",
              " attempt ", found.attempt, found.job.empty() ? "" : " of " + found.job);
 }
@@ -94,15 +94,15 @@ TEST(LauncherEnvironment, each_launcher) {
 TEST(LauncherEnvironment, plain_variables_can_be_ignored) {
   const Variables faulty = with(kPlain, "RANK", "x");
   EXPECT_THROW(read_launcher_environment(faulty, "h"), ConfigError);
-  EXPECT_EQ(read_launcher_environment(faulty, "h", PlainVariables::Ignored).starter, Starter::Hand);
-  EXPECT_EQ(read_launcher_environment(both(faulty, kSrun), "h", PlainVariables::Ignored).starter, Starter::Srun);
+  EXPECT_EQ(read_launcher_environment(faulty, "h", PlainVariables::Ignored).starter, ProcessStarter::Hand);
+  EXPECT_EQ(read_launcher_environment(both(faulty, kSrun), "h", PlainVariables::Ignored).starter, ProcessStarter::Srun);
 }
 
 // Started together by a launcher that none of the marks tells.
 TEST(LauncherEnvironment, processes_that_nobody_claims) {
   const auto said = [](const Variables& variables) {
     const LauncherEnvironment found = read_launcher_environment(variables, "h");
-    EXPECT_TRUE(found.starter == Starter::Hand || found.size == 1);
+    EXPECT_TRUE(found.starter == ProcessStarter::Hand || found.size == 1);
     return found.unclaimed ? cat(found.unclaimed->index_name, " ", found.unclaimed->size_name, " ",
                                  found.unclaimed->size, found.unclaimed->by_allocation ? " allocated" : "")
                            : "nothing";
@@ -125,12 +125,12 @@ TEST(LauncherEnvironment, a_malformed_number_of_processes_is_refused) {
 }
 
 TEST(LauncherEnvironment, the_inner_of_two_launchers_counts) {
-  const std::vector<std::pair<Variables, Starter>> cases{
-      {both(kTorchrun, kSrun), Starter::Torchrun},    {both(kOpenMpi, kSrun), Starter::OpenMpi},
-      {both(kHydra, kKubernetes), Starter::Hydra},    {both(kTrainer, kKubernetes), Starter::KubeflowTrainer},
-      {both(kTorchrun, kTrainer), Starter::Torchrun}, {both(kSrun, kKubernetes), Starter::Srun},
-      {both(kPlain, kSrun), Starter::Srun},           {both(kPlain, kTrainer), Starter::KubeflowTrainer},
-      {both(kPlain, kKubernetes), Starter::Variables}};
+  const std::vector<std::pair<Variables, ProcessStarter>> cases{
+      {both(kTorchrun, kSrun), ProcessStarter::Torchrun},    {both(kOpenMpi, kSrun), ProcessStarter::OpenMpi},
+      {both(kHydra, kKubernetes), ProcessStarter::Hydra},    {both(kTrainer, kKubernetes), ProcessStarter::KubeflowTrainer},
+      {both(kTorchrun, kTrainer), ProcessStarter::Torchrun}, {both(kSrun, kKubernetes), ProcessStarter::Srun},
+      {both(kPlain, kSrun), ProcessStarter::Srun},           {both(kPlain, kTrainer), ProcessStarter::KubeflowTrainer},
+      {both(kPlain, kKubernetes), ProcessStarter::Variables}};
   for (const auto& [variables, starter] : cases) {
     EXPECT_EQ(read_launcher_environment(variables, "h").starter, starter);
   }
@@ -235,4 +235,4 @@ TEST(LauncherEnvironment, lists_of_slurm_in_any_state) {
 }
 
 }  // namespace
-}  // namespace braid::launcher_environment_test
+}  // namespace braid::control::launcher_environment_test

@@ -8,7 +8,7 @@
 #include "braid/control/job_root.h"
 #include "tests/control/nodes_of_a_job.h"
 
-namespace braid::lying_nodes_test {
+namespace braid::control::lying_nodes_test {
 namespace {
 
 constexpr size_t kMost = size_t{256} << 20;
@@ -32,8 +32,8 @@ std::pair<Socket, Socket> two_ends() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-std::unique_ptr<TlsLine> line_of(const TlsContext& context, Socket socket, TlsSide side) {
-  return std::make_unique<TlsLine>(context, std::move(socket), side, kMost);
+std::unique_ptr<TlsConnection> line_of(const TlsContext& context, Socket socket, TlsSide side) {
+  return std::make_unique<TlsConnection>(context, std::move(socket), side, kMost);
 }
 
 Frame raw(const std::string& message) { return framed(message); }
@@ -50,7 +50,7 @@ class LyingMembers {
  public:
   LyingMembers() : peer_context_(job_keys()), peers_(3) {
     RootParts parts{std::make_unique<TlsContext>(job_keys()), nullptr, {}, three_nodes(), Heartbeat(60)};
-    parts.reception = std::make_unique<Reception>(StrangerGate(Socket::listening("test", loopback_at(0)), job_keys()),
+    parts.reception = std::make_unique<Acceptor>(Authenticator(Socket::listening("test", loopback_at(0)), job_keys()),
                                                   *parts.context, kMost);
     parts.lines.resize(3);
     for (const size_t node : {1, 2}) {
@@ -82,12 +82,12 @@ class LyingMembers {
     peers_[node]->advance();
     while (const auto bytes = peers_[node]->next_message()) {
       const auto message = parse_job_message(*bytes);
-      if (node == 2 && message && !std::holds_alternative<JobBeat>(*message)) told_to_2.push_back(*message);
+      if (node == 2 && message && !std::holds_alternative<JobHeartbeat>(*message)) told_to_2.push_back(*message);
     }
   }
 
   const TlsContext peer_context_;
-  std::vector<std::unique_ptr<TlsLine>> peers_;
+  std::vector<std::unique_ptr<TlsConnection>> peers_;
 };
 
 // Node 1 sends `frame`, and node 2 a word after that.
@@ -98,12 +98,12 @@ void expect_node_1_is_lost(const Frame& frame, const std::string& why) {
   EXPECT_EQ(job.heard[0].kind, JobEvent::Kind::Lost);
   EXPECT_EQ(job.heard[0].node, 1);
   EXPECT_TRUE(holds(job.heard[0].bytes, {why}));
-  job.send(2, framed_message(JobWord{"word"}));
+  job.send(2, framed_message(JobBroadcastRequest{"word"}));
   job.advance_until_heard(2);
   EXPECT_EQ(job.heard[1].node, 2);
   EXPECT_EQ(job.heard[1].bytes, "word");
   ASSERT_EQ(job.told_to_2.size(), 2u);  // nothing of node 1 was relayed
-  const auto* loss = std::get_if<JobLoss>(&job.told_to_2[0]);
+  const auto* loss = std::get_if<NodeFailure>(&job.told_to_2[0]);
   EXPECT_TRUE(loss && loss->node == 1 && loss->why == job.heard[0].bytes);
 }
 
@@ -112,28 +112,28 @@ TEST(LyingNodes, a_member_that_sends_what_is_no_message_is_lost_alone) {
                                      std::string("\x05\x02"), text_message('\x03', kMostSaidBytes + 1)}) {
     expect_node_1_is_lost(raw(message), "has sent what is no message");
   }
-  expect_node_1_is_lost(framed_message(JobBeat{std::string(kMostReportBytes + 1, 'x')}), "has sent what is no message");
+  expect_node_1_is_lost(framed_message(JobHeartbeat{std::string(kMostReportBytes + 1, 'x')}), "has sent what is no message");
   expect_node_1_is_lost(std::make_shared<const std::string>("\xff\xff\xff\xff"
                                                             "xx"),
                         "");
 }
 
 TEST(LyingNodes, a_member_that_speaks_as_node_0_is_lost_alone) {
-  for (const JobMessage& message : {JobMessage(JobTable{three_nodes()}), JobMessage(JobSaid{2, "word"}),
-                                    JobMessage(JobLoss{2, "gone"}), JobMessage(JobRefusal{{"no"}})}) {
+  for (const JobMessage& message : {JobMessage(JobTable{three_nodes()}), JobMessage(JobBroadcast{2, "word"}),
+                                    JobMessage(NodeFailure{2, "gone"}), JobMessage(JobRefusal{{"no"}})}) {
     expect_node_1_is_lost(framed_message(message), "has sent a message that only node 0 sends");
   }
 }
 
 TEST(LyingNodes, what_the_judge_refuses_is_not_relayed) {
-  expect_node_1_is_lost(framed_message(JobWord{"bad"}), "has said what is bad");
-  expect_node_1_is_lost(framed_message(JobWord{"throws"}), "has sent what cannot be handled: 99");
-  expect_node_1_is_lost(framed_message(JobBeat{"bad"}), "has said what is bad");
+  expect_node_1_is_lost(framed_message(JobBroadcastRequest{"bad"}), "has said what is bad");
+  expect_node_1_is_lost(framed_message(JobBroadcastRequest{"throws"}), "has sent what cannot be handled: 99");
+  expect_node_1_is_lost(framed_message(JobHeartbeat{"bad"}), "has said what is bad");
 }
 
 TEST(LyingNodes, the_longest_word_is_relayed) {
   LyingMembers job;
-  job.send(1, framed_message(JobWord{std::string(kMostSaidBytes, 'x')}));
+  job.send(1, framed_message(JobBroadcastRequest{std::string(kMostSaidBytes, 'x')}));
   job.advance_until_heard(1);
   EXPECT_EQ(job.heard[0].kind, JobEvent::Kind::Said);
   EXPECT_EQ(job.heard[0].bytes.size(), kMostSaidBytes);
@@ -145,7 +145,7 @@ TEST(LyingNodes, who_is_lost_by_its_owner_is_lost_by_all) {
   job.advance_until_heard(1);
   EXPECT_EQ(job.heard[0].bytes, "has lied");
   ASSERT_EQ(job.told_to_2.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<JobLoss>(job.told_to_2[0]));
+  EXPECT_TRUE(std::holds_alternative<NodeFailure>(job.told_to_2[0]));
 }
 
 // What member 1 hears when node 0 sends `frame`.
@@ -175,26 +175,26 @@ TEST(LyingNodes, a_member_loses_a_node_0_that_lies) {
     EXPECT_TRUE(holds(heard[0].bytes, {why}));
   };
   for (const int node : {-1, 3, 99, 2'000'000'000}) {
-    expect_lost(framed_message(JobSaid{node, "word"}), cat("has named node ", node, " of 3 nodes"));
-    expect_lost(framed_message(JobLoss{node, "gone"}), cat("has named node ", node, " of 3 nodes"));
+    expect_lost(framed_message(JobBroadcast{node, "word"}), cat("has named node ", node, " of 3 nodes"));
+    expect_lost(framed_message(NodeFailure{node, "gone"}), cat("has named node ", node, " of 3 nodes"));
   }
-  expect_lost(framed_message(JobSaid{2, "bad"}), "has relayed, as node 2's, what has said what is bad");
-  expect_lost(framed_message(JobSaid{2, "throws"}), "99");
+  expect_lost(framed_message(JobBroadcast{2, "bad"}), "has relayed, as node 2's, what has said what is bad");
+  expect_lost(framed_message(JobBroadcast{2, "throws"}), "99");
   expect_lost(framed_message(JobTable{three_nodes()}), "has sent a message that is not node 0's");
   expect_lost(raw("\x63"), "has sent what is no message");
-  EXPECT_EQ(heard_from_root(framed_message(JobSaid{2, "word"}))[0].bytes, "word");
+  EXPECT_EQ(heard_from_root(framed_message(JobBroadcast{2, "word"}))[0].bytes, "word");
 }
 
 TEST(LyingNodes, a_table_that_cannot_be_is_refused) {
   JoinOptions options = job_options(3)[1];
   options.self = three_nodes()[1];
-  EXPECT_EQ(table_fault({three_nodes()}, options), "");
-  EXPECT_EQ(table_fault({{{"h0", 1}}}, options), "has sent a table of 1 nodes, of which there are 3");
-  EXPECT_EQ(table_fault({}, options), "has sent a table of 0 nodes, of which there are 3");
-  EXPECT_EQ(table_fault({{{"h0", 1}, {"h9", 1}, {"h2", 2}}}, options),
+  EXPECT_EQ(table_problem({three_nodes()}, options), "");
+  EXPECT_EQ(table_problem({{{"h0", 1}}}, options), "has sent a table of 1 nodes, of which there are 3");
+  EXPECT_EQ(table_problem({}, options), "has sent a table of 0 nodes, of which there are 3");
+  EXPECT_EQ(table_problem({{{"h0", 1}, {"h9", 1}, {"h2", 2}}}, options),
             "has sent a table in which node 1 is not itself");
   options.ranks_of_nodes = {1, 1, 1};
-  EXPECT_EQ(table_fault({three_nodes()}, options), "has sent a table in which node 2 starts 2 ranks, not 1");
+  EXPECT_EQ(table_problem({three_nodes()}, options), "has sent a table in which node 2 starts 2 ranks, not 1");
 }
 
 TEST(LyingNodes, a_node_of_impossible_ranks_is_no_message) {
@@ -223,10 +223,10 @@ TEST(LyingNodes, reasons_are_shortened_to_what_a_frame_holds) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(std::get<JobRefusal>(*refusal).reasons.size(), kMostRefusalBytes >> 16);
   const auto loss =
-      parse_job_message(framed_message(JobLoss{1, std::string(size_t{1} << 20, 'x')})->substr(kFrameHeadBytes));
+      parse_job_message(framed_message(NodeFailure{1, std::string(size_t{1} << 20, 'x')})->substr(kFrameHeadBytes));
   ASSERT_TRUE(loss);
-  EXPECT_EQ(std::get<JobLoss>(*loss).why.size(), kMostReasonBytes);
+  EXPECT_EQ(std::get<NodeFailure>(*loss).why.size(), kMostReasonBytes);
 }
 
 }  // namespace
-}  // namespace braid::lying_nodes_test
+}  // namespace braid::control::lying_nodes_test

@@ -19,31 +19,31 @@
 
 namespace braid {
 
-inline SocketAddress loopback_at(int port) { return resolve({"127.0.0.1", port}).found.front(); }
+inline control::SocketAddress loopback_at(int port) { return control::resolve({"127.0.0.1", port}).found.front(); }
 
 // Of 127.0.0.1, that nobody listens on.
 inline int free_port() {
-  const Socket listener = Socket::listening("test", loopback_at(0));
-  SocketAddress bound;
+  const control::Socket listener = control::Socket::listening("test", loopback_at(0));
+  control::SocketAddress bound;
   bound.length = sizeof bound.storage;
   getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length);
-  return parse_job_address("test", text(bound)).port;
+  return control::parse_job_address("test", control::text(bound)).port;
 }
 
-inline Socket dial(int port) {
-  Socket socket = Socket::connecting(loopback_at(port));
+inline control::Socket dial(int port) {
+  control::Socket socket = control::Socket::connecting(loopback_at(port));
   pollfd wanted{socket.descriptor(), POLLOUT, 0};
   poll(&wanted, 1, 10'000);
   return socket;
 }
 
 // `count` bytes, or those that came before the connection was closed.
-inline std::string receive(Socket& socket, size_t count) {
+inline std::string receive(control::Socket& socket, size_t count) {
   std::string bytes;
   const double until = now_seconds() + 10;
   while (bytes.size() < count && now_seconds() < until) {
     std::array<char, 256> part;
-    const Moved moved = socket.receive(std::span(part).first(std::min(part.size(), count - bytes.size())));
+    const control::IoResult moved = socket.receive(std::span(part).first(std::min(part.size(), count - bytes.size())));
     bytes.append(part.data(), moved.bytes);
     if (!moved.closed.empty()) break;
     if (moved.bytes == 0) poll(nullptr, 0, 1);
@@ -53,17 +53,17 @@ inline std::string receive(Socket& socket, size_t count) {
 
 inline const std::string kTestToken(64, 'a');
 
-inline std::shared_ptr<const JobKeys> keys_of(const std::string& token, int attempt) {
-  return std::make_shared<const JobKeys>(token_of_text("test", token), attempt);
+inline std::shared_ptr<const control::JobKeys> keys_of(const std::string& token, int attempt) {
+  return std::make_shared<const control::JobKeys>(control::token_of_text("test", token), attempt);
 }
-inline std::shared_ptr<const JobKeys> test_keys() { return keys_of(kTestToken, 0); }
+inline std::shared_ptr<const control::JobKeys> test_keys() { return keys_of(kTestToken, 0); }
 
 // Who is lost is found by other means than silence, unless a test shortens it.
-inline std::vector<JoinOptions> job_options(int num_nodes) {
-  std::vector<JoinOptions> all(static_cast<size_t>(num_nodes));
+inline std::vector<control::JoinOptions> job_options(int num_nodes) {
+  std::vector<control::JoinOptions> all(static_cast<size_t>(num_nodes));
   const int port = free_port();
   for (int node = 0; node < num_nodes; ++node) {
-    JoinOptions& options = all[node];
+    control::JoinOptions& options = all[node];
     options.node = node;
     options.num_nodes = num_nodes;
     options.root = {"127.0.0.1", port};
@@ -75,24 +75,24 @@ inline std::vector<JoinOptions> job_options(int num_nodes) {
 }
 
 // Of a node that runs in a forked child, which does not have the keys of its parent (secret.h).
-inline JoinOptions in_child(JoinOptions options) {
+inline control::JoinOptions in_child(control::JoinOptions options) {
   options.keys = test_keys();
   return options;
 }
 
 // What each node got: its control, or the error's text.
 struct JoinedNodes {
-  std::vector<std::unique_ptr<JobControl>> controls;
+  std::vector<std::unique_ptr<control::JobControl>> controls;
   std::vector<std::string> errors;
 };
 
-inline JoinedNodes join_each(const std::vector<JoinOptions>& all) {
-  JoinedNodes joined{std::vector<std::unique_ptr<JobControl>>(all.size()), std::vector<std::string>(all.size())};
+inline JoinedNodes join_each(const std::vector<control::JoinOptions>& all) {
+  JoinedNodes joined{std::vector<std::unique_ptr<control::JobControl>>(all.size()), std::vector<std::string>(all.size())};
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < all.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        joined.controls[i] = join_job(all[i]);
+        joined.controls[i] = control::join_job(all[i]);
       } catch (const std::exception& error) {
         joined.errors[i] = error.what();
       }
@@ -112,7 +112,7 @@ inline testing::AssertionResult holds(const std::string& text, const std::vector
 
 class NodesOfAJob {
  public:
-  explicit NodesOfAJob(const std::vector<JoinOptions>& all) : heard(all.size()), held_(all.size()) {
+  explicit NodesOfAJob(const std::vector<control::JoinOptions>& all) : heard(all.size()), held_(all.size()) {
     JoinedNodes joined = join_each(all);
     for (const auto& error : joined.errors) {
       if (!error.empty()) throw std::runtime_error(error);
@@ -120,12 +120,12 @@ class NodesOfAJob {
     controls_ = std::move(joined.controls);
   }
 
-  JobControl& operator[](int node) { return *controls_[node]; }
+  control::JobControl& operator[](int node) { return *controls_[node]; }
   // It is driven no more, as a process that is stopped; and again.
   void hold(int node) { held_[node] = true; }
   void release(int node) { held_[node] = false; }
   void destroy(int node) { controls_[node].reset(); }
-  std::unique_ptr<JobControl> take(int node) { return std::move(controls_[node]); }
+  std::unique_ptr<control::JobControl> take(int node) { return std::move(controls_[node]); }
 
   void advance() {
     std::vector<pollfd> watched;
@@ -137,7 +137,7 @@ class NodesOfAJob {
     poll(watched.data(), watched.size(), milliseconds);
     for (size_t node = 0; node < controls_.size(); ++node) {
       if (!controls_[node] || held_[node]) continue;
-      for (JobEvent& event : controls_[node]->advance()) heard[node].push_back(std::move(event));
+      for (control::JobEvent& event : controls_[node]->advance()) heard[node].push_back(std::move(event));
     }
   }
   // Until something is so, for which there is a minute.
@@ -152,31 +152,31 @@ class NodesOfAJob {
   }
 
   // "said 1 word", "lost 2 was silent ...", in the order in which the node heard it.
-  std::vector<std::string> words(int node, JobEvent::Kind kind) const {
+  std::vector<std::string> words(int node, control::JobEvent::Kind kind) const {
     std::vector<std::string> words;
-    for (const JobEvent& event : heard[node]) {
+    for (const control::JobEvent& event : heard[node]) {
       if (event.kind == kind) words.push_back(cat(event.node, " ", event.bytes));
     }
     return words;
   }
   // Of the only one that it heard of.
   std::string loss(int node) const {
-    const auto losses = words(node, JobEvent::Kind::Lost);
+    const auto losses = words(node, control::JobEvent::Kind::Lost);
     return losses.size() == 1 ? losses[0] : cat(losses.size(), " losses");
   }
   size_t num_heard(int node) const { return heard[node].size(); }
 
-  std::vector<std::vector<JobEvent>> heard;
+  std::vector<std::vector<control::JobEvent>> heard;
 
  private:
-  std::vector<std::unique_ptr<JobControl>> controls_;
+  std::vector<std::unique_ptr<control::JobControl>> controls_;
   std::vector<bool> held_;
 };
 
 // What joining ends with; empty where it ends well.
-inline std::string error_of(const JoinOptions& options) {
+inline std::string error_of(const control::JoinOptions& options) {
   try {
-    join_job(options);
+    control::join_job(options);
   } catch (const ConfigError& error) {
     return cat("config: ", error.what());
   } catch (const RunError& error) {

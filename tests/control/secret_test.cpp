@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace braid::secret_test {
+namespace braid::control::secret_test {
 namespace {
 
 // The lines of /proc/self/smaps about the mapping at `address`; empty where nothing is mapped.
@@ -80,4 +80,4 @@ TEST(SecretPage, a_child_may_destroy_it) {
 }
 
 }  // namespace
-}  // namespace braid::secret_test
+}  // namespace braid::control::secret_test

@@ -30,16 +30,16 @@ void members(Pack& pack, NodeEnd& end) {
 // Runs `body` on the ranks of all nodes, of which node n starts ranks[n].
 std::vector<NodeEnd> run_on_hosts(const std::vector<int>& ranks, const Launcher::Body& body, LaunchOptions launch = {},
                                   double heartbeat_seconds = 3) {
-  std::vector<JoinOptions> all = job_options(static_cast<int>(ranks.size()));
+  std::vector<control::JoinOptions> all = job_options(static_cast<int>(ranks.size()));
   launch.deadline_seconds = kDeadline;
   launch.grace_seconds = 1;
   launch.threads_per_rank = 1;
   const auto node = [&](Communicator& place) {
     alarm(kTooLongSeconds);
-    JoinOptions& join = all[static_cast<size_t>(place.rank())];
+    control::JoinOptions& join = all[static_cast<size_t>(place.rank())];
     join.heartbeat_seconds = heartbeat_seconds;
     join.self.num_ranks = ranks[static_cast<size_t>(place.rank())];
-    const auto control = join_job(in_child(join));
+    const auto control = control::join_job(in_child(join));
     JobRounds rounds(*control);
     const std::vector<int> nodes = nodes_of_ranks(control->nodes());
     NodeEnd end;
@@ -140,11 +140,11 @@ TEST(HostsLauncher, a_node_that_dies_is_named_on_the_others) {
       for (;;) world.barrier().wait_host();
     };
   };
-  std::vector<JoinOptions> all = job_options(3);
+  std::vector<control::JoinOptions> all = job_options(3);
   for (const int lost : {0, 2}) {
     SharedArray<int> told;
     const auto node = [&](Communicator& place) {
-      const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
+      const auto control = control::join_job(in_child(all[static_cast<size_t>(place.rank())]));
       JobRounds rounds(*control);
       try {
         HostsLauncher(rounds, {{0, 1, 2}, "127.0.0.1"})
@@ -153,7 +153,7 @@ TEST(HostsLauncher, a_node_that_dies_is_named_on_the_others) {
         told[place.rank()] = error.failure().rank == lost ? 1 : 2;
       }
     };
-    for (JoinOptions& join : all) join.self.num_ranks = 1;
+    for (control::JoinOptions& join : all) join.self.num_ranks = 1;
     EXPECT_THROW(run_process_ranks(3, node, {.threads_per_rank = 1}), CommError);
     for (int place = 0; place < 3; ++place) EXPECT_EQ(told[place], place == lost ? 0 : 1) << lost << " " << place;
   }
@@ -180,10 +180,10 @@ TEST(HostsLauncher, a_node_that_was_stopped_blames_no_rank) {
 
 // What node 0's launch throws when node 1 does not go along.
 std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
-  std::vector<JoinOptions> all = job_options(2);
-  for (JoinOptions& join : all) join.self.num_ranks = 1;
+  std::vector<control::JoinOptions> all = job_options(2);
+  for (control::JoinOptions& join : all) join.self.num_ranks = 1;
   const auto node = [&](Communicator& place) -> std::string {
-    const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
+    const auto control = control::join_job(in_child(all[static_cast<size_t>(place.rank())]));
     JobRounds rounds(*control);
     if (place.rank() == 1) {
       refuses(rounds);
@@ -222,7 +222,7 @@ TEST(HostsLauncher, why_a_node_cannot_fork_is_said_on_the_others) {
 
 TEST(HostsLauncher, one_launch_follows_another) {
   const auto twice = [](Communicator& place) {
-    const auto control = make_solo_job({"h0", 2});
+    const auto control = control::make_solo_job({"h0", 2});
     JobRounds rounds(*control);
     const HostsLauncher launcher(rounds, {{0, 0}, "127.0.0.1"});
     return launcher.run(2, sum_of_ranks, {})[1] + launcher.run(2, sum_of_ranks, {})[0];
@@ -231,7 +231,7 @@ TEST(HostsLauncher, one_launch_follows_another) {
 }
 
 TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
-  const auto solo = make_solo_job({"here", 1});
+  const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   rounds.say(Contribution{"early"});

@@ -22,13 +22,13 @@ namespace {
 
 constexpr int kHuge = 2'000'000'000;
 
-std::vector<JobNode> three_nodes() { return {{"h0", 1}, {"h1", 1}, {"h2", 1}}; }
+std::vector<control::JobNode> three_nodes() { return {{"h0", 1}, {"h1", 1}, {"h2", 1}}; }
 
 std::string word_of(RoundWord word, int round = 1) { return round_message_bytes({round, std::move(word)}); }
-std::string said_by(int node, const std::string& bytes) { return unframed(framed_message(JobSaid{node, bytes})); }
-std::string said_to_root(const std::string& bytes) { return unframed(framed_message(JobWord{bytes})); }
+std::string said_by(int node, const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcast{node, bytes})); }
+std::string said_to_root(const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcastRequest{bytes})); }
 std::string reported(const RanksReport& report) {
-  return unframed(framed_message(JobBeat{ranks_report_bytes(report)}));
+  return unframed(control::framed_message(control::JobHeartbeat{ranks_report_bytes(report)}));
 }
 
 // What no node may say at all, and what it is told to have done.
@@ -80,7 +80,7 @@ TEST(LyingNodesRounds, a_member_names_node_0_for_what_it_relays) {
     job.receive(0, said_by(2, bytes));
     EXPECT_TRUE(begins(error_of_exchange(rounds), cat("node 0 on h0 has relayed, as node 2's, what ", why)));
   }
-  for (const std::string& message : {said_by(99, word_of(RanksGone{})), unframed(framed_message(JobLoss{99, "why"}))}) {
+  for (const std::string& message : {said_by(99, word_of(RanksGone{})), unframed(control::framed_message(control::NodeFailure{99, "why"}))}) {
     CarriedJob job(1, three_nodes());
     JobRounds rounds(job);
     job.receive(0, message);
@@ -94,21 +94,21 @@ TEST(LyingNodesRounds, what_cannot_be_is_found_while_the_node_is_busy) {
     CarriedJob job(0, three_nodes());
     JobRounds rounds(job);
     job.receive(1, said_to_root(bytes));
-    job.receive(2, unframed(framed_message(JobBeat{"no signs"})));
+    job.receive(2, unframed(control::framed_message(control::JobHeartbeat{"no signs"})));
     for (const double end = now_seconds() + 60; job.lost().size() < 2 && now_seconds() < end;) poll(nullptr, 0, 1);
     EXPECT_EQ(job.lost().size(), 2u);
     EXPECT_TRUE(begins(error_of_exchange(rounds), cat("node 1 on h1 ", why)));
   }
 }
 
-class ThrowingJob final : public JobControl {
+class ThrowingJob final : public control::JobControl {
  public:
   int node() const override { return 0; }
-  const std::vector<JobNode>& nodes() const override { return nodes_; }
+  const std::vector<control::JobNode>& nodes() const override { return nodes_; }
   void say(const std::string&) override {}
   void report_progress(const std::string&) override {}
   int watch(std::vector<pollfd>&) const override { return 1; }
-  std::vector<JobEvent> advance() override {
+  std::vector<control::JobEvent> advance() override {
     thrown = true;
     throw RunError("no memory");
   }
@@ -117,7 +117,7 @@ class ThrowingJob final : public JobControl {
   std::atomic<bool> thrown{false};
 
  private:
-  const std::vector<JobNode> nodes_ = three_nodes();
+  const std::vector<control::JobNode> nodes_ = three_nodes();
 };
 
 TEST(LyingNodesRounds, what_ends_the_stand_in_is_thrown_where_it_is_left) {
@@ -230,7 +230,7 @@ TEST_F(LyingNodesLaunch, signs_of_ranks_are_numbers_that_can_be) {
   begin(0);
   std::string bytes = ranks_report_bytes({1, {RankSigns{}}, {""}});
   bytes[sizeof(int) + sizeof(uint64_t)] = 2;  // neither true nor false
-  job->receive(1, unframed(framed_message(JobBeat{bytes})));
+  job->receive(1, unframed(control::framed_message(control::JobHeartbeat{bytes})));
   launch->advance(*supervisor);
   EXPECT_EQ(rounds->loss(), "node 1 on h1 has reported what is no sign of ranks");
 }
@@ -259,7 +259,7 @@ TEST_F(LyingNodesLaunch, a_member_names_node_0_for_words_that_are_not_its_own) {
 std::string failure_where_rank_writes(std::string bytes) {
   static std::string written;  // what the rank, a copy of this process, writes
   written = std::move(bytes);
-  const auto solo = make_solo_job({"here", 1});
+  const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   RankBoard board(1);
@@ -277,7 +277,7 @@ std::string failure_where_rank_writes(std::string bytes) {
 }
 
 TEST(LyingRank, what_is_no_frame_fails_the_rank) {
-  EXPECT_EQ(failure_where_rank_writes(*framed("none")), "rank 0: its line has what is no frame");
+  EXPECT_EQ(failure_where_rank_writes(*control::framed("none")), "rank 0: its line has what is no frame");
   EXPECT_EQ(failure_where_rank_writes("\xff\xff\xff\xff"), "rank 0: its line has a frame that is too long");
   EXPECT_EQ(failure_where_rank_writes(frame_of(RankAnswer{1, "value"})),
             "rank 0: its line has an answer that only its supervisor gives");

@@ -21,24 +21,24 @@ namespace braid::launch_tests::node_of_job_test {
 namespace {
 
 // A node of two, whose words the test carries.
-class CarriedControl final : public JobControl {
+class CarriedControl final : public control::JobControl {
  public:
   explicit CarriedControl(int node) : node_(node) {}
 
   int node() const override { return node_; }
-  const std::vector<JobNode>& nodes() const override { return nodes_; }
+  const std::vector<control::JobNode>& nodes() const override { return nodes_; }
   void say(const std::string&) override {}
   void report_progress(const std::string& bytes) override { reported = bytes; }
   int watch(std::vector<pollfd>&) const override { return 1000; }
-  std::vector<JobEvent> advance() override { return std::exchange(heard, {}); }
+  std::vector<control::JobEvent> advance() override { return std::exchange(heard, {}); }
   void leave_to_child() override {}
 
   std::string reported;
-  std::vector<JobEvent> heard;
+  std::vector<control::JobEvent> heard;
 
  private:
   const int node_;
-  const std::vector<JobNode> nodes_{{"h0", 1}, {"h1", 1}};
+  const std::vector<control::JobNode> nodes_{{"h0", 1}, {"h1", 1}};
 };
 
 // Two nodes with a rank each.
@@ -72,7 +72,7 @@ class SignsOfNodes : public testing::Test {
 
   // What node 1 has reported last comes to node 0, which looks twice, so late that a rank without a sign hangs.
   void node_0_looks(const RankSigns& own) {
-    zero_.control.heard.push_back({JobEvent::Kind::Progress, 1, one_.control.reported});
+    zero_.control.heard.push_back({control::JobEvent::Kind::Progress, 1, one_.control.reported});
     for (int look = 0; look < 2; ++look) {
       zero_.rounds.heard();
       zero_.look(own);
@@ -111,7 +111,7 @@ TEST_F(SignsOfNodes, who_waits_for_a_node_that_has_not_come_does_not_hang) {
 
 // What the only rank of a job returns, as its node hears it.
 std::string outcome_of(void (*life)(int line) noexcept) {
-  const auto solo = make_solo_job({"here", 1});
+  const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
   RankBoard board(1);

@@ -23,10 +23,10 @@ void stand_still() { poll(nullptr, 0, 1000 * static_cast<int>(kBusySeconds)); }
 
 // What node 0 hears in a round for which the other is not ready before `work` is done.
 std::string heard_by_node_0(void (*work)()) {
-  std::vector<JoinOptions> all = job_options(2);
-  for (JoinOptions& join : all) join.heartbeat_seconds = 0.3;
+  std::vector<control::JoinOptions> all = job_options(2);
+  for (control::JoinOptions& join : all) join.heartbeat_seconds = 0.3;
   const auto node = [&](Communicator& place) -> std::string {
-    const auto control = join_job(in_child(all[static_cast<size_t>(place.rank())]));
+    const auto control = control::join_job(in_child(all[static_cast<size_t>(place.rank())]));
     JobRounds rounds(*control, kProgressSeconds);
     if (place.rank() == 1) work();
     try {
@@ -78,8 +78,8 @@ TEST(StandIn, what_was_said_meanwhile_is_handed_over) {
   job[0].say("another");
   job.advance_for(0.1);
   std::vector<std::string> words;
-  for (const JobEvent& event : stand_in.leave()) words.push_back(event.bytes);
-  for (const JobEvent& event : job[1].advance()) words.push_back(event.bytes);  // had not come yet
+  for (const control::JobEvent& event : stand_in.leave()) words.push_back(event.bytes);
+  for (const control::JobEvent& event : job[1].advance()) words.push_back(event.bytes);  // had not come yet
   EXPECT_EQ(words, (std::vector<std::string>{"word", "another"}));
 }
 

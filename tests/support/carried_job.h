@@ -13,12 +13,12 @@
 namespace braid {
 
 // The message in a frame.
-inline std::string unframed(const Frame& frame) { return frame->substr(kFrameHeadBytes); }
+inline std::string unframed(const control::Frame& frame) { return frame->substr(control::kFrameHeadBytes); }
 
 // Thread-safe, because a StandIn may listen.
-class CarriedJob final : public JobControl {
+class CarriedJob final : public control::JobControl {
  public:
-  CarriedJob(int node, std::vector<JobNode> nodes)
+  CarriedJob(int node, std::vector<control::JobNode> nodes)
       : node_(node), nodes_(std::move(nodes)), reader_(static_cast<int>(nodes_.size())) {}
 
   // A message from node `from`, which is node 0 for all others.
@@ -37,28 +37,28 @@ class CarriedJob final : public JobControl {
   }
 
   int node() const override { return node_; }
-  const std::vector<JobNode>& nodes() const override { return nodes_; }
+  const std::vector<control::JobNode>& nodes() const override { return nodes_; }
   void say(const std::string& bytes) override {
     const std::scoped_lock hold(lock_);
-    own_.push_back({JobEvent::Kind::Said, node_, bytes});
+    own_.push_back({control::JobEvent::Kind::Said, node_, bytes});
   }
   void report_progress(const std::string&) override {}
-  void judge_by(JobJudge judge) override { reader_.judge_by(std::move(judge)); }
+  void judge_by(control::MessageValidator judge) override { reader_.judge_by(std::move(judge)); }
   void lose(int node, const std::string& why) override {
     const std::scoped_lock hold(lock_);
     if (node_ == 0) lost_.emplace(node, why);
   }
   int watch(std::vector<pollfd>&) const override { return 1; }
-  std::vector<JobEvent> advance() override {
+  std::vector<control::JobEvent> advance() override {
     const std::scoped_lock hold(lock_);
-    std::vector<JobEvent> events = std::exchange(own_, {});
+    std::vector<control::JobEvent> events = std::exchange(own_, {});
     for (const auto& [from, bytes] : coming_) {
       if (lost_.contains(from)) continue;
       auto [event, fault] = node_ == 0 ? reader_.from_member(from, bytes) : reader_.from_root(bytes);
       if (event) events.push_back(std::move(*event));
       if (fault.empty()) continue;
       lost_.emplace(from, fault);
-      events.push_back({JobEvent::Kind::Lost, from, fault});
+      events.push_back({control::JobEvent::Kind::Lost, from, fault});
     }
     coming_.clear();
     return events;
@@ -67,11 +67,11 @@ class CarriedJob final : public JobControl {
 
  private:
   const int node_;
-  const std::vector<JobNode> nodes_;
+  const std::vector<control::JobNode> nodes_;
   mutable std::mutex lock_;
-  JobReader reader_;
+  control::JobReader reader_;
   std::vector<std::pair<int, std::string>> coming_;
-  std::vector<JobEvent> own_;
+  std::vector<control::JobEvent> own_;
   std::map<int, std::string> lost_;
 };
 

@@ -16,7 +16,7 @@
 
 namespace braid {
 
-class FolderStore final : public KeyValueStore {
+class FolderStore final : public control::KeyValueStore {
  public:
   explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 

@@ -39,7 +39,7 @@ class GlooEngine {
     int rank = 0;
     int size = 2;
     std::shared_ptr<GlooListener> listener;
-    KeyValueStore* store = nullptr;  // outlives the engine
+    control::KeyValueStore* store = nullptr;  // outlives the engine
     std::string prefix;              // of its keys
     double connect_seconds = 60;     // that connecting to all peers may take
     double sum_seconds = 300;        // that a sum may take

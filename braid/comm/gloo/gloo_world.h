@@ -28,7 +28,7 @@ enum class GlooSumOrder { Tree, Engine };
 struct GlooOptions {
   int rank = 0;
   int size = 1;
-  KeyValueStore* store = nullptr;     // by which ranks find each other; outlives the communicator
+  control::KeyValueStore* store = nullptr;     // by which ranks find each other; outlives the communicator
   WorldFate* fate = nullptr;          // outlives the communicator and its works
   std::string prefix;                 // of keys: of this world and attempt alone
   std::string address = "127.0.0.1";  // of this host, that peers reach and where this rank listens, on any free port

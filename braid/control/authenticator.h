@@ -11,19 +11,19 @@
 #include "braid/control/job_keys.h"
 #include "braid/control/socket.h"
 
-namespace braid {
+namespace braid::control {
 
 // The byte that tells the answer's sender.
 constexpr char kGateOpen = 1, kGateShut = 0;
 
-class StrangerGate {
+class Authenticator {
  public:
   static constexpr size_t kMostPending = 64;
   // The deadline of an answer. When all places are taken, a connection older than kPatienceSeconds is dropped for a new
   // one.
   static constexpr double kAnswerSeconds = 5, kPatienceSeconds = 0.25;
 
-  StrangerGate(Socket listener, std::shared_ptr<const JobKeys> keys);
+  Authenticator(Socket listener, std::shared_ptr<const JobKeys> keys);
 
   void watch(std::vector<pollfd>& watched) const;
   // The seconds of the clock at which to call advance() though nothing is heard.
@@ -40,7 +40,7 @@ class StrangerGate {
   struct Pending {
     Socket socket;
     double since = 0;
-    GateBytes nonce{}, answer{};
+    AuthenticationBytes nonce{}, answer{};
     size_t received = 0;
   };
   enum class Answer { Awaited, Right, Gone };
@@ -57,4 +57,4 @@ class StrangerGate {
   std::string last_refused_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

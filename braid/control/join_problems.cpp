@@ -1,12 +1,12 @@
 // One sentence per fault, in the order of nodes.
-#include "braid/control/join_faults.h"
+#include "braid/control/join_problems.h"
 
 #include <algorithm>
 #include <map>
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 std::string who(const JobHello& hello) { return cat("node ", hello.node, " on ", hello.self.host); }
@@ -26,7 +26,7 @@ bool runs_another(const JobHello& hello, const JobHello& root) {
   return !command(hello).empty() && !command(root).empty() && command(hello) != command(root);
 }
 
-void add_own_faults(const JobHello& root, const HeardHello& heard, std::vector<std::string>& faults) {
+void add_own_faults(const JobHello& root, const ReceivedHello& heard, std::vector<std::string>& faults) {
   const JobHello& hello = heard.hello;
   if (hello.protocol != root.protocol) {
     faults.push_back(cat("a node at ", heard.from, " speaks version ", hello.protocol,
@@ -71,17 +71,17 @@ std::string places(const std::vector<const JobHello*>& hellos) {
 
 }  // namespace
 
-std::vector<std::string> join_faults(const JobHello& root, const std::vector<int>& ranks_of_nodes,
-                                     const std::vector<HeardHello>& others) {
+std::vector<std::string> join_problems(const JobHello& root, const std::vector<int>& ranks_of_nodes,
+                                     const std::vector<ReceivedHello>& others) {
   std::map<int, std::vector<const JobHello*>> by_node{{root.node, {&root}}};
-  std::vector<const HeardHello*> in_order;
-  for (const HeardHello& heard : others) {
+  std::vector<const ReceivedHello*> in_order;
+  for (const ReceivedHello& heard : others) {
     in_order.push_back(&heard);
     if (heard.hello.protocol == root.protocol) by_node[heard.hello.node].push_back(&heard.hello);
   }
-  std::ranges::stable_sort(in_order, {}, [](const HeardHello* heard) { return heard->hello.node; });
+  std::ranges::stable_sort(in_order, {}, [](const ReceivedHello* heard) { return heard->hello.node; });
   std::vector<std::string> faults;
-  for (const HeardHello* heard : in_order) {
+  for (const ReceivedHello* heard : in_order) {
     const size_t before = faults.size();
     add_own_faults(root, *heard, faults);
     if (faults.size() == before) add_ranks_fault(ranks_of_nodes, heard->hello, faults);
@@ -94,10 +94,10 @@ std::vector<std::string> join_faults(const JobHello& root, const std::vector<int
   return faults;
 }
 
-std::vector<int> missing_nodes(int num_nodes, const std::vector<HeardHello>& others) {
+std::vector<int> missing_nodes(int num_nodes, const std::vector<ReceivedHello>& others) {
   std::vector<bool> there(static_cast<size_t>(num_nodes), false);
   there[0] = true;
-  for (const HeardHello& heard : others) {
+  for (const ReceivedHello& heard : others) {
     const int node = heard.hello.node;
     if (node >= 0 && node < num_nodes && heard.hello.protocol == kJobProtocol) there[node] = true;
   }
@@ -118,4 +118,4 @@ std::string missing_sentence(const std::vector<int>& missing, double seconds) {
   return cat(nodes_text(missing), " did not come within ", fixed(seconds, seconds < 10 ? 1 : 0), " s");
 }
 
-}  // namespace braid
+}  // namespace braid::control

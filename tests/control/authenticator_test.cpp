@@ -1,5 +1,5 @@
 // Strangers at the door of a job: silent, slow, talkative, many. They take at most 64 places and nobody's time.
-#include "braid/control/stranger_gate.h"
+#include "braid/control/authenticator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "braid/control/reception.h"
+#include "braid/control/acceptor.h"
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/support/sampled.h"
 
@@ -17,16 +17,16 @@ extern "C" size_t
 __sanitizer_get_current_allocated_bytes();  // of its library, which compilers install without its header
 #endif
 
-namespace braid::stranger_gate_test {
+namespace braid::control::authenticator_test {
 namespace {
 
-GateBytes answer_of(const JobKeys& keys, const GateBytes& nonce, const Socket& connection) {
+AuthenticationBytes answer_of(const JobKeys& keys, const AuthenticationBytes& nonce, const Socket& connection) {
   return keys.gate_answer(nonce, {connection.own_end(), connection.peer_end()});
 }
 
 struct OpenGate {
   int port = free_port();
-  StrangerGate gate{Socket::listening("test", loopback_at(port)), test_keys()};
+  Authenticator gate{Socket::listening("test", loopback_at(port)), test_keys()};
 };
 
 TEST(StrangerGate, who_knows_the_answer_is_let_in) {
@@ -34,11 +34,11 @@ TEST(StrangerGate, who_knows_the_answer_is_let_in) {
   Socket node = dial(open.port);
   EXPECT_TRUE(open.gate.advance().empty());
   EXPECT_EQ(open.gate.num_pending(), 1u);
-  GateBytes nonce;
+  AuthenticationBytes nonce;
   const std::string sent = receive(node, nonce.size());
   ASSERT_EQ(sent.size(), nonce.size());
   std::ranges::copy(sent, nonce.begin());
-  const GateBytes answer = answer_of(*test_keys(), nonce, node);
+  const AuthenticationBytes answer = answer_of(*test_keys(), nonce, node);
   node.send(std::span(answer).first(31));
   EXPECT_TRUE(open.gate.advance().empty());
   node.send(std::span(answer).subspan(31));
@@ -55,10 +55,10 @@ TEST(StrangerGate, other_answers_are_refused_after_64_bytes_and_a_word) {
   for (int kind = 0; kind < 5; ++kind) {
     Socket stranger = dial(open.port);
     open.gate.advance();
-    GateBytes nonce{};
+    AuthenticationBytes nonce{};
     const std::string sent = receive(stranger, nonce.size());
     if (kind > 0) std::ranges::copy(sent, nonce.begin());
-    GateBytes answer = answer_of(kind == 1 ? *others : kind == 3 ? *earlier : *keys, nonce, stranger);
+    AuthenticationBytes answer = answer_of(kind == 1 ? *others : kind == 3 ? *earlier : *keys, nonce, stranger);
     if (kind == 2) answer[31] ^= 1;
     if (kind == 4) answer = answer_of(*keys, nonce, dial(open.port));
     stranger.send(answer);
@@ -75,23 +75,23 @@ TEST(StrangerGate, the_silent_have_64_places_and_not_for_long) {
   for (int i = 0; i < 100; ++i) silent.push_back(dial(open.port));
   open.gate.advance();
   open.gate.advance();
-  EXPECT_EQ(open.gate.num_pending(), StrangerGate::kMostPending);
-  const double until = now_seconds() + StrangerGate::kAnswerSeconds - 1;  // those behind do not wait so long
+  EXPECT_EQ(open.gate.num_pending(), Authenticator::kMostPending);
+  const double until = now_seconds() + Authenticator::kAnswerSeconds - 1;  // those behind do not wait so long
   char byte = 0;
   while (silent[99].receive({&byte, 1}).bytes == 0 && now_seconds() < until) {
     poll(nullptr, 0, 5);
     open.gate.advance();
-    EXPECT_LE(open.gate.num_pending(), StrangerGate::kMostPending);
+    EXPECT_LE(open.gate.num_pending(), Authenticator::kMostPending);
   }
   EXPECT_EQ(receive(silent[99], 31).size(), 31u);
   EXPECT_EQ(receive(silent[0], 33).size(), 32u);  // and closed
 }
 
 // It knows the answer, and says no hello.
-Socket silent_inside(Reception& reception, int port) {
+Socket silent_inside(Acceptor& reception, int port) {
   Socket node = dial(port);
   reception.advance();
-  GateBytes nonce{};
+  AuthenticationBytes nonce{};
   std::ranges::copy(receive(node, nonce.size()), nonce.begin());
   node.send(answer_of(*test_keys(), nonce, node));
   reception.advance();
@@ -107,17 +107,17 @@ bool is_closed(Socket& socket) {
 TEST(Reception, those_without_a_hello_have_64_places_and_not_for_long) {
   const int port = free_port();
   const TlsContext context(test_keys());
-  Reception reception({Socket::listening("test", loopback_at(port)), test_keys()}, context, size_t{1} << 20);
+  Acceptor reception({Socket::listening("test", loopback_at(port)), test_keys()}, context, size_t{1} << 20);
   std::vector<Socket> silent;
   const double begin = now_seconds();
   for (int i = 0; i < 70; ++i) silent.push_back(silent_inside(reception, port));
-  if (now_seconds() - begin > Reception::kPatienceSeconds) GTEST_SKIP() << "this machine is too busy";
-  EXPECT_EQ(reception.arrivals().size(), Reception::kMostUnheard);
+  if (now_seconds() - begin > Acceptor::kPatienceSeconds) GTEST_SKIP() << "this machine is too busy";
+  EXPECT_EQ(reception.arrivals().size(), Acceptor::kMostUnheard);
   EXPECT_FALSE(is_closed(silent[0]));
   EXPECT_TRUE(is_closed(silent[69]));
-  while (now_seconds() - begin <= 2 * Reception::kPatienceSeconds) poll(nullptr, 0, 10);
+  while (now_seconds() - begin <= 2 * Acceptor::kPatienceSeconds) poll(nullptr, 0, 10);
   Socket late = silent_inside(reception, port);
-  EXPECT_EQ(reception.arrivals().size(), Reception::kMostUnheard);
+  EXPECT_EQ(reception.arrivals().size(), Acceptor::kMostUnheard);
   EXPECT_TRUE(is_closed(silent[0]));
   EXPECT_FALSE(is_closed(late));
 }
@@ -197,4 +197,4 @@ TEST(StrangerGate, nodes_come_through_a_crowd) {
 }
 
 }  // namespace
-}  // namespace braid::stranger_gate_test
+}  // namespace braid::control::authenticator_test

@@ -12,7 +12,7 @@
 #include "braid/control/job_keys.h"
 #include "braid/control/socket.h"
 
-namespace braid {
+namespace braid::control {
 
 // State shared by all connections of a job.
 class TlsContext {
@@ -26,7 +26,7 @@ class TlsContext {
   void forget_keys();
 
  private:
-  friend class TlsLine;
+  friend class TlsConnection;
   struct State;
 
   std::unique_ptr<State> state_;
@@ -34,13 +34,13 @@ class TlsContext {
 
 enum class TlsSide { Server, Client };
 
-class TlsLine {
+class TlsConnection {
  public:
   // `context` outlives it. What waits to be sent is at most `most_queued` bytes.
-  TlsLine(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued);
-  ~TlsLine();
-  TlsLine(const TlsLine&) = delete;
-  TlsLine& operator=(const TlsLine&) = delete;
+  TlsConnection(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued);
+  ~TlsConnection();
+  TlsConnection(const TlsConnection&) = delete;
+  TlsConnection& operator=(const TlsConnection&) = delete;
 
   // Refuses messages of more than `bytes`; kMostFrameBytes until this is called.
   void limit_messages(size_t bytes) { reader_.limit(bytes); }
@@ -84,4 +84,4 @@ class TlsLine {
   std::string fault_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -1,5 +1,5 @@
 // The steps of an arrival, each with a bound in time.
-#include "braid/control/reception.h"
+#include "braid/control/acceptor.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kHelloSeconds = 10, kRefusalSeconds = 5;
@@ -15,38 +15,38 @@ constexpr double kFarewellLookSeconds = 0.05;
 
 }  // namespace
 
-Reception::Reception(StrangerGate gate, const TlsContext& context, size_t most_queued)
+Acceptor::Acceptor(Authenticator gate, const TlsContext& context, size_t most_queued)
     : gate_(std::move(gate)), context_(context), most_queued_(most_queued) {}
 
-void Reception::watch(std::vector<pollfd>& watched) const {
+void Acceptor::watch(std::vector<pollfd>& watched) const {
   gate_.watch(watched);
   farewell_.watch(watched);
-  for (const JobArrival& arrival : arrivals_) watched.push_back(arrival.line->wanted());
+  for (const AcceptedConnection& arrival : arrivals_) watched.push_back(arrival.line->wanted());
 }
 
-double Reception::due() const {
+double Acceptor::due() const {
   double due = gate_.due();
   if (!farewell_.empty()) due = std::min(due, now_seconds() + kFarewellLookSeconds);
-  for (const JobArrival& arrival : arrivals_) {
+  for (const AcceptedConnection& arrival : arrivals_) {
     if (!arrival.hello) due = std::min(due, arrival.since + kHelloSeconds);
   }
   return due;
 }
 
-void Reception::advance() {
+void Acceptor::advance() {
   for (Socket& socket : gate_.advance()) {
     if (!make_room()) continue;
-    auto line = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Server, most_queued_);
+    auto line = std::make_unique<TlsConnection>(context_, std::move(socket), TlsSide::Server, most_queued_);
     line->limit_messages(kMostHelloBytes + 1);  // and its kind
     arrivals_.push_back({std::move(line), std::nullopt, now_seconds()});
   }
-  std::erase_if(arrivals_, [&](JobArrival& arrival) { return !stays(arrival); });
+  std::erase_if(arrivals_, [&](AcceptedConnection& arrival) { return !stays(arrival); });
   farewell_.advance();
 }
 
 // Arrivals are in the order in which they came.
-bool Reception::make_room() {
-  const auto unheard = [](const JobArrival& arrival) { return !arrival.hello; };
+bool Acceptor::make_room() {
+  const auto unheard = [](const AcceptedConnection& arrival) { return !arrival.hello; };
   if (static_cast<size_t>(std::ranges::count_if(arrivals_, unheard)) < kMostUnheard) return true;
   const auto oldest = std::ranges::find_if(arrivals_, unheard);
   if (now_seconds() - oldest->since <= kPatienceSeconds) return false;
@@ -54,8 +54,8 @@ bool Reception::make_room() {
   return true;
 }
 
-bool Reception::stays(JobArrival& arrival) {
-  TlsLine& line = *arrival.line;
+bool Acceptor::stays(AcceptedConnection& arrival) {
+  TlsConnection& line = *arrival.line;
   line.advance();
   std::string fault = line.fault();
   while (auto bytes = line.next_message()) {
@@ -63,7 +63,7 @@ bool Reception::stays(JobArrival& arrival) {
     const auto* hello = message ? std::get_if<JobHello>(&*message) : nullptr;
     if (hello != nullptr && !arrival.hello) {
       arrival.hello = *hello;
-    } else if (!message || !std::holds_alternative<JobBeat>(*message)) {
+    } else if (!message || !std::holds_alternative<JobHeartbeat>(*message)) {
       fault = "has sent something else than a hello";
     }
   }
@@ -72,9 +72,9 @@ bool Reception::stays(JobArrival& arrival) {
   return fault.empty();
 }
 
-void Reception::refuse(JobArrival arrival, const std::vector<std::string>& reasons) {
+void Acceptor::refuse(AcceptedConnection arrival, const std::vector<std::string>& reasons) {
   arrival.line->send(framed_message(JobRefusal{reasons}));
   part(std::move(arrival.line), kRefusalSeconds);
 }
 
-}  // namespace braid
+}  // namespace braid::control

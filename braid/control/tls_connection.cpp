@@ -1,6 +1,6 @@
 // OpenSSL between two buffers in memory: it never sees the socket, whose calls must raise no signal. The key is handed
 // to it as that of a session that never was; there are no certificates and no tickets.
-#include "braid/control/tls_line.h"
+#include "braid/control/tls_connection.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{1} << 20, kEncryptedAhead = 64 * 1024, kRecordBytes = 16 * 1024;
@@ -87,7 +87,7 @@ void TlsContext::forget_keys() {
   state_->keys.reset();
 }
 
-struct TlsLine::Tls {
+struct TlsConnection::Tls {
   explicit Tls(SSL_CTX* context)
       : ssl(SSL_new(context), SSL_free), in(BIO_new(BIO_s_mem())), out(BIO_new(BIO_s_mem())) {
     check(ssl != nullptr && in != nullptr && out != nullptr, "OpenSSL makes no connection");
@@ -100,7 +100,7 @@ struct TlsLine::Tls {
   bool other_key = false;  // was named by the other end
 };
 
-TlsLine::TlsLine(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued)
+TlsConnection::TlsConnection(const TlsContext& context, Socket socket, TlsSide side, size_t most_queued)
     : socket_(std::move(socket)),
       tls_(std::make_unique<Tls>(context.state_->context.get())),
       most_queued_(most_queued),
@@ -112,19 +112,19 @@ TlsLine::TlsLine(const TlsContext& context, Socket socket, TlsSide side, size_t 
   }
 }
 
-TlsLine::~TlsLine() = default;
+TlsConnection::~TlsConnection() = default;
 
-void TlsLine::send(const Frame& frame) {
+void TlsConnection::send(const Frame& frame) {
   if (!fault_.empty() || deaf_) return;
   queued_bytes_ += frame->size();
   queue_.push_back(frame);
   if (queued_bytes_ > most_queued_) end(cat("does not read: ", human_bytes(double(queued_bytes_)), " wait for it"));
 }
 
-void TlsLine::advance() {
+void TlsConnection::advance() {
   std::array<char, 64 * 1024> bytes;
   for (size_t read = 0; fault_.empty() && read < kReadAtOnce;) {
-    const Moved moved = socket_.receive(bytes);
+    const IoResult moved = socket_.receive(bytes);
     if (moved.bytes == 0) {
       if (!moved.closed.empty()) end(moved.closed);
       break;
@@ -138,7 +138,7 @@ void TlsLine::advance() {
 }
 
 // Takes all of what has come: nothing stays inside OpenSSL that a poll of the socket would not tell of.
-void TlsLine::decrypt() {
+void TlsConnection::decrypt() {
   SSL* ssl = tls_->ssl.get();
   std::array<char, kRecordBytes> bytes;
   int read = 0;
@@ -155,7 +155,7 @@ void TlsLine::decrypt() {
   end(why);
 }
 
-void TlsLine::encrypt() {
+void TlsConnection::encrypt() {
   SSL* ssl = tls_->ssl.get();
   ERR_clear_error();
   if (!SSL_is_init_finished(ssl)) SSL_do_handshake(ssl);  // a failure shows when it is read
@@ -173,7 +173,7 @@ void TlsLine::encrypt() {
 
 // A failed send does not end the connection: the peer may have sent a reason before it closed, which is still to be
 // read.
-void TlsLine::flush() {
+void TlsConnection::flush() {
   while (fault_.empty() && !deaf_) {
     encrypt();
     std::array<char, kRecordBytes> bytes;
@@ -181,14 +181,14 @@ void TlsLine::flush() {
       outgoing_.append(bytes.data(), static_cast<size_t>(read));
     }
     if (outgoing_.empty() || !fault_.empty()) return;
-    const Moved moved = socket_.send(outgoing_);
+    const IoResult moved = socket_.send(outgoing_);
     deaf_ = !moved.closed.empty();
     outgoing_.erase(0, deaf_ ? outgoing_.size() : moved.bytes);
     if (moved.bytes == 0) return;
   }
 }
 
-std::optional<std::string> TlsLine::next_message() {
+std::optional<std::string> TlsConnection::next_message() {
   auto& messages = reader_.messages();
   if (messages.empty()) return std::nullopt;
   std::string message = std::move(messages.front());
@@ -196,20 +196,20 @@ std::optional<std::string> TlsLine::next_message() {
   return message;
 }
 
-bool TlsLine::take_heard() { return std::exchange(heard_, false); }
+bool TlsConnection::take_heard() { return std::exchange(heard_, false); }
 
-bool TlsLine::established() const { return SSL_is_init_finished(tls_->ssl.get()) == 1; }
+bool TlsConnection::established() const { return SSL_is_init_finished(tls_->ssl.get()) == 1; }
 
-bool TlsLine::drained() const {
+bool TlsConnection::drained() const {
   return !fault_.empty() || deaf_ || (queue_.empty() && outgoing_.empty() && socket_.acknowledged());
 }
 
-pollfd TlsLine::wanted() const {
+pollfd TlsConnection::wanted() const {
   const bool writes = !deaf_ && (!outgoing_.empty() || (!queue_.empty() && established()));
   return {socket_.descriptor(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0};
 }
 
-void TlsLine::end(const std::string& why) {
+void TlsConnection::end(const std::string& why) {
   fault_ = why;
   queue_.clear();
   queued_bytes_ = 0;
@@ -217,4 +217,4 @@ void TlsLine::end(const std::string& why) {
   socket_.close();
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -5,20 +5,20 @@
 #include <optional>
 #include <vector>
 
-#include "braid/control/farewell.h"
+#include "braid/control/lingering_connections.h"
 #include "braid/control/job_message.h"
-#include "braid/control/stranger_gate.h"
-#include "braid/control/tls_line.h"
+#include "braid/control/authenticator.h"
+#include "braid/control/tls_connection.h"
 
-namespace braid {
+namespace braid::control {
 
-struct JobArrival {
-  std::unique_ptr<TlsLine> line;
+struct AcceptedConnection {
+  std::unique_ptr<TlsConnection> line;
   std::optional<JobHello> hello;  // once it has come
   double since = 0;               // seconds of the clock
 };
 
-class Reception {
+class Acceptor {
  public:
   // Connections that have not said hello. Each may hold a hello of 16 MiB that is not whole yet: 1 GiB together.
   static constexpr size_t kMostUnheard = 64;
@@ -27,7 +27,7 @@ class Reception {
   static constexpr double kPatienceSeconds = 1;
 
   // `context` outlives it, and the lines that it makes.
-  Reception(StrangerGate gate, const TlsContext& context, size_t most_queued);
+  Acceptor(Authenticator gate, const TlsContext& context, size_t most_queued);
 
   void watch(std::vector<pollfd>& watched) const;
   // The seconds of the clock at which to call advance() though nothing is heard.
@@ -35,28 +35,28 @@ class Reception {
   // Drops connections that have closed, have sent anything but a hello, or are late with it.
   void advance();
   // In the order in which they came. Owners of their lines may take them out.
-  std::vector<JobArrival>& arrivals() { return arrivals_; }
-  const StrangerGate& gate() const { return gate_; }
+  std::vector<AcceptedConnection>& arrivals() { return arrivals_; }
+  const Authenticator& gate() const { return gate_; }
   // Why the last went before its hello; empty when none did.
   const std::string& last_fault() const { return last_fault_; }
 
   // Tells it why, and lets it go.
-  void refuse(JobArrival arrival, const std::vector<std::string>& reasons);
+  void refuse(AcceptedConnection arrival, const std::vector<std::string>& reasons);
   // Held until what was said to it has arrived.
-  void part(std::unique_ptr<TlsLine> line, double seconds) { farewell_.add(std::move(line), seconds); }
+  void part(std::unique_ptr<TlsConnection> line, double seconds) { farewell_.add(std::move(line), seconds); }
   // Blocks until those that go have gone, for at most `seconds`.
   void finish(double seconds) { farewell_.wait(seconds); }
 
  private:
-  bool stays(JobArrival& arrival);
+  bool stays(AcceptedConnection& arrival);
   bool make_room();
 
-  StrangerGate gate_;
+  Authenticator gate_;
   const TlsContext& context_;
   const size_t most_queued_;
-  std::vector<JobArrival> arrivals_;
-  Farewell farewell_;
+  std::vector<AcceptedConnection> arrivals_;
+  LingeringConnections farewell_;
   std::string last_fault_;
 };
 
-}  // namespace braid
+}  // namespace braid::control

@@ -1,25 +1,25 @@
 // Reads and drops what arrives. No descriptor signals acknowledged bytes, so the kernel is asked from time to time.
-#include "braid/control/farewell.h"
+#include "braid/control/lingering_connections.h"
 
 #include "braid/base/clock.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr int kAskMilliseconds = 5;
 
 }  // namespace
 
-void Farewell::add(std::unique_ptr<TlsLine> line, double seconds) {
+void LingeringConnections::add(std::unique_ptr<TlsConnection> line, double seconds) {
   line->flush();
   lines_.push_back({std::move(line), now_seconds() + seconds});
 }
 
-void Farewell::watch(std::vector<pollfd>& watched) const {
+void LingeringConnections::watch(std::vector<pollfd>& watched) const {
   for (const Parting& parting : lines_) watched.push_back(parting.line->wanted());
 }
 
-void Farewell::advance() {
+void LingeringConnections::advance() {
   std::erase_if(lines_, [](Parting& parting) {
     parting.line->advance();
     while (parting.line->next_message()) continue;
@@ -27,9 +27,9 @@ void Farewell::advance() {
   });
 }
 
-void Farewell::wait(double seconds) {
+void LingeringConnections::wait(double seconds) {
   const double until = now_seconds() + seconds;
   for (advance(); !lines_.empty() && now_seconds() < until; advance()) ::poll(nullptr, 0, kAskMilliseconds);
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -1,5 +1,5 @@
 // Lines between two ends of one process, and a node that has the key and sends what is wrong.
-#include "braid/control/tls_line.h"
+#include "braid/control/tls_connection.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -7,10 +7,10 @@
 #include <random>
 
 #include "braid/control/job_message.h"
-#include "braid/control/stranger_gate.h"
+#include "braid/control/authenticator.h"
 #include "tests/control/nodes_of_a_job.h"
 
-namespace braid::tls_line_test {
+namespace braid::control::tls_connection_test {
 namespace {
 
 constexpr size_t kMost = size_t{16} << 20;
@@ -26,7 +26,7 @@ std::pair<Socket, Socket> connected_sockets() {
 TEST(TlsLine, messages_both_ways) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0));
-  TlsLine server(context, std::move(a), TlsSide::Server, kMost), client(context, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(context, std::move(b), TlsSide::Client, kMost);
   client.send(framed("to the server"));
   server.send(framed(std::string(1'000'000, 'x')));
   std::optional<std::string> at_server, at_client;
@@ -45,7 +45,7 @@ TEST(TlsLine, messages_both_ways) {
 TEST(TlsLine, another_attempts_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys(1));
-  TlsLine server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
   client.send(framed("secret"));
   for (int round = 0; round < 10; ++round) {
     client.advance();
@@ -60,7 +60,7 @@ TEST(TlsLine, another_attempts_key_opens_nothing) {
 TEST(TlsLine, a_forged_key_opens_nothing) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0)), other(keys_of(std::string(64, 'b'), 0));
-  TlsLine server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
+  TlsConnection server(context, std::move(a), TlsSide::Server, kMost), client(other, std::move(b), TlsSide::Client, kMost);
   for (int round = 0; round < 10; ++round) {
     client.advance();
     server.advance();
@@ -74,7 +74,7 @@ TEST(TlsLine, plain_bytes_end_it) {
   for (int round = 0; round < 200; ++round) {
     auto [a, b] = connected_sockets();
     const TlsContext context(keys(0));
-    TlsLine server(context, std::move(a), TlsSide::Server, kMost);
+    TlsConnection server(context, std::move(a), TlsSide::Server, kMost);
     std::string bytes = round % 2 == 0 ? std::string("\x16\x03\x01\x02\x00\x01", 6) : "";  // as a ClientHello begins
     for (int i = 0; i < 600; ++i) bytes += static_cast<char>(dice());
     b.send(bytes);
@@ -94,7 +94,7 @@ class ForgedNode {
            !socket.fault().empty()) {
       poll(nullptr, 0, 10);
     }
-    GateBytes nonce;
+    AuthenticationBytes nonce;
     wait(socket, POLLIN);
     socket.receive(nonce);
     socket.send(job_keys->gate_answer(nonce, {socket.own_end(), socket.peer_end()}));
@@ -102,11 +102,11 @@ class ForgedNode {
     char verdict = kGateShut;
     socket.receive({&verdict, 1});
     EXPECT_EQ(verdict, kGateOpen);
-    line_ = std::make_unique<TlsLine>(context_, std::move(socket), TlsSide::Client, kMost);
+    line_ = std::make_unique<TlsConnection>(context_, std::move(socket), TlsSide::Client, kMost);
     line_->send(framed_message(JobHello{kJobProtocol, options.node, options.num_nodes, "", "", {}, options.self}));
   }
 
-  TlsLine& line() { return *line_; }
+  TlsConnection& line() { return *line_; }
 
  private:
   static void wait(const Socket& socket, short events) {
@@ -115,7 +115,7 @@ class ForgedNode {
   }
 
   TlsContext context_;
-  std::unique_ptr<TlsLine> line_;
+  std::unique_ptr<TlsConnection> line_;
 };
 
 // Of a job of three, of which the last is forged and sends `bytes` as they are.
@@ -143,13 +143,13 @@ TEST(TlsLine, a_node_that_sends_garbage_is_lost) {
   EXPECT_EQ(loss_after(*framed("\x63 is no kind")), "2 has sent what is no message");
   EXPECT_EQ(loss_after(*framed("")), "2 has sent what is no message");
   EXPECT_EQ(loss_after(std::string(64, '\xff')), "2 has sent what is no message");
-  EXPECT_EQ(loss_after(*framed_message(JobLoss{1, "says who"})), "2 has sent a message that only node 0 sends");
+  EXPECT_EQ(loss_after(*framed_message(NodeFailure{1, "says who"})), "2 has sent a message that only node 0 sends");
 }
 
 TEST(TlsLine, who_does_not_read_ends_it) {
   auto [a, b] = connected_sockets();
   const TlsContext context(keys(0));
-  TlsLine server(context, std::move(a), TlsSide::Server, 1000);
+  TlsConnection server(context, std::move(a), TlsSide::Server, 1000);
   server.send(framed(std::string(900, 'x')));
   EXPECT_EQ(server.fault(), "");
   server.send(framed(std::string(900, 'x')));
@@ -158,4 +158,4 @@ TEST(TlsLine, who_does_not_read_ends_it) {
 }
 
 }  // namespace
-}  // namespace braid::tls_line_test
+}  // namespace braid::control::tls_connection_test

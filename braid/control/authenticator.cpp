@@ -1,5 +1,5 @@
 // A list of those who have not answered, in the order in which they came.
-#include "braid/control/stranger_gate.h"
+#include "braid/control/authenticator.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,26 +7,26 @@
 
 #include "braid/base/clock.h"
 
-namespace braid {
+namespace braid::control {
 namespace {
 
 constexpr double kWithoutDescriptorsSeconds = 0.1;  // until the next try
 
 }  // namespace
 
-StrangerGate::StrangerGate(Socket listener, std::shared_ptr<const JobKeys> keys)
+Authenticator::Authenticator(Socket listener, std::shared_ptr<const JobKeys> keys)
     : listener_(std::move(listener)), keys_(std::move(keys)) {
   pending_.reserve(kMostPending);
 }
 
-void StrangerGate::watch(std::vector<pollfd>& watched) const {
+void Authenticator::watch(std::vector<pollfd>& watched) const {
   const double now = now_seconds();
   const bool room = pending_.size() < kMostPending || now - pending_.front().since > kPatienceSeconds;
   if (room && now >= no_descriptors_until_) watched.push_back({listener_.descriptor(), POLLIN, 0});
   for (const Pending& stranger : pending_) watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
 }
 
-double StrangerGate::due() const {
+double Authenticator::due() const {
   double due = std::numeric_limits<double>::infinity();
   if (no_descriptors_until_ > now_seconds()) due = no_descriptors_until_;
   if (pending_.empty()) return due;
@@ -34,7 +34,7 @@ double StrangerGate::due() const {
   return std::min(due, pending_.front().since + (full ? kPatienceSeconds : kAnswerSeconds));
 }
 
-std::vector<Socket> StrangerGate::advance() {
+std::vector<Socket> Authenticator::advance() {
   std::vector<Socket> let_in;
   const double now = now_seconds();
   std::erase_if(pending_, [&](Pending& stranger) {
@@ -46,9 +46,9 @@ std::vector<Socket> StrangerGate::advance() {
   return let_in;
 }
 
-StrangerGate::Answer StrangerGate::hear(Pending& stranger) {
+Authenticator::Answer Authenticator::hear(Pending& stranger) {
   const auto missing = std::span(stranger.answer).subspan(stranger.received);
-  const Moved moved = stranger.socket.receive(missing);
+  const IoResult moved = stranger.socket.receive(missing);
   if (!moved.closed.empty()) return Answer::Gone;
   stranger.received += moved.bytes;
   if (stranger.received < stranger.answer.size()) return Answer::Awaited;
@@ -63,7 +63,7 @@ StrangerGate::Answer StrangerGate::hear(Pending& stranger) {
 }
 
 // A bounded number at a time, so that those who are in are served meanwhile.
-void StrangerGate::accept() {
+void Authenticator::accept() {
   const double now = now_seconds();
   if (now < no_descriptors_until_) return;
   for (size_t count = 0; count < kMostPending && make_room(); ++count) {
@@ -79,11 +79,11 @@ void StrangerGate::accept() {
   }
 }
 
-bool StrangerGate::make_room() {
+bool Authenticator::make_room() {
   if (pending_.size() < kMostPending) return true;
   if (now_seconds() - pending_.front().since <= kPatienceSeconds) return false;
   pending_.erase(pending_.begin());
   return true;
 }
 
-}  // namespace braid
+}  // namespace braid::control

@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include "braid/control/tls_line.h"
+#include "braid/control/tls_connection.h"
 
-namespace braid {
+namespace braid::control {
 
-class Farewell {
+class LingeringConnections {
  public:
   // Holds it for at most `seconds`.
-  void add(std::unique_ptr<TlsLine> line, double seconds);
+  void add(std::unique_ptr<TlsConnection> line, double seconds);
   void watch(std::vector<pollfd>& watched) const;
   void advance();
   // Blocks until all have gone, for at most `seconds`.
@@ -21,11 +21,11 @@ class Farewell {
 
  private:
   struct Parting {
-    std::unique_ptr<TlsLine> line;
+    std::unique_ptr<TlsConnection> line;
     double until;
   };
 
   std::vector<Parting> lines_;
 };
 
-}  // namespace braid
+}  // namespace braid::control
