@@ -17,8 +17,8 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
-#include "braid/comm/gloo/gloo_engine.h"
-#include "braid/comm/gloo/gloo_world.h"
+#include "braid/comm/gloo/engine.h"
+#include "braid/comm/gloo/make_gloo_world.h"
 #include "tests/support/folder_store.h"
 
 namespace {
@@ -30,13 +30,13 @@ constexpr const char* kHead =
     "| tensor | tree, us | engine, us | Gloo alone, us | tree / Gloo | engine / Gloo |\n|---|---|---|---|---|---|\n";
 
 // Nobody watches.
-class NoFate final : public braid::WorldFate {
+class NoFate final : public braid::comm::FailureState {
  public:
-  void fail(const braid::Failure& failure) override {
+  void fail(const braid::comm::Failure& failure) override {
     std::fprintf(stderr, "rank %d: %s\n", failure.rank, failure.why.c_str());
     std::_Exit(3);
   }
-  std::optional<braid::Failure> failure() const override { return std::nullopt; }
+  std::optional<braid::comm::Failure> failure() const override { return std::nullopt; }
 };
 
 double median(std::vector<double> values) {
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   braid::FolderStore store(argv[1]);
   NoFate fate;
   braid::HostQueue queue;
-  const auto world = [&](const char* prefix, braid::GlooSumOrder sums) {
+  const auto world = [&](const char* prefix, braid::ReductionOrder sums) {
     return braid::make_gloo_world({.rank = rank,
                                    .size = kRanks,
                                    .store = &store,
@@ -90,10 +90,10 @@ int main(int argc, char** argv) {
                                    .sums = sums},
                                   queue);
   };
-  const auto tree = world("tree/", braid::GlooSumOrder::Tree), engine = world("engine/", braid::GlooSumOrder::Engine);
-  braid::GlooEngine alone({.rank = rank,
+  const auto tree = world("tree/", braid::ReductionOrder::Tree), engine = world("engine/", braid::ReductionOrder::Engine);
+  braid::comm::gloo::Engine alone({.rank = rank,
                            .size = kRanks,
-                           .listener = braid::GlooListener::at(argv[3]),
+                           .listener = braid::comm::gloo::Listener::at(argv[3]),
                            .store = &store,
                            .prefix = "alone/"});
   const auto sum_on = [](braid::Communicator& on) {

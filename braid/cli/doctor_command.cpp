@@ -112,7 +112,7 @@ int doctor_command(const Words& words) {
   if (place.one_rank_each) work.ranks_here = 1;
   work.settings = {"command = doctor"};
   work.engines = version_here();
-  work.sums = GlooSumOrder::Engine;
+  work.sums = ReductionOrder::Engine;
   work.on_wait = [](const std::string& what) { std::cerr << "braid: waits for " << shown_on_line(what) << std::endl; };
   Job job(place, work);
   const MeasuredJob measured = on_hosts(request, job);

@@ -55,7 +55,7 @@ struct JobWork {
   std::string engines = engines_text();  // these too
   double heartbeat_seconds = LaunchSpec().heartbeat_seconds;
   double progress_seconds = 0;  // of the spec; 0: however long
-  GlooSumOrder sums = GlooSumOrder::Tree;
+  ReductionOrder sums = ReductionOrder::Tree;
   std::function<void(const std::string& what)> on_wait = [](const std::string&) {};  // join_job.h
 };
 

@@ -3,30 +3,30 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm {
 namespace {
 
 const char* text(ReduceOp op) { return op == ReduceOp::Sum ? "sum" : op == ReduceOp::Max ? "max" : "min"; }
 
 }  // namespace
 
-std::string name_of(Kind kind) {
+std::string name_of(CallKind kind) {
   switch (kind) {
-    case Kind::AllReduce:
+    case CallKind::AllReduce:
       return "all_reduce";
-    case Kind::ReduceScatter:
+    case CallKind::ReduceScatter:
       return "reduce_scatter";
-    case Kind::AllGather:
+    case CallKind::AllGather:
       return "all_gather";
-    case Kind::AllToAll:
+    case CallKind::AllToAll:
       return "all_to_all";
-    case Kind::Broadcast:
+    case CallKind::Broadcast:
       return "broadcast";
-    case Kind::Barrier:
+    case CallKind::Barrier:
       return "barrier";
-    case Kind::Split:
+    case CallKind::Split:
       return "split";
-    case Kind::Share:
+    case CallKind::Share:
       return "share";
   }
   return "?";
@@ -34,13 +34,13 @@ std::string name_of(Kind kind) {
 
 std::string text(const Call& call) {
   std::string line = name_of(call.kind);
-  if (call.kind == Kind::Barrier || call.kind == Kind::Split) return line + "()";
-  if (call.kind == Kind::Share) return line + cat("(root ", call.root, ")");
-  bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
+  if (call.kind == CallKind::Barrier || call.kind == CallKind::Split) return line + "()";
+  if (call.kind == CallKind::Share) return line + cat("(root ", call.root, ")");
+  bool chunked = call.kind != CallKind::AllReduce && call.kind != CallKind::Broadcast;
   line += cat("(", chunked ? "chunks of " : "", c10::toString(call.type), "[", call.chunk, "]");
-  if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter) line += cat(", ", text(call.op));
-  if (call.kind == Kind::Broadcast) line += cat(", root ", call.root);
+  if (call.kind == CallKind::AllReduce || call.kind == CallKind::ReduceScatter) line += cat(", ", text(call.op));
+  if (call.kind == CallKind::Broadcast) line += cat(", root ", call.root);
   return line + ")";
 }
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -8,12 +8,12 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::comm {
 
-enum class Kind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share };
+enum class CallKind { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, Barrier, Split, Share };
 
 struct Call {
-  Kind kind = Kind::Barrier;
+  CallKind kind = CallKind::Barrier;
   ReduceOp op = ReduceOp::Sum;
   int root = 0;  // of broadcast and share
   at::ScalarType type = at::kByte;
@@ -25,6 +25,6 @@ struct Call {
 // "all_reduce(Float[100], sum)".
 std::string text(const Call& call);
 // "all_reduce".
-std::string name_of(Kind kind);
+std::string name_of(CallKind kind);
 
-}  // namespace braid
+}  // namespace braid::comm

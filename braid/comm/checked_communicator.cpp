@@ -6,7 +6,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/local/combine.h"
 
-namespace braid {
+namespace braid::comm {
 namespace {
 
 const char* begin_of(const at::Tensor& tensor) { return static_cast<const char*>(tensor.const_data_ptr()); }
@@ -27,18 +27,18 @@ Work CheckedCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   require_usable(tensor, "all_reduce");
   require_combinable(tensor, "all_reduce");
   if (identity_) return {};
-  return issue({Kind::AllReduce, op, 0, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
+  return issue({CallKind::AllReduce, op, 0, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
 }
 
 Work CheckedCommunicator::reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) {
   require_chunks(in, out, "reduce_scatter");
   require_combinable(in, "reduce_scatter");
-  return issue({Kind::ReduceScatter, op, 0, in.scalar_type(), out.numel()}, in, out);
+  return issue({CallKind::ReduceScatter, op, 0, in.scalar_type(), out.numel()}, in, out);
 }
 
 Work CheckedCommunicator::all_gather(const at::Tensor& out, const at::Tensor& in) {
   require_chunks(out, in, "all_gather");
-  return issue({Kind::AllGather, {}, 0, in.scalar_type(), in.numel()}, in, out);
+  return issue({CallKind::AllGather, {}, 0, in.scalar_type(), in.numel()}, in, out);
 }
 
 Work CheckedCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in) {
@@ -48,7 +48,7 @@ Work CheckedCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in
           "`out` must have the size and type of `in`");
   require(in.numel() % size() == 0, "all_to_all", cat(in.numel(), " elements are not ", size(), " equal chunks"));
   require(!overlap(out, in), "all_to_all", "`out` and `in` share memory");
-  return issue({Kind::AllToAll, {}, 0, in.scalar_type(), in.numel() / size()}, in, out);
+  return issue({CallKind::AllToAll, {}, 0, in.scalar_type(), in.numel() / size()}, in, out);
 }
 
 Work CheckedCommunicator::broadcast(const at::Tensor& tensor, int root) {
@@ -56,12 +56,12 @@ Work CheckedCommunicator::broadcast(const at::Tensor& tensor, int root) {
   if (identity_ && tensor.defined() && !tensor.device().is_cpu()) return {};  // nobody reads it, as above
   require_usable(tensor, "broadcast");
   if (identity_) return {};
-  return issue({Kind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
+  return issue({CallKind::Broadcast, {}, root, tensor.scalar_type(), tensor.numel()}, tensor, tensor);
 }
 
 Work CheckedCommunicator::barrier() {
   if (identity_) return {};
-  return issue({.kind = Kind::Barrier}, {}, {});
+  return issue({.kind = CallKind::Barrier}, {}, {});
 }
 
 void CheckedCommunicator::require_message(const P2p& transfer) const {
@@ -91,8 +91,8 @@ void CheckedCommunicator::require_chunks(const at::Tensor& whole, const at::Tens
 }
 
 void CheckedCommunicator::require_combinable(const at::Tensor& tensor, const char* op) const {
-  require(combine_of(tensor.scalar_type(), ReduceOp::Sum) != nullptr, op,
+  require(comm::local::combine_of(tensor.scalar_type(), ReduceOp::Sum) != nullptr, op,
           cat("cannot combine ", c10::toString(tensor.scalar_type())));
 }
 
-}  // namespace braid
+}  // namespace braid::comm

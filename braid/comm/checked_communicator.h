@@ -7,7 +7,7 @@
 #include "braid/comm/call.h"
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::comm {
 
 class CheckedCommunicator : public Communicator {
  public:
@@ -41,4 +41,4 @@ class CheckedCommunicator : public Communicator {
   const bool identity_;  // one rank on a HostQueue: calls that change nothing are done at once
 };
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -21,6 +21,11 @@
 
 #include "braid/comm/queue.h"
 
+namespace braid::comm {
+class ThreadRanks;
+class RankActivity;
+}  // namespace braid::comm
+
 namespace braid {
 
 enum class ReduceOp { Sum, Max, Min };
@@ -28,8 +33,6 @@ enum class ReduceOp { Sum, Max, Min };
 // The kind of a rank. Thread ranks share everything that a process has once, such as the default random generator.
 enum class RankKind { Thread, Process };
 
-class ThreadRanks;
-class RankActivity;
 
 // An operation in flight. Copies share it. A default Work is done.
 class Work {
@@ -77,9 +80,9 @@ class Communicator {
   virtual const std::string& name() const = 0;  // for messages: "world", "tensor"
   virtual RankKind rank_kind() const = 0;
   // Returns the operations that only thread ranks have (thread_ranks.h); null where ranks are processes.
-  virtual ThreadRanks* thread_ranks() { return nullptr; }
+  virtual comm::ThreadRanks* thread_ranks() { return nullptr; }
   // Returns the record of this rank's activity (rank_activity.h); null where nobody reads it.
-  virtual RankActivity* activity() { return nullptr; }
+  virtual comm::RankActivity* activity() { return nullptr; }
   // Operations read their inputs after all that is enqueued here before the call.
   virtual Queue& queue() = 0;
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace braid {
+namespace braid::comm {
 
 struct Failure {
   int rank;         // world rank at fault
@@ -11,4 +11,4 @@ struct Failure {
   std::string why;  // continues the sentence "rank 2: "
 };
 
-}  // namespace braid
+}  // namespace braid::comm

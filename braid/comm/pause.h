@@ -5,7 +5,7 @@
 #include <thread>
 #endif
 
-namespace braid {
+namespace braid::comm {
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
@@ -15,4 +15,4 @@ inline void pause_briefly() {
 #endif
 }
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -9,7 +9,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm {
 namespace {
 
 constexpr int kLooks = 1000;  // a writer that was killed never ends
@@ -43,7 +43,7 @@ std::string SharedText<kBytes>::read() const {
   return "(killed while it said what it did)";
 }
 
-std::string ActivityLook::text() const {
+std::string ActivitySnapshot::text() const {
   char shown[32];
   std::snprintf(shown, sizeof shown, "%.1f s", seconds);
   const std::string wait = waits_in.empty() ? "" : cat("waits for ", waits_in);
@@ -94,8 +94,8 @@ void RankActivity::begin_aside(std::string_view what) {
 
 void RankActivity::end_aside() { --asides_; }
 
-ActivityLook RankActivity::look() const {
-  ActivityLook now;
+ActivitySnapshot RankActivity::look() const {
+  ActivitySnapshot now;
   now.count = count_;
   now.what = what_.read();
   if (waits_ > 0) now.waits_in = waits_in_.read();
@@ -109,4 +109,4 @@ ActivityLook RankActivity::look() const {
 
 template class SharedText<128>;
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+namespace braid::comm {
 
 // A text that one thread writes while others read: in words, each of them atomic, so that a reader sees a whole text or
 // none.
@@ -24,7 +24,7 @@ class SharedText {
   std::atomic<uint64_t> words_[kWords] = {};
 };
 
-struct ActivityLook {
+struct ActivitySnapshot {
   int64_t count = 0;           // activities begun so far
   std::string what, waits_in;  // "forward of microbatch 5 on stage 1"; an operation it is held up in, or nothing
   std::string aside;           // what another of its threads does, or nothing
@@ -53,7 +53,7 @@ class RankActivity {
   void end_aside();
 
   // Any thread of any process.
-  ActivityLook look() const;
+  ActivitySnapshot look() const;
 
  private:
   std::atomic<bool> writing_wait_{false}, writing_aside_{false};  // a thread of the rank
@@ -65,13 +65,13 @@ class RankActivity {
 };
 
 // Something that a thread of a rank does aside, in one step after another; it ends with this object.
-class AsideActivity {
+class BackgroundActivity {
  public:
   // Null: nobody looks.
-  explicit AsideActivity(RankActivity* activity) : activity_(activity) {}
-  ~AsideActivity() { end(); }
-  AsideActivity(const AsideActivity&) = delete;
-  AsideActivity& operator=(const AsideActivity&) = delete;
+  explicit BackgroundActivity(RankActivity* activity) : activity_(activity) {}
+  ~BackgroundActivity() { end(); }
+  BackgroundActivity(const BackgroundActivity&) = delete;
+  BackgroundActivity& operator=(const BackgroundActivity&) = delete;
 
   void begin(std::string_view what) {
     end();
@@ -90,16 +90,16 @@ class AsideActivity {
 };
 
 // A wait that tells of itself once it has turned out to be long.
-class ToldWait {
+class ReportedWait {
  public:
   static constexpr double kShort = 0.01;  // seconds; one that is no longer is not worth telling of
 
   // Null: nobody looks.
-  explicit ToldWait(RankActivity* activity) : activity_(activity) {}
-  ~ToldWait() {
+  explicit ReportedWait(RankActivity* activity) : activity_(activity) {}
+  ~ReportedWait() {
     if (told_) activity_->end_wait();
   }
-  ToldWait(const ToldWait&) = delete;
+  ReportedWait(const ReportedWait&) = delete;
 
   // Before each sleep: how long it may be, of `left` seconds; `operation()` is what is waited for, in words.
   template <class Words>
@@ -119,4 +119,4 @@ class ToldWait {
   bool began_ = false, told_ = false;
 };
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm {
 namespace {
 
 constexpr double kPatience = 1.0;  // seconds in which a rank writes down why the world failed
@@ -64,4 +64,4 @@ std::optional<Failure> RankBoard::failure() const {
   return Failure{failure_->rank, failure_->reporter, failure_->why};
 }
 
-}  // namespace braid
+}  // namespace braid::comm

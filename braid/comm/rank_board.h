@@ -3,12 +3,12 @@
 #pragma once
 
 #include "braid/comm/rank_activity.h"
-#include "braid/comm/world_fate.h"
+#include "braid/comm/failure_state.h"
 
-namespace braid {
+namespace braid::comm {
 
 // Thread-safe; each process has a copy of this object.
-class RankBoard final : public WorldFate {
+class RankBoard final : public FailureState {
  public:
   // Throws IoError when the memory cannot be had.
   explicit RankBoard(int num_ranks);
@@ -34,4 +34,4 @@ class RankBoard final : public WorldFate {
   RankActivity* activities_ = nullptr;
 };
 
-}  // namespace braid
+}  // namespace braid::comm

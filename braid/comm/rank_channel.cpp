@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/thread_ranks.h"
 
-namespace braid {
+namespace braid::comm {
 
 RankChannel::RankChannel(std::unique_ptr<Channel> channel, Communicator& world)
     : channel_(std::move(channel)), world_(world), exceptions_before_(std::uncaught_exceptions()) {
@@ -42,4 +42,4 @@ void RankChannel::end(const Failure& failure) {
   channel_->close();
 }
 
-}  // namespace braid
+}  // namespace braid::comm

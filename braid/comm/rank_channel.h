@@ -10,7 +10,7 @@
 #include "braid/comm/communicator.h"
 #include "braid/comm/failure.h"
 
-namespace braid {
+namespace braid::comm {
 
 class RankChannel final : public Channel {
  public:
@@ -41,4 +41,4 @@ class RankChannel final : public Channel {
   std::shared_ptr<void> hears_of_it_;  // registers end(); last, so that it is gone before what end() uses
 };
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -7,7 +7,7 @@
 
 #include "braid/comm/failure.h"
 
-namespace braid {
+namespace braid::comm {
 
 class ThreadRanks {
  public:
@@ -28,4 +28,4 @@ std::shared_ptr<T> shared(ThreadRanks& ranks, std::shared_ptr<T> object, int roo
   return std::static_pointer_cast<T>(ranks.share(std::move(object), root));
 }
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -12,7 +12,7 @@
 #include "braid/base/errors.h"
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::comm {
 
 // One rank's part of an operation.
 class RankOperation {
@@ -64,7 +64,7 @@ class WaitedWork final : public Work::State, public std::enable_shared_from_this
 
 // The ranks of the old group that have rank `me`'s colour, in the order of the new. A wish has a colour and a key.
 template <class Wish>
-std::vector<int> companions(const std::vector<Wish>& wishes, int me) {
+std::vector<int> members_of_colour(const std::vector<Wish>& wishes, int me) {
   std::vector<int> ranks;
   for (int rank = 0; rank < static_cast<int>(wishes.size()); ++rank) {
     if (wishes[rank].colour == wishes[me].colour) ranks.push_back(rank);
@@ -73,4 +73,4 @@ std::vector<int> companions(const std::vector<Wish>& wishes, int me) {
   return ranks;
 }
 
-}  // namespace braid
+}  // namespace braid::comm

@@ -48,7 +48,7 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   check(num_ranks == static_cast<int>(options_.node_of_rank.size()), "every rank of the world has a node");
   const double begin = now_seconds();
   rounds_.begin();
-  RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
+  comm::RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
   const double progress_seconds =
       options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
   NodeOfJob node(rounds_, board, options_.node_of_rank, progress_seconds);

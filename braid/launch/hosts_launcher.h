@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/gloo/gloo_world.h"
+#include "braid/comm/gloo/make_gloo_world.h"
 #include "braid/launch/job_rounds.h"
 #include "braid/launch/launcher.h"
 
@@ -25,7 +25,7 @@ class HostsLauncher final : public Launcher {
   struct Options {
     std::vector<int> node_of_rank;  // by rank of the world
     std::string address;            // of this host, that the other hosts' ranks reach
-    GlooSumOrder sums = GlooSumOrder::Tree;
+    ReductionOrder sums = ReductionOrder::Tree;
     double heartbeat_seconds = LaunchSpec().heartbeat_seconds;  // of the job (join_job.h)
   };
 

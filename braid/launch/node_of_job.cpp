@@ -25,7 +25,7 @@ void say_refused(JobRounds& rounds, const std::string& why) {
   rounds.say(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
 }
 
-NodeOfJob::NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
+NodeOfJob::NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
@@ -162,7 +162,7 @@ std::string NodeOfJob::take_value(Supervisor& supervisor, int node, ValueSet& se
 }
 
 // Node 0 speaks of the ranks of others when they hang.
-std::string NodeOfJob::take_failure(int node, const Failure& failure) {
+std::string NodeOfJob::take_failure(int node, const comm::Failure& failure) {
   if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
     return cat("has said what rank ", failure.reporter, " of another node noticed");
   }
@@ -200,7 +200,7 @@ void NodeOfJob::tell_of_loss() {
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
   if (rounds_.lost_node() < 0 || (failure_ && !in_doubt)) return;
   const auto first = std::ranges::find(node_of_rank_, rounds_.lost_node());
-  failure_ = Failure{static_cast<int>(first - node_of_rank_.begin()), -1, rounds_.loss()};
+  failure_ = comm::Failure{static_cast<int>(first - node_of_rank_.begin()), -1, rounds_.loss()};
   board_.fail(*failure_);
 }
 

@@ -23,7 +23,7 @@ class NodeOfJob final : public Surroundings {
   // All of it outlives this. A round has begun, of which this is all. `ranks` are those of this node, in the order in
   // which they are started.
   // A rank of which node 0 sees no sign for `progress_seconds` hangs; 0: however long.
-  NodeOfJob(JobRounds& rounds, RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
+  NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
   void advance(Supervisor& supervisor) override;
@@ -33,7 +33,7 @@ class NodeOfJob final : public Surroundings {
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
   // The first failure of the job, as all nodes have heard it.
-  const std::optional<Failure>& failure() const { return failure_; }
+  const std::optional<comm::Failure>& failure() const { return failure_; }
   // By rank of the world: how it ended; empty where nobody knows.
   const std::vector<std::string>& outcomes() const { return outcomes_; }
   const std::vector<int>& ranks_here() const { return ranks_here_; }
@@ -58,7 +58,7 @@ class NodeOfJob final : public Surroundings {
   void listen_to_nodes(Supervisor& supervisor);
   std::string take(Supervisor& supervisor, Said& said);
   std::string take_value(Supervisor& supervisor, int node, ValueSet& set);
-  std::string take_failure(int node, const Failure& failure);
+  std::string take_failure(int node, const comm::Failure& failure);
   std::string take_end(int node, RankEnded& ended);
   std::string take_all_ended(int node);
   bool is_rank_of(int node, int rank) const;
@@ -70,7 +70,7 @@ class NodeOfJob final : public Surroundings {
   void look_at_all();
 
   JobRounds& rounds_;
-  RankBoard& board_;
+  comm::RankBoard& board_;
   const std::vector<int>& node_of_rank_;
   std::vector<int> ranks_here_;
   std::vector<Line> lines_;  // by place
@@ -78,7 +78,7 @@ class NodeOfJob final : public Surroundings {
   std::vector<size_t> value_bytes_;  // by node: of the values that it has set
   std::multimap<std::string, Question> open_;
   std::vector<std::string> outcomes_;
-  std::optional<Failure> failure_;
+  std::optional<comm::Failure> failure_;
   bool told_of_failure_ = false, told_of_end_ = false;
   std::vector<bool> at_end_;  // by node: its ranks are gone
   HangWatch hangs_;

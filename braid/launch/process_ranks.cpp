@@ -7,7 +7,7 @@
 #include "braid/base/clock.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/comm/shm/shm_communicator.h"
+#include "braid/comm/shm/process_communicator.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
@@ -46,13 +46,13 @@ class OneHost final : public Surroundings {
 };
 
 // The life of a rank, in its process: how it ended.
-std::string live(SharedWorld& world, int rank, const Launcher::Body& body, const LaunchOptions& options) {
+std::string live(comm::shm::SharedWorld& world, int rank, const Launcher::Body& body, const LaunchOptions& options) {
   RankLife life(world, rank);
   std::unique_ptr<Queue> queue;
   life.guarded([&] { queue = enter_rank(rank, world.size(), options); });
   if (life.has_failed()) return life.outcome("");
-  const auto progress = std::make_shared<RankProgress>(world, rank);
-  const auto communicator = ShmCommunicator::of_world(progress, *queue);
+  const auto progress = std::make_shared<comm::shm::ProgressEngine>(world, rank);
+  const auto communicator = comm::shm::ProcessCommunicator::of_world(progress, *queue);
   std::string value;
   life.guarded([&] { value = body(*communicator); });
   life.guarded([&] { queue->drain(); });
@@ -71,7 +71,7 @@ class ProcessWorld {
     const double begin = now_seconds();
     flush_all();
     fork_and_watch();
-    if (const std::optional<Failure> failure = world_.failure()) {
+    if (const std::optional<comm::Failure> failure = world_.failure()) {
       throw_error_of({"process ranks", *failure, now_seconds() - begin, left_behind_}, messages_);
     }
     std::vector<std::string> values;
@@ -99,7 +99,7 @@ class ProcessWorld {
 
   const Launcher::Body& body_;
   const LaunchOptions& options_;
-  SharedWorld world_;
+  comm::shm::SharedWorld world_;
   std::vector<std::string> messages_;  // by rank: how it ended
   std::string left_behind_;            // ranks that did not end
 };

@@ -64,7 +64,7 @@ std::vector<int> relayed(SignalsTo to) {
 void refuse_what_cannot_fork(int num_ranks) {
   check(num_ranks > 0, "a world has at least one rank");
   std::vector<Problem> problems;
-  static_assert(kMaxProcessRanks == SharedWorld::kMaxRanks);
+  static_assert(kMaxProcessRanks == comm::shm::SharedWorld::kMaxRanks);
   if (num_ranks > kMaxProcessRanks) {
     problems.push_back(
         {"process ranks", cat(num_ranks), cat("must be at most ", kMaxProcessRanks), cat(kMaxProcessRanks)});

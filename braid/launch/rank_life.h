@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "braid/comm/world_fate.h"
+#include "braid/comm/failure_state.h"
 #include "braid/launch/launcher.h"
 #include "braid/launch/rank_outcome.h"
 
@@ -13,7 +13,7 @@ namespace braid {
 class RankLife {
  public:
   // `fate` outlives this.
-  RankLife(WorldFate& fate, int rank) : fate_(fate), rank_(rank) {}
+  RankLife(comm::FailureState& fate, int rank) : fate_(fate), rank_(rank) {}
 
   // Runs a step. The first exception of any step fails the world and becomes the outcome.
   template <class Step>
@@ -31,7 +31,7 @@ class RankLife {
   }
 
  private:
-  WorldFate& fate_;
+  comm::FailureState& fate_;
   const int rank_;
   std::string thrown_;
 };

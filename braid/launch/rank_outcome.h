@@ -33,7 +33,7 @@ class RankOutcome {
 // A launch whose world has failed.
 struct FailedLaunch {
   std::string what;  // "process ranks"
-  Failure failure;
+  comm::Failure failure;
   double elapsed_seconds = 0;
   std::string left_behind;  // ranks that did not end, in words; empty: none
 };

@@ -20,7 +20,7 @@ struct ValueSet {
 };
 // The first failure that a node knows of; ranks are those of the world, or -1.
 struct RanksFailed {
-  Failure failure;
+  comm::Failure failure;
 };
 // The outcome of a rank of the node (rank_outcome.h).
 struct RankEnded {

@@ -86,7 +86,7 @@ void Supervisor::fail(int place, const std::string& how) {
 }
 
 std::string Supervisor::state(int place) const {
-  const ActivityLook doing = parts_.board.activity(place).look();
+  const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
   const std::string what = doing.text();
   return cat("rank ", ranks_[place].rank, " at its activity ", doing.count, ", ",
              what.empty() ? "which has not begun" : what);
@@ -106,7 +106,7 @@ RankSigns Supervisor::signs_of(int place) {
   const auto seen = process.runs() ? process_signs(process.pid()) : std::nullopt;
   signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(*this, place);
   if (signs.ended) return signs;
-  const ActivityLook doing = parts_.board.activity(place).look();
+  const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
   signs.waits = !doing.waits_in.empty() && !is_stopped(*seen);
   signs.of_storage = doing.of_storage;
   signs.held_outside = seen->state == 'D' || seen->state == 't' || (doing.of_people && !is_stopped(*seen));

@@ -28,7 +28,7 @@ ScheduleRuntime::ScheduleRuntime(const Schedule& schedule, Communicator& pipe, S
 
 std::vector<schedule::Span> ScheduleRuntime::run_step() {
   const Program& program = schedule_.programs[pipe_.rank()];
-  RankActivity* const activity = pipe_.activity();
+  comm::RankActivity* const activity = pipe_.activity();
   std::vector<schedule::Span> spans;
   spans.reserve(program.size());
   posted_until_ = 0;

@@ -144,11 +144,11 @@ void RankLoop::check_replicas() {
 }
 
 void RankLoop::doing(const std::string& what) const {
-  if (RankActivity* activity = world_.activity()) activity->begin(what);
+  if (comm::RankActivity* activity = world_.activity()) activity->begin(what);
 }
 
 void RankLoop::hear(StepReport report) {
-  if (RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
+  if (comm::RankActivity* activity = world_.activity()) activity->end_of_step(report.seconds);
   if (spec::replicas_run_apart(start_.spec)) own_losses_.push_back(report.loss);
   const double tokens_of_rank = report.tokens_per_second / world_.size();
   raise_peak(tokens_of_rank * spec::model_flops_per_token(start_.spec.model));
@@ -282,7 +282,7 @@ void RankLoop::compare_replicas() {
 
 void RankLoop::save() {
   const int64_t step = trainer_.num_steps();
-  if (RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
+  if (comm::RankActivity* activity = world_.activity()) activity->begin_storage(cat("save of step ", step));
   trainer_.owes_evaluation = evaluation_.step != step && is_evaluated(step);
   checkpoints_.save();
   wishes_to_save_ = false;

@@ -50,7 +50,7 @@ class RankLoop {
   template <class Call>
   void tell(const Call& call) const {
     if (world_.rank() != 0) return;
-    if (RankActivity* activity = world_.activity()) activity->begin_telling("telling of the run");
+    if (comm::RankActivity* activity = world_.activity()) activity->begin_telling("telling of the run");
     call();
     doing("between steps");
   }

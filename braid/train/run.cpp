@@ -108,7 +108,7 @@ RunEnd run_rank(const SharedByRanks& shared, Communicator& world) {
   account_memory_to(world.rank());
   reset_memory_peak(world.rank());
   enter_device(spec);
-  if (RankActivity* activity = world.activity()) activity->begin_storage("start");
+  if (comm::RankActivity* activity = world.activity()) activity->begin_storage("start");
   if (shared.controls.launcher) require_same_inputs(spec, shared.corpus.origin, world);
   for (Beginning from{spec.train.resume};;) {
     Trainer trainer(spec, shared.corpus, world);

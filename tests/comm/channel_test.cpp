@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/faulty_channel.h"
 
-namespace braid::comm_tests::channel_test {
+namespace braid::comm::tests::channel_test {
 namespace {
 
 using Kind = ChannelEvent::Kind;
@@ -159,10 +159,10 @@ TYPED_TEST_P(Channels, ManySendersLoseNothingAndKeepTheirOrder) {
 REGISTER_TYPED_TEST_SUITE_P(Channels, EachTagIsAnOrderOfItsOwn, TensorsMoveAndAreNotCopied, ViewsAreRefused,
                             AnEndpointMayWriteToItself, NothingUntilTheDeadline, AClosedPeerIsToldOnceAfterItsMessages,
                             ClosingWakesWhoeverWaits, ManySendersLoseNothingAndKeepTheirOrder);
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, Channels, ChannelHub);
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, Channels, comm::local::ChannelHub);
 
 TEST(ChannelHub, GivesEachEndpointOnce) {
-  ChannelHub hub(2);
+  comm::local::ChannelHub hub(2);
   const auto a = hub.endpoint(0);
   EXPECT_THROW(hub.endpoint(0), InternalError);
   EXPECT_THROW(hub.endpoint(2), InternalError);
@@ -170,7 +170,7 @@ TEST(ChannelHub, GivesEachEndpointOnce) {
 }
 
 TEST(ChannelHub, AnEndpointThatNobodyTookClosesWithTheHub) {
-  auto hub = std::make_unique<ChannelHub>(2);
+  auto hub = std::make_unique<comm::local::ChannelHub>(2);
   const auto a = hub->endpoint(0);
   EXPECT_EQ(a->recv_any(kTag, in(0)).kind, Kind::TimedOut);
   hub.reset();
@@ -179,7 +179,7 @@ TEST(ChannelHub, AnEndpointThatNobodyTookClosesWithTheHub) {
 
 // The transport that other tests rely on does everything it is asked to.
 TEST(FaultyChannel, RepeatsReordersCutsAndDrops) {
-  ChannelHub hub(2);
+  comm::local::ChannelHub hub(2);
   const auto b = hub.endpoint(1);
   auto a = std::make_unique<FaultyChannel>(hub.endpoint(0), ChannelFaults{0.3, 0.2, 0.1, 0.1}, 1);
   constexpr int64_t kCount = 500;
@@ -206,4 +206,4 @@ TEST(FaultyChannel, RepeatsReordersCutsAndDrops) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::channel_test
+}  // namespace braid::comm::tests::channel_test

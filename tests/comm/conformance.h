@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 template <class Backend>
 class Collectives : public testing::Test {};
@@ -262,4 +262,4 @@ REGISTER_TYPED_TEST_SUITE_P(Collectives, float32, float64, bfloat16, float16, in
                             no_rank_passes_a_barrier_before_all_have_come,
                             maximum_and_minimum_are_nan_where_any_input_is);
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

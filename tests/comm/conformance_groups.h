@@ -4,7 +4,7 @@
 #include "braid/base/errors.h"
 #include "tests/comm/conformance.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 template <class Backend>
 class Groups : public testing::Test {};
@@ -233,4 +233,4 @@ REGISTER_TYPED_TEST_SUITE_P(Groups, all_to_all_in_place_is_refused, messages_mat
                             one_forward_one_backward_crosses_without_deadlock, split_orders_by_key_then_by_rank,
                             groups_nest_and_work_side_by_side, a_group_of_one_is_the_identity);
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

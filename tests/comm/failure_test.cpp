@@ -14,7 +14,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests::failure_test {
+namespace braid::comm::tests::failure_test {
 namespace {
 
 // What run_ranks throws, or a failed expectation.
@@ -244,7 +244,7 @@ void run_to_the_accident(Communicator& world, const Accident& a, uint64_t seed) 
   world.barrier().wait_host();
 }
 
-void check_accident(const Accident& a, uint64_t seed, const LocalOptions& options) {
+void check_accident(const Accident& a, uint64_t seed, const ThreadRankOptions& options) {
   try {
     run_ranks(
         a.ranks, [&](Communicator& world) { run_to_the_accident(world, a, seed); }, options);
@@ -270,7 +270,7 @@ TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one
   uint64_t count = kTsan ? 60 : full_run() ? 5000 : 400;
   for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
-    LocalOptions options{.deadline_seconds = 60};
+    ThreadRankOptions options{.deadline_seconds = 60};
     if (seed % 3 == 0) options.make_queue = [=](int rank) { return std::make_unique<DelayedQueue>(seed + rank); };
     check_accident(accident(seed), seed, options);
   }
@@ -288,4 +288,4 @@ TEST(Crowd, sixteen_ranks_on_few_cores_get_through) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::failure_test
+}  // namespace braid::comm::tests::failure_test

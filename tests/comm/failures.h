@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 inline at::Tensor zeros(int64_t count) { return empty<float>(count).zero_(); }
 
@@ -133,4 +133,4 @@ REGISTER_TYPED_TEST_SUITE_P(Failures, messages_of_different_size_or_type_whoever
                             what_an_ended_rank_issued_still_completes,
                             an_abort_poisons_every_group_of_the_world_and_stays);
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

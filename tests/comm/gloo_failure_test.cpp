@@ -12,7 +12,7 @@
 #include "tests/comm/values.h"
 #include "tests/support/thread_limit.h"
 
-namespace braid::comm_tests::gloo_failure_test {
+namespace braid::comm::tests::gloo_failure_test {
 namespace {
 
 using Body = std::function<void(Communicator&)>;
@@ -42,7 +42,7 @@ TEST(GlooMismatch, names_both_ranks_and_what_they_called) {
       {[](Communicator& g) { return g.all_gather(zeros(30), zeros(10)); }, "all_gather(chunks of Float[10])"},
       {[](Communicator& g) { return g.barrier(); }, "barrier()"},
   };
-  for (const auto sums : {GlooSumOrder::Tree, GlooSumOrder::Engine}) {
+  for (const auto sums : {ReductionOrder::Tree, ReductionOrder::Engine}) {
     for (const auto& [call, text] : odd) {
       const CommFailure failure =
           failure_of(3,
@@ -177,7 +177,7 @@ TEST(GlooStart, connecting_for_sums_is_an_activity) {
                                         .size = 2,
                                         .store = rank == 0 ? static_cast<control::KeyValueStore*>(&store) : &late,
                                         .fate = &fate,
-                                        .sums = GlooSumOrder::Engine,
+                                        .sums = ReductionOrder::Engine,
                                         .activity = &activities[rank]},
                                        queue);
     activities[rank].begin("step 1");
@@ -287,9 +287,9 @@ TEST(GlooAbort, no_peer_touches_a_tensor_whose_wait_has_thrown) {
       all.arrive_and_wait();
       EXPECT_TRUE(holds<float>(tensor, [](int64_t) { return 7.0f; }));
     };
-    EXPECT_EQ(failure_of(3, body, {.sums = seed % 2 ? GlooSumOrder::Engine : GlooSumOrder::Tree}).why, "now");
+    EXPECT_EQ(failure_of(3, body, {.sums = seed % 2 ? ReductionOrder::Engine : ReductionOrder::Tree}).why, "now");
   }
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::gloo_failure_test
+}  // namespace braid::comm::tests::gloo_failure_test

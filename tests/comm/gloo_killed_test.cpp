@@ -15,7 +15,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::comm_tests::gloo_killed_test {
+namespace braid::comm::tests::gloo_killed_test {
 namespace {
 
 using Body = std::function<void(Communicator&)>;
@@ -23,7 +23,7 @@ using Body = std::function<void(Communicator&)>;
 at::Tensor floats(int64_t count) { return empty<float>(count).zero_(); }
 
 // Knows of a death when somebody who watches says so.
-class WatchedFate final : public WorldFate {
+class WatchedFate final : public FailureState {
  public:
   explicit WatchedFate(const SharedArray<int>& known) : known_(known) {}
   void fail(const Failure& failure) override { own_.fail(failure); }
@@ -42,7 +42,7 @@ enum class Watch { Nobody, Somebody };
 class GlooKilled : public ScratchFolder {
  protected:
   // What the survivors of three processes are told when rank 1 kills itself in the middle of `body`.
-  std::vector<std::string> told_of_death(const Body& body, Watch watch, GlooSumOrder sums = GlooSumOrder::Tree);
+  std::vector<std::string> told_of_death(const Body& body, Watch watch, ReductionOrder sums = ReductionOrder::Tree);
 
  private:
   void live(const GlooOptions& options, const Body& body) {
@@ -60,7 +60,7 @@ class GlooKilled : public ScratchFolder {
   int turn_ = 0;
 };
 
-std::vector<std::string> GlooKilled::told_of_death(const Body& body, Watch watch, GlooSumOrder sums) {
+std::vector<std::string> GlooKilled::told_of_death(const Body& body, Watch watch, ReductionOrder sums) {
   const SharedArray<int> known;
   FolderStore store(folder_);
   const std::string prefix = cat(++turn_, "/");
@@ -111,7 +111,7 @@ void wait_for_message(Communicator& world) {
 
 TEST_F(GlooKilled, both_ends_of_a_closed_connection_are_named) {
   for (const auto& said : {told_of_death(sum_for_ever, Watch::Nobody), told_of_death(wait_for_message, Watch::Nobody),
-                           told_of_death(sum_for_ever, Watch::Nobody, GlooSumOrder::Engine)}) {
+                           told_of_death(sum_for_ever, Watch::Nobody, ReductionOrder::Engine)}) {
     for (size_t i = 0; i < 2; ++i) {
       // Who is told later may see the other survivor leave; in one process they would know of one failure.
       EXPECT_TRUE(said[i].starts_with("-1: the connection between rank ")) << said[i];
@@ -131,4 +131,4 @@ TEST_F(GlooKilled, what_a_watcher_knows_is_told_before_that) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::gloo_killed_test
+}  // namespace braid::comm::tests::gloo_killed_test

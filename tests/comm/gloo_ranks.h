@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "braid/base/errors.h"
-#include "braid/comm/gloo/gloo_world.h"
+#include "braid/comm/gloo/make_gloo_world.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 // Known to all ranks at once.
-class OneFate final : public WorldFate {
+class OneFate final : public FailureState {
  public:
   void fail(const Failure& failure) override {
     const std::scoped_lock hold(mutex_);
@@ -32,7 +32,7 @@ class OneFate final : public WorldFate {
 
 struct GlooRanks {
   double deadline_seconds = 100;
-  GlooSumOrder sums = GlooSumOrder::Tree;
+  ReductionOrder sums = ReductionOrder::Tree;
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
 };
 
@@ -74,4 +74,4 @@ inline void run_gloo_ranks(int num_ranks, const std::function<void(Communicator&
   }
 }
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

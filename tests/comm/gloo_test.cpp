@@ -12,7 +12,7 @@
 #include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests::gloo_test {
+namespace braid::comm::tests::gloo_test {
 namespace {
 
 struct OnGloo {
@@ -164,7 +164,7 @@ TEST(GlooWorld, leaves_no_thread_and_no_socket) {
                    pair->all_reduce(filled(100000, 1, world.rank()), ReduceOp::Sum).wait_host();
                    world.barrier();  // not waited for
                  },
-                 {.sums = GlooSumOrder::Engine});
+                 {.sums = ReductionOrder::Engine});
   EXPECT_EQ(entries("/proc/self/task"), threads);
   EXPECT_EQ(entries("/proc/self/fd"), files);
 }
@@ -188,7 +188,7 @@ TEST(EngineSums, are_sums_on_all_ranks_of_all_groups) {
       EXPECT_TRUE(holds<float>(tensors[i], [=](int64_t j) { return static_cast<float>(j % 100 * total); })) << i;
     }
   };
-  for (const int ranks : {2, 3, 5}) run_gloo_ranks(ranks, body, {.sums = GlooSumOrder::Engine});
+  for (const int ranks : {2, 3, 5}) run_gloo_ranks(ranks, body, {.sums = ReductionOrder::Engine});
 }
 
 // With sizes and values that give other bits than the tree.
@@ -204,8 +204,8 @@ TEST(EngineSums, of_little_and_of_narrow_types_keep_the_order_of_the_tree) {
         EXPECT_TRUE(holds<c10::BFloat16>(
             narrow, [](int64_t i) { return expected_sum<c10::BFloat16>(2, 3, i, ReduceOp::Sum); }));
       },
-      {.sums = GlooSumOrder::Engine});
+      {.sums = ReductionOrder::Engine});
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::gloo_test
+}  // namespace braid::comm::tests::gloo_test

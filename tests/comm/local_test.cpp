@@ -5,7 +5,7 @@
 #include "tests/comm/random_program.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests::local_test {
+namespace braid::comm::tests::local_test {
 namespace {
 
 struct OnHost {
@@ -14,7 +14,7 @@ struct OnHost {
 
 struct OnDelayedQueue {
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
-    LocalOptions options;
+    ThreadRankOptions options;
     options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
     run_ranks(num_ranks, body, options);
   }
@@ -34,4 +34,4 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Local, Groups, Queues, QueueNames);
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, Programs, Queues, QueueNames);
 
 }  // namespace
-}  // namespace braid::comm_tests::local_test
+}  // namespace braid::comm::tests::local_test

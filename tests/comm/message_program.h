@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 struct MessageStep {
   enum class Kind { Send, SendAndWait, Receive, Barrier };
@@ -129,4 +129,4 @@ class MessageVerdict {
   std::map<int, int> barriers_;             // by rank
 };
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

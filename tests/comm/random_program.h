@@ -10,7 +10,7 @@
 
 #include "tests/comm/conformance.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 inline constexpr int kRegisters = 4;
 inline constexpr int64_t kLength = 420;  // divides by 1 to 7
@@ -194,4 +194,4 @@ TYPED_TEST_P(Programs, agree_with_the_serial_model) {
 
 REGISTER_TYPED_TEST_SUITE_P(Programs, agree_with_the_serial_model);
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

@@ -8,7 +8,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid::rank_activity_test {
+namespace braid::comm::rank_activity_test {
 namespace {
 
 TEST(RankActivity, says_what_it_does_and_what_it_waits_for) {
@@ -20,7 +20,7 @@ TEST(RankActivity, says_what_it_does_and_what_it_waits_for) {
   EXPECT_EQ(activity.look().text(), "forward of microbatch 5 on stage 1, waits for all_reduce #7 on data, 0.0 s");
   activity.end_wait();
   activity.begin_storage("save of step 3");
-  const ActivityLook look = activity.look();
+  const ActivitySnapshot look = activity.look();
   EXPECT_EQ(look.what, "save of step 3");
   EXPECT_EQ(look.waits_in, "");
   EXPECT_TRUE(look.of_storage);
@@ -31,7 +31,7 @@ TEST(RankActivity, what_a_thread_does_aside_is_a_sign_of_the_rank) {
   RankActivity activity;
   activity.begin("step 3");
   {
-    AsideActivity aside(&activity);
+    BackgroundActivity aside(&activity);
     EXPECT_FALSE(activity.look().of_storage);
     aside.begin("connecting to rank 1");
     aside.begin("connecting to rank 2");
@@ -41,7 +41,7 @@ TEST(RankActivity, what_a_thread_does_aside_is_a_sign_of_the_rank) {
   }
   EXPECT_FALSE(activity.look().of_storage);
   EXPECT_EQ(activity.look().text(), "step 3, 0.0 s");
-  AsideActivity(nullptr).begin("nothing that is looked at");
+  BackgroundActivity(nullptr).begin("nothing that is looked at");
 }
 
 TEST(RankActivity, a_text_is_read_whole_or_not_at_all) {
@@ -66,4 +66,4 @@ TEST(RankActivity, a_longer_text_is_cut) {
 }
 
 }  // namespace
-}  // namespace braid::rank_activity_test
+}  // namespace braid::comm::rank_activity_test

@@ -10,7 +10,7 @@
 #include "braid/comm/local/run_ranks.h"
 #include "braid/comm/thread_ranks.h"
 
-namespace braid::comm_tests::rank_channel_test {
+namespace braid::comm::tests::rank_channel_test {
 namespace {
 
 constexpr int kTag = 3;
@@ -55,7 +55,7 @@ TEST(ThreadRanks, hear_of_the_first_failure_once_and_at_once) {
 }
 
 TEST(RankChannel, a_wait_ends_when_another_rank_fails) {
-  ChannelHub hub(2);
+  comm::local::ChannelHub hub(2);
   const auto silent = hub.endpoint(1);
   std::latch taken(1);
   std::string heard;
@@ -81,7 +81,7 @@ TEST(RankChannel, a_wait_ends_when_another_rank_fails) {
 
 // The peer is told by the closed channel, and the world has failed by then.
 TEST(RankChannel, left_by_an_exception_fails_the_world_before_peers_hear_of_it) {
-  ChannelHub hub(2);
+  comm::local::ChannelHub hub(2);
   EXPECT_THROW(run_ranks(2,
                          [&](Communicator& world) {
                            if (world.rank() == 0) {
@@ -100,7 +100,7 @@ TEST(RankChannel, left_by_an_exception_fails_the_world_before_peers_hear_of_it) 
 }
 
 TEST(RankChannel, is_an_ordinary_channel_otherwise) {
-  ChannelHub hub(2);
+  comm::local::ChannelHub hub(2);
   run_ranks(2, [&](Communicator& world) {
     RankChannel channel(hub.endpoint(world.rank()), world);
     EXPECT_EQ(channel.send(1 - world.rank(), kTag, {{world.rank()}, {}}), Delivery::Accepted);
@@ -113,4 +113,4 @@ TEST(RankChannel, is_an_ordinary_channel_otherwise) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::rank_channel_test
+}  // namespace braid::comm::tests::rank_channel_test

@@ -11,7 +11,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid::run_ranks_test {
+namespace braid::comm::run_ranks_test {
 namespace {
 
 at::Tensor filled(int64_t count, double value) { return at::full({count}, value, at::kFloat); }
@@ -92,7 +92,7 @@ TEST(RunRanks, what_an_ended_rank_issued_still_completes) {
 }
 
 TEST(RunRanks, a_deadline_names_who_is_missing) {
-  LocalOptions options{.deadline_seconds = 0.05};
+  ThreadRankOptions options{.deadline_seconds = 0.05};
   std::atomic<bool> over = false;
   try {
     run_ranks(
@@ -131,4 +131,4 @@ TEST(RunRanks, something_that_is_no_exception_is_brought_home_too) {
 }
 
 }  // namespace
-}  // namespace braid::run_ranks_test
+}  // namespace braid::comm::run_ranks_test

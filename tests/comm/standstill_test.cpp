@@ -12,13 +12,13 @@
 #include "tests/comm/values.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests::standstill_test {
+namespace braid::comm::tests::standstill_test {
 namespace {
 
 constexpr double kNever = 600;  // seconds; longer than the test may take
 
 // The reason that run_ranks gives, or empty when it returns.
-std::string outcome(int num_ranks, const std::function<void(Communicator&)>& body, LocalOptions options = {}) {
+std::string outcome(int num_ranks, const std::function<void(Communicator&)>& body, ThreadRankOptions options = {}) {
   options.deadline_seconds = kNever;
   try {
     run_ranks(num_ranks, body, options);
@@ -28,8 +28,8 @@ std::string outcome(int num_ranks, const std::function<void(Communicator&)>& bod
   return "";
 }
 
-LocalOptions with_delayed_queues() {
-  LocalOptions options;
+ThreadRankOptions with_delayed_queues() {
+  ThreadRankOptions options;
   options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
   return options;
 }
@@ -106,7 +106,7 @@ TEST(Standstill, queues_with_a_thread_of_their_own) {
 
 // The first to wait is woken by what the second has left in its queue, long after both are asleep.
 TEST(Standstill, is_none_while_a_queue_has_tasks) {
-  LocalOptions slow;
+  ThreadRankOptions slow;
   slow.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank, 10e-3); };
   const auto body = [](Communicator& world) {
     for (int round = 0; round < 10; ++round) {
@@ -182,7 +182,7 @@ TEST(Standstill, is_found_exactly_where_a_serial_play_finds_it) {
     const std::string why = outcome(
         static_cast<int>(programs.ranks.size()),
         [&](Communicator& world) { play(world, programs, received[world.rank()]); },
-        seed % 4 ? LocalOptions{} : with_delayed_queues());
+        seed % 4 ? ThreadRankOptions{} : with_delayed_queues());
     EXPECT_EQ(why.empty(), verdict.ends()) << why;
     if (why.empty()) {
       EXPECT_EQ(received, verdict.received());
@@ -196,4 +196,4 @@ TEST(Standstill, is_found_exactly_where_a_serial_play_finds_it) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::standstill_test
+}  // namespace braid::comm::tests::standstill_test

@@ -15,7 +15,7 @@
 #include "braid/comm/communicator.h"
 #include "tests/support/sampled.h"
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kTsan = true;
@@ -106,4 +106,4 @@ testing::AssertionResult holds(const at::Tensor& tensor, const Function& functio
                                      << exact(static_cast<double>(function(first)));
 }
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

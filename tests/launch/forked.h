@@ -24,7 +24,7 @@ inline constexpr unsigned kTooLongSeconds = 200;
 inline constexpr double kSoon = 30;  // seconds; a deadline is far later, and a busy machine sooner
 inline constexpr double kDeadline = 100;
 
-inline at::Tensor floats(int64_t count) { return comm_tests::empty<float>(count).zero_(); }
+inline at::Tensor floats(int64_t count) { return comm::tests::empty<float>(count).zero_(); }
 
 [[noreturn]] inline void die() {
   kill(getpid(), SIGKILL);

@@ -208,7 +208,7 @@ class LyingNodesLaunch : public testing::Test {
   std::optional<CarriedJob> job;
   std::optional<JobRounds> rounds;
   SignalRelay signals{std::vector<int>()};
-  std::optional<RankBoard> board;
+  std::optional<comm::RankBoard> board;
   std::optional<NodeOfJob> launch;
   std::optional<Supervisor> supervisor;
 };
@@ -262,7 +262,7 @@ std::string failure_where_rank_writes(std::string bytes) {
   const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
-  RankBoard board(1);
+  comm::RankBoard board(1);
   const std::vector<int> node_of_rank{0};
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});

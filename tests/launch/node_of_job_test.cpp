@@ -65,7 +65,7 @@ class SignsOfNodes : public testing::Test {
     JobRounds rounds;
     SignalRelay signals{std::vector<int>()};
     const std::vector<int> node_of_rank{0, 1};
-    std::optional<RankBoard> board;
+    std::optional<comm::RankBoard> board;
     std::optional<NodeOfJob> launch;
     std::optional<Supervisor> supervisor;
   };
@@ -114,7 +114,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
   const auto solo = control::make_solo_job({"here", 1});
   JobRounds rounds(*solo);
   rounds.begin();
-  RankBoard board(1);
+  comm::RankBoard board(1);
   const std::vector<int> node_of_rank{0};
   NodeOfJob node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});

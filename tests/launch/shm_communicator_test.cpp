@@ -1,6 +1,6 @@
 // What is special about ranks that are processes: areas that are used again, rings that messages overtake each other
 // in, works that outlive their communicator, more ranks than cores.
-#include "braid/comm/shm/shm_communicator.h"
+#include "braid/comm/shm/process_communicator.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,12 +17,12 @@
 namespace braid::launch_tests::shm_communicator_test {
 namespace {
 
-using comm_tests::empty;
-using comm_tests::expected_sum;
-using comm_tests::fill;
-using comm_tests::holds;
-using comm_tests::message;
-using comm_tests::value;
+using comm::tests::empty;
+using comm::tests::expected_sum;
+using comm::tests::fill;
+using comm::tests::holds;
+using comm::tests::message;
+using comm::tests::value;
 
 at::Tensor filled(int64_t count, int salt, int rank) {
   at::Tensor tensor = empty<float>(count);
@@ -41,10 +41,10 @@ TEST(ShmCommunicator, says_that_its_ranks_are_processes) {
 // them.
 TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
   run_forked(1, [](Communicator& alone) {
-    SharedWorld world(2, {});
-    const auto ended = std::make_shared<RankProgress>(world, 0), slow = std::make_shared<RankProgress>(world, 1);
-    const auto sends = ShmCommunicator::of_world(ended, alone.queue());
-    const auto receives = ShmCommunicator::of_world(slow, alone.queue());
+    comm::shm::SharedWorld world(2, {});
+    const auto ended = std::make_shared<comm::shm::ProgressEngine>(world, 0), slow = std::make_shared<comm::shm::ProgressEngine>(world, 1);
+    const auto sends = comm::shm::ProcessCommunicator::of_world(ended, alone.queue());
+    const auto receives = comm::shm::ProcessCommunicator::of_world(slow, alone.queue());
     const Work sent = message(*sends, P2p::Kind::Send, 1, floats(1 << 20));  // more than the ring holds
     std::jthread end([&] { ended->finish(); });
     const auto waits_for = [&] { return world.board().activity(0).look().waits_in; };
@@ -58,7 +58,7 @@ TEST(ShmCommunicator, a_rank_that_has_ended_says_that_it_waits_for_its_peers) {
 
 TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
   run_forked(4, [](Communicator& world) {
-    for (int round = 0; round < 3 * SharedWorld::max_groups(4); ++round) {
+    for (int round = 0; round < 3 * comm::shm::SharedWorld::max_groups(4); ++round) {
       auto half = world.split((world.rank() + round) % 2, round % 3 == 0 ? -world.rank() : 0, "half");
       at::Tensor tensor = filled(3, round, world.rank());
       half->all_reduce(tensor, ReduceOp::Sum).wait_host();
@@ -72,7 +72,7 @@ TEST(ShmCommunicator, areas_of_groups_that_are_gone_are_used_again) {
 TEST(ShmCommunicator, says_when_there_is_no_room_for_another_group) {
   const auto body = [](Communicator& world) {
     std::vector<std::unique_ptr<Communicator>> groups;
-    for (int i = 0; i < SharedWorld::max_groups(2); ++i) groups.push_back(world.split(0, 0, "another"));
+    for (int i = 0; i < comm::shm::SharedWorld::max_groups(2); ++i) groups.push_back(world.split(0, 0, "another"));
   };
   try {
     run_forked(2, body);

@@ -5,7 +5,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::comm_tests::shm_conformance_test {
+namespace braid::comm::tests::shm_conformance_test {
 namespace {
 
 struct OnProcesses {
@@ -54,4 +54,4 @@ TEST(Forked, a_failed_expectation_of_a_rank_is_thrown_with_its_place) {
 }
 
 }  // namespace
-}  // namespace braid::comm_tests::shm_conformance_test
+}  // namespace braid::comm::tests::shm_conformance_test

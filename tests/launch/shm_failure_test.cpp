@@ -16,7 +16,7 @@
 namespace braid::launch_tests::shm_failure_test {
 namespace {
 
-using comm_tests::message;
+using comm::tests::message;
 using Body = std::function<void(Communicator&)>;
 
 // A failure is told long before the deadline.
@@ -36,7 +36,7 @@ struct OnShm {
 };
 
 CommFailure failure_of(int num_ranks, const Body& body, double deadline = kDeadline) {
-  return comm_tests::failure_in([&] { run_in_time(num_ranks, body, deadline); });
+  return comm::tests::failure_in([&] { run_in_time(num_ranks, body, deadline); });
 }
 
 // Rank 1 dies in one of many ways, the others wait for it: all are told its rank and why. It does not die before the
@@ -160,8 +160,8 @@ TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
 }  // namespace
 }  // namespace braid::launch_tests::shm_failure_test
 
-namespace braid::comm_tests {
+namespace braid::comm::tests {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch_tests::shm_failure_test::OnShm);
 
-}  // namespace braid::comm_tests
+}  // namespace braid::comm::tests

@@ -32,7 +32,7 @@ class Nothing final : public Surroundings {
 
 // A tracer that is told of exits holds a process in the kernel when it is to die, as an uninterruptible wait does.
 TEST(Supervisor, leaves_a_rank_behind_that_does_not_die) {
-  RankBoard board(2);
+  comm::RankBoard board(2);
   SharedArray<int> process;
   std::atomic<bool> is_left{false};
   std::atomic<int> refused{0};
@@ -64,7 +64,7 @@ TEST(Supervisor, leaves_a_rank_behind_that_does_not_die) {
 }
 
 TEST(Supervisor, has_words_for_a_rank_that_has_begun_nothing) {
-  RankBoard board(1);
+  comm::RankBoard board(1);
   Nothing nothing;
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, nothing}, {.grace_seconds = 1});

@@ -23,7 +23,7 @@ struct CallCount {
   }
 };
 
-class FailingCommunicator final : public Communicator, private ThreadRanks {
+class FailingCommunicator final : public Communicator, private comm::ThreadRanks {
  public:
   FailingCommunicator(Communicator& inner, CallCount& count) : inner_(inner), count_(count) {}
   FailingCommunicator(std::unique_ptr<Communicator> inner, CallCount& count)
@@ -33,7 +33,7 @@ class FailingCommunicator final : public Communicator, private ThreadRanks {
   int size() const override { return inner_.size(); }
   const std::string& name() const override { return inner_.name(); }
   RankKind rank_kind() const override { return inner_.rank_kind(); }
-  ThreadRanks* thread_ranks() override { return this; }
+  comm::ThreadRanks* thread_ranks() override { return this; }
   Queue& queue() override { return inner_.queue(); }
   Work all_reduce(const at::Tensor& tensor, ReduceOp op) override { return counted(inner_.all_reduce(tensor, op)); }
   Work reduce_scatter(const at::Tensor& out, const at::Tensor& in, ReduceOp op) override {
@@ -62,7 +62,7 @@ class FailingCommunicator final : public Communicator, private ThreadRanks {
     count_.add();
     return shared;
   }
-  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) override {
+  std::shared_ptr<void> on_failure(std::function<void(const comm::Failure&)> told) override {
     return inner_.thread_ranks()->on_failure(std::move(told));
   }
 

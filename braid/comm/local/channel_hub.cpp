@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 class ChannelHub::Mailboxes {
  public:
@@ -129,4 +129,4 @@ std::unique_ptr<Channel> ChannelHub::endpoint(int number) {
   return std::make_unique<Endpoint>(mailboxes_, number);
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -6,7 +6,7 @@
 
 #include "braid/comm/channel.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 class ChannelHub {
  public:
@@ -27,4 +27,4 @@ class ChannelHub {
   std::vector<std::atomic<bool>> taken_;  // endpoints are taken on threads of their own
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -18,7 +18,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm::local {
 namespace {
 
 // Calls body(chunk, first, count) for each chunk that [begin, end) touches; `first` counts from the chunk's start.
@@ -45,10 +45,10 @@ Collective::Collective(std::shared_ptr<const Membership> members, const Call& ca
       in_(members_->size()),
       out_(members_->size()) {
   int64_t n = members_->size();
-  bool chunked = call.kind != Kind::AllReduce && call.kind != Kind::Broadcast;
-  int64_t units = call.chunk * (call.kind == Kind::AllToAll ? n * n : chunked ? n : 1);
+  bool chunked = call.kind != CallKind::AllReduce && call.kind != CallKind::Broadcast;
+  int64_t units = call.chunk * (call.kind == CallKind::AllToAll ? n * n : chunked ? n : 1);
   if (n == 1 && !chunked) units = 0;
-  int64_t touched = call.kind == Kind::AllToAll ? 2 : call.kind == Kind::AllReduce ? 2 * n : n + 1;
+  int64_t touched = call.kind == CallKind::AllToAll ? 2 : call.kind == CallKind::AllReduce ? 2 * n : n + 1;
   if (units > 0) set_work(units, touched * element_bytes_);
 }
 
@@ -67,19 +67,19 @@ void Collective::finish() {
 
 void Collective::run(int64_t begin, int64_t end) {
   switch (call_.kind) {
-    case Kind::AllReduce:
+    case CallKind::AllReduce:
       return combine_all(begin, end);
-    case Kind::ReduceScatter:
+    case CallKind::ReduceScatter:
       return scatter(begin, end);
-    case Kind::AllGather:
+    case CallKind::AllGather:
       return gather(begin, end);
-    case Kind::AllToAll:
+    case CallKind::AllToAll:
       return exchange(begin, end);
-    case Kind::Broadcast:
+    case CallKind::Broadcast:
       return spread(begin, end);
-    case Kind::Barrier:
-    case Kind::Split:
-    case Kind::Share:
+    case CallKind::Barrier:
+    case CallKind::Split:
+    case CallKind::Share:
       return;
   }
 }
@@ -116,4 +116,4 @@ void Collective::copy(int to_rank, int64_t to, int from_rank, int64_t from, int6
   if (target != source) std::memcpy(target, source, count * element_bytes_);
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

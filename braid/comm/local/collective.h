@@ -12,13 +12,13 @@
 #include "braid/comm/local/combine.h"
 #include "braid/comm/local/operation.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 // The ranks of a group.
 struct Membership {
   std::string name;
   std::vector<int> world_ranks;
-  std::shared_ptr<Fate> fate;
+  std::shared_ptr<WorldState> fate;
 
   int size() const { return static_cast<int>(world_ranks.size()); }
 };
@@ -58,4 +58,4 @@ class Collective : public Operation {
   std::vector<void*> out_;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

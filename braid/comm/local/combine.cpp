@@ -9,7 +9,7 @@
 
 #include "braid/base/bfloat16.h"
 
-namespace braid {
+namespace braid::comm::local {
 namespace {
 
 constexpr int64_t kBlock = 512;  // elements
@@ -174,4 +174,4 @@ Combine combine_of(at::ScalarType type, ReduceOp op) {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

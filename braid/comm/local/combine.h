@@ -9,7 +9,7 @@
 
 #include "braid/comm/communicator.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 struct CombineCall {
   std::span<const void* const> inputs;  // at least one
@@ -25,4 +25,4 @@ using Combine = void (*)(const CombineCall&);
 // Maximum and minimum are NaN where any input is; int64 sums wrap.
 Combine combine_of(at::ScalarType type, ReduceOp op);
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace braid {
+namespace braid::comm::local {
 
 FailureListeners::Place FailureListeners::add(Told told) {
   const std::lock_guard lock(mutex_);
@@ -22,4 +22,4 @@ void FailureListeners::tell(const Failure& failure) {
   for (const Told& told : told_) told(failure);
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -8,7 +8,7 @@
 
 #include "braid/comm/failure.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 class FailureListeners {
  public:
@@ -28,4 +28,4 @@ class FailureListeners {
   std::list<Told> told_;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

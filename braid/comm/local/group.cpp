@@ -6,7 +6,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 void SplitCall::finish() {
   std::map<int, std::vector<int>> ranks_of;  // by colour, in the order of this group
@@ -23,8 +23,8 @@ void SplitCall::finish() {
 }
 
 std::shared_ptr<Collective> Group::made(const Call& call, int64_t number) const {
-  if (call.kind == Kind::Split) return std::make_shared<SplitCall>(members_, call, number);
-  if (call.kind == Kind::Share) return std::make_shared<ShareCall>(members_, call, number);
+  if (call.kind == CallKind::Split) return std::make_shared<SplitCall>(members_, call, number);
+  if (call.kind == CallKind::Share) return std::make_shared<ShareCall>(members_, call, number);
   return std::make_shared<Collective>(members_, call, number);
 }
 
@@ -76,4 +76,4 @@ void Group::refuse(int rank, const std::string& op, const std::string& why) cons
   members_->fate->raise(op, 0);
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

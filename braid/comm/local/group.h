@@ -8,7 +8,7 @@
 #include "braid/comm/local/collective.h"
 #include "braid/comm/local/transfer.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 class Group;
 
@@ -93,4 +93,4 @@ class Group {
   std::map<Transfer::Route, std::deque<Waiting>> messages_;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

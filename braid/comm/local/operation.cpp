@@ -10,7 +10,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/pause.h"
 
-namespace braid {
+namespace braid::comm::local {
 namespace {
 
 constexpr int64_t kMinPieceBytes = 16 << 10;   // below, claiming costs more than it shares
@@ -19,7 +19,7 @@ constexpr int64_t kPiecesPerParty = 4;
 
 }  // namespace
 
-Operation::Operation(std::shared_ptr<Fate> fate, int num_parties)
+Operation::Operation(std::shared_ptr<WorldState> fate, int num_parties)
     : fate_(std::move(fate)), has_arrived_(num_parties), shares_(num_parties) {}
 
 void Operation::set_work(int64_t units, int64_t unit_bytes) {
@@ -45,7 +45,7 @@ void Operation::arrive(int party) {
 }
 
 void Operation::wait(int party, double issued_seconds, const Queue* on) {
-  Fate::Time deadline = fate_->deadline();
+  WorldState::Time deadline = fate_->deadline();
   for (;;) {
     help(party);
     if (fate_->failed()) {
@@ -145,4 +145,4 @@ std::string Operation::missing() const {
   return cat("rank ", joined(ranks));
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "braid/comm/local/fate.h"
+#include "braid/comm/local/world_state.h"
 
-namespace braid {
+namespace braid::comm::local {
 
-class Operation : private Awaited {
+class Operation : private WaitReason {
  public:
-  Operation(std::shared_ptr<Fate> fate, int num_parties);
+  Operation(std::shared_ptr<WorldState> fate, int num_parties);
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -35,7 +35,7 @@ class Operation : private Awaited {
   // For messages: "all_reduce #17 on tensor".
   virtual std::string label() const = 0;
   virtual int world_rank(int party) const = 0;
-  Fate& fate() const { return *fate_; }
+  WorldState& fate() const { return *fate_; }
 
  protected:
   // The work is units [0, units), each of `unit_bytes` of traffic. Before the first arrival.
@@ -70,8 +70,8 @@ class Operation : private Awaited {
   void report_ended(int missing, int party);
   void report_late(int party);
 
-  const std::shared_ptr<Fate> fate_;
-  Gate gate_;
+  const std::shared_ptr<WorldState> fate_;
+  WaitQueue gate_;
   std::vector<std::atomic<bool>> has_arrived_;
   std::atomic<int> arrived_{0};
   int64_t units_ = 0;
@@ -83,4 +83,4 @@ class Operation : private Awaited {
   std::atomic<bool> finished_{false};
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -9,7 +9,7 @@
 
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
-#include "braid/comm/local/local_communicator.h"
+#include "braid/comm/local/thread_communicator.h"
 
 namespace braid {
 namespace {
@@ -18,19 +18,19 @@ constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and w
 
 class LocalWorld {
  public:
-  LocalWorld(int num_ranks, const std::function<void(Communicator&)>& body, const LocalOptions& options)
+  LocalWorld(int num_ranks, const std::function<void(Communicator&)>& body, const ThreadRankOptions& options)
       : body_(body), exceptions_(num_ranks) {
     int threads = num_ranks * (options.make_queue ? 2 : 1);
     bool room_to_spin = threads <= static_cast<int>(std::thread::hardware_concurrency());
-    fate_ = std::make_shared<Fate>(num_ranks, Fate::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
-    auto members = std::make_shared<Membership>();
+    fate_ = std::make_shared<comm::local::WorldState>(num_ranks, comm::local::WorldState::Options{options.deadline_seconds, room_to_spin ? kSpinTurns : 0});
+    auto members = std::make_shared<comm::local::Membership>();
     members->name = "world";
     members->fate = fate_;
     for (int rank = 0; rank < num_ranks; ++rank) {
       members->world_ranks.push_back(rank);
       queues_.push_back(options.make_queue ? options.make_queue(rank) : std::make_unique<HostQueue>());
     }
-    group_ = std::make_shared<Group>(std::move(members));
+    group_ = std::make_shared<comm::local::Group>(std::move(members));
   }
 
   void run() {
@@ -54,7 +54,7 @@ class LocalWorld {
   }
 
   void run_rank(int rank) {
-    LocalCommunicator world(group_, rank, *queues_[rank]);
+    comm::local::ThreadCommunicator world(group_, rank, *queues_[rank]);
     fate_->begin(rank);
     guarded(rank, [&] { body_(world); });
     fate_->leave(rank);
@@ -85,7 +85,7 @@ class LocalWorld {
 
   // Throws the error of the rank that noticed the first failure; a rank woken by it may have thrown earlier.
   void rethrow() const {
-    std::optional<Failure> failure = fate_->failure();
+    std::optional<comm::Failure> failure = fate_->failure();
     if (!failure) return;
     if (exceptions_[failure->reporter]) std::rethrow_exception(exceptions_[failure->reporter]);
     if (first_) std::rethrow_exception(first_);
@@ -94,8 +94,8 @@ class LocalWorld {
 
   const std::function<void(Communicator&)>& body_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::shared_ptr<Fate> fate_;
-  std::shared_ptr<Group> group_;
+  std::shared_ptr<comm::local::WorldState> fate_;
+  std::shared_ptr<comm::local::Group> group_;
   std::mutex mutex_;
   std::vector<std::exception_ptr> exceptions_;
   std::exception_ptr first_;
@@ -103,7 +103,7 @@ class LocalWorld {
 
 }  // namespace
 
-void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const LocalOptions& options) {
+void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const ThreadRankOptions& options) {
   check(num_ranks > 0, "a world has at least one rank");
   LocalWorld(num_ranks, body, options).run();
 }

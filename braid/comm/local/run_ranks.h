@@ -7,7 +7,7 @@
 
 namespace braid {
 
-struct LocalOptions {
+struct ThreadRankOptions {
   double deadline_seconds = 300;  // of every wait; a wait that passes it aborts the world
   // Makes rank `rank`'s queue; null: HostQueue. Owned by the world.
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
@@ -22,6 +22,6 @@ struct LocalOptions {
 // rank, what each waits for. This is exact: it never happens while a message or task is under way, and no clock
 // decides. A rank that computes, or waits for something that is not a Work or a split, does not count as asleep; then
 // only the deadline ends the waits of the others.
-void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const LocalOptions& options = {});
+void run_ranks(int num_ranks, const std::function<void(Communicator& world)>& body, const ThreadRankOptions& options = {});
 
 }  // namespace braid

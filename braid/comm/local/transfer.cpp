@@ -5,7 +5,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 Transfer::Transfer(std::shared_ptr<const Membership> members, Route route, const at::Tensor& first)
     : Operation(members->fate, 2),
@@ -38,4 +38,4 @@ void Transfer::finish() {
   for (at::Tensor& tensor : tensors_) tensor.reset();
 }
 
-}  // namespace braid
+}  // namespace braid::comm::local

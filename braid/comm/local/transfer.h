@@ -6,7 +6,7 @@
 
 #include "braid/comm/local/collective.h"
 
-namespace braid {
+namespace braid::comm::local {
 
 class Transfer final : public Operation {
  public:
@@ -39,4 +39,4 @@ class Transfer final : public Operation {
   std::byte* to_ = nullptr;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::local

@@ -6,7 +6,7 @@
 
 #include "braid/comm/shm/shared_world.h"
 
-namespace braid {
+namespace braid::comm::shm {
 
 // Bytes go in at one process and come out at the other, in order. One writer, one reader, neither waits.
 class MessageStream {
@@ -52,4 +52,4 @@ class MessageStream {
   std::byte* const ring_;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::shm

@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::comm::shm {
 namespace {
 
 constexpr int kClaimed = 1 << 20;  // users of an area that is not settled yet; more than a group has members
@@ -117,4 +117,4 @@ void SharedWorld::ring_all() {
   for (int rank = 0; rank < num_ranks_; ++rank) ranks_[rank].bell.ring();
 }
 
-}  // namespace braid
+}  // namespace braid::comm::shm

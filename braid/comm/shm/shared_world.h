@@ -14,9 +14,9 @@
 
 #include "braid/comm/call.h"
 #include "braid/comm/rank_board.h"
-#include "braid/comm/shm/bell.h"
+#include "braid/comm/shm/notifier.h"
 
-namespace braid {
+namespace braid::comm::shm {
 
 // What one member of a group tells the others about the group's collectives. All counts go on from the group's
 // beginning; written by the member alone.
@@ -53,7 +53,7 @@ struct GroupId {
 };
 
 // Made by the parent, used by every process; each has a copy of this object. Thread-safe.
-class SharedWorld final : public WorldFate {
+class SharedWorld final : public FailureState {
  public:
   static constexpr int kMaxRanks = 64;
   // Groups alive at a time. A group of one rank takes a place too, so their number grows with the ranks.
@@ -82,7 +82,7 @@ class SharedWorld final : public WorldFate {
   // Throws CommError with the first failure. `op` is what the caller was waiting for.
   [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
 
-  Bell& bell(int rank) { return ranks_[rank].bell; }
+  Notifier& bell(int rank) { return ranks_[rank].bell; }
   // The rank makes no more calls; all it has issued is visible before this.
   void leave(int rank);
   bool left(int rank) const { return ranks_[rank].left.load(); }
@@ -103,7 +103,7 @@ class SharedWorld final : public WorldFate {
 
  private:
   struct alignas(64) RankWords {
-    Bell bell;
+    Notifier bell;
     std::atomic<bool> left{false}, ended{false};
   };
   struct alignas(64) GroupWords {
@@ -126,4 +126,4 @@ class SharedWorld final : public WorldFate {
   std::byte* rings_ = nullptr;
 };
 
-}  // namespace braid
+}  // namespace braid::comm::shm

@@ -45,7 +45,7 @@ class LocalServers {
 
   const KeyShares shares_;
   LocalServersOptions options_;
-  ChannelHub hub_;
+  comm::local::ChannelHub hub_;
   const std::shared_ptr<ServerErrors> errors_ = std::make_shared<ServerErrors>();
   std::vector<std::unique_ptr<Server>> servers_;
 };

@@ -49,7 +49,7 @@ std::shared_ptr<LocalServers> ServedReplica::shared_servers(const Specs& specs) 
     const KeyShape shape{store_.flat_master().scalar_type(), store_.num_flat(), {}};
     servers = std::make_shared<LocalServers>(shape, options);
   }
-  return shared(*workers_.thread_ranks(), std::move(servers), 0);
+  return comm::shared(*workers_.thread_ranks(), std::move(servers), 0);
 }
 
 ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups& groups)
@@ -58,7 +58,7 @@ ServedReplica::ServedReplica(const Specs& specs, ParamStore& store, const Groups
       workers_(groups.workers),
       tied_(groups.tied),
       servers_(shared_servers(specs)),
-      channel_(std::make_unique<RankChannel>(servers_->worker_channel(workers_.rank()), workers_)) {
+      channel_(std::make_unique<comm::RankChannel>(servers_->worker_channel(workers_.rank()), workers_)) {
   check(store.flat_master().is_cpu(), "servers are on the host");
   if (groups.per_replica > 1) {
     pair_ = workers_.split(workers_.rank() / groups.per_replica, workers_.rank(), "pair");

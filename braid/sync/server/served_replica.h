@@ -61,7 +61,7 @@ class ServedReplica final : public Replication {
   Communicator& tied_;
   std::unique_ptr<Communicator> pair_;  // the ranks of this replica with the same parameters; null: this one alone
   std::shared_ptr<LocalServers> servers_;
-  std::unique_ptr<RankChannel> channel_;
+  std::unique_ptr<comm::RankChannel> channel_;
   std::unique_ptr<ServerClient> client_;
   KeyedTensors masters_;  // the store's
   at::Tensor scaled_;     // gradients as they are pushed, where they are not the store's own

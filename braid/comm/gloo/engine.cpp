@@ -1,0 +1,277 @@
+// c10d::ProcessGroupGloo of the pinned wheel. The wheel carries no headers of Gloo; what c10d's header names of them is
+// declared here, and the files that it includes are empty ones (CMakeLists.txt). Only c10d's own functions are called.
+//
+// Two habits of Gloo matter. A wait that runs into its time-out closes every connection of the group: so none but
+// abort() has one. And bytes that meet a receive with less room end the process: so sizes are agreed on before
+// (match_table.h).
+#include "braid/comm/gloo/engine.h"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <mutex>
+#include <vector>
+
+#include "braid/base/clock.h"
+#include "braid/base/text.h"
+
+namespace gloo {
+
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+namespace rendezvous {
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::vector<char>& value) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) = 0;
+};
+}  // namespace rendezvous
+namespace transport {
+class Device;
+class UnboundBuffer;
+}  // namespace transport
+
+}  // namespace gloo
+
+#define USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+namespace braid::comm::gloo {
+namespace {
+
+constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 10);
+constexpr int kAbortTag = Engine::kMaxTag, kTestTag = Engine::kMaxTag + 1;
+
+// "[/pytorch/.../pair.cc:547] Connection closed by peer" without the place.
+std::string without_place(const std::string& said) {
+  const size_t end = said.starts_with('[') ? said.find("] ") : std::string::npos;
+  return end == std::string::npos ? said : said.substr(end + 2);
+}
+
+[[noreturn]] void rethrow_as_gloo_error(const std::string& doing) {
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    throw EngineError(cat(doing, without_place(error.what_without_backtrace())));
+  } catch (const std::exception& error) {
+    throw EngineError(cat(doing, without_place(error.what())));
+  }
+}
+
+std::chrono::milliseconds whole_milliseconds(double seconds) {
+  const std::chrono::duration<double> most = kForEver;
+  return std::chrono::ceil<std::chrono::milliseconds>(std::min(std::chrono::duration<double>(seconds), most));
+}
+
+// Gloo writes to connections that a peer may have closed without asking to be spared the signal. Threads that it starts
+// meanwhile never get it.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    if (sigismember(&before_, SIGPIPE)) return;
+    const timespec now{};
+    while (sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
+// Calls into Gloo throw EngineError only.
+template <class Call>
+auto guarded(const Call& call, const std::string& doing = "") {
+  const WithoutPipeSignal quiet;
+  try {
+    return call();
+  } catch (...) {
+    rethrow_as_gloo_error(doing);
+  }
+}
+
+// The store that Gloo finds its peers by, on a KeyValueStore.
+class StoreOfKeys final : public c10d::Store {
+ public:
+  explicit StoreOfKeys(const Engine::Options& options) : options_(options) {}
+
+  c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<StoreOfKeys>(options_); }
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    options_.store->set(options_.prefix + key, std::string(value.begin(), value.end()));
+  }
+  std::vector<uint8_t> get(const std::string& key) override {
+    const std::string value = awaited(key);
+    return {value.begin(), value.end()};
+  }
+  bool check(const std::vector<std::string>& keys) override {
+    return std::ranges::all_of(
+        keys, [this](const std::string& key) { return options_.store->get(options_.prefix + key, 0).has_value(); });
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) awaited(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
+
+  // None of these is asked of a store by Gloo.
+  int64_t add(const std::string&, int64_t) override { throw EngineError("a store that does not count"); }
+  bool deleteKey(const std::string&) override { return false; }
+  int64_t getNumKeys() override { return 0; }
+
+ private:
+  // Gloo finds the address of a peer under a key that ends with the peer's number, and then connects to it.
+  void tell_of_peer(const std::string& key) const {
+    const size_t digits = key.find_last_not_of("0123456789") + 1;
+    if (digits == key.size() || key.size() - digits > 6) return;
+    const int peer = std::stoi(key.substr(digits));
+    if (peer < options_.size && peer != options_.rank) options_.on_peer(peer);
+  }
+
+  std::string awaited(const std::string& key) const {
+    constexpr double kNap = 0.05;
+    tell_of_peer(key);
+    const double end = now_seconds() + options_.connect_seconds;
+    do {
+      if (options_.given_up && options_.given_up()) throw EngineError("given up");
+      if (auto value = options_.store->get(options_.prefix + key, kNap)) return *value;
+    } while (now_seconds() < end);
+    throw EngineError(cat("a peer did not come within ", exact(options_.connect_seconds), " s"));
+  }
+
+  const Engine::Options options_;
+};
+
+struct DeviceListener final : Listener {
+  explicit DeviceListener(std::shared_ptr<gloo::transport::Device> opened) : device(std::move(opened)) {}
+  const std::shared_ptr<gloo::transport::Device> device;
+};
+
+class WorkTransfer final : public Engine::Transfer {
+ public:
+  explicit WorkTransfer(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  void wait() override {
+    guarded([this] {
+      if (!work_->wait(kForEver)) throw EngineError("aborted");  // the default is the time that connecting may take
+    });
+  }
+  void abort() override { work_->abort(); }
+
+ private:
+  const c10::intrusive_ptr<c10d::Work> work_;
+};
+
+// c10d notes every collective in a recorder that the process has one of, and looks up its group there before it takes
+// the recorder's lock.
+c10::intrusive_ptr<c10d::Work> begun(c10d::ProcessGroupGloo& gloo, std::vector<at::Tensor>& tensors) {
+  static std::mutex recorder;
+  const std::scoped_lock hold(recorder);
+  return gloo.allreduce(tensors);
+}
+
+std::vector<at::Tensor> bytes_at(const void* bytes, int64_t count) {
+  return {at::from_blob(const_cast<void*>(bytes), {count}, at::kByte)};
+}
+
+}  // namespace
+
+std::shared_ptr<Listener> Listener::at(const std::string& address) {
+  return guarded(
+      [&]() -> std::shared_ptr<Listener> {
+        return std::make_shared<DeviceListener>(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+      },
+      cat("cannot listen on ", address, ": "));
+}
+
+struct Engine::Group {
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  std::once_flag aborted;
+};
+
+Engine::Engine(const Options& options) : options_(options), group_(std::make_unique<Group>()) {
+  const std::string doing = cat("Gloo of LibTorch ", TORCH_VERSION, " does not start: ");
+  guarded(
+      [&] {
+        auto chosen = c10d::ProcessGroupGloo::Options::create(whole_milliseconds(options_.connect_seconds));
+        chosen->devices.push_back(static_cast<DeviceListener&>(*options_.listener).device);
+        chosen->threads = 1;
+        group_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<StoreOfKeys>(options_),
+                                                                   options_.rank, options_.size, chosen);
+        options_.on_peer(-1);
+        // Ranks that cannot connect to each other say so first: the others wait for them in the test.
+        group_->gloo->setTimeout(whole_milliseconds(2 * options_.connect_seconds));
+        test();
+        group_->gloo->setTimeout(whole_milliseconds(options_.sum_seconds));
+      },
+      doing);
+}
+
+Engine::~Engine() { abort(); }
+
+std::unique_ptr<Engine::Transfer> Engine::send(const void* bytes, int64_t count, int peer, int tag) {
+  return guarded([&] {
+    auto tensors = bytes_at(bytes, count);
+    return std::make_unique<WorkTransfer>(group_->gloo->send(tensors, peer, tag));
+  });
+}
+
+std::unique_ptr<Engine::Transfer> Engine::receive(void* bytes, int64_t count, int peer, int tag) {
+  return guarded([&] {
+    auto tensors = bytes_at(bytes, count);
+    return std::make_unique<WorkTransfer>(group_->gloo->recv(tensors, peer, tag));
+  });
+}
+
+void Engine::sum(const at::Tensor& tensor) {
+  guarded([&] {
+    std::vector<at::Tensor> tensors = {tensor};
+    begun(*group_->gloo, tensors)->wait();
+  });
+}
+
+// A receive that nobody answers runs into its time-out. A peer whose connection is closed already takes none.
+void Engine::abort() {
+  std::call_once(group_->aborted, [this] {
+    const WithoutPipeSignal quiet;
+    char nothing = 0;
+    for (int peer = 0; group_->gloo && peer < options_.size; ++peer) {
+      if (peer == options_.rank) continue;
+      try {
+        auto tensors = bytes_at(&nothing, 1);
+        group_->gloo->recv(tensors, peer, kAbortTag)->wait(std::chrono::milliseconds(1));
+      } catch (const std::exception&) {
+      }
+    }
+  });
+}
+
+// What the room relies on: bytes arrive in a receive with more room, and sums are sums.
+void Engine::test() {
+  const int next = (options_.rank + 1) % options_.size, last = (options_.rank + options_.size - 1) % options_.size;
+  const int64_t mine = 1 + options_.rank;
+  int64_t got[2] = {0, -1};
+  auto here = bytes_at(got, sizeof got), there = bytes_at(&mine, sizeof mine);
+  const auto received = group_->gloo->recv(here, last, kTestTag), sent = group_->gloo->send(there, next, kTestTag);
+  received->wait();  // for twice as long as connecting may take
+  sent->wait();
+  int64_t total = mine;
+  sum(at::from_blob(&total, {1}, at::kLong));
+  const int64_t n = options_.size;
+  if (got[0] != 1 + last || got[1] != -1 || total != n * (n + 1) / 2) {
+    throw EngineError(cat("its test gave ", got[0], " ", got[1], " ", total, " for ", 1 + last, " -1 ", n * (n + 1) / 2));
+  }
+}
+
+}  // namespace braid::comm::gloo

@@ -1,0 +1,74 @@
+// The thread.
+#include "braid/comm/gloo/engine_all_reduce.h"
+
+#include <utility>
+
+#include "braid/base/started_thread.h"
+
+namespace braid::comm::gloo {
+
+EngineAllReduce::EngineAllReduce(Connect connect, std::function<void(const std::string&)> failed)
+    : connect_(std::move(connect)), failed_(std::move(failed)), thread_(started_thread("sums", [this] { run(); })) {}
+
+EngineAllReduce::~EngineAllReduce() {
+  stop();
+  thread_.join();
+}
+
+void EngineAllReduce::add(const at::Tensor& tensor, std::function<void()> done) {
+  const std::scoped_lock hold(mutex_);
+  sums_.push_back({tensor, std::move(done)});
+  changed_.notify_all();
+}
+
+void EngineAllReduce::stop() {
+  std::unique_lock hold(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  if (engine_) engine_->abort();
+  changed_.wait(hold, [this] { return !summing_; });
+  std::deque<Sum>().swap(sums_);  // what they call keeps the owner of this alive
+}
+
+void EngineAllReduce::run() {
+  std::string why;
+  try {
+    while (auto sum = next()) {
+      engine_->sum(sum->tensor);
+      {
+        const std::scoped_lock hold(mutex_);
+        summing_ = false;
+        changed_.notify_all();
+      }
+      sum->tensor.reset();
+      sum->done();
+    }
+    return;
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  {
+    const std::scoped_lock hold(mutex_);
+    summing_ = false;
+    changed_.notify_all();
+  }
+  failed_(why);
+}
+
+std::optional<EngineAllReduce::Sum> EngineAllReduce::next() {
+  std::unique_lock hold(mutex_);
+  changed_.wait(hold, [this] { return stopping_ || !sums_.empty(); });
+  if (!engine_ && !stopping_) {
+    hold.unlock();
+    auto engine = connect_();
+    hold.lock();
+    engine_ = std::move(engine);
+  }
+  if (stopping_) return std::nullopt;
+  Sum sum = std::move(sums_.front());
+  sums_.pop_front();
+  summing_ = true;
+  return sum;
+}
+
+}  // namespace braid::comm::gloo

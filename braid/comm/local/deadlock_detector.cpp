@@ -1,0 +1,83 @@
+// Book-keeping of lanes. The counts spare the usual sleeper the look at every lane.
+#include "braid/comm/local/deadlock_detector.h"
+
+#include "braid/base/text.h"
+
+namespace braid::comm::local {
+
+void DeadlockDetector::begin(int rank) {
+  ranks_[rank].thread = std::this_thread::get_id();
+  add_task(rank, nullptr);
+}
+
+void DeadlockDetector::leave(int rank) { remove_task(rank, nullptr); }
+
+void DeadlockDetector::end(int rank) { ranks_[rank].ended = true; }
+
+void DeadlockDetector::add_task(int rank, const Queue* queue) {
+  if (!lane_of(rank, queue)) ranks_[rank].lanes.push_back({queue});
+  change_tasks(*lane_of(rank, queue), +1);
+}
+
+void DeadlockDetector::remove_task(int rank, const Queue* queue) { change_tasks(*lane_of(rank, queue), -1); }
+
+void DeadlockDetector::sleep(const BlockedThread& sleeper) {
+  if (!sleeper.queue && ranks_[sleeper.rank].thread != std::this_thread::get_id()) return;
+  Lane* lane = lane_of(sleeper.rank, sleeper.queue);
+  if (!lane) return;
+  lane->awaited = sleeper.awaited;
+  ++num_sleeping_;
+}
+
+void DeadlockDetector::wake(const BlockedThread& sleeper) {
+  if (!sleeper.queue && ranks_[sleeper.rank].thread != std::this_thread::get_id()) return;
+  Lane* lane = lane_of(sleeper.rank, sleeper.queue);
+  if (!lane) return;
+  lane->awaited = nullptr;
+  --num_sleeping_;
+}
+
+int DeadlockDetector::standstill() const {
+  if (num_sleeping_ == 0 || num_sleeping_ < num_busy_) return -1;
+  int first = -1;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+    if (ranks_[rank].ended) continue;
+    bool busy = false;
+    for (const Lane& lane : ranks_[rank].lanes) {
+      if (lane.tasks == 0) continue;
+      busy = true;
+      if (!lane.awaited || !lane.awaited->hopeless()) return -1;
+    }
+    if (!busy) return -1;  // not begun, or on its way to the end, which others may wait for
+    if (first < 0) first = rank;
+  }
+  return first;
+}
+
+std::string DeadlockDetector::text() const {
+  std::vector<std::string> all;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+    if (ranks_[rank].ended) all.push_back(cat("rank ", rank, " has ended"));
+    for (const Lane& lane : ranks_[rank].lanes) {
+      if (lane.awaited) {
+        all.push_back(cat(lane.queue ? "the queue of rank " : "rank ", rank, " waits for ", lane.awaited->wish()));
+      }
+    }
+  }
+  return joined(all, "; ");
+}
+
+DeadlockDetector::Lane* DeadlockDetector::lane_of(int rank, const Queue* queue) {
+  for (Lane& lane : ranks_[rank].lanes) {
+    if (lane.queue == queue) return &lane;
+  }
+  return nullptr;
+}
+
+void DeadlockDetector::change_tasks(Lane& lane, int change) {
+  num_busy_ -= lane.tasks > 0;
+  lane.tasks += change;
+  num_busy_ += lane.tasks > 0;
+}
+
+}  // namespace braid::comm::local

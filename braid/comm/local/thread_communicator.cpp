@@ -1,0 +1,120 @@
+// Numbers and issues a rank's calls; the Work that it hands back.
+#include "braid/comm/local/thread_communicator.h"
+
+#include "braid/base/clock.h"
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::comm::local {
+namespace {
+
+// A rank's part of some operations.
+class LocalWork final : public Work::State, public std::enable_shared_from_this<LocalWork> {
+ public:
+  struct Part {
+    std::shared_ptr<Operation> operation;
+    int party;
+  };
+
+  explicit LocalWork(std::vector<Part> parts) : parts_(std::move(parts)) {}
+
+  void order_before(Queue& queue) override {
+    if (dynamic_cast<HostQueue*>(&queue)) return wait_host();
+    // A failure has poisoned the world by then, so the rank meets it at its next wait_host().
+    queue.enqueue([self = shared_from_this(), task = queued(queue), &queue] {
+      try {
+        self->wait(&queue);
+      } catch (const CommError&) {
+      }
+    });
+  }
+
+  void wait_host() override { wait(nullptr); }
+
+  bool done() const override {
+    for (const Part& part : parts_) {
+      if (!part.operation->poll(part.party)) return false;
+    }
+    return true;
+  }
+
+  void arrive() {
+    for (const Part& part : parts_) part.operation->arrive(part.party);
+  }
+
+  // A task of `queue`, to be known to the world until it has run.
+  std::shared_ptr<void> queued(const Queue& queue) const {
+    const Part& part = parts_.front();
+    return part.operation->fate().queued(part.operation->world_rank(part.party), queue);
+  }
+
+ private:
+  void wait(const Queue* on) {
+    for (const Part& part : parts_) part.operation->wait(part.party, issued_, on);
+  }
+
+  const std::vector<Part> parts_;
+  const double issued_ = now_seconds();
+};
+
+Work publish(Queue& queue, std::vector<LocalWork::Part> parts) {
+  auto work = std::make_shared<LocalWork>(std::move(parts));
+  if (dynamic_cast<HostQueue*>(&queue)) {
+    work->arrive();
+  } else {
+    queue.enqueue([work, task = work->queued(queue)] { work->arrive(); });
+  }
+  return Work(work);
+}
+
+}  // namespace
+
+ThreadCommunicator::ThreadCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue)
+    : CheckedCommunicator(queue, group->members().size()), group_(std::move(group)), rank_(rank) {}
+
+Work ThreadCommunicator::batch(std::span<const P2p> transfers) {
+  std::vector<LocalWork::Part> parts;
+  for (const P2p& transfer : transfers) {
+    require_message(transfer);
+    Group::Posted posted = group_->post(rank_, transfer);
+    parts.push_back({posted.transfer, posted.party});
+  }
+  return parts.empty() ? Work() : publish(queue(), std::move(parts));
+}
+
+std::unique_ptr<Communicator> ThreadCommunicator::split(int colour, int key, std::string name) {
+  auto call = std::static_pointer_cast<SplitCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Split}));
+  call->wish(rank_, {colour, key, std::move(name)});
+  call->arrive(rank_);
+  call->wait(rank_, now_seconds());
+  const SplitCall::Place& place = call->place(rank_);
+  return std::make_unique<ThreadCommunicator>(place.group, place.rank, queue());
+}
+
+std::shared_ptr<void> ThreadCommunicator::share(std::shared_ptr<void> object, int root) {
+  const auto call =
+      std::static_pointer_cast<ShareCall>(group_->join(rank_, next_number_++, {.kind = CallKind::Share, .root = root}));
+  call->offer(rank_, std::move(object));
+  call->arrive(rank_);
+  call->wait(rank_, now_seconds());
+  return call->object();
+}
+
+std::shared_ptr<void> ThreadCommunicator::on_failure(std::function<void(const Failure&)> told) {
+  return group_->members().fate->on_failure(std::move(told));
+}
+
+void ThreadCommunicator::abort(const std::string& why) {
+  int world_rank = group_->members().world_ranks[rank_];
+  group_->members().fate->fail({world_rank, world_rank, why});
+}
+
+Work ThreadCommunicator::issue(const Call& call, const at::Tensor& in, const at::Tensor& out) {
+  std::shared_ptr<Collective> collective = group_->join(rank_, next_number_++, call);
+  collective->attach(rank_, in, out);
+  return publish(queue(), {{std::move(collective), rank_}});
+}
+
+void ThreadCommunicator::refuse(const std::string& op, const std::string& why) const { group_->refuse(rank_, op, why); }
+
+}  // namespace braid::comm::local

@@ -1,0 +1,38 @@
+// A rank's handle of a group of thread ranks.
+// It issues what the rank asks for; checks are above it (checked_communicator.h), matching, work and waiting elsewhere
+// in this folder.
+#pragma once
+
+#include "braid/comm/checked_communicator.h"
+#include "braid/comm/local/group.h"
+#include "braid/comm/thread_ranks.h"
+
+namespace braid::comm::local {
+
+class ThreadCommunicator final : public CheckedCommunicator, private ThreadRanks {
+ public:
+  // `queue` outlives this.
+  ThreadCommunicator(std::shared_ptr<Group> group, int rank, Queue& queue);
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->members().size(); }
+  const std::string& name() const override { return group_->members().name; }
+  RankKind rank_kind() const override { return RankKind::Thread; }
+  ThreadRanks* thread_ranks() override { return this; }
+
+  Work batch(std::span<const P2p> transfers) override;
+  std::unique_ptr<Communicator> split(int colour, int key, std::string name) override;
+  void abort(const std::string& why) override;
+
+ private:
+  Work issue(const Call& call, const at::Tensor& in, const at::Tensor& out) override;
+  std::shared_ptr<void> share(std::shared_ptr<void> object, int root) override;
+  std::shared_ptr<void> on_failure(std::function<void(const Failure&)> told) override;
+  [[noreturn]] void refuse(const std::string& op, const std::string& why) const override;
+
+  const std::shared_ptr<Group> group_;
+  const int rank_;
+  int64_t next_number_ = 0;
+};
+
+}  // namespace braid::comm::local

@@ -1,0 +1,100 @@
+// The shared fate of a world: first failure wins, every sleeper wakes.
+// It does not decide what a failure is.
+#include "braid/comm/local/world_state.h"
+
+#include <algorithm>
+
+#include "braid/base/errors.h"
+#include "braid/base/text.h"
+
+namespace braid::comm::local {
+
+WorldState::WorldState(int num_ranks, Options options) : options_(options), ended_(num_ranks), roster_(num_ranks) {}
+
+void WorldState::fail(Failure failure) {
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+    failed_.store(true);
+  }
+  wake_all();
+  listeners_.tell(failure);
+}
+
+std::optional<Failure> WorldState::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::shared_ptr<void> WorldState::on_failure(FailureListeners::Told told) {
+  const auto place = listeners_.add(std::move(told));
+  return {nullptr, [fate = shared_from_this(), place](void*) { fate->listeners_.remove(place); }};
+}
+
+void WorldState::raise(std::string op, double elapsed_seconds) const {
+  std::optional<Failure> first = failure();
+  check(first.has_value(), "a world that has not failed raises nothing");
+  throw CommError({std::move(op), first->rank, elapsed_seconds, first->why});
+}
+
+void WorldState::begin(int rank) {
+  enter([&] { roster_.begin(rank); });
+}
+
+void WorldState::leave(int rank) {
+  enter([&] { roster_.leave(rank); });
+}
+
+void WorldState::end(int rank) {
+  ended_[rank].store(true);
+  any_ended_.store(true);
+  wake_all();
+  enter([&] { roster_.end(rank); });
+}
+
+std::shared_ptr<void> WorldState::queued(int rank, const Queue& queue) {
+  enter([&] { roster_.add_task(rank, &queue); });
+  return std::shared_ptr<void>(nullptr, [fate = shared_from_this(), rank, &queue](void*) {
+    fate->enter([&] { fate->roster_.remove_task(rank, &queue); });
+  });
+}
+
+WorldState::Time WorldState::deadline() const {
+  constexpr double kYears = 1e8;  // seconds; keeps the sum inside the clock's range
+  auto wait = std::chrono::duration<double>(std::min(options_.deadline_seconds, kYears));
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<Time::duration>(wait);
+}
+
+template <class Change>
+void WorldState::enter(const Change& change) {
+  std::optional<Failure> standstill;
+  {
+    std::lock_guard lock(mutex_);
+    change();
+    if (failure_) return;
+    const int rank = roster_.standstill();
+    if (rank >= 0) standstill = {rank, rank, cat("no rank can go on: ", roster_.text())};
+  }
+  if (standstill) fail(std::move(*standstill));
+}
+
+void WorldState::wake_all() {
+  std::lock_guard lock(mutex_);
+  for (WaitQueue* gate : gates_) gate->wake();
+}
+
+WorldState::Enlisted::Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper) : fate_(fate), gate_(gate), sleeper_(sleeper) {
+  fate_.enter([this] {
+    fate_.gates_.push_back(&gate_);
+    fate_.roster_.sleep(sleeper_);
+  });
+}
+
+WorldState::Enlisted::~Enlisted() {
+  std::lock_guard lock(fate_.mutex_);
+  fate_.gates_.erase(std::find(fate_.gates_.begin(), fate_.gates_.end(), &gate_));
+  fate_.roster_.wake(sleeper_);
+}
+
+}  // namespace braid::comm::local

@@ -1,0 +1,117 @@
+// State that all ranks of one world share: its failure, the ranks that have ended, the deadline of waits. Every wait of
+// the world's threads passes through it, so a failure wakes all of them. A deadlock, in which no thread is left that
+// could wake another, becomes a failure.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/comm/failure.h"
+#include "braid/comm/local/failure_listeners.h"
+#include "braid/comm/local/deadlock_detector.h"
+
+namespace braid::comm::local {
+
+// The threads that sleep for one operation. wake() costs one load while nobody sleeps.
+class WaitQueue {
+ public:
+  void wake() {
+    if (sleepers_.load() == 0) return;
+    { std::lock_guard lock(mutex_); }
+    changed_.notify_all();
+  }
+
+ private:
+  friend class WorldState;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int> sleepers_{0};
+};
+
+// Thread-safe throughout. Owned by shared_ptr.
+class WorldState : public std::enable_shared_from_this<WorldState> {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Options {
+    double deadline_seconds;
+    int spin_turns;  // looks at a condition before a thread sleeps on it
+  };
+
+  WorldState(int num_ranks, Options options);
+
+  bool failed() const { return failed_.load(); }
+  // The first call wins and wakes every sleeper.
+  void fail(Failure failure);
+  std::optional<Failure> failure() const;
+  // As ThreadRanks::on_failure().
+  std::shared_ptr<void> on_failure(FailureListeners::Told told);
+  // Throws CommError with the first failure. `op` is what the caller was waiting for.
+  [[noreturn]] void raise(std::string op, double elapsed_seconds) const;
+
+  // The calling thread is world rank `rank`'s.
+  void begin(int rank);
+  // The rank's thread makes no more calls; its queue may still have tasks.
+  void leave(int rank);
+  // World rank `rank` takes part in no further operation; all its arrivals are visible to other threads before this is.
+  void end(int rank);
+  bool any_ended() const { return any_ended_.load(); }
+  bool ended(int rank) const { return ended_[rank].load(); }
+
+  // Counts a task of `queue` as not yet run while a copy of the result lives: the task may still bring what others wait
+  // for, so until then the world is not at a standstill.
+  std::shared_ptr<void> queued(int rank, const Queue& queue);
+
+  const Options& options() const { return options_; }
+  // The end of a wait that begins now.
+  Time deadline() const;
+
+  // Sleeps until `ready()`, failure or `until`; false when the time is up and none of them holds. Whatever makes
+  // `ready()` true is a sequentially consistent store followed by gate.wake(). `ready` is called under the gate's lock.
+  // When `sleeper` is the last that could have woken others, the world fails.
+  template <class Ready>
+  bool sleep(WaitQueue& gate, Time until, const BlockedThread& sleeper, const Ready& ready) {
+    Enlisted enlisted(*this, gate, sleeper);
+    std::unique_lock lock(gate.mutex_);
+    gate.sleepers_.fetch_add(1);
+    bool holds = gate.changed_.wait_until(lock, until, [&] { return failed() || ready(); });
+    gate.sleepers_.fetch_sub(1);
+    return holds;
+  }
+
+ private:
+  // A gate somebody sleeps at, known to the world while they do. Lock order: the world's mutex, then a gate's.
+  class Enlisted {
+   public:
+    Enlisted(WorldState& fate, WaitQueue& gate, const BlockedThread& sleeper);
+    ~Enlisted();
+
+   private:
+    WorldState& fate_;
+    WaitQueue& gate_;
+    const BlockedThread sleeper_;
+  };
+
+  // Applies `change` to the roster, then fails the world when it stands still.
+  template <class Change>
+  void enter(const Change& change);
+  void wake_all();
+
+  const Options options_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> any_ended_{false};
+  std::vector<std::atomic<bool>> ended_;
+  mutable std::mutex mutex_;
+  std::optional<Failure> failure_;
+  std::vector<WaitQueue*> gates_;
+  FailureListeners listeners_;
+  DeadlockDetector roster_;
+};
+
+}  // namespace braid::comm::local
