@@ -66,7 +66,7 @@ class Job {
   Job(JobPlace& place, const JobWork& work);
 
   bool leads() const { return rounds_.node() == 0; }
-  JobRounds& rounds() { return rounds_; }
+  launch::JobRounds& rounds() { return rounds_; }
   const HostsLauncher& launcher() const { return launcher_; }
   int num_nodes() const { return static_cast<int>(rounds_.nodes().size()); }
   const std::vector<control::JobNode>& nodes() const { return rounds_.nodes(); }
@@ -77,7 +77,7 @@ class Job {
 
  private:
   std::unique_ptr<control::JobControl> control_;
-  JobRounds rounds_;
+  launch::JobRounds rounds_;
   std::vector<int> node_of_rank_, host_of_rank_;
   HostsLauncher launcher_;
 };

@@ -17,7 +17,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr idtype_t kByDescriptor = static_cast<idtype_t>(3);  // P_PIDFD, which not every C library names
@@ -135,4 +135,4 @@ void ForkedProcess::hear() {
   }
 }
 
-}  // namespace braid
+}  // namespace braid::launch

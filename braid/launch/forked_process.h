@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace braid {
+namespace braid::launch {
 
 class ForkedProcess {
  public:
@@ -54,4 +54,4 @@ class ForkedProcess {
   std::string heard_;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -9,7 +9,7 @@
 #include "braid/base/text.h"
 #include "braid/control/heartbeat.h"
 #include "braid/control/job_message.h"
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
@@ -21,18 +21,18 @@ static_assert(HostsLauncher::kMostReturned < control::kMostSaidBytes);  // with 
 
 // Node 0's view of other nodes' ranks is as old as a heartbeat, a sample, and half a sample of delay.
 double report_seconds(double heartbeat_seconds) {
-  return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * Supervisor::kSignSeconds;
+  return control::Heartbeat::kBeat * heartbeat_seconds + 1.5 * launch::Supervisor::kSignSeconds;
 }
 
 // The life of a rank, in its process: how it ended.
 std::string live(const GlooOptions& world, int num_ranks_here, const Launcher::Body& body,
                  const LaunchOptions& options) {
-  RankLife life(*world.fate, world.rank);
+  launch::RankProcess life(*world.fate, world.rank);
   std::unique_ptr<Queue> queue;
   std::unique_ptr<Communicator> communicator;
   std::string value;
   life.guarded([&] {
-    queue = enter_rank(world.rank, num_ranks_here, options);
+    queue = launch::enter_rank(world.rank, num_ranks_here, options);
     communicator = make_gloo_world(world, *queue);
     value = body(*communicator);
     check(value.size() <= HostsLauncher::kMostReturned, "a rank of several hosts returns at most 60 MiB");
@@ -51,25 +51,25 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   comm::RankBoard board(static_cast<int>(std::ranges::count(options_.node_of_rank, rounds_.node())));
   const double progress_seconds =
       options.progress_seconds > 0 ? options.progress_seconds + report_seconds(options_.heartbeat_seconds) : 0;
-  NodeOfJob node(rounds_, board, options_.node_of_rank, progress_seconds);
+  launch::NodeAgent node(rounds_, board, options_.node_of_rank, progress_seconds);
   try {
-    refuse_what_cannot_fork(board.num_ranks());
+    launch::refuse_what_cannot_fork(board.num_ranks());
   } catch (const ConfigError& error) {
-    say_refused(rounds_, error.what());
+    launch::send_refusal(rounds_, error.what());
     rounds_.end();
     throw;
   }
-  flush_all();
+  launch::flush_all();
   std::string left_behind;
   {
-    SignalRelay signals(relayed(options.signals));
-    Supervisor supervisor({board, board, signals, node}, {options.grace_seconds});
+    launch::SignalRelay signals(launch::relayed(options.signals));
+    launch::Supervisor supervisor({board, board, signals, node}, {options.grace_seconds});
     for (int place = 0; place < board.num_ranks(); ++place) {
       const int rank = node.ranks_here()[static_cast<size_t>(place)];
       // An exception that left this would go on in the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
         std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
-        StoreOverLine store(line);
+        launch::StoreOverStream store(line);
         const std::string outcome = live({.rank = rank,
                                           .size = num_ranks,
                                           .store = &store,
@@ -88,10 +88,10 @@ std::vector<std::string> HostsLauncher::run(int num_ranks, const Body& body, con
   }
   rounds_.end();
   if (node.failure()) {
-    throw_error_of({"a run on several hosts", *node.failure(), now_seconds() - begin, left_behind}, node.outcomes());
+    launch::throw_error_of({"a run on several hosts", *node.failure(), now_seconds() - begin, left_behind}, node.outcomes());
   }
   std::vector<std::string> values;
-  for (const std::string& outcome : node.outcomes()) values.push_back(RankOutcome::value(outcome));
+  for (const std::string& outcome : node.outcomes()) values.push_back(launch::RankOutcome::value(outcome));
   return values;
 }
 

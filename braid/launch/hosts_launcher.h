@@ -30,12 +30,12 @@ class HostsLauncher final : public Launcher {
   };
 
   // `rounds` outlives this.
-  HostsLauncher(JobRounds& rounds, Options options) : rounds_(rounds), options_(std::move(options)) {}
+  HostsLauncher(launch::JobRounds& rounds, Options options) : rounds_(rounds), options_(std::move(options)) {}
 
   std::vector<std::string> run(int num_ranks, const Body& body, const LaunchOptions& options) const override;
 
  private:
-  JobRounds& rounds_;
+  launch::JobRounds& rounds_;
   const Options options_;
 };
 

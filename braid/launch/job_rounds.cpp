@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 // Words of one node that wait until this one listens.
@@ -43,14 +43,14 @@ void JobRounds::end() {
   if (nodes().size() > 1) stand_in_.emplace(control_, progress_seconds_);
 }
 
-void JobRounds::say(RoundWord word) { control_.say(round_message_bytes({number_, std::move(word)})); }
+void JobRounds::say(RoundBody word) { control_.say(round_message_bytes({number_, std::move(word)})); }
 
 void JobRounds::report(RanksReport report) {
   report.round = number_;
   control_.report_progress(ranks_report_bytes(std::move(report)));
 }
 
-// On the thread that listens, which between rounds is the StandIn's: nobody else touches this object then.
+// On the thread that listens, which between rounds is the HeartbeatThread's: nobody else touches this object then.
 std::string JobRounds::judge(const control::JobEvent& event) {
   const RoundReader reader{nodes(), number_};
   std::string fault;
@@ -81,10 +81,10 @@ void JobRounds::take(std::vector<control::JobEvent> events) {
   }
 }
 
-std::vector<Said> JobRounds::heard() {
+std::vector<RoundEvent> JobRounds::heard() {
   take(control_.advance());
   std::ranges::fill(waiting_bytes_, 0);
-  std::vector<Said> now;
+  std::vector<RoundEvent> now;
   std::deque<Waiting> later;
   for (auto& [round, bytes, said] : waiting_) {
     if (round == number_) now.push_back(std::move(said));
@@ -109,7 +109,7 @@ void JobRounds::lose(int node, const std::string& why) {
   take(control_.advance());
 }
 
-void JobRounds::take(std::vector<std::optional<std::string>>& all, Said& said) {
+void JobRounds::take(std::vector<std::optional<std::string>>& all, RoundEvent& said) {
   auto* contribution = std::get_if<Contribution>(&said.word);
   auto& place = all[static_cast<size_t>(said.node)];
   if (!contribution) return lose(said.node, "has spoken of ranks where none run");
@@ -123,7 +123,7 @@ std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
   std::vector<std::optional<std::string>> all(nodes().size());
   const auto complete = [&] { return std::ranges::all_of(all, [](const auto& one) { return one.has_value(); }); };
   for (;;) {
-    for (Said& said : heard()) take(all, said);
+    for (RoundEvent& said : heard()) take(all, said);
     if (complete()) break;
     if (lost_node_ >= 0) throw_loss();
     std::vector<pollfd> watched;
@@ -137,4 +137,4 @@ std::vector<std::string> JobRounds::exchange_bytes(std::string own) {
 
 void JobRounds::throw_loss() const { throw CommError({"the nodes' agreement", -1, now_seconds() - begun_, loss_}); }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -1,6 +1,6 @@
 // Rounds of messages between the nodes of a job. All nodes pass through the same rounds in the same order, each at its
 // own pace, and receive in a round the messages sent in it. Launching ranks is a round; so is agreeing on the next
-// step. Between two rounds a node may be busy for any time, for example with its data: a StandIn answers and sends
+// step. Between two rounds a node may be busy for any time, for example with its data: a HeartbeatThread answers and sends
 // heartbeats for it.
 //
 // Messages of other nodes are not trusted: all of them have passed the reader of round_message.h.
@@ -14,18 +14,18 @@
 #include "braid/control/job_control.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/round_message.h"
-#include "braid/launch/stand_in.h"
+#include "braid/launch/heartbeat_thread.h"
 
-namespace braid {
+namespace braid::launch {
 
-struct Said {
+struct RoundEvent {
   int node = 0;
-  RoundWord word;
+  RoundBody word;
 };
 
 class JobRounds {
  public:
-  // `control` outlives this. A node that is busy and makes no progress is lost (stand_in.h); 0: it never is for that.
+  // `control` outlives this. A node that is busy and makes no progress is lost (heartbeat_thread.h); 0: it never is for that.
   explicit JobRounds(control::JobControl& control, double progress_seconds = 0);
   ~JobRounds();
 
@@ -43,9 +43,9 @@ class JobRounds {
   void leave() { stand_in_.reset(); }
   int number() const { return number_; }
   // To all nodes, this one too, in this round.
-  void say(RoundWord word);
+  void say(RoundBody word);
   // Returns the messages of this round since the last call, in the same order on all nodes. Does not block.
-  std::vector<Said> heard();
+  std::vector<RoundEvent> heard();
   // Goes to node 0 with the next heartbeat; its round is this one.
   void report(RanksReport report);
   // Returns the newest report() of each node since the last call, by node. Node 0 only.
@@ -66,18 +66,18 @@ class JobRounds {
   struct Waiting {
     int round;
     size_t bytes;  // of memory
-    Said said;
+    RoundEvent said;
   };
 
   std::string judge(const control::JobEvent& event);
   void take(std::vector<control::JobEvent> events);
   std::vector<std::string> exchange_bytes(std::string own);  // within the round, which it begins
-  void take(std::vector<std::optional<std::string>>& all, Said& said);
+  void take(std::vector<std::optional<std::string>>& all, RoundEvent& said);
   [[noreturn]] void throw_loss() const;
 
   control::JobControl& control_;
   const double progress_seconds_;
-  std::optional<StandIn> stand_in_;  // between rounds
+  std::optional<HeartbeatThread> stand_in_;  // between rounds
   int number_ = 0;
   std::deque<Waiting> waiting_;        // not heard yet
   std::vector<size_t> waiting_bytes_;  // of them and of what has come since, by node
@@ -105,4 +105,4 @@ std::vector<Value> JobRounds::exchange(const Value& own) {
   return values;
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -32,7 +32,7 @@ struct LaunchOptions {
   std::function<std::unique_ptr<Queue>(int rank)> make_queue = nullptr;
   // Process ranks only. When a rank has failed, the others throw at their next wait; those that live longer are killed.
   double grace_seconds = 10;
-  // Process ranks only. A rank without progress for this time is killed (hang_watch.h); 0: never.
+  // Process ranks only. A rank without progress for this time is killed (hang_detector.h); 0: never.
   double progress_seconds = 0;
   SignalsTo signals = SignalsTo::Ranks;  // of processes
 };

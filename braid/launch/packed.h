@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-namespace braid {
+namespace braid::launch {
 
 // A struct with a members() function is packed member by member.
 template <class Pack, class Value>
@@ -161,4 +161,4 @@ std::optional<Value> unpacked(std::string_view bytes) {
   return unpack.exact() ? std::optional(std::move(value)) : std::nullopt;
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -18,18 +18,18 @@ namespace {
 constexpr int kSpinTurns = 1000;  // some 20 us: about what going to sleep and waking up costs
 
 // All ranks are on this host: nothing goes on beside them.
-class OneHost final : public Surroundings {
+class OneHost final : public launch::SupervisorDelegate {
  public:
   OneHost(int num_ranks, double progress_seconds) : hangs_(num_ranks, progress_seconds) {}
 
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
-  void advance(Supervisor&) override {}
-  bool tells_end(Supervisor& supervisor, int rank) override { return RankOutcome::complete(supervisor.message(rank)); }
+  void advance(launch::Supervisor&) override {}
+  bool tells_end(launch::Supervisor& supervisor, int rank) override { return launch::RankOutcome::complete(supervisor.message(rank)); }
   bool goes_on() const override { return false; }
   void leave_to_child() override {}
 
   // A hung rank does not end by itself.
-  void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override {
+  void look(launch::Supervisor& supervisor, const std::vector<launch::RankSample>& signs) override {
     if (told_) return;
     const auto hung = hangs_.look(now_seconds(), signs);
     if (!hung) return;
@@ -41,15 +41,15 @@ class OneHost final : public Surroundings {
   }
 
  private:
-  HangWatch hangs_;
+  launch::HangDetector hangs_;
   bool told_ = false;
 };
 
 // The life of a rank, in its process: how it ended.
 std::string live(comm::shm::SharedWorld& world, int rank, const Launcher::Body& body, const LaunchOptions& options) {
-  RankLife life(world, rank);
+  launch::RankProcess life(world, rank);
   std::unique_ptr<Queue> queue;
-  life.guarded([&] { queue = enter_rank(rank, world.size(), options); });
+  life.guarded([&] { queue = launch::enter_rank(rank, world.size(), options); });
   if (life.has_failed()) return life.outcome("");
   const auto progress = std::make_shared<comm::shm::ProgressEngine>(world, rank);
   const auto communicator = comm::shm::ProcessCommunicator::of_world(progress, *queue);
@@ -69,27 +69,27 @@ class ProcessWorld {
 
   std::vector<std::string> run() {
     const double begin = now_seconds();
-    flush_all();
+    launch::flush_all();
     fork_and_watch();
     if (const std::optional<comm::Failure> failure = world_.failure()) {
-      throw_error_of({"process ranks", *failure, now_seconds() - begin, left_behind_}, messages_);
+      launch::throw_error_of({"process ranks", *failure, now_seconds() - begin, left_behind_}, messages_);
     }
     std::vector<std::string> values;
-    for (const std::string& message : messages_) values.push_back(RankOutcome::value(message));
+    for (const std::string& message : messages_) values.push_back(launch::RankOutcome::value(message));
     return values;
   }
 
  private:
   // Signals that came meanwhile are raised at its end, before any error is thrown.
   void fork_and_watch() {
-    SignalRelay signals(relayed(options_.signals));
+    launch::SignalRelay signals(launch::relayed(options_.signals));
     OneHost host(world_.size(), options_.progress_seconds);
-    Supervisor supervisor({world_, world_.board(), signals, host}, {options_.grace_seconds});
+    launch::Supervisor supervisor({world_, world_.board(), signals, host}, {options_.grace_seconds});
     for (int rank = 0; rank < world_.size(); ++rank) {
       // An exception that left this would go on in the parent's code.
       supervisor.start(rank, [&](int line) noexcept {
         std::signal(SIGTTOU, SIG_IGN);  // a terminal may be set to stop who writes to it from its background
-        leave_rank(line, live(world_, rank, body_, options_));
+        launch::leave_rank(line, live(world_, rank, body_, options_));
       });
     }
     supervisor.run();
@@ -107,7 +107,7 @@ class ProcessWorld {
 }  // namespace
 
 std::vector<std::string> ProcessLauncher::run(int num_ranks, const Body& body, const LaunchOptions& options) const {
-  refuse_what_cannot_fork(num_ranks);
+  launch::refuse_what_cannot_fork(num_ranks);
   return ProcessWorld(num_ranks, body, options).run();
 }
 

@@ -14,22 +14,22 @@
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_life.h"
 
-namespace braid {
+namespace braid::launch {
 
 template <class Pack>
-void members(Pack& pack, RankSets& sets) {
+void members(Pack& pack, SetRequest& sets) {
   pack(sets.key, sets.value);
 }
 template <class Pack>
-void members(Pack& pack, RankAsks& asks) {
+void members(Pack& pack, GetRequest& asks) {
   pack(asks.question, asks.key);
 }
 template <class Pack>
-void members(Pack& pack, RankEnds& ends) {
+void members(Pack& pack, EndReport& ends) {
   pack(ends.outcome);
 }
 template <class Pack>
-void members(Pack& pack, RankAnswer& answer) {
+void members(Pack& pack, GetAnswer& answer) {
   pack(answer.question, answer.value);
 }
 
@@ -43,32 +43,32 @@ std::optional<RankFrame> next_frame(control::FrameReader& reader) {
   return frame;
 }
 
-void StoreOverLine::set(const std::string& key, const std::string& value) {
+void StoreOverStream::set(const std::string& key, const std::string& value) {
   const std::scoped_lock hold(lock_);
-  write_all(line_, frame_of(RankSets{key, value}));
+  write_all(line_, frame_of(SetRequest{key, value}));
 }
 
 // The first answer comes at once, whatever the time.
-std::optional<std::string> StoreOverLine::get(const std::string& key, double seconds) {
+std::optional<std::string> StoreOverStream::get(const std::string& key, double seconds) {
   const std::scoped_lock hold(lock_);
   const int64_t question = ++questions_;
-  write_all(line_, frame_of(RankAsks{question, key}));
+  write_all(line_, frame_of(GetRequest{question, key}));
   const double until = now_seconds() + seconds;
   auto answer = next_about(question, std::numeric_limits<double>::infinity());
   if (answer && !answer->value) answer = next_about(question, until);
   return answer ? answer->value : std::nullopt;
 }
 
-void StoreOverLine::leave(const std::string& outcome) noexcept {
+void StoreOverStream::leave(const std::string& outcome) noexcept {
   lock_.lock();  // for ever
-  leave_rank(line_, frame_of(RankEnds{outcome}));
+  leave_rank(line_, frame_of(EndReport{outcome}));
 }
 
 // The next answer to that question; nothing when `until` has passed.
-std::optional<RankAnswer> StoreOverLine::next_about(int64_t question, double until) {
+std::optional<GetAnswer> StoreOverStream::next_about(int64_t question, double until) {
   for (;;) {
     if (const auto frame = next_frame(heard_)) {
-      const auto* answer = std::get_if<RankAnswer>(&*frame);
+      const auto* answer = std::get_if<GetAnswer>(&*frame);
       if (answer && answer->question == question) return *answer;
       continue;
     }
@@ -83,4 +83,4 @@ std::optional<RankAnswer> StoreOverLine::next_about(int64_t question, double unt
   }
 }
 
-}  // namespace braid
+}  // namespace braid::launch

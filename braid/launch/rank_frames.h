@@ -10,39 +10,39 @@
 #include "braid/control/frame.h"
 #include "braid/control/key_value_store.h"
 
-namespace braid {
+namespace braid::launch {
 
 using Texts = std::vector<std::string>;
 
 // A rank sets a value for all ranks of the job.
-struct RankSets {
+struct SetRequest {
   std::string key, value;
 };
 // A rank asks for a value.
-struct RankAsks {
+struct GetRequest {
   int64_t question = 0;
   std::string key;
 };
 // The rank's last frame: how it ended (rank_outcome.h).
-struct RankEnds {
+struct EndReport {
   std::string outcome;
 };
 // The supervisor's answer.
-struct RankAnswer {
+struct GetAnswer {
   int64_t question = 0;
   std::optional<std::string> value;  // none: the answer comes when there is one
 };
-using RankFrame = std::variant<RankSets, RankAsks, RankEnds, RankAnswer>;
+using RankFrame = std::variant<SetRequest, GetRequest, EndReport, GetAnswer>;
 
 std::string frame_of(RankFrame frame);
 // The oldest frame that has come whole; nothing where none has. Throws CommError for bytes that are no frame.
 std::optional<RankFrame> next_frame(control::FrameReader& reader);
 
 // The rank's side: values that all ranks of a job see. Thread-safe.
-class StoreOverLine final : public control::KeyValueStore {
+class StoreOverStream final : public control::KeyValueStore {
  public:
   // `line` outlives this; nobody else reads it.
-  explicit StoreOverLine(int line) : line_(line) {}
+  explicit StoreOverStream(int line) : line_(line) {}
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> get(const std::string& key, double seconds) override;
@@ -50,7 +50,7 @@ class StoreOverLine final : public control::KeyValueStore {
   [[noreturn]] void leave(const std::string& outcome) noexcept;
 
  private:
-  std::optional<RankAnswer> next_about(int64_t question, double until);
+  std::optional<GetAnswer> next_about(int64_t question, double until);
 
   const int line_;
   std::mutex lock_;
@@ -58,4 +58,4 @@ class StoreOverLine final : public control::KeyValueStore {
   int64_t questions_ = 0;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -15,7 +15,7 @@
 #include "braid/base/text.h"
 #include "braid/comm/shm/shared_world.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 std::vector<std::string> thread_names() {
@@ -78,4 +78,4 @@ void refuse_what_cannot_fork(int num_ranks) {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -8,12 +8,12 @@
 #include "braid/launch/launcher.h"
 #include "braid/launch/rank_outcome.h"
 
-namespace braid {
+namespace braid::launch {
 
-class RankLife {
+class RankProcess {
  public:
   // `fate` outlives this.
-  RankLife(comm::FailureState& fate, int rank) : fate_(fate), rank_(rank) {}
+  RankProcess(comm::FailureState& fate, int rank) : fate_(fate), rank_(rank) {}
 
   // Runs a step. The first exception of any step fails the world and becomes the outcome.
   template <class Step>
@@ -55,4 +55,4 @@ std::vector<int> relayed(SignalsTo to);
 // (process_ranks.h).
 void refuse_what_cannot_fork(int num_ranks);
 
-}  // namespace braid
+}  // namespace braid::launch

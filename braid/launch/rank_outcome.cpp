@@ -15,7 +15,7 @@
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_frames.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr const char *kReturned = "value", *kPeerLost = "CommError";
@@ -149,4 +149,4 @@ void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& 
       {what, failure.rank, elapsed_seconds, left_behind.empty() ? failure.why : cat(failure.why, "; ", left_behind)});
 }
 
-}  // namespace braid
+}  // namespace braid::launch

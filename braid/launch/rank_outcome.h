@@ -6,7 +6,7 @@
 
 #include "braid/comm/failure.h"
 
-namespace braid {
+namespace braid::launch {
 
 class RankOutcome {
  public:
@@ -44,4 +44,4 @@ struct FailedLaunch {
 // of it.
 [[noreturn]] void throw_error_of(const FailedLaunch& launch, const std::vector<std::string>& outcomes);
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -9,7 +9,7 @@
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_outcome.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 // Nodes pass rounds together, but for those that have heard of a loss before others.
@@ -22,7 +22,7 @@ int num_ranks_of(const std::vector<control::JobNode>& nodes) {
 
 bool is_past(int round, int number) { return number < 0 || number > round + kMostRoundsAhead; }
 
-std::string word_fault(const RoundWord& word, int num_ranks) {
+std::string word_fault(const RoundBody& word, int num_ranks) {
   const auto is_rank = [&](int rank) { return 0 <= rank && rank < num_ranks; };
   if (const auto* failed = std::get_if<RanksFailed>(&word)) {
     for (const int rank : {failed->failure.rank, failed->failure.reporter}) {
@@ -36,7 +36,7 @@ std::string word_fault(const RoundWord& word, int num_ranks) {
   return "";
 }
 
-bool is_possible(const RankSigns& signs) {
+bool is_possible(const RankSample& signs) {
   const auto is_count = [](double number) { return std::isfinite(number) && number >= 0; };
   return signs.activities >= 0 && signs.io_bytes >= 0 && is_count(signs.cpu_seconds) && is_count(signs.slowest_step);
 }
@@ -99,4 +99,4 @@ std::optional<RanksReport> RoundReader::report(int node, std::string_view bytes,
   return fault.empty() ? std::move(report) : std::nullopt;
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -10,9 +10,9 @@
 
 #include "braid/comm/failure.h"
 #include "braid/control/job_control.h"
-#include "braid/launch/hang_watch.h"
+#include "braid/launch/hang_detector.h"
 
-namespace braid {
+namespace braid::launch {
 
 // A value that some rank has set, for the ranks of all nodes.
 struct ValueSet {
@@ -33,16 +33,16 @@ struct RanksGone {};
 struct Contribution {
   std::string bytes;
 };
-using RoundWord = std::variant<ValueSet, RanksFailed, RankEnded, RanksGone, Contribution>;
+using RoundBody = std::variant<ValueSet, RanksFailed, RankEnded, RanksGone, Contribution>;
 
 struct RoundMessage {
   int round = 0;
-  RoundWord word;
+  RoundBody word;
 };
 // The signs of a node's ranks in the order in which they were started, and what each is doing, in words.
 struct RanksReport {
   int round = 0;
-  std::vector<RankSigns> signs;
+  std::vector<RankSample> signs;
   std::vector<std::string> states;
 };
 
@@ -58,4 +58,4 @@ struct RoundReader {
   std::optional<RanksReport> report(int node, std::string_view bytes, std::string& fault) const;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

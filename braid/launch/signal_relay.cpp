@@ -10,7 +10,7 @@
 #include "braid/base/errors.h"
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::launch {
 
 SignalRelay::SignalRelay(const std::vector<int>& signals) {
   pthread_sigmask(SIG_BLOCK, nullptr, &before_);
@@ -54,4 +54,4 @@ void SignalRelay::leave_to_child() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-}  // namespace braid
+}  // namespace braid::launch

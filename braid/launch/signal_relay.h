@@ -5,7 +5,7 @@
 #include <csignal>
 #include <vector>
 
-namespace braid {
+namespace braid::launch {
 
 // Blocks `signals` in the thread that constructs it, until it is destroyed. A signal that the thread had blocked before
 // stays blocked and is not taken here.
@@ -34,4 +34,4 @@ class SignalRelay {
   std::vector<int> taken_;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -10,9 +10,9 @@
 #include "braid/base/clock.h"
 #include "braid/base/host.h"
 #include "braid/base/text.h"
-#include "braid/launch/process_signs.h"
+#include "braid/launch/process_status.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr int kLookMilliseconds = 50;  // while nothing is said
@@ -95,15 +95,15 @@ std::string Supervisor::state(int place) const {
 void Supervisor::look() {
   if (now_seconds() - looked_at_ < kSignSeconds) return;
   looked_at_ = now_seconds();
-  std::vector<RankSigns> signs;
+  std::vector<RankSample> signs;
   for (int place = 0; place < num_ranks(); ++place) signs.push_back(signs_of(place));
   parts_.surroundings.look(*this, signs);
 }
 
-RankSigns Supervisor::signs_of(int place) {
+RankSample Supervisor::signs_of(int place) {
   const ForkedProcess& process = *ranks_[place].process;
-  RankSigns signs;
-  const auto seen = process.runs() ? process_signs(process.pid()) : std::nullopt;
+  RankSample signs;
+  const auto seen = process.runs() ? process_status(process.pid()) : std::nullopt;
   signs.ended = !seen || seen->state == 'Z' || parts_.surroundings.tells_end(*this, place);
   if (signs.ended) return signs;
   const comm::ActivitySnapshot doing = parts_.board.activity(place).look();
@@ -141,4 +141,4 @@ void Supervisor::send(int signal) {
   for (const Rank& rank : ranks_) rank.process->send(signal);
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -11,9 +11,9 @@
 #include "braid/comm/rank_board.h"
 #include "braid/launch/forked_process.h"
 #include "braid/launch/signal_relay.h"
-#include "braid/launch/surroundings.h"
+#include "braid/launch/supervisor_delegate.h"
 
-namespace braid {
+namespace braid::launch {
 
 // Its destructor kills the processes that still run. A rank's place is its number on the board, its rank that in the
 // world.
@@ -26,7 +26,7 @@ class Supervisor {
     comm::FailureState& fate;   // of the world
     comm::RankBoard& board;  // of the ranks that will be started
     SignalRelay& signals;
-    Surroundings& surroundings;
+    SupervisorDelegate& surroundings;
   };
   struct Patience {
     double grace_seconds;                                 // ranks that live on so long after a failure are killed
@@ -70,7 +70,7 @@ class Supervisor {
   void kill_late();
   void leave_behind(Rank& rank);
   void look();
-  RankSigns signs_of(int place);
+  RankSample signs_of(int place);
   void send(int signal);
 
   const Parts parts_;
@@ -81,4 +81,4 @@ class Supervisor {
   std::string left_behind_;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "braid/base/errors.h"
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"

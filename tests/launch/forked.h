@@ -16,7 +16,7 @@
 #include "braid/launch/process_ranks.h"
 #include "tests/comm/values.h"
 
-namespace braid::launch_tests {
+namespace braid::launch::tests {
 
 // A rank that has done nothing for so long hangs, and is killed.
 inline constexpr unsigned kTooLongSeconds = 200;
@@ -67,4 +67,4 @@ inline void run_forked(int num_ranks, std::function<void(Communicator&)> body, L
   run_process_ranks(num_ranks, with_expectations(std::move(body)), options);
 }
 
-}  // namespace braid::launch_tests
+}  // namespace braid::launch::tests

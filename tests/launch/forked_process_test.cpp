@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace braid::launch_tests::forked_process_test {
+namespace braid::launch::tests::forked_process_test {
 namespace {
 
 TEST(ForkedProcess, what_found_room_in_part_was_not_said) {
@@ -18,4 +18,4 @@ TEST(ForkedProcess, what_found_room_in_part_was_not_said) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::forked_process_test
+}  // namespace braid::launch::tests::forked_process_test

@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "braid/control/join_job.h"
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 #include "tests/control/nodes_of_a_job.h"
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::hosts_launcher_test {
+namespace braid::launch::tests::hosts_launcher_test {
 namespace {
 
 // What every node brings home: what its run() returned or threw.
@@ -203,7 +203,7 @@ std::string error_where_node_1(const std::function<void(JobRounds&)>& refuses) {
 TEST(HostsLauncher, why_a_node_refuses_is_said_on_the_others) {
   const std::string told = error_where_node_1([](JobRounds& rounds) {
     rounds.begin();
-    say_refused(rounds, "no such text");
+    send_refusal(rounds, "no such text");
   });
   EXPECT_TRUE(told.ends_with("node 1 on h1: no such text")) << told;
 }
@@ -239,4 +239,4 @@ TEST(JobRounds, words_of_one_round_are_not_heard_in_another) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::hosts_launcher_test
+}  // namespace braid::launch::tests::hosts_launcher_test

@@ -13,7 +13,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::launcher_test {
+namespace braid::launch::tests::launcher_test {
 namespace {
 
 class BothLaunchers : public testing::TestWithParam<RanksAs> {
@@ -96,4 +96,4 @@ TEST_P(BothLaunchers, a_deadline_that_passes_ends_the_ranks) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::launcher_test
+}  // namespace braid::launch::tests::launcher_test

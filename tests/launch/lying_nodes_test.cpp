@@ -9,7 +9,7 @@
 
 #include "braid/base/clock.h"
 #include "braid/base/errors.h"
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 #include "braid/launch/packed.h"
 #include "braid/launch/rank_life.h"
 #include "braid/launch/rank_outcome.h"
@@ -17,14 +17,14 @@
 #include "tests/launch/forked.h"
 #include "tests/support/carried_job.h"
 
-namespace braid::launch_tests::lying_nodes_test {
+namespace braid::launch::tests::lying_nodes_test {
 namespace {
 
 constexpr int kHuge = 2'000'000'000;
 
 std::vector<control::JobNode> three_nodes() { return {{"h0", 1}, {"h1", 1}, {"h2", 1}}; }
 
-std::string word_of(RoundWord word, int round = 1) { return round_message_bytes({round, std::move(word)}); }
+std::string word_of(RoundBody word, int round = 1) { return round_message_bytes({round, std::move(word)}); }
 std::string said_by(int node, const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcast{node, bytes})); }
 std::string said_to_root(const std::string& bytes) { return unframed(control::framed_message(control::JobBroadcastRequest{bytes})); }
 std::string reported(const RanksReport& report) {
@@ -88,7 +88,7 @@ TEST(LyingNodesRounds, a_member_names_node_0_for_what_it_relays) {
   }
 }
 
-// Thrown on the thread of the StandIn it would end the process.
+// Thrown on the thread of the HeartbeatThread it would end the process.
 TEST(LyingNodesRounds, what_cannot_be_is_found_while_the_node_is_busy) {
   for (const auto& [bytes, why] : wrong_words()) {
     CarriedJob job(0, three_nodes());
@@ -122,17 +122,17 @@ class ThrowingJob final : public control::JobControl {
 
 TEST(LyingNodesRounds, what_ends_the_stand_in_is_thrown_where_it_is_left) {
   ThrowingJob job;
-  StandIn stand_in(job, 0);
+  HeartbeatThread stand_in(job, 0);
   while (!job.thrown) poll(nullptr, 0, 1);
   EXPECT_THROW(stand_in.leave(), RunError);
 }
 
 TEST(LyingNodesRounds, an_exchange_is_one_answer_of_each) {
-  const auto error_after = [](std::vector<RoundWord> words) {
+  const auto error_after = [](std::vector<RoundBody> words) {
     CarriedJob job(0, three_nodes());
     JobRounds rounds(job);
     job.receive(2, said_to_root(word_of(Contribution{packed(std::string("two"))})));
-    for (RoundWord& word : words) job.receive(1, said_to_root(word_of(std::move(word))));
+    for (RoundBody& word : words) job.receive(1, said_to_root(word_of(std::move(word))));
     return error_of_exchange(rounds);
   };
   const Contribution right{packed(std::string("one"))};
@@ -188,9 +188,9 @@ class LyingNodesLaunch : public testing::Test {
     });
   }
   // What node 0 finds when node 1 says `words`.
-  std::string loss_after(std::vector<RoundWord> words) {
+  std::string loss_after(std::vector<RoundBody> words) {
     begin(0);
-    for (RoundWord& word : words) job->receive(1, said_to_root(word_of(std::move(word))));
+    for (RoundBody& word : words) job->receive(1, said_to_root(word_of(std::move(word))));
     for (int turn = 0; turn < 2; ++turn) launch->advance(*supervisor);
     if (rounds->lost_node() < 0) return "nobody is lost";
     EXPECT_TRUE(launch->failure() && launch->failure()->why == rounds->loss());
@@ -200,7 +200,7 @@ class LyingNodesLaunch : public testing::Test {
     begin(0);
     job->receive(1, reported(report));
     launch->advance(*supervisor);
-    launch->look(*supervisor, {RankSigns{}});
+    launch->look(*supervisor, {RankSample{}});
     return rounds->loss();
   }
 
@@ -209,26 +209,26 @@ class LyingNodesLaunch : public testing::Test {
   std::optional<JobRounds> rounds;
   SignalRelay signals{std::vector<int>()};
   std::optional<comm::RankBoard> board;
-  std::optional<NodeOfJob> launch;
+  std::optional<NodeAgent> launch;
   std::optional<Supervisor> supervisor;
 };
 
 TEST_F(LyingNodesLaunch, signs_of_ranks_are_as_many_as_the_node_has) {
-  EXPECT_EQ(loss_after_report({1, {RankSigns{}}, {"rank 1 computes"}}), "");
-  EXPECT_EQ(loss_after_report({1, {RankSigns{}}, {}}), "node 1 on h1 has reported 1 signs and 0 states of 1 ranks");
+  EXPECT_EQ(loss_after_report({1, {RankSample{}}, {"rank 1 computes"}}), "");
+  EXPECT_EQ(loss_after_report({1, {RankSample{}}, {}}), "node 1 on h1 has reported 1 signs and 0 states of 1 ranks");
   EXPECT_EQ(loss_after_report({1, {}, {}}), "node 1 on h1 has reported 0 signs and 0 states of 1 ranks");
-  EXPECT_EQ(loss_after_report({1, std::vector<RankSigns>(99), std::vector<std::string>(99)}),
+  EXPECT_EQ(loss_after_report({1, std::vector<RankSample>(99), std::vector<std::string>(99)}),
             "node 1 on h1 has reported 99 signs and 99 states of 1 ranks");
 }
 
 TEST_F(LyingNodesLaunch, signs_of_ranks_are_numbers_that_can_be) {
   const double none = std::numeric_limits<double>::quiet_NaN();
-  for (const RankSigns& signs : {RankSigns{.activities = -1}, RankSigns{.io_bytes = -1}, RankSigns{.cpu_seconds = none},
-                                 RankSigns{.slowest_step = -1}}) {
+  for (const RankSample& signs : {RankSample{.activities = -1}, RankSample{.io_bytes = -1}, RankSample{.cpu_seconds = none},
+                                 RankSample{.slowest_step = -1}}) {
     EXPECT_EQ(loss_after_report({1, {signs}, {""}}), "node 1 on h1 has reported signs of ranks that cannot be");
   }
   begin(0);
-  std::string bytes = ranks_report_bytes({1, {RankSigns{}}, {""}});
+  std::string bytes = ranks_report_bytes({1, {RankSample{}}, {""}});
   bytes[sizeof(int) + sizeof(uint64_t)] = 2;  // neither true nor false
   job->receive(1, unframed(control::framed_message(control::JobHeartbeat{bytes})));
   launch->advance(*supervisor);
@@ -264,7 +264,7 @@ std::string failure_where_rank_writes(std::string bytes) {
   rounds.begin();
   comm::RankBoard board(1);
   const std::vector<int> node_of_rank{0};
-  NodeOfJob node(rounds, board, node_of_rank, 0);
+  NodeAgent node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, node}, {0.1});
   supervisor.start(0, [](int line) noexcept {
@@ -279,13 +279,13 @@ std::string failure_where_rank_writes(std::string bytes) {
 TEST(LyingRank, what_is_no_frame_fails_the_rank) {
   EXPECT_EQ(failure_where_rank_writes(*control::framed("none")), "rank 0: its line has what is no frame");
   EXPECT_EQ(failure_where_rank_writes("\xff\xff\xff\xff"), "rank 0: its line has a frame that is too long");
-  EXPECT_EQ(failure_where_rank_writes(frame_of(RankAnswer{1, "value"})),
+  EXPECT_EQ(failure_where_rank_writes(frame_of(GetAnswer{1, "value"})),
             "rank 0: its line has an answer that only its supervisor gives");
-  EXPECT_EQ(failure_where_rank_writes(frame_of(RankEnds{"value"})),
+  EXPECT_EQ(failure_where_rank_writes(frame_of(EndReport{"value"})),
             "rank 0: its line does not say clearly how it ended");
-  EXPECT_EQ(failure_where_rank_writes(frame_of(RankSets{"key", std::string(size_t{2} << 20, 'x')})),
+  EXPECT_EQ(failure_where_rank_writes(frame_of(SetRequest{"key", std::string(size_t{2} << 20, 'x')})),
             "rank 0: its line sets a value that is too long");
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::lying_nodes_test
+}  // namespace braid::launch::tests::lying_nodes_test

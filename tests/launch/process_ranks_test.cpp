@@ -19,7 +19,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::process_ranks_test {
+namespace braid::launch::tests::process_ranks_test {
 namespace {
 
 int num_open_files() {
@@ -207,4 +207,4 @@ TEST(RunProcessRanks, ranks_die_with_their_parent) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::process_ranks_test
+}  // namespace braid::launch::tests::process_ranks_test

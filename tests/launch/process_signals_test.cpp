@@ -14,7 +14,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::process_signals_test {
+namespace braid::launch::tests::process_signals_test {
 namespace {
 
 constexpr double kSoon = 30;  // seconds; far more than it takes on a busy machine
@@ -258,4 +258,4 @@ TEST(Signals, stop_the_ranks_with_the_caller_and_no_deadline_passes_meanwhile) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::process_signals_test
+}  // namespace braid::launch::tests::process_signals_test

@@ -8,7 +8,7 @@
 #include "braid/base/text.h"
 #include "braid/launch/packed.h"
 
-namespace braid::rank_outcome_test {
+namespace braid::launch::rank_outcome_test {
 namespace {
 
 template <class Error>
@@ -160,4 +160,4 @@ TEST(Packed, nested_values_come_back_and_a_beginning_is_none) {
 }
 
 }  // namespace
-}  // namespace braid::rank_outcome_test
+}  // namespace braid::launch::rank_outcome_test

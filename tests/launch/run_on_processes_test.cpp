@@ -25,7 +25,7 @@
 #include "tests/support/shared_array.h"
 #include "tests/support/text_folder.h"
 
-namespace braid::launch_tests::run_on_processes_test {
+namespace braid::launch::tests::run_on_processes_test {
 namespace {
 
 constexpr int kSteps = 3, kFewRanks = 4;
@@ -212,4 +212,4 @@ TEST_F(RunOnProcesses, scaling_is_measured) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::run_on_processes_test
+}  // namespace braid::launch::tests::run_on_processes_test

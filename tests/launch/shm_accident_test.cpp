@@ -10,7 +10,7 @@
 #include "tests/comm/values.h"
 #include "tests/launch/forked.h"
 
-namespace braid::launch_tests::shm_accident_test {
+namespace braid::launch::tests::shm_accident_test {
 namespace {
 
 // A rank fails in one of five ways at a random place of a random sequence of calls.
@@ -87,4 +87,4 @@ TEST(Accidents, of_any_rank_at_any_call_stop_all_and_are_blamed_on_the_right_one
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::shm_accident_test
+}  // namespace braid::launch::tests::shm_accident_test

@@ -14,7 +14,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/delayed_queue.h"
 
-namespace braid::launch_tests::shm_communicator_test {
+namespace braid::launch::tests::shm_communicator_test {
 namespace {
 
 using comm::tests::empty;
@@ -143,4 +143,4 @@ TEST(ShmCommunicator, sixteen_ranks_on_few_cores_get_through) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::shm_communicator_test
+}  // namespace braid::launch::tests::shm_communicator_test

@@ -11,7 +11,7 @@ namespace {
 struct OnProcesses {
   static constexpr int kPrograms = 150;
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
-    launch_tests::run_forked(num_ranks, body);
+    launch::tests::run_forked(num_ranks, body);
   }
 };
 
@@ -20,7 +20,7 @@ struct OnProcessesWithDelayedQueue {
   static void run(int num_ranks, const std::function<void(Communicator&)>& body) {
     LaunchOptions options;
     options.make_queue = [](int rank) { return std::make_unique<DelayedQueue>(rank); };
-    launch_tests::run_forked(num_ranks, body, options);
+    launch::tests::run_forked(num_ranks, body, options);
   }
 };
 
@@ -40,7 +40,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Programs, Queues, QueueNames);
 // A test of the tests: what a rank expects in vain reaches the parent.
 TEST(Forked, a_failed_expectation_of_a_rank_is_thrown_with_its_place) {
   try {
-    launch_tests::run_forked(3, [](Communicator& world) {
+    launch::tests::run_forked(3, [](Communicator& world) {
       EXPECT_NE(world.rank(), 1) << "by the way";
       world.barrier().wait_host();
     });

@@ -13,7 +13,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::shm_failure_test {
+namespace braid::launch::tests::shm_failure_test {
 namespace {
 
 using comm::tests::message;
@@ -158,10 +158,10 @@ TEST(Ends, ranks_that_leave_with_hopeless_works_do_not_wait_for_each_other) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::shm_failure_test
+}  // namespace braid::launch::tests::shm_failure_test
 
 namespace braid::comm::tests {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch_tests::shm_failure_test::OnShm);
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, Failures, launch::tests::shm_failure_test::OnShm);
 
 }  // namespace braid::comm::tests

@@ -17,15 +17,15 @@
 #include "tests/launch/forked.h"
 #include "tests/support/shared_array.h"
 
-namespace braid::launch_tests::supervisor_test {
+namespace braid::launch::tests::supervisor_test {
 namespace {
 
-class Nothing final : public Surroundings {
+class Nothing final : public SupervisorDelegate {
  public:
   int watch(std::vector<pollfd>&) const override { return std::numeric_limits<int>::max(); }
   void advance(Supervisor&) override {}
   bool tells_end(Supervisor&, int) override { return false; }
-  void look(Supervisor&, const std::vector<RankSigns>&) override {}
+  void look(Supervisor&, const std::vector<RankSample>&) override {}
   bool goes_on() const override { return false; }
   void leave_to_child() override {}
 };
@@ -75,4 +75,4 @@ TEST(Supervisor, has_words_for_a_rank_that_has_begun_nothing) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::supervisor_test
+}  // namespace braid::launch::tests::supervisor_test

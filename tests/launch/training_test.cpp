@@ -21,7 +21,7 @@
 #include "braid/schedule/generators.h"
 #include "tests/launch/forked.h"
 
-namespace braid::launch_tests::training_test {
+namespace braid::launch::tests::training_test {
 namespace {
 
 using torch::nn::Linear;
@@ -192,4 +192,4 @@ TEST(ProcessRankTraining, modules_that_draw_are_refused_on_thread_ranks_and_trai
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::training_test
+}  // namespace braid::launch::tests::training_test

@@ -15,7 +15,7 @@ namespace braid {
 // The message in a frame.
 inline std::string unframed(const control::Frame& frame) { return frame->substr(control::kFrameHeadBytes); }
 
-// Thread-safe, because a StandIn may listen.
+// Thread-safe, because a HeartbeatThread may listen.
 class CarriedJob final : public control::JobControl {
  public:
   CarriedJob(int node, std::vector<control::JobNode> nodes)

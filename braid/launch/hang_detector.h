@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-namespace braid {
+namespace braid::launch {
 
 // A sample of a rank's state; counts only grow.
-struct RankSigns {
+struct RankSample {
   bool ended = false;         // it has, or its life is over: nothing is expected of it
   bool waits = false;         // for other ranks
   bool of_storage = false;    // it reads or writes files
@@ -21,7 +21,7 @@ struct RankSigns {
   double slowest_step = 0;  // seconds
 };
 template <class Pack>
-void members(Pack& pack, RankSigns& signs) {
+void members(Pack& pack, RankSample& signs) {
   pack(signs.ended, signs.waits, signs.of_storage, signs.held_outside, signs.activities, signs.io_bytes,
        signs.cpu_seconds, signs.slowest_step);
 }
@@ -30,24 +30,24 @@ void members(Pack& pack, RankSigns& signs) {
 // waits for other ranks needs to show none, unless all do: then none can go on. After `progress_seconds`, or ten times
 // the slowest step where that is longer, without a sign it is hung. Ten times as long where it computes meanwhile, or
 // is at files.
-class HangWatch {
+class HangDetector {
  public:
-  HangWatch(int num_ranks, double progress_seconds);
+  HangDetector(int num_ranks, double progress_seconds);
 
   // The rank that is hung; when all wait, the one that has begun the fewest activities. Where `progress_seconds` is 0,
   // none ever is. Asked about once a second; where longer than kGap passes between two calls the caller itself was
   // stopped, and all ranks have the time anew.
-  std::optional<int> look(double now_seconds, const std::vector<RankSigns>& ranks);
+  std::optional<int> look(double now_seconds, const std::vector<RankSample>& ranks);
 
   static constexpr double kGap = 3;  // seconds
 
  private:
   struct Seen {
-    RankSigns signs;
+    RankSample signs;
     double sign_at = 0, cpu_at = 0;
   };
 
-  void take(Seen& seen, const RankSigns& signs, double now) const;
+  void take(Seen& seen, const RankSample& signs, double now) const;
   bool is_silent(const Seen& seen, double now) const;
   void forgive(double now);
 
@@ -57,4 +57,4 @@ class HangWatch {
   std::vector<Seen> ranks_;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

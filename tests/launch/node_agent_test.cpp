@@ -1,6 +1,6 @@
 // A node's part in a launch without a world of ranks: one whose only rank asks its supervisor, two whose ranks are
 // looked at.
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include "braid/launch/supervisor.h"
 #include "tests/launch/forked.h"
 
-namespace braid::launch_tests::node_of_job_test {
+namespace braid::launch::tests::node_agent_test {
 namespace {
 
 // A node of two, whose words the test carries.
@@ -59,19 +59,19 @@ class SignsOfNodes : public testing::Test {
         for (;;) pause();
       });
     }
-    void look(const RankSigns& signs) { launch->look(*supervisor, {signs}); }
+    void look(const RankSample& signs) { launch->look(*supervisor, {signs}); }
 
     CarriedControl control;
     JobRounds rounds;
     SignalRelay signals{std::vector<int>()};
     const std::vector<int> node_of_rank{0, 1};
     std::optional<comm::RankBoard> board;
-    std::optional<NodeOfJob> launch;
+    std::optional<NodeAgent> launch;
     std::optional<Supervisor> supervisor;
   };
 
   // What node 1 has reported last comes to node 0, which looks twice, so late that a rank without a sign hangs.
-  void node_0_looks(const RankSigns& own) {
+  void node_0_looks(const RankSample& own) {
     zero_.control.heard.push_back({control::JobEvent::Kind::Progress, 1, one_.control.reported});
     for (int look = 0; look < 2; ++look) {
       zero_.rounds.heard();
@@ -81,7 +81,7 @@ class SignsOfNodes : public testing::Test {
     zero_.look(own);
   }
 
-  const RankSigns works_{.held_outside = true}, waits_{.waits = true}, shows_nothing_{};
+  const RankSample works_{.held_outside = true}, waits_{.waits = true}, shows_nothing_{};
   Node zero_{0}, one_{1};
 };
 
@@ -116,7 +116,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
   rounds.begin();
   comm::RankBoard board(1);
   const std::vector<int> node_of_rank{0};
-  NodeOfJob node(rounds, board, node_of_rank, 0);
+  NodeAgent node(rounds, board, node_of_rank, 0);
   SignalRelay signals({});
   Supervisor supervisor({board, board, signals, node}, {1});
   supervisor.start(0, life);
@@ -129,7 +129,7 @@ std::string outcome_of(void (*life)(int line) noexcept) {
 TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
   const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
-    StoreOverLine store(line);
+    StoreOverStream store(line);
     for (int question = 0; question < 300; ++question) store.get("address", 0);
     store.set("address", std::string(4096, 'a'));
     poll(nullptr, 0, 300);  // meanwhile answers are not read; a line has room for some fifty
@@ -141,7 +141,7 @@ TEST(NodeOfJob, questions_that_were_given_up_are_not_answered) {
 TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
   const std::string told = outcome_of([](int line) noexcept {
     alarm(kTooLongSeconds);
-    StoreOverLine store(line);
+    StoreOverStream store(line);
     std::atomic<int> said = 0;
     std::thread([&] {
       for (;;) store.set(cat("address ", ++said), std::string(4096, 'b'));
@@ -153,4 +153,4 @@ TEST(NodeOfJob, the_last_word_of_a_rank_is_whole_whatever_its_threads_say) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::node_of_job_test
+}  // namespace braid::launch::tests::node_agent_test

@@ -1,5 +1,5 @@
 // Two nodes, of which one is busy between rounds: in processes, since what a process computes is looked at.
-#include "braid/launch/stand_in.h"
+#include "braid/launch/heartbeat_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "tests/launch/forked.h"
 #include "tests/support/thread_limit.h"
 
-namespace braid::launch_tests::stand_in_test {
+namespace braid::launch::tests::heartbeat_thread_test {
 namespace {
 
 constexpr double kProgressSeconds = 0.1;  // of which a node at work has ten times as long
@@ -49,7 +49,7 @@ TEST(StandIn, of_its_thread_nothing_is_left) {
   const auto num_threads = [] { return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task")); };
   const auto before = num_threads();
   for (int turn = 0; turn < 200; ++turn) {
-    StandIn stand_in(job[1], 0);
+    HeartbeatThread stand_in(job[1], 0);
     stand_in.leave();
     ASSERT_EQ(num_threads(), before) << turn;
   }
@@ -61,7 +61,7 @@ TEST(StandIn, that_cannot_start_its_thread_leaves_nothing_open) {
   const auto before = num_open();
   const ThreadLimit none(0);
   try {
-    const StandIn stand_in(job[1], 0);
+    const HeartbeatThread stand_in(job[1], 0);
     FAIL();
   } catch (const RunError& error) {
     EXPECT_STREQ(error.what(), "cannot start a thread for heartbeats: Resource temporarily unavailable");
@@ -72,7 +72,7 @@ TEST(StandIn, that_cannot_start_its_thread_leaves_nothing_open) {
 TEST(StandIn, what_was_said_meanwhile_is_handed_over) {
   NodesOfAJob job(job_options(2));
   job.hold(1);
-  StandIn stand_in(job[1], 0);
+  HeartbeatThread stand_in(job[1], 0);
   job[0].say("word");
   job.advance_for(0.1);
   job[0].say("another");
@@ -84,4 +84,4 @@ TEST(StandIn, what_was_said_meanwhile_is_handed_over) {
 }
 
 }  // namespace
-}  // namespace braid::launch_tests::stand_in_test
+}  // namespace braid::launch::tests::heartbeat_thread_test

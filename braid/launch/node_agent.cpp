@@ -1,5 +1,5 @@
 // Messages of another node are checked against the ranks that it has. The sender of an impossible one counts as failed.
-#include "braid/launch/node_of_job.h"
+#include "braid/launch/node_agent.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 #include "braid/launch/rank_outcome.h"
 #include "braid/launch/supervisor.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr size_t kMostValueBytes = size_t{64} << 20;  // that the ranks of one node set for all
@@ -20,12 +20,12 @@ constexpr size_t kMostStateBytes = 1024;              // of what one rank is doi
 
 }  // namespace
 
-void say_refused(JobRounds& rounds, const std::string& why) {
+void send_refusal(JobRounds& rounds, const std::string& why) {
   const std::string& host = rounds.nodes()[static_cast<size_t>(rounds.node())].host;
   rounds.say(RanksFailed{{-1, -1, cat("node ", rounds.node(), " on ", host, ": ", why)}});
 }
 
-NodeOfJob::NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
+NodeAgent::NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds)
     : rounds_(rounds),
       board_(board),
       node_of_rank_(node_of_rank),
@@ -33,7 +33,7 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vecto
       outcomes_(node_of_rank.size()),
       at_end_(rounds.nodes().size()),
       hangs_(static_cast<int>(node_of_rank.size()), progress_seconds),
-      signs_(node_of_rank.size(), RankSigns{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
+      signs_(node_of_rank.size(), RankSample{.held_outside = true}),  // of whom nothing is heard yet: others wait for it
       states_(node_of_rank.size()) {
   for (int rank = 0; rank < static_cast<int>(node_of_rank.size()); ++rank) {
     states_[static_cast<size_t>(rank)] = cat("rank ", rank, " not heard of yet");
@@ -42,7 +42,7 @@ NodeOfJob::NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vecto
   lines_.resize(ranks_here_.size());
 }
 
-void NodeOfJob::advance(Supervisor& supervisor) {
+void NodeAgent::advance(Supervisor& supervisor) {
   for (int place = 0; place < supervisor.num_ranks(); ++place) tells_end(supervisor, place);
   tell_of_failure();
   tell_of_end(supervisor);
@@ -50,7 +50,7 @@ void NodeOfJob::advance(Supervisor& supervisor) {
   tell_of_loss();
 }
 
-bool NodeOfJob::tells_end(Supervisor& supervisor, int place) {
+bool NodeAgent::tells_end(Supervisor& supervisor, int place) {
   Line& line = lines_[static_cast<size_t>(place)];
   if (line.broken) return false;
   try {
@@ -63,7 +63,7 @@ bool NodeOfJob::tells_end(Supervisor& supervisor, int place) {
   return line.ended;
 }
 
-void NodeOfJob::hear(Supervisor& supervisor, int place) {
+void NodeAgent::hear(Supervisor& supervisor, int place) {
   const std::string& heard = supervisor.message(place);
   Line& line = lines_[static_cast<size_t>(place)];
   const bool fits = line.reader.add(std::string_view(heard).substr(std::exchange(line.read, heard.size())));
@@ -71,32 +71,32 @@ void NodeOfJob::hear(Supervisor& supervisor, int place) {
   if (!fits) throw CommError({"the line of a rank", -1, 0, "has a frame that is too long"});
 }
 
-bool NodeOfJob::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
+bool NodeAgent::goes_on() const { return rounds_.lost_node() < 0 && !all_at_end(); }
 
-bool NodeOfJob::all_at_end() const {
+bool NodeAgent::all_at_end() const {
   return std::ranges::all_of(at_end_, [](bool gone) { return gone; });
 }
 
-void NodeOfJob::take(Supervisor& supervisor, int place, RankFrame& frame) {
-  if (auto* sets = std::get_if<RankSets>(&frame)) {
+void NodeAgent::take(Supervisor& supervisor, int place, RankFrame& frame) {
+  if (auto* sets = std::get_if<SetRequest>(&frame)) {
     take_set(*sets);
-  } else if (auto* ends = std::get_if<RankEnds>(&frame)) {
+  } else if (auto* ends = std::get_if<EndReport>(&frame)) {
     take_end(place, *ends);
-  } else if (const auto* asks = std::get_if<RankAsks>(&frame)) {
+  } else if (const auto* asks = std::get_if<GetRequest>(&frame)) {
     take_question(supervisor, place, *asks);
   } else {
     throw CommError({"the line of a rank", -1, 0, "has an answer that only its supervisor gives"});
   }
 }
 
-void NodeOfJob::take_set(RankSets& sets) {
+void NodeAgent::take_set(SetRequest& sets) {
   if (sets.key.size() + sets.value.size() > kMostSetBytes) {
     throw CommError({"the line of a rank", -1, 0, "sets a value that is too long"});
   }
   rounds_.say(ValueSet{std::move(sets.key), std::move(sets.value)});
 }
 
-void NodeOfJob::take_end(int place, RankEnds& ends) {
+void NodeAgent::take_end(int place, EndReport& ends) {
   Line& line = lines_[static_cast<size_t>(place)];
   if (line.ended || !RankOutcome::complete(ends.outcome)) {
     throw CommError({"the line of a rank", -1, 0, "does not say clearly how it ended"});
@@ -106,45 +106,45 @@ void NodeOfJob::take_end(int place, RankEnds& ends) {
 }
 
 // A rank asks one thing at a time: what it asked before it has given up.
-void NodeOfJob::take_question(Supervisor& supervisor, int place, const RankAsks& asks) {
+void NodeAgent::take_question(Supervisor& supervisor, int place, const GetRequest& asks) {
   std::erase_if(open_, [&](const auto& question) { return question.second.place == place; });
   open_.emplace(asks.key, Question{place, asks.question});
-  if (!values_.contains(asks.key)) supervisor.say(place, frame_of(RankAnswer{asks.question, std::nullopt}));
+  if (!values_.contains(asks.key)) supervisor.say(place, frame_of(GetAnswer{asks.question, std::nullopt}));
   answer(supervisor, asks.key);
 }
 
-void NodeOfJob::answer(Supervisor& supervisor, const std::string& key) {
+void NodeAgent::answer(Supervisor& supervisor, const std::string& key) {
   const auto known = values_.find(key);
   if (known == values_.end()) return;
   const auto [first, last] = open_.equal_range(key);
   for (auto question = first; question != last; ++question) {
-    supervisor.say(question->second.place, frame_of(RankAnswer{question->second.number, known->second}));
+    supervisor.say(question->second.place, frame_of(GetAnswer{question->second.number, known->second}));
   }
   open_.erase(first, last);
 }
 
 // Broadcasts the failure of this node's ranks to all nodes, this one included.
-void NodeOfJob::tell_of_failure() {
+void NodeAgent::tell_of_failure() {
   if (told_of_failure_ || failure_ || !board_.failed()) return;
   rounds_.say(RanksFailed{*board_.failure()});
   told_of_failure_ = true;
 }
 
-void NodeOfJob::tell_of_end(const Supervisor& supervisor) {
+void NodeAgent::tell_of_end(const Supervisor& supervisor) {
   if (told_of_end_ || supervisor.any_runs()) return;
   rounds_.say(RanksGone{});
   told_of_end_ = true;
 }
 
-void NodeOfJob::listen_to_nodes(Supervisor& supervisor) {
-  for (Said& said : rounds_.heard()) {
+void NodeAgent::listen_to_nodes(Supervisor& supervisor) {
+  for (RoundEvent& said : rounds_.heard()) {
     const std::string fault = take(supervisor, said);
     if (!fault.empty()) rounds_.lose(said.node, fault);
   }
 }
 
 // Returns what is wrong with the message; empty if nothing is. The overloads below do the same.
-std::string NodeOfJob::take(Supervisor& supervisor, Said& said) {
+std::string NodeAgent::take(Supervisor& supervisor, RoundEvent& said) {
   if (auto* set = std::get_if<ValueSet>(&said.word)) return take_value(supervisor, said.node, *set);
   if (auto* failed = std::get_if<RanksFailed>(&said.word)) return take_failure(said.node, failed->failure);
   if (auto* ended = std::get_if<RankEnded>(&said.word)) return take_end(said.node, *ended);
@@ -152,7 +152,7 @@ std::string NodeOfJob::take(Supervisor& supervisor, Said& said) {
   return "has spoken of something else while ranks run";
 }
 
-std::string NodeOfJob::take_value(Supervisor& supervisor, int node, ValueSet& set) {
+std::string NodeAgent::take_value(Supervisor& supervisor, int node, ValueSet& set) {
   size_t& bytes = value_bytes_[static_cast<size_t>(node)];
   bytes += set.key.size() + set.value.size() + kValueBytes;
   if (bytes > kMostValueBytes) return "has set more values than others can keep";
@@ -162,7 +162,7 @@ std::string NodeOfJob::take_value(Supervisor& supervisor, int node, ValueSet& se
 }
 
 // Node 0 speaks of the ranks of others when they hang.
-std::string NodeOfJob::take_failure(int node, const comm::Failure& failure) {
+std::string NodeAgent::take_failure(int node, const comm::Failure& failure) {
   if (node != 0 && failure.reporter != -1 && !is_rank_of(node, failure.reporter)) {
     return cat("has said what rank ", failure.reporter, " of another node noticed");
   }
@@ -172,7 +172,7 @@ std::string NodeOfJob::take_failure(int node, const comm::Failure& failure) {
   return "";
 }
 
-std::string NodeOfJob::take_end(int node, RankEnded& ended) {
+std::string NodeAgent::take_end(int node, RankEnded& ended) {
   if (!is_rank_of(node, ended.rank)) return cat("has said how rank ", ended.rank, " of another node ended");
   std::string& outcome = outcomes_[static_cast<size_t>(ended.rank)];
   if (!outcome.empty()) return cat("has said twice how rank ", ended.rank, " ended");
@@ -181,7 +181,7 @@ std::string NodeOfJob::take_end(int node, RankEnded& ended) {
 }
 
 // Ranks that end without a word have failed.
-std::string NodeOfJob::take_all_ended(int node) {
+std::string NodeAgent::take_all_ended(int node) {
   for (size_t rank = 0; rank < outcomes_.size() && !failure_; ++rank) {
     if (node_of_rank_[rank] == node && outcomes_[rank].empty()) return cat("has not said how rank ", rank, " ended");
   }
@@ -189,13 +189,13 @@ std::string NodeOfJob::take_all_ended(int node) {
   return "";
 }
 
-bool NodeOfJob::is_rank_of(int node, int rank) const {
+bool NodeAgent::is_rank_of(int node, int rank) const {
   return 0 <= rank && rank < static_cast<int>(node_of_rank_.size()) && node_of_rank_[static_cast<size_t>(rank)] == node;
 }
 
 // One rank's report about another may follow from the node failure: its connection was closed, it did not join. A node
 // that has received the end of all ranks may leave at once; that is no failure.
-void NodeOfJob::tell_of_loss() {
+void NodeAgent::tell_of_loss() {
   if (all_at_end()) return;
   const bool in_doubt = failure_ && failure_->reporter >= 0 && failure_->reporter != failure_->rank;
   if (rounds_.lost_node() < 0 || (failure_ && !in_doubt)) return;
@@ -204,7 +204,7 @@ void NodeOfJob::tell_of_loss() {
   board_.fail(*failure_);
 }
 
-void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs) {
+void NodeAgent::look(Supervisor& supervisor, const std::vector<RankSample>& signs) {
   RanksReport own{rounds_.number(), signs, {}};
   for (int place = 0; place < supervisor.num_ranks(); ++place) {
     own.states.push_back(supervisor.state(place).substr(0, kMostStateBytes));
@@ -226,7 +226,7 @@ void NodeOfJob::look(Supervisor& supervisor, const std::vector<RankSigns>& signs
 }
 
 // Its own supervisor kills what hangs, once it hears of the failure.
-void NodeOfJob::look_at_all() {
+void NodeAgent::look_at_all() {
   if (board_.failed()) return;
   const auto hung = hangs_.look(now_seconds(), signs_);
   if (!hung) return;
@@ -234,4 +234,4 @@ void NodeOfJob::look_at_all() {
   board_.fail({*hung, *hung, cat("makes no progress on ", node.host, " (", joined(states_, "; "), ")")});
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -8,27 +8,27 @@
 #include <vector>
 
 #include "braid/comm/rank_board.h"
-#include "braid/launch/hang_watch.h"
+#include "braid/launch/hang_detector.h"
 #include "braid/launch/job_rounds.h"
 #include "braid/launch/rank_frames.h"
-#include "braid/launch/surroundings.h"
+#include "braid/launch/supervisor_delegate.h"
 
-namespace braid {
+namespace braid::launch {
 
 // By a node that will not launch its ranks, in the round in which the others do: they fail, and say why.
-void say_refused(JobRounds& rounds, const std::string& why);
+void send_refusal(JobRounds& rounds, const std::string& why);
 
-class NodeOfJob final : public Surroundings {
+class NodeAgent final : public SupervisorDelegate {
  public:
   // All of it outlives this. A round has begun, of which this is all. `ranks` are those of this node, in the order in
   // which they are started.
   // A rank of which node 0 sees no sign for `progress_seconds` hangs; 0: however long.
-  NodeOfJob(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
+  NodeAgent(JobRounds& rounds, comm::RankBoard& board, const std::vector<int>& node_of_rank, double progress_seconds);
 
   int watch(std::vector<pollfd>& watched) const override { return rounds_.control().watch(watched); }
   void advance(Supervisor& supervisor) override;
   bool tells_end(Supervisor& supervisor, int place) override;
-  void look(Supervisor& supervisor, const std::vector<RankSigns>& signs) override;
+  void look(Supervisor& supervisor, const std::vector<RankSample>& signs) override;
   bool goes_on() const override;
   void leave_to_child() override { rounds_.control().leave_to_child(); }
 
@@ -52,11 +52,11 @@ class NodeOfJob final : public Surroundings {
 
   void hear(Supervisor& supervisor, int place);
   void take(Supervisor& supervisor, int place, RankFrame& frame);
-  void take_set(RankSets& sets);
-  void take_end(int place, RankEnds& ends);
-  void take_question(Supervisor& supervisor, int place, const RankAsks& asks);
+  void take_set(SetRequest& sets);
+  void take_end(int place, EndReport& ends);
+  void take_question(Supervisor& supervisor, int place, const GetRequest& asks);
   void listen_to_nodes(Supervisor& supervisor);
-  std::string take(Supervisor& supervisor, Said& said);
+  std::string take(Supervisor& supervisor, RoundEvent& said);
   std::string take_value(Supervisor& supervisor, int node, ValueSet& set);
   std::string take_failure(int node, const comm::Failure& failure);
   std::string take_end(int node, RankEnded& ended);
@@ -81,9 +81,9 @@ class NodeOfJob final : public Surroundings {
   std::optional<comm::Failure> failure_;
   bool told_of_failure_ = false, told_of_end_ = false;
   std::vector<bool> at_end_;  // by node: its ranks are gone
-  HangWatch hangs_;
-  std::vector<RankSigns> signs_;     // of all ranks
+  HangDetector hangs_;
+  std::vector<RankSample> signs_;     // of all ranks
   std::vector<std::string> states_;  // of all ranks, in words
 };
 
-}  // namespace braid
+}  // namespace braid::launch

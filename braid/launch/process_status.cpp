@@ -1,5 +1,5 @@
 // Fields of /proc/PID/stat and /proc/PID/io.
-#include "braid/launch/process_signs.h"
+#include "braid/launch/process_status.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "braid/base/text.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr int kFieldsBeforeTime = 10;  // between the state and utime
@@ -31,12 +31,12 @@ int64_t moved_bytes(pid_t process) {
 
 }  // namespace
 
-std::optional<ProcessSigns> process_signs(pid_t process) {
+std::optional<ProcessStatus> process_status(pid_t process) {
   const std::string stat = content_of(cat("/proc/", process, "/stat"));
   const size_t name_end = stat.rfind(')');  // a name may hold anything
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
-  ProcessSigns signs;
+  ProcessStatus signs;
   fields >> signs.state;
   std::string passed;
   for (int field = 0; field < kFieldsBeforeTime; ++field) fields >> passed;
@@ -57,4 +57,4 @@ std::string kernel_wait(pid_t process) {
   return function.empty() ? "unknown" : printable(function.substr(0, function.find('+')), 100);
 }
 
-}  // namespace braid
+}  // namespace braid::launch

@@ -8,19 +8,19 @@
 
 #include "braid/control/job_control.h"
 
-namespace braid {
+namespace braid::launch {
 
 // A process that is stopped, or whose host is, does not beat, and is lost by its silence. That this thread lives is no
 // sign that the node gets on: the beats end when its other threads have computed nothing for ten times
 // `progress_seconds`, unless a disk or a debugger holds the first of them; 0: they never end. Threads that compute in
 // vain are not told from others.
-class StandIn {
+class HeartbeatThread {
  public:
   // `control` outlives this, and is this one's alone until leave().
-  StandIn(control::JobControl& control, double progress_seconds);
-  ~StandIn();
-  StandIn(const StandIn&) = delete;
-  StandIn& operator=(const StandIn&) = delete;
+  HeartbeatThread(control::JobControl& control, double progress_seconds);
+  ~HeartbeatThread();
+  HeartbeatThread(const HeartbeatThread&) = delete;
+  HeartbeatThread& operator=(const HeartbeatThread&) = delete;
 
   // Ends the thread and returns the messages and node failures received meanwhile; outdated progress reports are
   // dropped. Afterwards the kernel has no such thread either: this process may fork. Throws the thread's exception.
@@ -43,4 +43,4 @@ class StandIn {
   std::thread thread_;
 };
 
-}  // namespace braid
+}  // namespace braid::launch

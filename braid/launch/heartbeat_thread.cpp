@@ -1,5 +1,5 @@
 // The thread, and what it sees of the others.
-#include "braid/launch/stand_in.h"
+#include "braid/launch/heartbeat_thread.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 #include "braid/base/errors.h"
 #include "braid/base/started_thread.h"
 #include "braid/base/text.h"
-#include "braid/launch/process_signs.h"
+#include "braid/launch/process_status.h"
 
-namespace braid {
+namespace braid::launch {
 namespace {
 
 constexpr double kBusyPatience = 10;        // times as long as a rank may show nothing, as for ranks at files
@@ -34,7 +34,7 @@ double seconds_of(clockid_t clock) {
 double computed_by_others() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID) - seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 bool is_held_outside() {
-  const auto seen = process_signs(getpid());
+  const auto seen = process_status(getpid());
   return seen && (seen->state == 'D' || seen->state == 't');
 }
 
@@ -56,7 +56,7 @@ class WithoutSignals {
 
 }  // namespace
 
-StandIn::StandIn(control::JobControl& control, double progress_seconds)
+HeartbeatThread::HeartbeatThread(control::JobControl& control, double progress_seconds)
     : control_(control),
       patience_seconds_(progress_seconds > 0 ? kBusyPatience * progress_seconds
                                              : std::numeric_limits<double>::infinity()),
@@ -73,13 +73,13 @@ StandIn::StandIn(control::JobControl& control, double progress_seconds)
   }
 }
 
-StandIn::~StandIn() {
+HeartbeatThread::~HeartbeatThread() {
   end();
   close(wake_);
 }
 
 // A thread that has been joined is listed by the kernel for a moment yet.
-void StandIn::end() {
+void HeartbeatThread::end() {
   if (!thread_.joinable()) return;
   leaving_ = true;
   eventfd_write(wake_, 1);
@@ -88,13 +88,13 @@ void StandIn::end() {
   while (access(listed.c_str(), F_OK) == 0) poll(nullptr, 0, 1);
 }
 
-std::vector<control::JobEvent> StandIn::leave() {
+std::vector<control::JobEvent> HeartbeatThread::leave() {
   end();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return std::exchange(heard_, {});
 }
 
-void StandIn::run() noexcept {
+void HeartbeatThread::run() noexcept {
   thread_id_ = gettid();
   try {
     listen();
@@ -103,7 +103,7 @@ void StandIn::run() noexcept {
   }
 }
 
-void StandIn::listen() {
+void HeartbeatThread::listen() {
   while (!leaving_) {
     std::vector<pollfd> watched;
     const bool beats = !stands_still();
@@ -118,7 +118,7 @@ void StandIn::listen() {
 }
 
 // Time in which this thread did not run either is not counted.
-bool StandIn::stands_still() {
+bool HeartbeatThread::stands_still() {
   const double now = now_seconds();
   if (now - looked_at_ >= kLookSeconds) {
     const double computed = computed_by_others();
@@ -130,4 +130,4 @@ bool StandIn::stands_still() {
   return now - sign_at_ > patience_seconds_;
 }
 
-}  // namespace braid
+}  // namespace braid::launch
